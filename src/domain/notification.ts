@@ -17,7 +17,7 @@ export interface MailChoice {
 /** A kind without a choice has the usual mails. */
 export interface NotificationSettings {
   readonly choices: Readonly<Partial<Record<NotificationKind, MailChoice>>>
-  /** The language of digests. */
+  /** The language of mails. */
   readonly language?: string
 }
 

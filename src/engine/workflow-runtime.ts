@@ -111,6 +111,7 @@ export class WorkflowRuntime {
       pages: portalLinks(configuration.applications),
       choices: this.#choices,
       labelOf: (workflow: string) => configuration.workflows.get(workflow)?.label ?? workflow,
+      texts: configuration.texts,
     }
     const maintenance = createMaintenanceTasks({
       stores: { runs, mails, idempotency, jobRuns: jobs.store, audit, sessions: sessionStore },
@@ -118,8 +119,7 @@ export class WorkflowRuntime {
       approvals: this.approvals,
       revokeDue: (signal) => this.revokeDue(signal),
       mailOutcomes: (request) => mailOutcomes(request, { ...services, ...mailing }),
-      mailDigests: (request) =>
-        mailDigests(request, { ...services, ...mailing, approvals: this.approvals, texts: configuration.texts }),
+      mailDigests: (request) => mailDigests(request, { ...services, ...mailing, approvals: this.approvals }),
     })
     scope.own(await startJobs(configuration, { ...jobs, maintenance, clock, log, leaseMillis, hostFor }))
   }

@@ -50,7 +50,7 @@ kind: Workflow
 metadata: { name: welcome }
 spec:
   tasks:
-    - { taskType: provision, target: people, sync: true, attributes: [uid, mail, givenName] }
+    - { taskType: provision, target: people, sync: true, attributes: [uid, mail, givenName, preferredLanguage] }
     - taskType: notifyUser
       subject: Welcome to $app$
       msg: "<p>Hello \${givenName}, this is $app$.</p>"
@@ -77,7 +77,7 @@ spec:
       mailAttr: mail
       failureEmailSubject: Denied
       failureEmailMsg: No payroll for you.
-      approvers: [{ scope: filter, constraint: (uid=boss) }]
+      approvers: [{ scope: filter, constraint: (|(uid=boss)(uid=chefin)) }]
       onSuccess:
         - { taskType: addGroup, name: payroll }
         - { taskType: provision, target: people, sync: false }
@@ -326,6 +326,37 @@ describe('the links of an approval mail', () => {
     const response = await fetch(url.origin + url.pathname, { method: 'POST', body, headers })
     return { status: response.status, page: await response.text() }
   }
+
+  test('are in the language of each reader, as is the mail about the decision', async () => {
+    const { server, start } = await scene()
+    const gateway = await start()
+    const requestParams = { app: 'x', 'UNISON.EXEC.TYPE': 'UNISON.EXEC.SYNC' }
+    const german = (uid: string) => ({ ...person(uid), preferredLanguage: 'de-CH, en;q=0.5' })
+    const people = [person('boss'), person('eve'), german('chefin'), german('ada')]
+    for (const one of people) await call(gateway, 'admin', 'welcome', one, { requestParams })
+    await until(async () => server.mails.length === people.length, 20_000)
+    const mailTo = (uid: string, after: number) =>
+      server.mails.slice(after).find(({ to }) => to.includes(`${uid}@example.com`))
+    for (const { uid } of [german('ada'), person('eve')]) {
+      const before = server.mails.length
+      const more = { requestParams: { 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' } }
+      await call(gateway, uid, 'ask', uid === 'ada' ? german(uid) : person(uid), more)
+      await until(async () => server.mails.length === before + 2, 20_000)
+      const [english, translated] = [mailTo('boss', before), mailTo('chefin', before)]
+      expect(english?.headers.get('subject')).toEqual([`Approval needed: Payroll for ${uid}`])
+      expect(bodyOf(english, 'text/plain')).toMatch(/payroll\.\s+Approve:\s+http\S+\s+Deny:\s/)
+      expect(bodyOf(translated, 'text/plain')).toMatch(/payroll\.\s+Genehmigen:\s+http\S+\s+Ablehnen:\s/)
+      const deny = bodyOf(translated, 'text/plain').match(/http\S+/g)?.[1] ?? ''
+      expect(await decide(deny)).toMatchObject({ status: 200 })
+      await until(async () => mailTo(uid, before) !== undefined, 20_000)
+    }
+    const denials = ['ada', 'eve'].map((uid) => mailTo(uid, people.length))
+    expect(denials.map((mail) => mail?.headers.get('subject'))).toEqual([['Denied'], ['Denied']])
+    expect(denials.map((mail) => bodyOf(mail, 'text/plain').trim())).toEqual([
+      'No payroll for you.\n\nKommentar zur Entscheidung: by mail',
+      'No payroll for you.\n\nComment of the approver: by mail',
+    ])
+  })
 
   test('show the request, decide once, and are worthless afterwards', async () => {
     const { approve, deny } = await asked()

@@ -1,5 +1,6 @@
 import { type QueryClient, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query'
 import { mainPaths } from '#contract/constants.ts'
+import type { Language } from '#contract/languages.ts'
 import type {
   ChosenNotifications,
   NotificationList,
@@ -35,11 +36,17 @@ export const notificationSettingsQuery = queryOptions({
     call<NotificationSettingsView>(mainAddress([mainPaths.notifications, 'settings']), { signal }),
 })
 
+const saveSettings = (body: ChosenNotifications): Promise<NotificationSettingsView> =>
+  call(mainAddress([mainPaths.notifications, 'settings']), { method: 'PUT', body })
+
+/** Mails are in the language that the user chose for the pages. */
+export const saveMailLanguage = (language: Language): Promise<NotificationSettingsView> =>
+  saveSettings({ mails: {}, language })
+
 export function useSaveNotificationSettings(onSaved: () => void) {
   const client = useQueryClient()
   return useMutation({
-    mutationFn: (body: ChosenNotifications) =>
-      call<NotificationSettingsView>(mainAddress([mainPaths.notifications, 'settings']), { method: 'PUT', body }),
+    mutationFn: saveSettings,
     onSuccess: (saved) => {
       client.setQueryData(notificationSettingsQuery.queryKey, saved)
       onSaved()

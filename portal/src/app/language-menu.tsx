@@ -1,5 +1,5 @@
 import { ActionIcon, Menu } from '@mantine/core'
-import { isLanguage, languages } from '#contract/languages.ts'
+import { isLanguage, type Language, languages } from '#contract/languages.ts'
 import { Icon } from '../components/icon.tsx'
 import { MenuChoice } from '../components/menu-choice.tsx'
 import { useSay } from '../components/notices.tsx'
@@ -7,7 +7,8 @@ import { useFailureText } from '../components/states.tsx'
 import { useTranslation } from './i18n.tsx'
 import { queryClient } from './query-client.ts'
 
-export function LanguageMenu() {
+/** `onChosen` runs after the page is in the chosen language. */
+export function LanguageMenu({ onChosen }: { readonly onChosen?: (language: Language) => Promise<unknown> }) {
   const { t, language, setLanguage } = useTranslation()
   const say = useSay()
   const failureText = useFailureText()
@@ -16,6 +17,7 @@ export function LanguageMenu() {
     // Labels and other texts of the configuration are in the answers of the gateway.
     const reload = (): Promise<void> => queryClient.invalidateQueries()
     setLanguage(tag)
+      .then(() => onChosen?.(tag))
       .then(reload)
       .catch((error: Error) => say(failureText(error), 'bad'))
   }

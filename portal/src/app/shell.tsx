@@ -3,6 +3,7 @@ import { useDisclosure, useNetwork } from '@mantine/hooks'
 import { useIsFetching } from '@tanstack/react-query'
 import { Outlet, useLocation, useRouterState } from '@tanstack/react-router'
 import { useEffect } from 'react'
+import { saveMailLanguage } from '../api/notifications.ts'
 import { Icon } from '../components/icon.tsx'
 import { useConfig } from './config.tsx'
 import { useTranslation } from './i18n.tsx'
@@ -56,7 +57,7 @@ export function Shell() {
           <Group gap={4} wrap="nowrap">
             <SearchButton onOpen={() => open('palette')} />
             <NotificationBell />
-            <LanguageMenu />
+            <LanguageMenu onChosen={saveMailLanguage} />
             <ThemeMenu />
             <PersonMenu onShortcuts={() => open('help')} />
           </Group>

@@ -25,6 +25,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
+import type { Texts } from '#sdk/filter/page-texts.ts'
 import type { ApprovalRequest, ApprovalSignal } from '#sdk/workflow/approval.ts'
 import type {
   ApprovalAccess,
@@ -57,7 +58,7 @@ export interface ApprovalDesk extends ApprovalAccess {
    * Mails to the approvers of a run that ended without the approved change. The caller stores them when it ends the
    * run.
    */
-  mailsToDeciders(run: string, text: string): Promise<readonly NewMail[]>
+  mailsToDeciders(run: string, write: (texts: Texts) => string): Promise<readonly NewMail[]>
   readonly escalate: TimerHandler
   /**
    * Finds the current approvers of approvals that have been open for long, oldest first, assigns the approvals to
@@ -131,7 +132,7 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
     open: (request, run) => openApproval(request, run, all),
     escalate: (timer) => escalate(timer, all),
     remind: (request) => remind(request, all),
-    mailsToDeciders: (run, text) => deciderMails(run, text, all),
+    mailsToDeciders: (run, write) => deciderMails(run, write, all),
     get,
 
     async preview(user, id) {

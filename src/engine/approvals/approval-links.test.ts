@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { approvalLinks, linksFor } from '#engine/approvals/approval-links.ts'
 import { entryIdentity } from '#identity/identity.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
+import { textsIn } from '#sdk/filter/page-texts.ts'
 import type { Configuration, UrlConfig } from '#sdk/module/configuration.ts'
 import { approvalLinkKey, approvalLinkKeys, readApprovalLink, signApprovalLink } from '#sdk/workflow/approval-link.ts'
 import { userRef } from '#testing/user-ref.ts'
@@ -137,7 +138,11 @@ describe('the links of a configuration', () => {
 
   test('point to the first page that decides, with its lifetime, and to the portal', async () => {
     const pages = [{}, { decide: 'https://one.test/decide' }, { decide: 'https://two.test/decide' }]
-    const made = await source(...pages, { portalUrl: 'https://one.test/portal' })(approval, userRef('boss'))
+    const made = await source(...pages, { portalUrl: 'https://one.test/portal' })(
+      approval,
+      userRef('boss'),
+      textsIn('en'),
+    )
     expect(made.map(({ label, style }) => [label, style])).toEqual([
       ['Approve', 'primary'],
       ['Deny', 'danger'],
@@ -150,17 +155,23 @@ describe('the links of a configuration', () => {
     expect(await read(token, new Date(now.getTime() + 60_000))).toEqual({ kind: 'expired' })
   })
 
+  test('are labelled in the language of their reader', async () => {
+    const page = { decide: 'https://one.test/decide', portalUrl: 'https://one.test/portal' }
+    const made = await source(page)(approval, userRef('boss'), textsIn('de'))
+    expect(made.map(({ label }) => label)).toEqual(['Genehmigen', 'Ablehnen', 'Im Portal öffnen'])
+  })
+
   test('of a channel name no approver, and only point to a page with a login', async () => {
     const page = { decide: 'https://one.test/decide', portalUrl: 'https://one.test/portal' }
-    const [approve] = await source(page)(approval)
+    const [approve] = await source(page)(approval, undefined, textsIn('en'))
     expect(await read(tokenOf(approve?.url ?? ''))).toEqual({
       kind: 'valid',
       claims: { approval: 'a-1', version: 1, approve: true },
     })
-    expect(await source({ ...page, withoutLogin: true })(approval)).toEqual([portal])
+    expect(await source({ ...page, withoutLogin: true })(approval, undefined, textsIn('en'))).toEqual([portal])
   })
 
   test('are absent without a page', async () => {
-    expect(await source({})(approval, userRef('boss'))).toEqual([])
+    expect(await source({})(approval, userRef('boss'), textsIn('en'))).toEqual([])
   })
 })

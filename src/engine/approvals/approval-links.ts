@@ -3,6 +3,7 @@ import { portalLinks } from '#engine/mail/mail-links.ts'
 import type { UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
+import type { Texts } from '#sdk/filter/page-texts.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import { approvalLinkKey, signApprovalLink } from '#sdk/workflow/approval-link.ts'
 
@@ -45,7 +46,11 @@ export async function approvalLinks(
 }
 
 /** The links of a message about an approval: of one approver, or without one of a channel that several people read. */
-export type LinksFor = (approval: LinkedApproval, approver?: UserRef) => Promise<readonly MailLink[]>
+export type LinksFor = (
+  approval: LinkedApproval,
+  approver: UserRef | undefined,
+  texts: Texts,
+) => Promise<readonly MailLink[]>
 
 /**
  * Creates the links of messages about approvals: to the first page of the configuration that decides, and to the
@@ -60,14 +65,14 @@ export function linksFor(
     .flatMap(({ filters }) => filters)
     .find((filter) => filter.approvalLinks !== undefined)?.approvalLinks
   const portal = portalLinks(applications)
-  return async (approval, approver) => {
-    const others = portal === undefined ? [] : [portal.approval(approval.id)]
+  return async (approval, approver, texts) => {
+    const others = portal === undefined ? [] : [portal.approval(approval.id, texts)]
     if (page === undefined || (approver === undefined && page.withoutLogin)) return others
     const expires = new Date(clock().getTime() + page.validMillis)
     const { approve, deny } = await approvalLinks(approval, approver, { url: page.url, expires, keys })
     return [
-      { label: 'Approve', url: approve, style: 'primary' },
-      { label: 'Deny', url: deny, style: 'danger' },
+      { label: texts('decide.approve'), url: approve, style: 'primary' },
+      { label: texts('decide.deny'), url: deny, style: 'danger' },
       ...others,
     ]
   }

@@ -23,7 +23,7 @@ const plan: ApprovalPlan = {
     },
   ],
   failure: [],
-  mail: { subject: 's', text: 't', html: '<p>t</p>', notifier: 'n', address: 'mail' },
+  mail: { text: 't', html: '<p>t</p>', notifier: 'n', address: 'mail' },
 }
 
 test('a stored plan is read back unchanged', () => {

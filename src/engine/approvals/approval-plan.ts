@@ -34,7 +34,6 @@ const approvalPlan = z.object({
   failure: rules.exactOptional(),
   mail: z
     .object({
-      subject: text,
       text,
       address: text,
       html: text.exactOptional(),

@@ -13,6 +13,7 @@ import { newId } from '#kernel/ids.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
+import { textsIn } from '#sdk/filter/page-texts.ts'
 import { accountExists, type NewAccount } from '#sdk/target/new-account.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval.ts'
 import type { ApprovalAssignment } from '#sdk/workflow/approvals.ts'
@@ -106,7 +107,7 @@ class Office {
       approvers: [this.group('managers')],
       allowSelf: false,
       escalations: [],
-      mail: { subject: 'Approval needed', text: 'Please decide.', address: 'mail' },
+      mail: { text: 'Please decide.', address: 'mail' },
       ...more,
     }
     const approval = await this.desk().open(request, {
@@ -203,11 +204,11 @@ onEachDatabase('approvals', (freshUrl) => {
       const office = await open()
       const { id, run } = await office.ask({}, { newAccount })
       await office.desk().decide(boss, { approval: id, approve: true })
-      const mails = await office.desk().mailsToDeciders(run, 'It exists already.')
+      const mails = await office.desk().mailsToDeciders(run, (texts) => texts('mail.exists'))
       expect(mails).toMatchObject([
-        { recipient: 'boss@x.org', subject: 'Not done: Access to the vault', text: 'It exists already.' },
+        { recipient: 'boss@x.org', subject: 'Not done: Access to the vault', text: textsIn('en')('mail.exists') },
       ])
-      expect(await office.desk().mailsToDeciders('another run', 'x')).toEqual([])
+      expect(await office.desk().mailsToDeciders('another run', () => 'x')).toEqual([])
     })
   })
 

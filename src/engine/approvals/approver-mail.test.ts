@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { type ApproverMailParts, approverMails } from '#engine/approvals/approver-mail.ts'
 import { MailChoices } from '#engine/mail/mail-choices.ts'
 import { Attributes } from '#identity/attributes.ts'
@@ -7,27 +8,35 @@ import { NotificationStore } from '#storage/notification-store.ts'
 import { memoryDatabase } from '#testing/memory-database.ts'
 import { userRef } from '#testing/user-ref.ts'
 
-const approver = (login: string) => {
+const approver = (login: string, more: Readonly<Record<string, readonly string[]>> = {}) => {
   const { identity } = userRef(login)
-  const attributes = Attributes.from({ uid: [login], mail: [`${login}@example.com`] })
+  const attributes = Attributes.from({ uid: [login], mail: [`${login}@example.com`], ...more })
   return { login, identity, entry: { dn: Dn.of(['uid', login], ['o', 'x']), identity, attributes } }
 }
 
 const parts = {
   delegations: { deputiesOf: async () => [] },
-  linksFor: async ({ id, version }, user) => [
-    { label: 'Approve', url: `https://gate.test/${id}/${version}/${user?.login ?? 'anyone'}`, style: 'primary' },
+  finder: { nameOf: async ({ login }: { login: string }) => login } as Partial<ApproverFinder> as ApproverFinder,
+  linksFor: async ({ id, version }, user, texts) => [
+    {
+      label: texts('decide.approve'),
+      url: `https://gate.test/${id}/${version}/${user?.login ?? 'anyone'}`,
+      style: 'primary',
+    },
   ],
 } as Partial<ApproverMailParts> as ApproverMailParts
 
 const about = {
+  subject: 'mail.approval',
+  label: 'Vault',
+  request: { requestor: 'ada', who: {} },
   run: 'run',
   step: 2,
   occasion: 'a-1',
   approval: { id: 'a-1', version: 1 },
   involved: { identities: [], names: [] },
-}
-const mail = { subject: 'Approval needed', text: 'ada asks.', address: 'mail' }
+} as const
+const mail = { text: 'ada asks.', address: 'mail' }
 const both = [approver('boss'), approver('chief')]
 
 test('a channel gets one message without the links of an approver, beside the mails', async () => {
@@ -40,7 +49,7 @@ test('a channel gets one message without the links of an approver, beside the ma
   expect(messages[0]?.text).toContain('https://gate.test/a-1/1/boss')
   expect(messages[0]).not.toHaveProperty('links')
   expect(messages[2]).toMatchObject({
-    subject: 'Approval needed',
+    subject: 'Approval needed: Vault',
     text: 'ada asks.',
     links: [{ label: 'Approve', url: 'https://gate.test/a-1/1/anyone', style: 'primary' }],
   })
@@ -75,4 +84,29 @@ test('a digest that no job sends is mailed at once', async () => {
   await store.save(userRef('boss').identity, { choices: { approval: 'digest' } })
   const choices = new MailChoices(store, { jobs: new Map() })
   expect(await approverMails(both, mail, about, { ...parts, choices })).toHaveLength(2)
+})
+
+test('each approver reads the mail in their language, and the configured text as it is', async () => {
+  const store = new NotificationStore(memoryDatabase())
+  await store.save(userRef('chef').identity, { choices: {}, language: 'fr' })
+  const choices = new MailChoices(store, { jobs: new Map() })
+  const approvers = [
+    approver('boss'),
+    approver('leiterin', { preferredLanguage: ['de-CH, en;q=0.5'] }),
+    approver('chef', { preferredLanguage: ['de'] }),
+    approver('nobody', { preferredLanguage: ['tlh', ''] }),
+  ]
+  const submitted = { ...about, request: { requestor: 'ada', caller: 'svc', who: {} } }
+  const messages = await approverMails(approvers, { ...mail, channel: 'slack' }, submitted, { ...parts, choices })
+  expect(messages.map(({ subject }) => subject)).toEqual([
+    'Approval needed: Vault',
+    'Genehmigung nötig: Vault',
+    'Approbation nécessaire : Vault',
+    'Approval needed: Vault',
+    'Approval needed: Vault',
+  ])
+  const [english, german] = messages.map(({ text }) => text)
+  expect(english).toMatch(/^ada asks\.\n\nRequested in the name of ada, submitted by svc\.\n\nApprove:\n/)
+  expect(german).toMatch(/^ada asks\.\n\nBeantragt im Namen von ada, eingereicht von svc\.\n\nGenehmigen:\n/)
+  expect(messages[4]).toMatchObject({ recipient: '#slack', links: [{ label: 'Approve' }] })
 })

@@ -5,13 +5,14 @@ import type { LinkedApproval, LinksFor } from '#engine/approvals/approval-links.
 import { type Involved, readPlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import type { MailChoices } from '#engine/mail/mail-choices.ts'
-import { endingWith, type PortalLinks, withLinks } from '#engine/mail/mail-links.ts'
+import { type PortalLinks, withLinks, withSentences } from '#engine/mail/mail-links.ts'
 import { channelMessage, newMails } from '#engine/mail/mail-outbox.ts'
+import { anyReader, type MailReader, readerOf, withReaders } from '#engine/mail/mail-reader.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import { formerIdentity } from '#identity/identity.ts'
-import { escapeHtml } from '#kernel/html.ts'
 import { oneLine } from '#kernel/one-line.ts'
-import { isMailAddress, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
+import type { Texts } from '#sdk/filter/page-texts.ts'
+import { isMailAddress, type MailSentence, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
 import type { ApproverMail } from '#sdk/workflow/approval.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
@@ -32,6 +33,10 @@ export interface ApproverMailParts {
 }
 
 interface MailOccasion {
+  /** What is written about it: that a decision is needed, or a reminder. */
+  readonly subject: 'mail.approval' | 'mail.reminder'
+  readonly label: string
+  readonly request: Submission
   readonly run: string
   readonly step: number
   /** Distinguishes mails about one approval at different times. */
@@ -42,19 +47,23 @@ interface MailOccasion {
   readonly involved: Involved
 }
 
+type Submission = Pick<Run, 'requestor' | 'caller' | 'who'>
+
 /** Approvers see who submitted the request, if that is not the requester. */
-export async function withCaller<M extends MailText>(
-  mail: M,
-  { requestor, caller, who }: Pick<Run, 'requestor' | 'caller' | 'who'>,
+async function callerSentence(
+  { requestor, caller, who }: Submission,
   finder: Pick<ApproverFinder, 'nameOf'>,
-): Promise<M> {
-  if (caller === undefined || sameLogin(caller, requestor)) return mail
+): Promise<readonly MailSentence[]> {
+  if (caller === undefined || sameLogin(caller, requestor)) return []
   const nameOf = (login: string, identity = formerIdentity(login)): Promise<string> =>
     finder.nameOf({ login, identity }, { withLogin: true })
-  const [inNameOf, by] = [await nameOf(requestor, who.requestor), await nameOf(caller, who.caller)]
-  const line = `Requested in the name of ${inNameOf}, submitted by ${by}.`
-  const text = `${mail.text.trimEnd()}\n\n${line}\n`
-  return { ...mail, text, ...(mail.html && { html: endingWith(mail.html, `<p>${escapeHtml(line)}</p>`) }) }
+  const values = { name: await nameOf(requestor, who.requestor), caller: await nameOf(caller, who.caller) }
+  return [{ key: 'mail.inNameOf', values }]
+}
+
+/** The configured text, or one that Gatehouse writes in the language of each approver. */
+export interface ApproverMessage extends Omit<ApproverMail, 'text'> {
+  readonly text: string | ((reader: MailReader) => string)
 }
 
 /**
@@ -63,11 +72,20 @@ export async function withCaller<M extends MailText>(
  */
 export async function approverMails(
   approvers: readonly Approver[],
-  mail: ApproverMail,
+  mail: ApproverMessage,
   about: MailOccasion,
   { finder, delegations, linksFor, choices }: ApproverMailParts,
 ): Promise<NewMail[]> {
-  const { address, channel, required, ...text } = mail
+  const { address, channel, required, text, ...way } = mail
+  const sentences = await callerSentence(about.request, finder)
+  const messageFor = (reader: MailReader): MailText => {
+    const subject = oneLine(reader.texts(about.subject, { label: about.label }), 300)
+    const plain = { ...way, subject, text: typeof text === 'string' ? text : text(reader) }
+    return withSentences<MailText>(
+      plain,
+      sentences.map(({ key, values }) => reader.texts(key, values)),
+    )
+  }
   const recipients = [...approvers]
   if (approvers.length <= maxRepresented) {
     for (const approver of approvers) {
@@ -84,24 +102,25 @@ export async function approverMails(
   const identities = recipients.map(({ identity }) => identity)
   const wanting = required === true ? undefined : await choices?.mailedNow('approval', identities)
   const mails: StepMail[] = []
-  for (const { login, identity, entry } of recipients) {
-    if (wanting?.has(identity) === false) continue
+  const wanted = recipients.filter(({ identity }) => wanting?.has(identity) !== false)
+  for (const [{ login, identity, entry }, reader] of await withReaders(wanted, (one) => one.entry, choices)) {
     const addresses = entry.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses)
     if (addresses.length === 0) continue
-    const links = await linksFor?.(about.approval, { login, identity })
-    const said = withLinks(text, links ?? [])
+    const links = await linksFor?.(about.approval, { login, identity }, reader.texts)
+    const said = withLinks(messageFor(reader), links ?? [])
     for (const recipient of addresses) mails.push({ ...said, recipient })
   }
   const messages = newMails(about.run, about.step, mails, about.occasion)
   if (channel === undefined) return messages
-  const links = (await linksFor?.(about.approval)) ?? []
-  return [...messages, channelMessage(about.run, about.step, { ...text, notifier: channel, links }, about.occasion)]
+  const links = (await linksFor?.(about.approval, undefined, anyReader.texts)) ?? []
+  const message = { ...messageFor(anyReader), notifier: channel, links }
+  return [...messages, channelMessage(about.run, about.step, message, about.occasion)]
 }
 
 /** Mails to the approvers of a run that ended without the approved change. */
 export async function deciderMails(
   run: string,
-  text: string,
+  write: (texts: Texts) => string,
   {
     approvals,
     finder,
@@ -118,9 +137,10 @@ export async function deciderMails(
     const { address = 'mail', notifier } = readPlan(approval.rules).mail ?? {}
     const [entry] = await finder.entriesOf(approval.decision.by)
     const addresses = entry?.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses) ?? []
-    const subject = oneLine(`Not done: ${approval.label}`, 300)
-    const links = pages === undefined ? [] : [pages.approval(id)]
-    const said = withLinks({ subject, text, ...(notifier === undefined ? {} : { notifier }) }, links)
+    const { texts } = await readerOf(entry, choices)
+    const subject = oneLine(texts('mail.notDone', { label: approval.label }), 300)
+    const links = pages === undefined ? [] : [pages.approval(id, texts)]
+    const said = withLinks({ subject, text: write(texts), ...(notifier === undefined ? {} : { notifier }) }, links)
     mails.push(...addresses.map((recipient) => ({ ...said, recipient })))
   }
   return newMails(run, 0, mails, 'came to nothing')

@@ -3,7 +3,7 @@ import type { NewTimer } from '#domain/timer.ts'
 import { isInvolved } from '#engine/approvals/approval-authority.ts'
 import { type ApprovalPlan, type Involved, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
-import { type ApproverMailParts, approverMails, withCaller } from '#engine/approvals/approver-mail.ts'
+import { type ApproverMailParts, approverMails } from '#engine/approvals/approver-mail.ts'
 import { expiryIn } from '#engine/workflow/expiry-parameter.ts'
 import { isSecretAttribute } from '#identity/attributes.ts'
 import { entryOf, type Identity, isFormer, type RunIdentities } from '#identity/identity.ts'
@@ -51,8 +51,7 @@ export async function openApproval(
   run: ApprovalRun,
   parts: OpeningParts,
 ): Promise<NewApproval> {
-  const { label, allowSelf, commentRequired, escalations, failure } = request
-  const mail = request.mail && (await withCaller(request.mail, run, parts.finder))
+  const { label, allowSelf, commentRequired, escalations, failure, mail } = request
   const involved = await involvedIn(run, parts.finder)
   const barred = allowSelf ? undefined : involved
   let rules = request.approvers
@@ -74,7 +73,10 @@ export async function openApproval(
   }
   const id = newId()
   const accessEnds = expiryIn(run.request)
-  const about = { run: run.id, step: run.step, occasion: id, approval: { id, version: 1 }, involved }
+  const about = {
+    ...({ subject: 'mail.approval', label, request: run, involved } as const),
+    ...{ run: run.id, step: run.step, occasion: id, approval: { id, version: 1 } },
+  }
   return {
     id,
     step: run.step,

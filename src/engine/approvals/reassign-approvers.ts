@@ -4,16 +4,14 @@ import { approvalRow, gatewayActor, loginsText } from '#engine/approvals/approva
 import type { ApprovalAuthority } from '#engine/approvals/approval-authority.ts'
 import { type ApprovalPlan, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
-import { approverMails, withCaller } from '#engine/approvals/approver-mail.ts'
+import { type ApproverMessage, approverMails } from '#engine/approvals/approver-mail.ts'
 import { findApprovers, type OpeningParts } from '#engine/approvals/open-approval.ts'
 import type { TimerOutcome } from '#engine/workflow/timer-loop.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import { formerIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { oneLine } from '#kernel/one-line.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
-import type { MailText } from '#sdk/notifier/mail.ts'
 import type { ApproverMail } from '#sdk/workflow/approval.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
@@ -91,10 +89,13 @@ async function reassign(
   timer: ClaimedTimer,
   parts: EscalatingParts,
 ): Promise<TimerOutcome> {
-  const { id, run, step, version } = approval
+  const { id, run, step, version, label } = approval
   const { mail, involved } = plan
   const occasion = `${id} ${escalation}`
-  const about = { run, step, occasion, approval: { id, version: version + 1 }, involved }
+  const about = {
+    ...({ subject: 'mail.approval', label, request: approval, involved } as const),
+    ...{ run, step, occasion, approval: { id, version: version + 1 } },
+  }
   const logins = approvers.map(({ login }) => login)
   try {
     await parts.approvals.reassign({
@@ -126,7 +127,7 @@ export interface ReminderRequest {
   readonly openForMillis: number
   /** Identifies the reminder, such as the job's due time. No user gets a second reminder with the same key. */
   readonly key: string
-  /** `%L` is the label, `%D` the number of days since it was opened. */
+  /** `%L` is the label, `%D` the number of days since it was opened. Absent: in the language of each approver. */
   readonly message?: string
   /** The attribute with approvers' addresses, for approvals that name none. */
   readonly mailAttribute?: string
@@ -145,7 +146,6 @@ interface RemindingParts extends OpeningParts {
 const page = 100
 const defaultLimit = 10_000
 const dayMillis = 24 * 60 * 60 * 1000
-const defaultMessage = 'The request "%L" has been waiting for your decision for %D days.'
 
 /** Oldest first, so that none is skipped forever. A failure of one does not stop the others. */
 export async function remind(request: ReminderRequest, parts: RemindingParts): Promise<number> {
@@ -195,15 +195,17 @@ async function remindOf(id: string, request: ReminderRequest, parts: RemindingPa
   const address = plan.mail?.address ?? request.mailAttribute
   const version = approval.version + (changed ? 1 : 0)
   const about = {
+    subject: 'mail.reminder',
+    label: approval.label,
+    request: approval,
     run: approval.run,
     step: approval.step,
     occasion: `${id} reminder ${request.key}`,
     approval: { id, version },
     involved,
-  }
-  const plain = { ...reminderText(approval, request, parts.clock()), ...waysOf(plan.mail) }
-  const text = await withCaller(plain, approval, parts.finder)
-  const mails = address === undefined ? [] : await approverMails(approvers, { ...text, address }, about, parts)
+  } as const
+  const message = { text: reminderText(approval, request, parts.clock()), ...waysOf(plan.mail) }
+  const mails = address === undefined ? [] : await approverMails(approvers, { ...message, address }, about, parts)
   if (!changed) {
     if (mails.length > 0) await parts.mails.add(mails)
     return mails.length > 0
@@ -242,13 +244,16 @@ const waysOf = (mail: Partial<ApproverMail> = {}): Pick<ApproverMail, 'notifier'
   ...(mail.required === undefined ? {} : { required: mail.required }),
 })
 
-function reminderText({ label, opened }: Approval, { message = defaultMessage }: ReminderRequest, now: Date): MailText {
+function reminderText({ label, opened }: Approval, { message }: ReminderRequest, now: Date): ApproverMessage['text'] {
   const days = Math.max(0, Math.floor((now.getTime() - opened.getTime()) / dayMillis))
-  const values: Readonly<Record<string, string>> = { L: label, D: String(days) }
-  return {
-    subject: oneLine(`Reminder: ${label}`, 200),
-    text: message.replace(/%([LD])/g, (_, name: string) => values[name] ?? ''),
+  if (message === undefined) {
+    return ({ language, texts }) => {
+      const time = new Intl.NumberFormat(language, { style: 'unit', unit: 'day', unitDisplay: 'long' }).format(days)
+      return texts('mail.reminderText', { label, time })
+    }
   }
+  const values: Readonly<Record<string, string>> = { L: label, D: String(days) }
+  return message.replace(/%([LD])/g, (_, name: string) => values[name] ?? '')
 }
 
 function sameUsers(one: readonly UserRef[], two: readonly UserRef[]): boolean {

@@ -28,7 +28,7 @@ export async function reassignToUser(
   parts: ReassigningParts,
   operator?: Identity,
 ): Promise<Approval> {
-  const { id, run, step, state, version, escalation, approvers } = approval
+  const { id, run, step, label, state, version, escalation, approvers } = approval
   const plan = readPlan(approval.rules)
   const { mail, involved } = plan
   const next = await findUser(to, parts)
@@ -37,7 +37,10 @@ export async function reassignToUser(
   if (identity === operator) throw refused('operators can only give it to another user')
   const isAlready = state === 'open' && approvers.length === 1 && approvers[0]?.identity === identity
   if (isAlready) throw refused(`"${login}" is the approver already`)
-  const about = { run, step, occasion: `${id} reassigned ${version}`, approval: { id, version: version + 1 }, involved }
+  const about = {
+    ...({ subject: 'mail.approval', label, request: approval, involved } as const),
+    ...{ run, step, occasion: `${id} reassigned ${version}`, approval: { id, version: version + 1 } },
+  }
   try {
     return await parts.approvals.reassign({
       approval: id,

@@ -6,6 +6,7 @@ import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import { type PortalLinks, withLinks } from '#engine/mail/mail-links.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
+import { readerOf } from '#engine/mail/mail-reader.ts'
 import { formerIdentity, type UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -70,7 +71,7 @@ export async function answerApprover(run: string, { by, text, actor }: Said, par
 }
 
 const maxAddresses = 3
-const words = { question: 'Question', answer: 'Answer' } as const
+const subjects = { question: 'mail.question', answer: 'mail.answer' } as const
 
 /** None for an approval that sends no mails, or to a user who chose none as it happens. */
 async function mailsTo(
@@ -84,13 +85,14 @@ async function mailsTo(
   const [entry] = await finder.entriesOf(to)
   if (entry !== undefined && (await choices?.isMailedNow('question', entry.identity)) === false) return []
   const addresses = entry?.attributes.values(mail.address).filter(isMailAddress).slice(0, maxAddresses) ?? []
+  const { texts } = await readerOf(entry, choices)
   const plain = {
-    subject: oneLine(`${words[kind]} about: ${label}`, 300),
-    text: `${await finder.nameOf(by)} writes:\n\n${text}\n`,
+    subject: oneLine(texts(subjects[kind], { label }), 300),
+    text: `${texts('mail.writes', { name: await finder.nameOf(by) })}\n\n${text}\n`,
     ...(mail.notifier === undefined ? {} : { notifier: mail.notifier }),
   }
   // The requester sees the request, and the approver the approval.
-  const page = kind === 'question' ? pages?.request(run) : pages?.approval(approval)
+  const page = kind === 'question' ? pages?.request(run, texts) : pages?.approval(approval, texts)
   const said = withLinks(plain, page === undefined ? [] : [page])
   const mails = addresses.map((recipient) => ({ ...said, recipient }))
   return newMails(run, step, mails, id)

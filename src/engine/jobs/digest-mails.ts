@@ -9,6 +9,7 @@ import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { isOwnCancellation } from '#engine/jobs/outcome-mails.ts'
 import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import type { PortalLinks } from '#engine/mail/mail-links.ts'
+import { type MailReader, mailLanguage, mailReader } from '#engine/mail/mail-reader.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { type Identity, isUser } from '#identity/identity.ts'
@@ -16,7 +17,7 @@ import { escapeHtml } from '#kernel/html.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { oneLine } from '#kernel/one-line.ts'
-import { type TextKey, type Texts, textsIn, textsLanguage } from '#sdk/filter/page-texts.ts'
+import type { TextKey, Texts } from '#sdk/filter/page-texts.ts'
 import { type DigestMails, type MailedOutcome, mailedOutcomes } from '#sdk/job/maintenance-tasks.ts'
 import { type ConfiguredTexts, type Translate, translator } from '#sdk/module/configured-texts.ts'
 import { isMailAddress } from '#sdk/notifier/mail.ts'
@@ -89,15 +90,13 @@ async function mailDigest(
   if (entry === undefined || isDeactivated(entry.attributes)) return false
   const recipient = entry.attributes.values(request.mailAttribute).find(isMailAddress)
   if (recipient === undefined) return false
-  const language = textsLanguage([settings?.language ?? '', ...entry.attributes.values(request.languageAttribute)])
+  const language = mailLanguage(settings, entry.attributes, { attribute: request.languageAttribute })
   const reader: Reader = {
     user: { identity, login: entry.attributes.first('uid') ?? '', dn: entry.dn },
     entry,
     settings,
-    texts: textsIn(language),
     translate: translator(parts.texts, language),
-    dateText: (date) =>
-      `${new Intl.DateTimeFormat(language, { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' }).format(date)} UTC`,
+    ...mailReader(language),
   }
   const entries = await entriesOf(reader, request, parts)
   if (entries.length === 0) return false
@@ -120,13 +119,11 @@ async function mailDigest(
 }
 
 /** The user who gets a digest. */
-interface Reader {
+interface Reader extends MailReader {
   readonly user: ApprovalUser
   readonly entry: DirectoryEntry
   readonly settings: NotificationSettings | undefined
-  readonly texts: Texts
   readonly translate: Translate
-  dateText(date: Date): string
 }
 
 const sections = ['digest.approvals', 'digest.questions', 'digest.requests', 'digest.access'] as const
@@ -198,7 +195,7 @@ async function openApprovals(
     id: `approval:${id}`,
     section: 'digest.approvals',
     text: texts('digest.approval', { label: shortLine(label), name: shortLine(subject) }),
-    link: pages?.approval(id),
+    link: pages?.approval(id, texts),
     async isShown() {
       const approval = await approvals.get(user, id)
       // A required mail was sent when the approval was opened.
@@ -227,7 +224,7 @@ async function questions(reader: Reader, parts: DigestParts): Promise<Candidate[
       {
         id: `question:${message.id}`,
         text: texts('digest.question', values),
-        link: pages?.request(id),
+        link: pages?.request(id, texts),
         isShown: always,
       },
     ]
@@ -237,7 +234,9 @@ async function questions(reader: Reader, parts: DigestParts): Promise<Candidate[
     if (!isChosen(message) || message.kind !== 'answer' || !isUser(message.askedBy.identity, user)) return []
     const values = { name: shortLine(message.by.login), label: shortLine(label) }
     const isShown = async () => (await approvals.get(user, id)) !== undefined
-    return [{ id: `answer:${message.id}`, text: texts('digest.answer', values), link: pages?.approval(id), isShown }]
+    return [
+      { id: `answer:${message.id}`, text: texts('digest.answer', values), link: pages?.approval(id, texts), isShown },
+    ]
   })
   return [...asked, ...answered].map((entry) => ({ ...entry, section: 'digest.questions' }))
 }
@@ -271,7 +270,7 @@ async function outcomes(reader: Reader, { since, until }: DigestMails, parts: Di
       id: `request:${run.id}:${run.state}:${run.fence}`,
       section: 'digest.requests',
       text: comment === undefined ? said : `${said} ${texts('digest.comment', { comment: shortLine(comment) })}`,
-      link: pages?.request(run.id),
+      link: pages?.request(run.id, texts),
       isShown: always,
     })
   }
@@ -298,7 +297,7 @@ async function expiringAccess(
     id: `access:${id}:${expires.getTime()}`,
     section: 'digest.access',
     text: texts('digest.expires', { name: shortLine(name === '' ? target : name), date: dateText(expires) }),
-    link: pages?.access(),
+    link: pages?.access(texts),
     isShown: always,
   }))
 }
@@ -325,7 +324,7 @@ function digestText(
     html.push(`<h2>${escapeHtml(texts(section))}</h2><ul>${items.join('')}</ul>`)
   }
   const reason = texts('digest.reason')
-  const change = pages?.notificationSettings()
+  const change = pages?.notificationSettings(texts)
   plain.push(change === undefined ? reason : `${reason}\n${change.url}`)
   html.push(`<p>${change === undefined ? escapeHtml(reason) : linkHtml(change.url, reason)}</p>`)
   return {

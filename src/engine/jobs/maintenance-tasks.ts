@@ -38,8 +38,8 @@ export function createMaintenanceTasks(parts: MaintenanceParts): MaintenanceTask
       approvals.remind({
         openForMillis: days * dayMillis,
         key,
-        message,
         limit,
+        ...(message === undefined ? {} : { message }),
         ...(mailAttribute === undefined ? {} : { mailAttribute }),
       }),
     mailOutcomes: (mails) => parts.mailOutcomes(mails),

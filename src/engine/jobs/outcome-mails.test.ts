@@ -23,6 +23,7 @@ const entry = (uid: string, more: Readonly<Record<string, readonly string[]>> = 
 
 const people: Readonly<Record<string, DirectoryEntry>> = {
   alice: entry('alice'),
+  ulla: entry('ulla', { preferredLanguage: ['de'] }),
   alias: entry('alias', { mail: ['Alice@Example.com'] }),
   gone: entry('gone', { active: ['false'] }),
   silent: entry('silent', { mail: ['not an address'] }),
@@ -51,6 +52,7 @@ describe('mails about outcomes', () => {
       },
       choices: new MailChoices(notifications, { jobs: new Map() }),
       labelOf: (name: string) => `Label of ${name}`,
+      texts: new Map([['de', new Map([['Label of create-user', 'Konto anlegen']])]] as const),
     }
     const mail = (more: Partial<OutcomeMails> = {}) =>
       mailOutcomes(
@@ -109,6 +111,27 @@ describe('mails about outcomes', () => {
     expect((await sent()).size).toBe(0)
   })
 
+  test('are in the language of the requester, with the reasons of failures', async () => {
+    const { one, notifications, mail, end, sent } = await open()
+    const failed = await end('ulla', { state: 'failed', incident }, true)
+    const done = await end('ulla', { state: 'completed' })
+    const english = await end('alice', { state: 'completed' })
+    expect(await mail()).toBe(3)
+    const mails = await sent()
+    expect(mails.get(done)?.subject).toBe('Erledigt: Konto anlegen')
+    expect(mails.get(failed)?.text).toContain(
+      'ist fehlgeschlagen: Ein angebundenes System hat die Änderung abgelehnt. Einige Änderungen waren vorher schon gemacht.',
+    )
+    expect(mails.get(english)?.subject).toBe('Done: Label of create-user')
+    await notifications.save(userRef('ulla').identity, { choices: {}, language: 'es' })
+    await end('ulla', { state: 'expired' })
+    expect(await mail({ summary: 'later' })).toBe(2)
+    expect((await one.mails.claim(10, minute)).map(({ subject }) => subject).sort()).toEqual([
+      'Outcomes of your requests: 1',
+      'Resultados de sus solicitudes: 3',
+    ])
+  })
+
   test('have the comment of a denial', async () => {
     const { one, mail, end, sent } = await open()
     const approval = newApproval(newId(), { timers: [] })
@@ -156,7 +179,11 @@ describe('mails about outcomes', () => {
     const runs = [await end('alice', { state: 'completed' }), await end('alice', { state: 'expired' })]
     expect(await mail({ summary: 'job/1', notifier: 'n' })).toBe(1)
     const [summary] = (await sent()).values()
-    expect(summary).toMatchObject({ subject: 'Outcomes of 2 requests', recipient: 'alice@example.com', notifier: 'n' })
+    expect(summary).toMatchObject({
+      subject: 'Outcomes of your requests: 2',
+      recipient: 'alice@example.com',
+      notifier: 'n',
+    })
     for (const run of runs) expect(summary?.text).toContain(`https://gate.test/requests/${run}`)
     await mail({ summary: 'job/1' })
     expect((await sent()).size).toBe(0)

@@ -4,12 +4,16 @@ import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import { type PortalLinks, withLinks } from '#engine/mail/mail-links.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
+import { type MailReader, readerOf } from '#engine/mail/mail-reader.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import type { Identity } from '#identity/identity.ts'
-import { type ErrorCode, errorCodes } from '#kernel/errors.ts'
+import type { ErrorCode } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
 import { oneLine } from '#kernel/one-line.ts'
+import { errorTexts } from '#sdk/filter/page.ts'
+import type { TextKey } from '#sdk/filter/page-texts.ts'
 import type { MailedOutcome, OutcomeMails } from '#sdk/job/maintenance-tasks.ts'
+import { type ConfiguredTexts, translator } from '#sdk/module/configured-texts.ts'
 import { isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
@@ -22,7 +26,8 @@ interface OutcomeParts {
   readonly mails: Pick<MailStore, 'add'>
   readonly finder: Pick<ApproverFinder, 'entriesOf' | 'nameOf'>
   readonly pages: PortalLinks | undefined
-  readonly choices: Pick<MailChoices, 'isMailedNow'>
+  readonly choices: Pick<MailChoices, 'isMailedNow' | 'settingsOf'>
+  readonly texts?: ConfiguredTexts | undefined
   /** The label of a workflow. */
   labelOf(workflow: string): string
 }
@@ -30,6 +35,12 @@ interface OutcomeParts {
 interface Outcome {
   readonly run: Run
   readonly text: MailText
+}
+
+/** The requester of runs. */
+interface Requester {
+  readonly address: string
+  readonly reader: MailReader
 }
 
 const page = 500
@@ -44,21 +55,22 @@ const maxLines = 50
  */
 export async function mailOutcomes(request: OutcomeMails, parts: OutcomeParts): Promise<number> {
   const runs = await outcomesOf(request, parts)
-  const addresses = new Map<Identity, string | undefined>()
+  const requesters = new Map<Identity, Requester | undefined>()
   const names = new Map<Identity, string>()
   /** By address in lower case, as mails are identified. */
-  const outcomesByAddress = new Map<string, { readonly recipient: string; readonly outcomes: Outcome[] }>()
+  const outcomesByAddress = new Map<string, Requester & { readonly outcomes: Outcome[] }>()
   for (const run of runs) {
     request.signal.throwIfAborted()
-    const address = await addressOf(run, request.mailAttribute, addresses, parts)
-    if (address === undefined || !(await isWanted(run, parts))) continue
-    const said = { run, text: await outcomeText(run, await subjectName(run, names, parts), parts) }
-    const known = outcomesByAddress.get(address.toLowerCase())
-    if (known === undefined) outcomesByAddress.set(address.toLowerCase(), { recipient: address, outcomes: [said] })
+    const requester = await requesterOf(run, request.mailAttribute, requesters, parts)
+    if (requester === undefined || !(await isWanted(run, parts))) continue
+    const said = { run, text: await outcomeText(run, await subjectName(run, names, parts), requester.reader, parts) }
+    const address = requester.address.toLowerCase()
+    const known = outcomesByAddress.get(address)
+    if (known === undefined) outcomesByAddress.set(address, { ...requester, outcomes: [said] })
     else known.outcomes.push(said)
   }
-  const mails = [...outcomesByAddress.values()].flatMap(({ recipient, outcomes }) =>
-    mailsTo(recipient, outcomes, request),
+  const mails = [...outcomesByAddress.values()].flatMap(({ outcomes, ...requester }) =>
+    mailsTo(requester, outcomes, request),
   )
   if (mails.length > 0) await parts.mails.add(mails)
   return mails.length
@@ -84,18 +96,19 @@ async function outcomesOf({ since, until, outcomes, limit }: OutcomeMails, { run
 export const isOwnCancellation = ({ state, cancel, requestor }: Run): boolean =>
   state === 'cancelled' && cancel !== undefined && sameLogin(cancel.by, requestor)
 
-async function addressOf(
+async function requesterOf(
   { who, requestor: login }: Run,
   attribute: string,
-  known: Map<Identity, string | undefined>,
-  { finder }: OutcomeParts,
-): Promise<string | undefined> {
+  known: Map<Identity, Requester | undefined>,
+  { finder, choices }: OutcomeParts,
+): Promise<Requester | undefined> {
   const identity = who.requestor
   if (identity === undefined) return undefined
   if (!known.has(identity)) {
     const [entry, another] = await finder.entriesOf({ identity, login })
     const isOne = entry !== undefined && another === undefined && !isDeactivated(entry.attributes)
-    known.set(identity, isOne ? entry.attributes.values(attribute).find(isMailAddress) : undefined)
+    const address = isOne ? entry.attributes.values(attribute).find(isMailAddress) : undefined
+    known.set(identity, address === undefined ? undefined : { address, reader: await readerOf(entry, choices) })
   }
   return known.get(identity)
 }
@@ -103,13 +116,13 @@ async function addressOf(
 const isWanted = async ({ who, ended, updated }: Run, { choices }: OutcomeParts): Promise<boolean> =>
   who.requestor !== undefined && (await choices.isMailedNow('request', who.requestor, ended ?? updated))
 
-const subjects: Readonly<Record<MailedOutcome, string>> = {
-  completed: 'Done',
-  denied: 'Denied',
-  expired: 'Expired',
-  failed: 'Failed',
-  cancelled: 'Cancelled',
-  incident: 'On hold',
+const subjects: Readonly<Record<MailedOutcome, TextKey>> = {
+  completed: 'mail.completed',
+  denied: 'mail.denied',
+  expired: 'mail.expired',
+  failed: 'mail.failed',
+  cancelled: 'mail.cancelled',
+  incident: 'mail.onHold',
 }
 
 /** A subject without an identity may be a new user, and is shown by login. */
@@ -120,49 +133,62 @@ async function subjectName({ who, subject: login }: Run, known: Map<Identity, st
   return name
 }
 
-async function outcomeText(run: Run, name: string, parts: OutcomeParts): Promise<MailText> {
-  const label = oneLine(parts.labelOf(run.name), maxLabel)
-  const what = `Your request "${label}" for ${oneLine(name, maxLabel)}`
+async function outcomeText(run: Run, name: string, reader: MailReader, parts: OutcomeParts): Promise<MailText> {
+  const { texts, language } = reader
+  const label = oneLine(translator(parts.texts, language)(parts.labelOf(run.name)), maxLabel)
   const outcome = run.state as MailedOutcome
-  const subject = `${subjects[outcome]}: ${label}`
-  const text = `${what} ${await outcomeSentence(run, outcome, parts)}`
-  return withLinks<MailText>({ subject, text }, parts.pages === undefined ? [] : [parts.pages.request(run.id)])
+  const subject = texts(subjects[outcome], { label })
+  const text = (await outcomeSentences(run, { label, name: oneLine(name, maxLabel) }, reader, parts)).join(' ')
+  const links = parts.pages === undefined ? [] : [parts.pages.request(run.id, texts)]
+  return withLinks<MailText>({ subject, text }, links)
 }
 
 /** What became of the request, and whether anything was changed. */
-async function outcomeSentence(run: Run, outcome: MailedOutcome, parts: OutcomeParts): Promise<string> {
-  const effect = run.touched ? 'Some changes had been made before.' : 'Nothing was changed.'
-  switch (outcome) {
-    case 'completed':
-      return run.accessEnds === undefined
-        ? 'is done.'
-        : `is done. The requested expiry date is ${run.accessEnds.toISOString().slice(0, 16).replace('T', ' ')} UTC.`
-    case 'denied':
-      return `was denied. ${await commentOf(run, parts)}`.trimEnd()
+async function outcomeSentences(
+  run: Run,
+  about: { readonly label: string; readonly name: string },
+  { texts, dateText }: MailReader,
+  parts: OutcomeParts,
+): Promise<readonly string[]> {
+  const effect = texts(run.touched ? 'mail.changedBefore' : 'mail.unchanged')
+  switch (run.state as MailedOutcome) {
+    case 'completed': {
+      const { accessEnds } = run
+      const ends = accessEnds === undefined ? [] : [texts('mail.expiryDate', { date: dateText(accessEnds) })]
+      return [texts('mail.completedText', about), ...ends]
+    }
+    case 'denied': {
+      const comment = await commentOf(run, parts)
+      const said = comment === undefined ? [] : [texts('mail.comment', { comment })]
+      return [texts('mail.deniedText', about), ...said]
+    }
     case 'expired':
-      return `expired: it had not ended by its deadline. ${effect}`
-    case 'failed':
-      return `failed: ${publicText(run.incident?.code ?? '')} ${effect}`
-    case 'cancelled':
-      return `was cancelled${run.cancel?.reason === undefined ? '' : `: ${run.cancel.reason}`}. ${effect}`
+      return [texts('mail.expiredText', about), effect]
+    case 'failed': {
+      // Details of a failure are for administrators.
+      const code = run.incident?.code ?? ''
+      const known = Object.hasOwn(errorTexts, code) ? errorTexts[code as ErrorCode] : undefined
+      const reason = texts(known ?? 'error.workflowFailed')
+      return [texts('mail.failedText', { ...about, reason }), effect]
+    }
+    case 'cancelled': {
+      const reason = run.cancel?.reason
+      const said = reason === undefined ? undefined : texts('mail.cancelledBecause', { ...about, reason })
+      return [said ?? texts('mail.cancelledText', about), effect]
+    }
     case 'incident':
-      return 'is on hold until an administrator has looked at it. It may still succeed.'
+      return [texts('mail.onHoldText', about)]
   }
 }
 
 /** The comment of the approver who denied it. */
-async function commentOf({ id }: Run, { approvals }: OutcomeParts): Promise<string> {
+async function commentOf({ id }: Run, { approvals }: OutcomeParts): Promise<string | undefined> {
   const denied = (await approvals.listOfRun(id)).findLast(({ state }) => state === 'denied')
-  const comment = denied === undefined ? undefined : (await approvals.get(denied.id))?.decision?.comment
-  return comment === undefined ? '' : `Comment of the approver: ${comment}`
+  return denied === undefined ? undefined : (await approvals.get(denied.id))?.decision?.comment
 }
 
-/** Details of a failure are for administrators. */
-const publicText = (code: string): string =>
-  Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode].text : errorCodes.WORKFLOW_FAILED.text
-
 function mailsTo(
-  recipient: string,
+  { address: recipient, reader: { texts } }: Requester,
   outcomes: readonly Outcome[],
   { notifier, summary }: OutcomeMails,
 ): readonly NewMail[] {
@@ -174,8 +200,7 @@ function mailsTo(
   }
   const more = outcomes.length - maxLines
   const parts = outcomes.slice(0, maxLines).map(({ text }) => text.text.trimEnd())
-  const text = [...parts, ...(more > 0 ? [`There are ${more} more in the portal.`] : [])].join('\n\n')
-  const count = outcomes.length === 1 ? '1 request' : `${outcomes.length} requests`
+  const text = [...parts, ...(more > 0 ? [texts('digest.more', { count: String(more) })] : [])].join('\n\n')
   const id = secretHash(JSON.stringify(['outcomes', summary, recipient.toLowerCase()]))
-  return [{ id, recipient, subject: `Outcomes of ${count}`, text, ...by }]
+  return [{ id, recipient, subject: texts('mail.outcomes', { count: String(outcomes.length) }), text, ...by }]
 }

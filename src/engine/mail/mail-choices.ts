@@ -18,6 +18,11 @@ export class MailChoices {
     this.#hasDigest = sendsDigests(configuration)
   }
 
+  /** Of those users who chose something. */
+  settingsOf(users: readonly Identity[]): Promise<ReadonlyMap<Identity, NotificationSettings>> {
+    return this.#store.settingsOf(users)
+  }
+
   /** Of these users, those who are mailed about it as it happens. */
   async mailedNow(kind: NotificationKind, users: readonly Identity[]): Promise<ReadonlySet<Identity>> {
     const settings = await this.#store.settingsOf(users)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { portalLinks, withLinks } from '#engine/mail/mail-links.ts'
+import { textsIn } from '#sdk/filter/page-texts.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { MailText } from '#sdk/notifier/mail.ts'
 
@@ -35,7 +36,8 @@ test('links to the portal have the configured address, and names from outside st
   const urls = [{ filters: [{}] }, { filters: [{ portalUrl: 'https://gate.test/portal' }] }]
   const applications = [{ urls }] as unknown as Configuration['applications']
   const portal = portalLinks(applications)
-  expect(portal?.request('../x?y').url).toBe('https://gate.test/portal/requests/..%2Fx%3Fy')
-  expect(portal?.approval('a-1').url).toBe('https://gate.test/portal/approvals/a-1')
+  expect(portal?.request('../x?y', textsIn('en')).url).toBe('https://gate.test/portal/requests/..%2Fx%3Fy')
+  const url = 'https://gate.test/portal/approvals/a-1'
+  expect(portal?.approval('a-1', textsIn('de'))).toEqual({ label: 'Im Portal öffnen', url })
   expect(portalLinks([])).toBeUndefined()
 })

@@ -1,15 +1,16 @@
 import type { MailLink } from '#domain/mail.ts'
 import { escapeHtml } from '#kernel/html.ts'
+import type { Texts } from '#sdk/filter/page-texts.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { MailText } from '#sdk/notifier/mail.ts'
 import { htmlOfText } from '#sdk/notifier/mail-body.ts'
 
 /** Links to pages of the portal. Their address comes from the configuration, never from a request. */
 export interface PortalLinks {
-  approval(id: string): MailLink
-  request(run: string): MailLink
-  access(): MailLink
-  notificationSettings(): MailLink
+  approval(id: string, texts: Texts): MailLink
+  request(run: string, texts: Texts): MailLink
+  access(texts: Texts): MailLink
+  notificationSettings(texts: Texts): MailLink
 }
 
 /** The pages of the first portal of the configuration that has an address. Undefined without one. */
@@ -19,15 +20,15 @@ export function portalLinks(applications: Configuration['applications']): Portal
     .flatMap(({ filters }) => filters)
     .find((filter) => filter.portalUrl !== undefined)?.portalUrl
   if (base === undefined) return undefined
-  const page = (...path: readonly string[]): MailLink => ({
-    label: 'Open in the portal',
+  const page = (texts: Texts, ...path: readonly string[]): MailLink => ({
+    label: texts('mail.open'),
     url: [base, ...path.map(encodeURIComponent)].join('/'),
   })
   return {
-    approval: (id) => page('approvals', id),
-    request: (run) => page('requests', run),
-    access: () => page('access'),
-    notificationSettings: () => page('notifications', 'settings'),
+    approval: (id, texts) => page(texts, 'approvals', id),
+    request: (run, texts) => page(texts, 'requests', run),
+    access: (texts) => page(texts, 'access'),
+    notificationSettings: (texts) => page(texts, 'notifications', 'settings'),
   }
 }
 
@@ -43,8 +44,20 @@ export function withLinks<M extends MailText>(mail: M, links: readonly MailLink[
   }
 }
 
+/** The mail with sentences below its text, in both forms. */
+export function withSentences<M extends MailText>(mail: M, sentences: readonly string[]): M {
+  if (sentences.length === 0) return mail
+  return {
+    ...mail,
+    text: [mail.text.trimEnd(), ...sentences].join('\n\n').concat('\n'),
+    ...(mail.html && {
+      html: endingWith(mail.html, sentences.map((sentence) => `<p>${escapeHtml(sentence)}</p>`).join('')),
+    }),
+  }
+}
+
 /** The HTML with another part at the end of its body. */
-export function endingWith(html: string, part: string): string {
+function endingWith(html: string, part: string): string {
   const end = html.search(/<\/body\s*>/i)
   return end < 0 ? html + part : html.slice(0, end) + part + html.slice(end)
 }

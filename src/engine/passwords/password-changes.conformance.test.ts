@@ -49,6 +49,7 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
       services: {
         ...common,
         passwordChanges: storage.passwordChanges,
+        notifications: storage.notifications,
         loginFailures: storage.loginFailures,
         loginAudit: new LoginAudit(common),
         loginMeter: noLoginMeter,

@@ -3,6 +3,7 @@ import type { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import { entryKey } from '#engine/login/device-cookie.ts'
 import type { LoginServices } from '#engine/login/login-desk.ts'
 import { createGuard } from '#engine/login/login-guard.ts'
+import { mailLanguage } from '#engine/mail/mail-reader.ts'
 import {
   type Asker,
   causeOf,
@@ -21,7 +22,7 @@ import type { Subject } from '#identity/subject.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { type PageReader, textsFor } from '#sdk/filter/page-texts.ts'
+import { languageOf, type PageReader, type TextsLanguage, textsFor } from '#sdk/filter/page-texts.ts'
 import type {
   OwnPasswordChange,
   PasswordAccess,
@@ -34,12 +35,14 @@ import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 import { checkMail, isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
 import { hasPasswords } from '#sdk/target/target.ts'
 import type { TaskTargets } from '#sdk/workflow/workflow-task.ts'
+import type { NotificationStore } from '#storage/notification-store.ts'
 import type { ChangeClaim, PasswordChangeStore } from '#storage/password-change-store.ts'
 
 export interface PasswordServices
   extends Pick<LoginServices, 'loginFailures' | 'loginAudit' | 'loginMeter'>,
     PasswordAuditParts {
   readonly passwordChanges: PasswordChangeStore
+  readonly notifications: Pick<NotificationStore, 'settingsOf'>
 }
 
 interface PasswordParts {
@@ -91,7 +94,7 @@ export class PasswordChanges implements PasswordAccess {
       tokenHash: secretHash(secret),
       validMillis,
     }
-    const mail = outgoing(`link ${link.id}`, person.mail, write(secret))
+    const mail = outgoing(`link ${link.id}`, person.mail, write(secret, await this.#languageOf(person.entry, request)))
     const row = this.#audit.row(person.login, request, { ...resetLink, action: 'issue' })
     const outcome = await services.passwordChanges.addLink(link, perHour, [mail], [row])
     if (outcome === 'too many') await this.#audit.refuse(person.login, `more than ${perHour} links in an hour`, request)
@@ -221,7 +224,10 @@ export class PasswordChanges implements PasswordAccess {
     const { workflow } = causeOf(claim.id, person.login, request)
     const change = { kind: 'attribute', action: 'replace', attribute: 'password', target, workflow } as const
     const mail = entry.attributes.first(writer.mailAttribute)
-    const text = mail === undefined || !isMailAddress(mail) ? undefined : writer.confirmation()
+    const text =
+      mail === undefined || !isMailAddress(mail)
+        ? undefined
+        : writer.confirmation(await this.#languageOf(entry, request))
     return await store.finish(claim, {
       ending: {
         owners: [claim.owner, ...others],
@@ -270,14 +276,21 @@ export class PasswordChanges implements PasswordAccess {
 
   /** The user with a mail address whose password can be set. */
   #reachable(
-    { dn, identity, attributes }: DirectoryEntry,
+    entry: DirectoryEntry,
     writer: PasswordWriter,
-  ): (Person & { readonly mail: string })[] {
+  ): (Person & { readonly mail: string; readonly entry: DirectoryEntry })[] {
+    const { dn, identity, attributes } = entry
     const mail = attributes.first(writer.mailAttribute)
     const login = attributes.first(writer.loginAttribute)
     if (mail === undefined || login === undefined || !isMailAddress(mail) || isDeactivated(attributes)) return []
     if (writer.target === undefined && !this.#parts.directory.keepsPassword(dn)) return []
-    return [{ dn, identity, login, mail }]
+    return [{ dn, identity, login, mail, entry }]
+  }
+
+  /** The language of a mail to the user; that of the request if no other is known. */
+  async #languageOf({ identity, attributes }: DirectoryEntry, request: PageReader): Promise<TextsLanguage> {
+    const settings = await this.#parts.services.notifications.settingsOf([identity])
+    return mailLanguage(settings.get(identity), attributes, { fallback: languageOf(request) })
   }
 }
 

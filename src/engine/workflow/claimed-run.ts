@@ -34,6 +34,8 @@ import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import type { Workflows } from '#engine/workflow/workflows.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import type { Texts } from '#sdk/filter/page-texts.ts'
+import { AccountExists } from '#sdk/target/new-account.ts'
 import { AnotherSubject } from '#sdk/workflow/runs.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
@@ -126,7 +128,9 @@ export class ClaimedRunExecution {
   async #refusal(error: unknown): Promise<RunEffects> {
     if (error instanceof AnotherSubject) return anotherSubjectEffects(this.#run, error, this.#parts.services.clock())
     if (!isAccountExists(error)) return {}
-    const informed = await this.#parts.use((workflows) => workflows.mailsToDeciders(this.#run.id, error.publicText))
+    const informed = await this.#parts.use((workflows) =>
+      workflows.mailsToDeciders(this.#run.id, (texts) => existsText(error, texts)),
+    )
     return refusalEffects(this.#run, error, informed, this.#parts.services.clock())
   }
 
@@ -382,8 +386,10 @@ function unknownOutcome(plannedChanges: readonly PlannedChange[]): GatewayError 
 }
 
 /** A run that may only create accounts met one that it did not create. Neither a retry nor an administrator can fix that. */
-const isAccountExists = (error: unknown): error is GatewayError =>
-  error instanceof GatewayError && error.code === 'ACCOUNT_EXISTS'
+const isAccountExists = (error: unknown): error is AccountExists => error instanceof AccountExists
+
+const existsText = ({ targets }: AccountExists, texts: Texts): string =>
+  targets.length === 0 ? texts('mail.exists') : texts('mail.existsAfter', { targets: targets.join(', ') })
 
 /** Committed with the end of such a run: the mails to the registered user and to approvers, and the audit. */
 function refusalEffects(

@@ -8,6 +8,7 @@ import { entryIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { Passwords } from '#modules/shared/passwords/passwords.ts'
 import { databaseTarget } from '#modules/targets/database/database.ts'
+import { type Texts, textsIn } from '#sdk/filter/page-texts.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
 import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
@@ -55,8 +56,8 @@ const approvals = {
     },
     ...{ timers: [], mails: [] },
   }),
-  mailsToDeciders: async (run: string, text: string) => [
-    { id: `refusal-${run}`, recipient: 'boss@example.com', subject: 'Not done', text },
+  mailsToDeciders: async (run: string, write: (texts: Texts) => string) => [
+    { id: `refusal-${run}`, recipient: 'boss@example.com', subject: 'Not done', text: write(textsIn('en')) },
   ],
 }
 

@@ -1,6 +1,8 @@
+import type { NewMail } from '#domain/mail.ts'
 import type { MailChoices } from '#engine/mail/mail-choices.ts'
-import { type PortalLinks, withLinks } from '#engine/mail/mail-links.ts'
+import { type PortalLinks, withLinks, withSentences } from '#engine/mail/mail-links.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
+import { type MailReader, withReaders } from '#engine/mail/mail-reader.ts'
 import { endedRows } from '#engine/session/session-end-audit.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -43,19 +45,32 @@ export async function runEffects(
 ): Promise<Pick<RunEffects, 'mails' | 'grants' | 'starts' | 'endings'>> {
   const run = by.id
   const endings = requests.flatMap(({ effects }) => effects.passwords.map((password) => endingOf(password, by)))
-  const links = pages === undefined || by.newAccount !== undefined ? [] : [pages.request(run)]
   const reportsOutcome = requests.some(({ effects }) => effects.mails.some(({ isOutcome }) => isOutcome === true))
   const { requestor } = by.who
   const isUnwanted =
     reportsOutcome && requestor !== undefined && (await choices?.isMailedNow('request', requestor)) === false
-  const mails = requests.flatMap(({ step, effects }) => {
-    const wanted = effects.mails.filter(({ isOutcome }) => !(isUnwanted && isOutcome === true))
-    return newMails(
-      run,
-      step,
-      wanted.map(({ isOutcome: _, ...mail }) => withLinks(mail, links)),
+  const whole = (
+    { isOutcome: _, reader: _reader, sentences = [], ...mail }: StepMail,
+    { texts }: MailReader,
+  ): StepMail => {
+    const said = withSentences(
+      mail,
+      sentences.map(({ key, values }) => texts(key, values)),
     )
-  })
+    return withLinks(said, pages === undefined || by.newAccount !== undefined ? [] : [pages.request(run, texts)])
+  }
+  const mails: NewMail[] = []
+  for (const { step, effects } of requests) {
+    const wanted = effects.mails.filter(({ isOutcome }) => !(isUnwanted && isOutcome === true))
+    const addressed = await withReaders(wanted, ({ reader }) => reader, choices)
+    mails.push(
+      ...newMails(
+        run,
+        step,
+        addressed.map(([mail, reader]) => whole(mail, reader)),
+      ),
+    )
+  }
   const grants = requests.flatMap(({ effects }) => effects.grants.map((access) => ({ ...access, id: newId(), run })))
   const starts: NewRun[] = []
   for (const { effects } of requests) for (const call of effects.starts) starts.push(await prepare(call))

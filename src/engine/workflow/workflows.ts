@@ -21,6 +21,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { buildScoped, type Closable, type Scope } from '#kernel/scope.ts'
 import { addSpan } from '#kernel/time.ts'
 import { type Tracer, tracer } from '#kernel/tracing.ts'
+import type { Texts } from '#sdk/filter/page-texts.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import { accountExists, accountNamed, takenValues } from '#sdk/target/new-account.ts'
 import type { Target } from '#sdk/target/target.ts'
@@ -236,8 +237,8 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   /** For the approvers of a run that ended without the approved change. */
-  async mailsToDeciders(run: string, text: string): Promise<readonly NewMail[]> {
-    return (await this.#approvals.mailsToDeciders?.(run, text)) ?? []
+  async mailsToDeciders(run: string, write: (texts: Texts) => string): Promise<readonly NewMail[]> {
+    return (await this.#approvals.mailsToDeciders?.(run, write)) ?? []
   }
 
   /** Executes steps of a stored run up to the next commit. */

@@ -37,8 +37,15 @@ export function schemeOf(reader: PageReader = nobody): 'light' | 'dark' | undefi
   return chosen === 'light' || chosen === 'dark' ? chosen : undefined
 }
 
-/** The first of the languages that there are texts in; each may have a region, such as `de-CH`. */
-export const textsLanguage = (preferred: readonly string[]): Language => chooseLanguage(null, preferred)
+/** A language that there are texts in. */
+export type TextsLanguage = Language
+
+/** The first that there are texts in, of values as in an Accept-Language header, such as `de-CH, en;q=0.5`. */
+export const textsLanguage = (preferred: readonly string[]): TextsLanguage =>
+  chooseLanguage(
+    null,
+    preferred.flatMap((value) => acceptedLanguages(value.replaceAll('_', '-'))),
+  )
 
 export const textsFor = (reader?: PageReader): Texts => textsIn(languageOf(reader))
 
@@ -48,7 +55,9 @@ export function textsIn(language: Language): Texts {
 }
 
 /** A time to wait, such as "45 seconds" or "3 minutes", in the language of the reader. */
-export function durationText(seconds: number, reader?: PageReader): string {
+export const durationText = (seconds: number, reader?: PageReader): string => durationIn(seconds, languageOf(reader))
+
+export function durationIn(seconds: number, language: Language): string {
   const [value, unit] = seconds < 90 ? [seconds, 'second'] : [Math.ceil(seconds / 60), 'minute']
-  return new Intl.NumberFormat(languageOf(reader), { style: 'unit', unit, unitDisplay: 'long' }).format(Number(value))
+  return new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'long' }).format(Number(value))
 }

@@ -106,17 +106,22 @@ export const notice = (status: number, title: string, text: string, options: Pag
   page(status, title, html`<p>${text}</p>`, options)
 
 /** Failures that people see most often, in their language. Others are in English. */
-const errorTexts: Partial<Readonly<Record<ErrorCode, TextKey>>> = {
+export const errorTexts: Partial<Readonly<Record<ErrorCode, TextKey>>> = {
+  ACCOUNT_EXISTS: 'error.accountExists',
   ACCESS_DENIED: 'error.accessDenied',
   AUTH_REJECTED: 'error.authRejected',
   AUTH_REQUIRED: 'error.authRequired',
   BAD_REQUEST: 'error.badRequest',
+  CONFLICT: 'error.conflict',
   INTERNAL: 'error.internal',
+  NO_APPROVERS: 'error.noApprovers',
   NOT_FOUND: 'error.notFound',
   SHUTTING_DOWN: 'error.shuttingDown',
+  TARGET_FAILED: 'error.targetFailed',
   TARGET_TIMEOUT: 'error.targetTimeout',
   TARGET_UNREACHABLE: 'error.targetUnreachable',
   TOO_MANY_REQUESTS: 'error.tooManyRequests',
+  WORKFLOW_FAILED: 'error.workflowFailed',
 }
 
 /** The public text of a failure, in the reader's language if it is the usual one of its code. */

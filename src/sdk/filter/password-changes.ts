@@ -1,3 +1,4 @@
+import type { Language } from '#contract/languages.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -13,7 +14,7 @@ export interface PasswordWriter {
   readonly loginAttribute: string
   readonly mailAttribute: string
   /** The mail that confirms a change to its user; undefined: no one is notified. */
-  confirmation(): MailText | undefined
+  confirmation(language: Language): MailText | undefined
   /** Throws WEAK_PASSWORD, with a text for its reader. `values` are known values of the user. */
   check(password: string, values: Iterable<string>, reader: PageReader): Promise<void>
 }
@@ -30,9 +31,9 @@ export interface ResetRequest {
   readonly validMillis: number
   /** Maximum number of links for one user per hour. */
   readonly perHour: number
-  readonly request: Pick<GatewayRequest, 'id' | 'remoteAddress'>
+  readonly request: Pick<GatewayRequest, 'id' | 'remoteAddress' | 'headers'>
   /** The mail with the link, the only place of the secret. */
-  write(secret: string): MailText
+  write(secret: string, language: Language): MailText
 }
 
 /** A new password, with the secret of the mailed link. */

@@ -3,8 +3,8 @@ interface Reminder {
   readonly days: number
   /** No user gets two reminders of the same approval under one key. */
   readonly key: string
-  /** `%L` is the approval's label, `%D` the number of days it has been open. */
-  readonly message: string
+  /** `%L` is the approval's label, `%D` the number of days it has been open. Absent: in the language of each approver. */
+  readonly message?: string
   /** The attribute with approvers' addresses, for approvals that name none. */
   readonly mailAttribute: string | undefined
   /** At most this many approvals. */

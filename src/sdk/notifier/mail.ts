@@ -1,4 +1,7 @@
+import type { Attributes } from '#identity/attributes.ts'
+import type { Identity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { TextKey } from '#sdk/filter/page-texts.ts'
 
 /** The content of a mail. The HTML is made from the text, escaped, unless it is given. */
 export interface MailText {
@@ -9,12 +12,28 @@ export interface MailText {
   readonly notifier?: string
 }
 
+/** A sentence that Gatehouse adds to a mail. */
+export interface MailSentence {
+  readonly key: TextKey
+  readonly values: Readonly<Record<string, string>>
+}
+
+/** The user who gets a mail, which is in the language of their choice, or of these attributes. */
+export interface MailUser {
+  readonly identity?: Identity | undefined
+  readonly attributes: Pick<Attributes, 'values'>
+}
+
 /**
  * A mail of a step. It is sent after the step has committed, and once for each step and recipient, even if the step
  * is retried.
  */
 export interface StepMail extends MailText {
   readonly recipient: string
+  /** The user who gets it, as far as known. */
+  readonly reader?: MailUser | undefined
+  /** Written below the text, in the language of the reader. */
+  readonly sentences?: readonly MailSentence[]
   /** Notifies the requester of the outcome: not sent to a requester who chose no such mails. */
   readonly isOutcome?: boolean
 }

@@ -45,15 +45,25 @@ export async function takenValues(
   return values.filter((_, i) => (found[i]?.length ?? 0) > 0)
 }
 
+/** The run met an account that it did not create. */
+export class AccountExists extends GatewayError {
+  /** Where the run had created the account before. */
+  readonly targets: readonly string[]
+
+  constructor(publicText: string, targets: readonly string[], cause: unknown) {
+    super('ACCOUNT_EXISTS', publicText, { publicText, ...(cause === undefined ? {} : { cause }) })
+    this.targets = targets
+  }
+}
+
 /** `what` names the account, such as `named "ann"`; `created` is what the run did before it met this one. */
-export function accountExists(what: string, created: readonly CreatedAccount[], cause?: unknown): GatewayError {
-  const targets = [...new Set(created.map(({ target }) => `"${target}"`))]
+export function accountExists(what: string, created: readonly CreatedAccount[], cause?: unknown): AccountExists {
+  const targets = [...new Set(created.map(({ target }) => target))]
   const done =
     targets.length === 0
       ? 'the registration changed nothing'
-      : `the registration stopped after it created the account at ${targets.join(', ')}`
-  const text = `An account ${what} exists already; ${done}.`
-  return new GatewayError('ACCOUNT_EXISTS', text, { publicText: text, ...(cause === undefined ? {} : { cause }) })
+      : `the registration stopped after it created the account at ${targets.map((target) => `"${target}"`).join(', ')}`
+  return new AccountExists(`An account ${what} exists already; ${done}.`, targets, cause)
 }
 
 /** The login as written, short enough for a sentence. */

@@ -22,7 +22,8 @@ export interface ApprovalRequest {
   readonly mail?: ApproverMail
 }
 
-export interface ApproverMail extends MailText {
+/** Gatehouse writes the subject, in the language of each approver. */
+export interface ApproverMail extends Omit<MailText, 'subject'> {
   /** The attribute with the addresses of approvers. */
   readonly address: string
   /** A Notifier whose channel also gets the text, with links that require a login. */

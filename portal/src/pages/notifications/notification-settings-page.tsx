@@ -69,7 +69,6 @@ function SettingsForm({ settings }: { readonly settings: NotificationSettingsVie
   const language = chosenLanguage ?? settings.language ?? shown
   const isChanged = settings.mails.some(({ kind, mail }) => (mails[kind] ?? mail) !== mail)
   const offered = settings.mails.filter(({ choices }) => choices.length > 1)
-  const hasDigest = settings.mails.some(({ choices }) => choices.includes('digest'))
   const save = useSaveNotificationSettings(() => {
     setMails(nothingChosen)
     setLanguage(undefined)
@@ -77,7 +76,7 @@ function SettingsForm({ settings }: { readonly settings: NotificationSettingsVie
   })
   const onSubmit = (event: FormEvent): void => {
     event.preventDefault()
-    save.mutate(hasDigest ? { mails, language } : { mails })
+    save.mutate({ mails, language })
   }
   return (
     <Paper withBorder p="md" maw={640}>
@@ -95,14 +94,12 @@ function SettingsForm({ settings }: { readonly settings: NotificationSettingsVie
               data={choices.map((time) => ({ value: time, label: t(timeTexts[time]) }))}
             />
           ))}
-          {hasDigest && (
-            <NativeSelect
-              label={t('notificationSettings.language')}
-              value={language}
-              onChange={({ currentTarget: { value } }) => setLanguage(value)}
-              data={Object.entries(languages).map(([value, label]) => ({ value, label }))}
-            />
-          )}
+          <NativeSelect
+            label={t('notificationSettings.language')}
+            value={language}
+            onChange={({ currentTarget: { value } }) => setLanguage(value)}
+            data={Object.entries(languages).map(([value, label]) => ({ value, label }))}
+          />
           <Text size="sm" c="dimmed">
             {t('notificationSettings.note')}
           </Text>

@@ -67,6 +67,20 @@ describe('submitting', () => {
     ])
   })
 
+  test('remembers the language of a caller who chose none for their mails', async () => {
+    const user = { identity: ann.identity, login: 'ann' }
+    const chosen = async (language: string, before?: string) => {
+      const { send, memory } = await openMain({ language })
+      if (before !== undefined) await memory.chooseNotifications(user, { choices: {}, language: before })
+      await send('PUT', '/workflows', [line()])
+      return (await memory.notificationSettings(user))?.language
+    }
+    expect(await chosen('*')).toBeUndefined()
+    expect(await chosen('en-GB')).toBe('en')
+    expect(await chosen('de-CH,de;q=0.9,en;q=0.8')).toBe('de')
+    expect(await chosen('fr', 'de')).toBe('de')
+  })
+
   test('a caller without an entry requests nothing for the user who has the same login', async () => {
     const { send, runs } = await openMain()
     const lines = [line(), line({ uuid: 'u2', subjects: ['BOB'] })]

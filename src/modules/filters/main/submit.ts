@@ -12,9 +12,9 @@ import { answer } from '#modules/shared/http/json-answer.ts'
 import { jsonBounds, readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
 import { anothersLoginText, isLoginName } from '#modules/shared/login/own-login.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { type GatewayResponse, header } from '#sdk/filter/http.ts'
 import type { PortalWorkflow } from '#sdk/filter/portal.ts'
-import { originalText } from '#sdk/module/configured-texts.ts'
+import { acceptedLanguage, originalText } from '#sdk/module/configured-texts.ts'
 import { approvalUser } from '#sdk/workflow/approvals.ts'
 import type { ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
 import { chooseExpiry, expiryKey } from '#sdk/workflow/expiry-offer.ts'
@@ -30,6 +30,7 @@ const atOnce = 4
 /** Each line is its own request; the failure of one does not affect the others. */
 export async function submitCart(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const lines = await readJsonBody(exchange.request, cartSchema, maxCartBytes, cartBounds)
+  await noteLanguage(exchange, parts)
   const outcomes: Record<string, SubmitOutcome> = Object.create(null)
   for (const line of lines) outcomes[line.uuid] = await submitLine(line, exchange, parts)
   // Clients of OpenUnison treat any text but `success`, and any other member, as a failure.
@@ -61,6 +62,21 @@ async function submitLine(line: CartLine, exchange: Exchange, parts: MainParts):
       err: thrown,
     })
     return { result: 'Unable to submit' }
+  }
+}
+
+/** Mails about the requests are in the language of the caller who chose no other. The requests don't depend on it. */
+async function noteLanguage({ subject, request }: Exchange, parts: MainParts): Promise<void> {
+  const language = acceptedLanguage(request)
+  // English is also the language of callers who name none.
+  if (language === 'en' && !/\ben\b/i.test(header(request, 'accept-language') ?? '')) return
+  const { memory } = parts.host.portal
+  const user = userOf(parts, subject)
+  try {
+    if ((await memory.notificationSettings(user))?.language !== undefined) return
+    await memory.chooseNotifications(user, { choices: {}, language })
+  } catch (err) {
+    parts.host.log.warn('the language of a user could not be stored', { err })
   }
 }
 

@@ -14,7 +14,7 @@ import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { failureText, html, type Markup, page } from '#sdk/filter/page.ts'
 import type { Theme } from '#sdk/filter/page-look.ts'
-import { durationText, type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
+import { durationIn, durationText, type TextKey, textsFor, textsIn } from '#sdk/filter/page-texts.ts'
 import type { PasswordWriter } from '#sdk/filter/password-changes.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
 import type { ResetSettings } from './reset-settings.ts'
@@ -102,7 +102,7 @@ class PasswordReset implements Filter {
   }
 
   async #send(user: string, request: GatewayRequest, started: number): Promise<void> {
-    const { given, lookup, linkText, publicURL } = this.#settings
+    const { given, lookup, publicURL } = this.#settings
     const { requestsPerMinute, linkMinutes, linksPerHour: perHour, root } = given
     if (requestsPerMinute > 0) {
       take(this.#requests, request, { burst: requestsPerMinute, perMinute: requestsPerMinute })
@@ -117,11 +117,15 @@ class PasswordReset implements Filter {
         validMillis: linkMinutes * 60_000,
         perHour,
         request,
-        write: (secret) => {
+        write: (secret, language) => {
+          const texts = textsIn(language)
+          const { linkText, linkSubject = texts('mail.reset') } = given
           // Browsers don't send the part after # to servers, so it appears in no log.
           const places = { link: `${publicURL}/set#${secret}`, code: secret, minutes: String(linkMinutes) }
-          const text = linkText.render({ key: (name) => places[name as keyof typeof places] })
-          return mailText(given, { subject: given.linkSubject, text })
+          const text =
+            linkText?.render({ key: (name) => places[name as keyof typeof places] }) ??
+            texts('mail.resetText', { ...places, time: durationIn(linkMinutes * 60, language) })
+          return mailText(given, { subject: linkSubject, text })
         },
       })
     }

@@ -13,17 +13,6 @@ import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
-const linkText = `Someone, probably you, requested a new password for your account.
-
-Open this page to set it:
-$link$
-
-The link works once, within $minutes$ minutes. If the page asks for a code, enter this one:
-$code$
-
-If it was not you, do nothing: your password stays as it is.
-`
-
 export const parameters = {
   publicURL: parsed('web address', readWebAddress, {
     about:
@@ -60,9 +49,12 @@ export const parameters = {
     about: 'The label of the login field; “User name or mail address”, in the language of the user, when absent.',
   }),
   homeURL: text({ about: 'The path of this host where users sign in afterwards.', fallback: '/' }),
-  linkSubject: text({ about: 'The subject of the mail with the link.', fallback: 'Set a new password' }),
+  linkSubject: text({
+    about: 'The subject of the mail with the link; “Set a new password”, in the language of the user, when absent.',
+  }),
   linkText: parsed('mail template', compileText, {
-    about: `The text of that mail, with \`$link$\`, \`$code$\` and \`$minutes$\`; the code is for browsers without scripts. By default: "${linkText.split('\n', 1)[0]}" and the link.`,
+    about:
+      'The text of that mail, with `$link$`, `$code$` and `$minutes$`; the code is for browsers without scripts. When absent, a text with all three in the language of the user.',
   }),
   ...pageThemeParameters,
   ...passwordParameters,
@@ -80,7 +72,6 @@ export function parseReset(params: Params, issues: Issues, context: ParseContext
     given,
     publicURL: (given.publicURL ?? '').replace(/\/$/, ''),
     lookup: given.lookup ?? parseLookup('(|(uid=${user})(mail=${user}))'),
-    linkText: given.linkText ?? compileText(linkText),
     theme: pageTheme(given),
   }
 }

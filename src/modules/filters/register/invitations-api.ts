@@ -65,7 +65,7 @@ export class InvitationsApi {
     const { email, attributes = {} } = await readJsonBody(exchange.request, invitationRequest, maxBody)
     const problems = draftProblems(settings, email, attributes)
     if (problems.length > 0) throw new GatewayError('BAD_REQUEST', 'an invitation that is not in order', { problems })
-    const draft = { ...mails.invitation(), email, attributes }
+    const draft = { ...mails.invitation(exchange.request), email, attributes }
     const created = await host.registrations.invitations.create(form, draft, actorOf(exchange))
     host.registrations.counted(form, 'invited')
     return answer(view(created), 201)
@@ -82,7 +82,8 @@ export class InvitationsApi {
     await this.#mayInvite(exchange)
     if (!invitationId.test(id)) throw noInvitation()
     const { host, form, mails } = this.#parts
-    return answer(view(await host.registrations.invitations.resend(form, id, mails.invitation(), actorOf(exchange))))
+    const mail = mails.invitation(exchange.request)
+    return answer(view(await host.registrations.invitations.resend(form, id, mail, actorOf(exchange))))
   }
 
   async #mayInvite({ subject }: Exchange): Promise<void> {

@@ -1,12 +1,15 @@
 import type { Template } from '#kernel/template.ts'
-import { parseTemplate } from '#kernel/template.ts'
-import { type RegisterSettings, renderMail, unavailableText } from '#modules/filters/register/register-settings.ts'
+import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
+import { type PageReader, type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
 import type { InvitationMail, SecretMail } from '#sdk/filter/registrations.ts'
 import type { MailText } from '#sdk/notifier/mail.ts'
 
 const dayMillis = 24 * 3600_000
 
-/** The mails of a registration form. */
+/**
+ * The mails of a registration form: as configured, or in the language of the request that causes them, since the
+ * recipient has no account yet.
+ */
 export class Mails {
   readonly #settings: RegisterSettings
 
@@ -14,33 +17,33 @@ export class Mails {
     this.#settings = settings
   }
 
-  verification(recipient: string): SecretMail {
-    const { given, verificationText } = this.#settings
+  verification(recipient: string, request: PageReader): SecretMail {
+    const { given } = this.#settings
     return {
       recipient,
       write: (secret) => {
         const page = new URL(`${(given.publicURL ?? '').replace(/\/$/, '')}/verify`)
         page.searchParams.set('token', secret)
-        return this.#mail(given.verificationSubject, verificationText, page.href)
+        return this.#verification(given.verificationText ?? 'mail.verificationText', page.href, request)
       },
     }
   }
 
-  /** The same subject, so that an outbox reveals as little as the form. */
-  unavailable(recipient: string): SecretMail {
-    const { given } = this.#settings
-    const text = parseTemplate(unavailableText, { keys: true, attributes: false })
-    return { recipient, write: () => this.#mail(given.verificationSubject, text, this.#home()) }
+  /** Sent when a registration was not possible and the form must not reveal it. */
+  unavailable(recipient: string, request: PageReader): SecretMail {
+    return { recipient, write: () => this.#verification('mail.unavailableText', this.#home(), request) }
   }
 
-  invitation(): InvitationMail {
-    const { given, invitationText } = this.#settings
+  /** In English without a request. */
+  invitation(request?: PageReader): InvitationMail {
+    const { given } = this.#settings
     return {
       validMillis: given.invitationDays * dayMillis,
       write: (secret) => {
         const page = new URL(given.invitationURL ?? '')
         page.searchParams.set('invitation', secret)
-        return this.#mail(given.invitationSubject, invitationText, page.href)
+        const subject = given.invitationSubject ?? textsFor(request)('mail.invitation')
+        return this.#mail(subject, given.invitationText ?? 'mail.invitationText', page.href, request)
       },
     }
   }
@@ -50,9 +53,21 @@ export class Mails {
     return URL.canParse(homeURL, publicURL) ? new URL(homeURL, publicURL).href : homeURL
   }
 
-  #mail(subject: string, template: Template, link: string): MailText {
-    const { notifier } = this.#settings.given
-    const text = renderMail(template, link, this.#settings.given['frontPage.title'])
-    return { subject, text, ...(notifier === undefined ? {} : { notifier }) }
+  /** Always with the same subject, so that an outbox reveals as little as the form. */
+  #verification(text: Template | TextKey, link: string, request: PageReader): MailText {
+    const subject = this.#settings.given.verificationSubject ?? textsFor(request)('mail.verification')
+    return this.#mail(subject, text, link, request)
+  }
+
+  #mail(subject: string, text: Template | TextKey, link: string, request: PageReader | undefined): MailText {
+    const { notifier, 'frontPage.title': title } = this.#settings.given
+    return {
+      subject,
+      text:
+        typeof text === 'string'
+          ? textsFor(request)(text, { link })
+          : text.render({ key: (name) => (name === 'link' ? link : title) }),
+      ...(notifier === undefined ? {} : { notifier }),
+    }
   }
 }

@@ -75,8 +75,6 @@ export function readRegisterSettings(params: Params, issues: Issues, context: Pa
     inviters: given.inviterRule.flatMap(
       (rule, i) => readRuleParameter('inviterRule', rule, i, params, issues, context) ?? [],
     ),
-    verificationText: given.verificationText ?? compileMailTemplate(verificationText),
-    invitationText: given.invitationText ?? compileMailTemplate(invitationText),
     places: given.attributeNames.map((attribute, i) => ({ attribute, path: params.pathOf('attributeNames', i) })),
   }
 }
@@ -221,29 +219,6 @@ export const invitationRequest = z.strictObject({
   attributes: z.record(z.string(), z.string()).optional(),
 } satisfies Record<keyof InvitationRequest, z.ZodType>)
 
-const verificationText = `Someone, probably you, registered with this e-mail address.
-
-Open this page to confirm the address:
-$link$
-
-If it wasn't you, you can ignore this mail.
-`
-
-const invitationText = `You are invited to register.
-
-Open this page to accept the invitation:
-$link$
-`
-
-/** Sent to the mail address when a registration was not possible and the form must not reveal it. */
-export const unavailableText = `Someone, probably you, tried to register with this e-mail address.
-
-There is already an account with the same details. If it is yours, sign in:
-$link$
-
-If it wasn't you, you can ignore this mail.
-`
-
 /** Throws an Error if it has placeholders other than `$link$` and `$title$`, or none for the link. */
 function compileMailTemplate(text: string): Template {
   const template = parseTemplate(text, { keys: true, attributes: false })
@@ -252,9 +227,6 @@ function compileMailTemplate(text: string): Template {
   if (!template.keys.includes('link')) throw new Error('needs a place for "$link$"')
   return template
 }
-
-export const renderMail = (template: Template, link: string, title: string): string =>
-  template.render({ key: (name) => (name === 'link' ? link : title) })
 
 /** Shown in the language of the user, unless the configuration has a text of its own. */
 export const defaultSubmitText = 'Submit Registration'
@@ -351,9 +323,12 @@ const own = {
     requirement: 'with `verifyEmail`',
   }),
   verificationHours: wholeNumber({ about: 'How long a mail can be confirmed.', fallback: 24, min: 1, max: 24 * 14 }),
-  verificationSubject: text({ about: 'The subject of the mail.', fallback: 'Confirm your registration' }),
+  verificationSubject: text({
+    about: 'The subject of the mail; “Confirm your registration”, in the language of the user, when absent.',
+  }),
   verificationText: parsed('mail template', compileMailTemplate, {
-    about: `The text of the mail, with \`$link$\` and \`$title$\`. By default: "${verificationText.split('\n', 1)[0]}" and the link.`,
+    about:
+      'The text of the mail, with `$link$` and `$title$`; when absent, a text with the link in the language of the user.',
   }),
   hideExisting: flag({
     about: '`"true"`: only a mail reports whether a value is in use. Requires `verifyEmail`.',
@@ -364,9 +339,12 @@ const own = {
     requirement: 'with invitations',
   }),
   invitationDays: wholeNumber({ about: 'How long an invitation can be accepted.', fallback: 14, min: 1, max: 365 }),
-  invitationSubject: text({ about: 'The subject of the mail.', fallback: 'You are invited' }),
+  invitationSubject: text({
+    about: 'The subject of the mail; “You are invited”, in the language of the user who invites, when absent.',
+  }),
   invitationText: parsed('mail template', compileMailTemplate, {
-    about: `The text of the mail, with \`$link$\` and \`$title$\`. By default: "${invitationText.split('\n', 1)[0]}" and the link.`,
+    about:
+      'The text of the mail, with `$link$` and `$title$`; when absent, a text with the link in the language of the user who invites.',
   }),
   inviterRule: list({
     about:

@@ -754,6 +754,24 @@ describe('a mail address that has to be confirmed', () => {
     expect(registrations.calls).toHaveLength(1)
   })
 
+  test('gets a mail in the language of the form, unless a text is configured', async () => {
+    const german = { 'accept-language': 'de' }
+    const { post, registrations } = await open({ ...verified, hideExisting: 'true' })
+    await post(ada, anonymous, german)
+    await post({ attributes: { uid: 'alice', mail: 'alice@example.com' } }, anonymous, german)
+    const [mail, taken] = registrations.mails
+    expect(mail).toMatchObject({
+      subject: 'Bestätigen Sie Ihre Registrierung',
+      text: expect.stringContaining('Öffnen'),
+    })
+    expect(taken).toMatchObject({ subject: mail?.subject, text: expect.stringContaining('gibt es bereits') })
+    const texts = { verificationSubject: 'Please confirm', verificationText: '$title$: $link$' }
+    const configured = await open({ ...verified, ...texts })
+    await configured.post(ada, anonymous, german)
+    expect(configured.registrations.mails[0]).toMatchObject({ subject: 'Please confirm' })
+    expect(configured.registrations.mails[0]?.text).toContain(': https://')
+  })
+
   test('must be valid', async () => {
     const { post, registrations } = await open(verified)
     for (const mail of ['ada', 'a@b, c@d', 'a@b\r\nBcc: x@y', '<a@b>']) {
@@ -834,6 +852,14 @@ describe('invitations', () => {
       'The invitation is not valid',
     ])
     expect((await send(`invitation?token=${invitation}`)).status).toBe(404)
+  })
+
+  test('are in the language of the user who invites', async () => {
+    const { send, registrations } = await open({ ...invited, requireInvitation: 'true' })
+    const { headers, ...request } = invite({ email: 'ada@example.com' })
+    const german = { ...request, headers: { ...headers, 'accept-language': 'de' } }
+    expect((await send('invitations', german, boss)).status).toBe(201)
+    expect(registrations.mails[0]).toMatchObject({ subject: 'Sie sind eingeladen' })
   })
 
   test('need no confirmation of the mail address', async () => {

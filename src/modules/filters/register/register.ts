@@ -302,7 +302,7 @@ class VerificationPage {
     const t = textsFor(request)
     if (!isOwnPage(request)) return this.#notice(request, 403, 'foreign.title', t('verify.foreign'))
     const token = (await readForm(request, maxBody)).get('token') ?? ''
-    const outcome = token.length > maxToken ? undefined : await this.#registrar.confirm(token, request.id)
+    const outcome = token.length > maxToken ? undefined : await this.#registrar.confirm(token, request)
     if (outcome === undefined) return this.#over(request)
     if (outcome.kind !== 'started') return this.#notice(request, 409, 'verify.inUseTitle', t('verify.inUse'))
     const text = submittedText(this.#settings, { translate: this.#translate(request), t })

@@ -44,6 +44,9 @@ export type SubmitOutcome =
 
 const hourMillis = 3600_000
 
+/** The request that submits or confirms a registration. */
+type Submitting = Pick<GatewayRequest, 'id' | 'headers'>
+
 /** Accepts registrations: validates them, and starts the workflow or has the mail address confirmed first. */
 export class Registrar {
   readonly #parts: RegistrarParts
@@ -53,7 +56,7 @@ export class Registrar {
   }
 
   async submit(body: ReadRequest, isBot: boolean, subject: Subject, request: GatewayRequest): Promise<SubmitOutcome> {
-    const { settings, limits, host, form } = this.#parts
+    const { settings, limits, host, form, mails } = this.#parts
     if (settings.given.submitLoggedInUser && subject.level === 0) {
       throw new GatewayError('ACCESS_DENIED', 'a registration for the caller without an authenticated caller')
     }
@@ -82,13 +85,12 @@ export class Registrar {
     const addNewUsers = subject.level > 0
     if (settings.given.verifyEmail && invitation === undefined) {
       const email = checked.values.get(settings.given.emailAttribute) ?? ''
-      const mail =
-        hidden && taken.length > 0 ? this.#parts.mails.unavailable(email) : this.#parts.mails.verification(email)
+      const mail = hidden && taken.length > 0 ? mails.unavailable(email, request) : mails.verification(email, request)
       const data = hidden && taken.length > 0 ? { refused: true } : toJson(registration)
       await host.registrations.keep(form, id, data, mail, settings.given.verificationHours * hourMillis)
       return { kind: 'taken-in', answer: { addNewUsers, workflowId: id, verificationSent: true } }
     }
-    const outcome = await this.#start(id, registration, request.id)
+    const outcome = await this.#start(id, registration, request)
     switch (outcome.kind) {
       case 'started':
         return { kind: 'taken-in', answer: { addNewUsers, workflowId: outcome.result.id } }
@@ -126,14 +128,14 @@ export class Registrar {
   }
 
   /** Continues a registration whose mail was confirmed. Undefined if there is none, or the form has changed since. */
-  async confirm(secret: string, requestId: string): Promise<RegistrationOutcome | undefined> {
-    const outcome = await this.#confirm(secret, requestId)
+  async confirm(secret: string, request: Submitting): Promise<RegistrationOutcome | undefined> {
+    const outcome = await this.#confirm(secret, request)
     const event = outcome === undefined ? 'unknown-link' : outcome.kind === 'started' ? 'confirmed' : 'refused'
     this.#parts.host.registrations.counted(this.#parts.form, event)
     return outcome
   }
 
-  async #confirm(secret: string, requestId: string): Promise<RegistrationOutcome | undefined> {
+  async #confirm(secret: string, request: Submitting): Promise<RegistrationOutcome | undefined> {
     const { host, form, settings } = this.#parts
     const open = await host.registrations.open(form, secret)
     if (open === undefined || open.data['refused'] === true) return undefined
@@ -143,31 +145,33 @@ export class Registrar {
     if (current.errors.length > 0) return undefined
     const outcome: RegistrationOutcome = (await this.#isTaken(registration))
       ? { kind: 'taken', values: [{ attribute: settings.given.uidAttributeName, value: registration.userID }] }
-      : await this.#start(open.id, registration, requestId)
+      : await this.#start(open.id, registration, request)
     await host.registrations.forget(open.id)
     return outcome
   }
 
-  #start(id: string, registration: Registration, requestId: string): Promise<RegistrationOutcome> {
+  #start(id: string, registration: Registration, request: Submitting): Promise<RegistrationOutcome> {
     const { settings, host } = this.#parts
     const unique = uniqueValues(settings.attributes, registration.values)
-    const call = workflowCall(settings, registration, requestId)
+    const call = workflowCall(settings, registration, request.id)
     return host.registrations.start({
       id,
       unique,
-      call: settings.given.submitLoggedInUser ? call : { ...call, newAccount: this.#newAccount(registration, unique) },
+      call: settings.given.submitLoggedInUser
+        ? call
+        : { ...call, newAccount: this.#newAccount(registration, unique, request) },
       check: () => takenValues(host.directory, unique),
       ...(registration.invitation === undefined ? {} : { invitation: registration.invitation }),
     })
   }
 
   /** A form about another user creates an account; it never changes one that exists by then. */
-  #newAccount({ values, anonymous }: Registration, unique: readonly UniqueValue[]): NewAccount {
+  #newAccount({ values, anonymous }: Registration, unique: readonly UniqueValue[], request: Submitting): NewAccount {
     const { settings, mails } = this.#parts
     const recipient = values.get(settings.given.emailAttribute) ?? ''
     // A requester who is signed in sees the reason with their requests.
     if (!anonymous || !isMailAddress(recipient)) return { unique }
-    return { unique, refusal: { ...mails.unavailable(recipient).write(''), recipient } }
+    return { unique, refusal: { ...mails.unavailable(recipient, request).write(''), recipient } }
   }
 
   #registration({ body, subject, invitation }: Submission, values: ReadonlyMap<string, string>): Registration {

@@ -8,8 +8,8 @@ export default defineJob({
   aliases: ['com.tremolosecurity.provisioning.scheduler.jobs.RemindApprovers'],
   ...withParameters({
     message: text({
-      about: 'The text of the mail; `%L` is the label of the approval, `%D` the number of days it has been open.',
-      required: true,
+      about:
+        'The text of the mail; `%L` is the label of the approval, `%D` the number of days it has been open. When absent, a text with both in the language of the approver.',
     }),
     days: wholeNumber({ about: 'Days after which approvers are reminded.', fallback: 1, min: 0, max: 3650 }),
     mailAttributeName: text({
@@ -29,7 +29,7 @@ export default defineJob({
       const reminded = await host.maintenance.remindApprovers({
         days,
         key,
-        message,
+        ...(message === undefined ? {} : { message }),
         mailAttribute: mailAttributeName,
         limit,
       })

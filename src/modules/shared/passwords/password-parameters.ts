@@ -2,7 +2,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { passwordProblemText } from '#modules/shared/passwords/password-problem-text.ts'
 import type { PasswordProblem } from '#protocols/passwords/password-rules.ts'
-import { textsFor } from '#sdk/filter/page-texts.ts'
+import { textsFor, textsIn } from '#sdk/filter/page-texts.ts'
 import type { PasswordWriter } from '#sdk/filter/password-changes.ts'
 import { choice, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import type { ParameterTable, ParsedParameters } from '#sdk/module/parameters.ts'
@@ -10,11 +10,6 @@ import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { MailText } from '#sdk/notifier/mail.ts'
 import { defaultNotifier, referNotifier } from '#sdk/notifier/notifier.ts'
-
-const confirmationText = `The password of your account was changed just now.
-
-If this wasn't you, contact your administrator at once.
-`
 
 /** The parameters of every filter by which users set their own passwords. */
 export const passwordParameters = {
@@ -40,12 +35,12 @@ export const passwordParameters = {
   }),
   notifier: text({ about: 'The [Notifier](../kinds/Notifier.md) that sends the mails; the default one when absent.' }),
   confirmationSubject: text({
-    about: 'The subject of the mail that confirms a change.',
-    fallback: 'Your password was changed',
+    about:
+      'The subject of the mail that confirms a change; “Your password was changed”, in the language of the user, when absent.',
   }),
   confirmationText: text({
-    about: `The text of that mail. By default: "${confirmationText.split('\n', 1)[0]}" and what to do if it was someone else.`,
-    fallback: confirmationText,
+    about:
+      'The text of that mail; when absent, that the password was changed and what to do if it was someone else, in the language of the user.',
   }),
 } satisfies ParameterTable
 
@@ -75,8 +70,15 @@ export function passwordWriter(given: PasswordParameters, check: CheckPassword, 
     target: passwordTarget,
     loginAttribute,
     mailAttribute,
-    confirmation: () =>
-      confirms ? mailText(given, { subject: given.confirmationSubject, text: given.confirmationText }) : undefined,
+    confirmation: (language) => {
+      if (!confirms) return undefined
+      const texts = textsIn(language)
+      const {
+        confirmationSubject = texts('mail.passwordChanged'),
+        confirmationText = texts('mail.passwordChangedText'),
+      } = given
+      return mailText(given, { subject: confirmationSubject, text: confirmationText })
+    },
     check: async (password, values, reader) => {
       const [problem] = await check(password, values)
       if (problem === undefined) return

@@ -1,3 +1,4 @@
+import type { Attributes } from '#identity/attributes.ts'
 import type { Directory } from '#identity/directory.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
@@ -15,7 +16,7 @@ import {
 } from '#modules/workflow-tasks/approval/rule-template.ts'
 import { type Rule, ruleScopes } from '#sdk/auth/rule.ts'
 import { anything, flag, text } from '#sdk/module/parameter-types.ts'
-import { isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
+import { isMailAddress, type MailSentence, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
 import { referNotifier } from '#sdk/notifier/notifier.ts'
 import type { ApprovalRequest, ApprovalSignal, ApproverMail } from '#sdk/workflow/approval.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
@@ -142,7 +143,6 @@ function request(config: Config, context: TaskContext): ApprovalRequest {
     })),
     ...(failure === undefined ? {} : { failure: bindAll(failure, values, context) }),
     mail: {
-      subject: oneLine(`Approval needed: ${label}`, 300),
       text: renderTask(config.emailTemplate, context),
       address: config.mailAttr,
       ...config.notifier,
@@ -184,44 +184,47 @@ async function decided(
   if (approved) return { kind: 'branch', branch: 'onSuccess' }
   user.attributes.set(reasonAttribute, comment === undefined ? [] : [comment])
   const subject = oneLine(renderTask(config.failureEmailSubject, context), 300)
-  const plain = withComment(renderTask(config.failureEmailMsg, context), comment)
-  const text = await withCaller(plain, context, directory)
-  const recipients = await requesterAddresses(config.mailAttr, context, directory)
-  if (recipients.length === 0) log.info('the requester has no mail address, so no denial was sent', { approval: id })
-  for (const recipient of recipients) effects.mail({ recipient, subject, text, ...config.notifier, isOutcome: true })
+  const text = renderTask(config.failureEmailMsg, context)
+  const sentences = [...commentSentence(text, comment), ...(await callerSentence(context, directory))]
+  const { addresses, reader } = await requesterOf(config.mailAttr, context, directory)
+  if (addresses.length === 0) log.info('the requester has no mail address, so no denial was sent', { approval: id })
+  for (const recipient of addresses) {
+    effects.mail({ recipient, subject, text, sentences, reader, ...config.notifier, isOutcome: true })
+  }
   return { kind: 'branch', branch: 'onFailure', end: 'denied' }
 }
 
-/** Adds the comment of the approver, if the template does not have it. */
-const withComment = (text: string, comment = ''): string =>
-  comment === '' || text.includes(comment) ? text : `${text.trimEnd()}\n\nComment of the approver: ${comment}\n`
+/** The comment of the approver, if the text does not have it. */
+const commentSentence = (text: string, comment = ''): readonly MailSentence[] =>
+  comment === '' || text.includes(comment) ? [] : [{ key: 'mail.comment', values: { comment } }]
 
-/** Adds who submitted the request, if that was not the requester. */
-async function withCaller(
-  text: string,
+/** Who submitted the request, if that was not the requester. */
+async function callerSentence(
   { requestor, caller, who }: TaskContext,
   directory: Pick<Directory, 'search' | 'entry'>,
-): Promise<string> {
-  if (caller === undefined || sameLogin(caller, requestor)) return text
+): Promise<readonly MailSentence[]> {
+  if (caller === undefined || sameLogin(caller, requestor)) return []
   const entry = await findUser(caller, who.caller, directory)
   const name = oneLine(entry?.attributes.first('displayName') ?? caller, maxName)
-  return `${text.trimEnd()}\n\nThe request was submitted in your name by ${name}.\n`
+  return [{ key: 'mail.submittedBy', values: { name } }]
 }
 
 const maxAddresses = 3
 const maxName = 200
 
 /** The subject's own addresses if the requester is the subject, who may not be in the directory yet. */
-async function requesterAddresses(
+async function requesterOf(
   attribute: string,
   context: TaskContext,
   directory: Pick<Directory, 'search' | 'entry'>,
-): Promise<readonly string[]> {
-  const { attributes } = context.user
-  const own = isAboutRequester(context) ? attributes.values(attribute).filter(isMailAddress) : []
-  if (own.length > 0) return own.slice(0, maxAddresses)
+): Promise<{ readonly addresses: readonly string[]; readonly reader: StepMail['reader'] }> {
+  const { user, who } = context
+  const addressesOf = (attributes: Pick<Attributes, 'values'> | undefined) =>
+    (attributes?.values(attribute) ?? []).filter(isMailAddress).slice(0, maxAddresses)
+  const own = isAboutRequester(context) ? addressesOf(user.attributes) : []
+  if (own.length > 0) return { addresses: own, reader: { identity: who.requestor, attributes: user.attributes } }
   const entry = await findRequester(context, directory)
-  return (entry?.attributes.values(attribute) ?? []).filter(isMailAddress).slice(0, maxAddresses)
+  return { addresses: addressesOf(entry?.attributes), reader: entry }
 }
 
 const second = 1000

@@ -26,7 +26,7 @@ describe('recipients', () => {
   test('are the user, with expanded values', async () => {
     const { mails, outcome } = await run({})
     expect(outcome).toEqual({ kind: 'next' })
-    expect(mails).toEqual([
+    expect(mails).toMatchObject([
       { recipient: 'ada@example.com', subject: 'Access to payroll', text: 'Hello Ada, you have payroll.' },
     ])
   })

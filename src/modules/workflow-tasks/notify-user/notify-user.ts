@@ -8,7 +8,7 @@ import { findRequester, isAboutRequester } from '#modules/shared/tasks/find-work
 import { defineTask, template } from '#modules/shared/tasks/task-fields.ts'
 import { renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
 import { text } from '#sdk/module/parameter-types.ts'
-import { checkMail, isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
+import { checkMail, isMailAddress, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
 import { textOfHtml } from '#sdk/notifier/mail-body.ts'
 import { referNotifier } from '#sdk/notifier/notifier.ts'
 import { type AttributePlace, noFlow } from '#sdk/workflow/flow.ts'
@@ -54,27 +54,29 @@ export default defineTask({
           if (own === undefined) {
             throw new GatewayError('WORKFLOW_FAILED', `"${task.user.userID}" has no "${mailAttribute}" to be mailed at`)
           }
-          send(own, mail, task)
-          const other = await requesterAddress(task, mailAttribute, people)
-          if (other !== undefined && other.toLowerCase() !== own.toLowerCase()) send(other, mail, task)
+          const { attributes } = task.user
+          send({ ...mail, recipient: own, reader: { identity: task.who.subject, attributes } }, task)
+          const other = await requesterOf(task, mailAttribute, people)
+          if (other !== undefined && other.recipient.toLowerCase() !== own.toLowerCase()) {
+            send({ ...mail, ...other }, task)
+          }
           return next
         }),
     }
   },
 })
 
-function send(recipient: string, mail: MailText, { effects }: TaskContext): void {
-  const whole = { ...mail, recipient }
-  checkMail(whole)
-  effects.mail(whole)
+function send(mail: StepMail, { effects }: TaskContext): void {
+  checkMail(mail)
+  effects.mail(mail)
 }
 
 /** The requester gets the mail too, if the directory has an address. */
-async function requesterAddress(
+async function requesterOf(
   context: TaskContext,
   mailAttribute: string,
   directory: Pick<Directory, 'search' | 'entry'>,
-): Promise<string | undefined> {
+): Promise<Pick<StepMail, 'recipient' | 'reader'> | undefined> {
   const { request, requestor, log } = context
   const only = request.get(sendToSubject)
   if (isAboutRequester(context) || (only !== undefined && String(only).toLowerCase() !== 'false')) {
@@ -82,7 +84,7 @@ async function requesterAddress(
   }
   const entry = await findRequester(context, directory)
   const address = entry?.attributes.first(mailAttribute)
-  if (address !== undefined && isMailAddress(address)) return address
+  if (address !== undefined && isMailAddress(address)) return { recipient: address, reader: entry }
   log.info('no mail to the requester: the directory has no address', { requestor, found: entry !== undefined })
   return undefined
 }
