@@ -5,6 +5,7 @@ import { systemClock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { openDataFolder } from '#server/private-files.ts'
+import { refuseUnfinishedRestore } from '#storage/backup/restore-folder.ts'
 import { readAddress } from '#storage/client/databases.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
 import { openRunWakeUp, openStorage, type Storage } from '#storage/open.ts'
@@ -33,6 +34,8 @@ export async function openDatabase(
   const wakeUp = await openRunWakeUp(databaseUrl, log)
   const database = { dataFolder, ...(databaseUrl === undefined ? {} : { url: databaseUrl }) }
   scope.own(await lockInstance(database))
+  // Before keys are created, which would be in the way of the next restore.
+  if (databaseUrl === undefined) refuseUnfinishedRestore(dataFolder)
   const auditKeys = await loadAuditKeys(options, 'gateway')
   const storage = scope.own(openStorage({ ...database, clock: systemClock, log, wake: wakeUp, auditKeys }))
   await storage.ready()

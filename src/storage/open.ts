@@ -7,6 +7,7 @@ import { ApprovalStore } from '#storage/approval-store.ts'
 import { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { AuditSinkStore } from '#storage/audit/audit-sink-store.ts'
 import { AuditStore } from '#storage/audit/audit-store.ts'
+import { refuseUnfinishedRestore } from '#storage/backup/restore-folder.ts'
 import { Databases, readAddress } from '#storage/client/databases.ts'
 import type { MigrationPolicy } from '#storage/client/migrations.ts'
 import { statement } from '#storage/client/statement.ts'
@@ -52,10 +53,11 @@ export interface StorageOptions {
 /** All stores of one database. */
 export type Storage = ReturnType<typeof openStorage>
 
-/** Throws an Error without an address. Connects to the database with `ready`, or with its first use. */
+/** Throws an Error without an address, or if a restore of the data folder did not finish. Connects to the database with `ready`, or with its first use. */
 export function openStorage({ url, dataFolder, clock, log, wake, auditKeys, migrations }: StorageOptions) {
   const address = url ?? (dataFolder === undefined ? undefined : `sqlite:${join(dataFolder, 'gatehouse.db')}`)
   if (address === undefined) throw new Error('a data folder or a database is needed')
+  if (url === undefined && dataFolder !== undefined) refuseUnfinishedRestore(dataFolder)
   const [firstKey, ...otherKeys] = auditKeys ?? []
   const seal = firstKey === undefined ? undefined : new AuditSeal([firstKey, ...otherKeys])
   const databases = new Databases(clock, log, seal, migrations)

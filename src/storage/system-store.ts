@@ -1,4 +1,5 @@
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
+import { restoreMarker } from '#storage/client/migrations.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
 import { columns, statement } from '#storage/client/statement.ts'
 
@@ -47,6 +48,15 @@ export class SystemStore {
     return rows.map(({ started, seen, ...row }) => ({ ...row, started: new Date(started), seen: new Date(seen) }))
   }
 
+  /** From now on no gateway starts on the database, until `endRestore`. False if an earlier restore began and did not end. */
+  async beginRestore(): Promise<boolean> {
+    return (await this.#client.transaction((tx) => markRestore.run(tx, { name: restoreMarker }))) > 0
+  }
+
+  async endRestore(): Promise<void> {
+    await this.#client.transaction((tx) => unmarkRestore.run(tx, { name: restoreMarker }))
+  }
+
   /**
    * After a restored backup: ends all sessions, logins in progress and tokens of our issuers, since those that were
    * revoked after the backup would be valid again. Also forgets the replicas of that time.
@@ -79,6 +89,11 @@ const beat = statement<Pick<ReplicaRow, 'name' | 'version' | 'started'>>(
 )
 const forget = statement<{ name: string }>('delete from replicas where name = :name')
 const forgetOld = statement<{ millis: number }>((on) => `delete from replicas where seen < ${on.now} - :millis`)
+const markRestore = statement<{ name: string }>(
+  (on) =>
+    `insert into schema_migrations (name, hash, applied) values (:name, '', ${on.now}) on conflict (name) do nothing`,
+)
+const unmarkRestore = statement<{ name: string }>('delete from schema_migrations where name = :name')
 const deleteSessions = statement('delete from sessions')
 const deleteIssued = statement('delete from issuer_records')
 const deleteMarks = statement('delete from session_marks')

@@ -7,9 +7,11 @@ import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { Scope } from '#kernel/scope.ts'
 // Loaded here, since the first load takes longer than a test may.
 import '#server/commands/backup.ts'
 import { restoreCommand } from '#server/commands/restore.ts'
+import { openDatabase } from '#server/open-database.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { runCommand } from '#testing/command.ts'
@@ -292,6 +294,54 @@ test('what a killed restore left is removed', async () => {
   writeFileSync(join(fresh, '.restore-killed/gatehouse.db'), 'half')
   expect((await restore(file, fresh)).code).toBe(0)
   expect(readdirSync(fresh).sort()).toEqual(['gatehouse.db', 'gatehouse.db.lock', 'keys'])
+})
+
+test('a folder whose restore was killed is refused until a restore finishes there', async () => {
+  const { data, folder } = await installation()
+  const [file, fresh] = [join(folder, 'backup.db'), join(folder, 'fresh')]
+  await backup(data, file, '--keys')
+  mkdirSync(join(fresh, '.restore-killed'), { recursive: true })
+  const refused = /a restore to .*fresh has not finished.*run "gatehouse restore" again, or delete .*\.restore-killed/
+  expect(() => openStorage({ dataFolder: fresh, clock: systemClock, log: silentLogger })).toThrow(refused)
+  const scope = new Scope()
+  const options = { dataFolder: fresh, databaseUrl: undefined, environment: {}, log: silentLogger }
+  await expect(openDatabase(options, scope)).rejects.toThrow(refused)
+  await scope.close()
+  expect(existsSync(join(fresh, 'keys/workflow-secret.key'))).toBe(false)
+  expect((await restore(file, fresh)).code).toBe(0)
+  await use(fresh, async (storage) => expect(await hasUser(storage, 'ada')).toBe(true))
+})
+
+test('a restore that was killed after it put its keys in place can be repeated, and other keys are kept', async () => {
+  const { data, folder } = await installation()
+  const [file, fresh] = [join(folder, 'backup.db'), join(folder, 'fresh')]
+  await backup(data, file, '--keys')
+  mkdirSync(join(fresh, '.restore-killed'), { recursive: true })
+  cpSync(join(data, 'keys'), join(fresh, 'keys'), { recursive: true })
+  const key = join(fresh, 'keys/workflow-secret.key')
+  const own = readFileSync(key)
+  writeFileSync(key, 'another')
+  expect(await restore(file, fresh)).toMatchObject({ code: 1, stderr: expect.stringContaining('move it away first') })
+  expect(readFileSync(key, 'utf8')).toBe('another')
+  writeFileSync(key, own)
+  expect((await restore(file, fresh)).code).toBe(0)
+  expect(readdirSync(fresh).sort()).toEqual(['gatehouse.db', 'gatehouse.db.lock', 'keys'])
+})
+
+test('a file that was cut off while it was written is refused', async () => {
+  const { data, folder } = await installation()
+  const file = join(folder, 'backup.db')
+  await backup(data, file, '--keys')
+  writeFileSync(`${file}-journal`, 'a transaction that did not end')
+  expect(await restore(file, join(folder, 'fresh'))).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('backup.db is not complete'),
+  })
+  writeFileSync(join(folder, 'empty.db'), '')
+  expect(await restore(join(folder, 'empty.db'), join(folder, 'fresh'))).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('is not a database of Gatehouse'),
+  })
 })
 
 test('a backup never replaces the database or its logs, also through links', async () => {

@@ -15,6 +15,7 @@ import { type CommandIo, required } from '#server/commands/command-line.ts'
 import { openConfigurationSource } from '#server/open-configuration-source.ts'
 import { openDataFolder } from '#server/private-files.ts'
 import { createServices } from '#server/services.ts'
+import type { MigrationPolicy } from '#storage/client/migrations.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 
 export const databaseUrl = (given: string | undefined): string | undefined => given ?? process.env['GATEHOUSE_DATABASE']
@@ -68,6 +69,7 @@ export async function withDatabase<T>(
   place: { readonly data: string; readonly database?: string | undefined },
   work: (storage: Storage) => Promise<T>,
   absent: 'refuse' | 'create' = 'refuse',
+  migrations: MigrationPolicy = 'refuse',
 ): Promise<T> {
   const url = databaseUrl(place.database)
   closeToOthers(place.data, url, url === undefined && absent === 'create')
@@ -76,7 +78,7 @@ export async function withDatabase<T>(
   }
   const where = url === undefined ? { dataFolder: place.data } : { url }
   const auditKeys = await loadAuditKeys({ environment: process.env, dataFolder: place.data }, 'command')
-  const storage = openStorage({ ...where, clock: systemClock, log: silentLogger, auditKeys, migrations: 'refuse' })
+  const storage = openStorage({ ...where, clock: systemClock, log: silentLogger, auditKeys, migrations })
   try {
     await storage.ready()
     return await work(storage)

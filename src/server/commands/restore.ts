@@ -8,6 +8,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
+import { readSmallFileSync } from '#kernel/small-file.ts'
 import { problemLines } from '#server/commands/audit.ts'
 import { compareWithAnchors } from '#server/commands/audit-files.ts'
 import { headText } from '#server/commands/backup.ts'
@@ -26,6 +27,7 @@ import { Progress } from '#server/commands/progress.ts'
 import { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { flush } from '#storage/backup/backup.ts'
 import { checkCopy } from '#storage/backup/checked-copy.ts'
+import { isRestoreLeftover, restoreFolderStart } from '#storage/backup/restore-folder.ts'
 import { unpackBackup } from '#storage/backup/unpack-backup.ts'
 import { readAddress } from '#storage/client/databases.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
@@ -74,12 +76,27 @@ async function runRestore(values: RestoreValues, [file]: readonly string[], io: 
   if (!isPostgres) throw new WrongUsage('missing argument: FILE')
   if (!values.yes)
     throw new WrongUsage('this ends all sessions of the database; run it after pg_restore, and add --yes')
-  await withDatabase(values, async (storage) => {
+  await withDatabase(values, (storage) => finishPostgres(storage, values, io), 'refuse', 'restore')
+  io.stdout('Finished: start the gateways')
+}
+
+/** Gateways refuse the database until it ends, also if it is killed. */
+async function finishPostgres(storage: Storage, values: RestoreValues, io: CommandIo): Promise<void> {
+  const isFirst = await storage.system.beginRestore()
+  let canAudit: boolean
+  let lost: readonly string[]
+  try {
     const { problems } = await storage.audit.verify()
     acceptProblems(problems, values, io)
-    await finish(storage, { ...values, made: undefined, canAudit: !lacksKey(problems) }, io)
-  })
-  io.stdout('Finished: start the gateways')
+    canAudit = !lacksKey(problems)
+    lost = await reportAnchors(storage, values, io)
+  } catch (error) {
+    // An earlier attempt may have changed something.
+    if (isFirst) await storage.system.endRestore()
+    throw error
+  }
+  await finish(storage, { ...values, made: undefined, canAudit, lost }, io)
+  await storage.system.endRestore()
 }
 
 /** Everything happens in a folder within the data folder; the last step gives the files their names. */
@@ -90,12 +107,14 @@ async function restoreFile(file: string, data: string, values: RestoreValues, io
     await refuseUsedFolder(data)
     mkdirSync(data, { recursive: true, mode: 0o700 })
     scope.own(await lockInstance({ dataFolder: data, waitMillis: 0 }))
-    for (const name of readdirSync(data)) if (isLeftover(name)) rmSync(join(data, name), { recursive: true })
-    const staging = join(data, `${stagingStart}${newId()}`)
+    for (const name of readdirSync(data)) if (isRestoreLeftover(name)) rmSync(join(data, name), { recursive: true })
+    const staging = join(data, `${restoreFolderStart}${newId()}`)
     mkdirSync(staging, { mode: 0o700 })
     scope.defer(() => rmSync(staging, { recursive: true, force: true }))
     const { made, version, keys } = await unpackBackup(file, staging)
-    if (keys.length > 0 && existsSync(join(data, 'keys'))) {
+    // An earlier restore may have been killed after it put the same keys there.
+    const hasKeys = keys.length > 0 && existsSync(join(data, 'keys'))
+    if (hasKeys && !haveSameFiles(join(data, 'keys'), join(staging, 'keys'))) {
       throw new Error(`the backup contains keys, and ${join(data, 'keys')} exists; move it away first`)
     }
     const auditKeys = await loadAuditKeys(
@@ -115,7 +134,8 @@ async function restoreFile(file: string, data: string, values: RestoreValues, io
     try {
       await storage.ready()
       for (const { name } of schema.pending) io.stdout(`Migrated: ${name}`)
-      await finish(storage, { ...values, made, canAudit: !lacksKey(audit.problems) }, io)
+      const lost = await reportAnchors(storage, values, io)
+      await finish(storage, { ...values, made, canAudit: !lacksKey(audit.problems), lost }, io)
     } finally {
       await storage.close()
     }
@@ -124,7 +144,8 @@ async function restoreFile(file: string, data: string, values: RestoreValues, io
       throw new Error('the restored database could not be completed: the disk is full, or another program has it open')
     }
     flush(database)
-    if (keys.length > 0) renameSync(join(staging, 'keys'), join(data, 'keys'))
+    if (keys.length > 0 && !hasKeys) renameSync(join(staging, 'keys'), join(data, 'keys'))
+    flush(data)
     renameSync(database, join(data, 'gatehouse.db'))
     flush(data)
   } finally {
@@ -133,15 +154,18 @@ async function restoreFile(file: string, data: string, values: RestoreValues, io
   io.stdout(`Restored to ${data}: start the gateway`)
 }
 
-const stagingStart = '.restore-'
-/** Of a restore that was killed. */
-const isLeftover = (name: string): boolean => name.startsWith(stagingStart)
+function haveSameFiles(one: string, other: string): boolean {
+  const names = readdirSync(other)
+  if (readdirSync(one).sort().join('/') !== names.sort().join('/')) return false
+  return names.every((name) => readSmallFileSync(join(one, name)) === readSmallFileSync(join(other, name)))
+}
+
 /** What an empty folder may contain: keys that the operator put there, our lock, and what a new volume has. */
 const allowed = ['keys', 'gatehouse.db.lock', 'lost+found']
 
 async function refuseUsedFolder(data: string): Promise<void> {
   if (!existsSync(data)) return
-  const present = readdirSync(data).filter((name) => !allowed.includes(name) && !isLeftover(name))
+  const present = readdirSync(data).filter((name) => !allowed.includes(name) && !isRestoreLeftover(name))
   if (present.length === 0) return
   // Throws if a gateway runs, which is the more important news.
   if (present.includes('gatehouse.db')) await (await lockInstance({ dataFolder: data, waitMillis: 0 })).close?.()
@@ -168,11 +192,12 @@ interface FinishOptions extends RestoreValues {
   readonly made: Date | undefined
   /** False if the key of the audit is missing, so that nothing can be added to it. */
   readonly canAudit: boolean
+  /** What anchors prove to be missing. */
+  readonly lost: readonly string[]
 }
 
-/** Reports what the backup lacks, ends what must not become valid again, and prints what the gateway will repeat. */
+/** Ends what must not become valid again, prints what the gateway will repeat, and writes the audit entry. */
 async function finish(storage: Storage, options: FinishOptions, io: CommandIo): Promise<void> {
-  const lost = await reportAnchors(storage, options, io)
   const { sessions, issued } = await storage.system.endLogins()
   io.stdout(
     `Ended ${counted(sessions, 'session')}, and ${counted(issued, 'record')} of issuers (codes, grants, tokens): all users sign in again`,
@@ -205,7 +230,7 @@ async function finish(storage: Storage, options: FinishOptions, io: CommandIo): 
   const value = options.made === undefined ? 'a backup' : `the backup of ${options.made.toISOString()}`
   const reason = [
     `${counted(sessions, 'session')} ended`,
-    ...lost,
+    ...options.lost,
     ...(options.unverified ? ['--unverified'] : []),
   ].join('; ')
   await storage.audit.record({ action: 'replace', attribute: 'database', value, reason }, operatorName(options.by))
@@ -214,7 +239,7 @@ async function finish(storage: Storage, options: FinishOptions, io: CommandIo): 
 const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
 /** Returns what anchors prove to be missing. Throws an Error for anchors that contradict the backup. */
-async function reportAnchors({ audit }: Storage, values: FinishOptions, io: CommandIo): Promise<string[]> {
+async function reportAnchors({ audit }: Storage, values: RestoreValues, io: CommandIo): Promise<string[]> {
   if (values.anchor.length === 0) {
     io.stdout('No anchors were given: nothing shows how many audit records are newer than the backup')
     return []

@@ -5,7 +5,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import { clockFinding, type Finding, ok, type Probe, problem, reasonOf, warning } from '#server/doctor/diagnosis.ts'
 import { readAddress } from '#storage/client/databases.ts'
-import { pendingMigrations, readMigrations } from '#storage/client/migrations.ts'
+import { pendingMigrations, readMigrations, SchemaMismatch } from '#storage/client/migrations.ts'
 
 interface Applied {
   readonly name: string
@@ -106,6 +106,8 @@ function schemaFinding(dialect: SqlDialect, applied: readonly Applied[]): Findin
       'Make a backup: serve migrates the database when it starts.',
     )
   } catch (error) {
-    return problem(reasonOf(error), 'Use the version of Gatehouse that wrote the database, or a newer one.')
+    const isRestoring = error instanceof SchemaMismatch && error.code === 'RESTORE_UNFINISHED'
+    const other = 'Use the version of Gatehouse that wrote the database, or a newer one.'
+    return problem(reasonOf(error), isRestoring ? 'Until then no gateway starts on it.' : other)
   }
 }

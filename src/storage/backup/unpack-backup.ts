@@ -27,6 +27,11 @@ export async function unpackBackup(file: string, folder: string): Promise<Backup
       `${file} is a database in use: its latest changes are in ${file}-wal. Make a backup with "gatehouse backup"`,
     )
   }
+  if (existsSync(`${file}-journal`) && statSync(`${file}-journal`).size > 0) {
+    throw new DamagedCopy(
+      `${file} is not complete: the program that wrote it was ended, as ${file}-journal shows. Use another backup`,
+    )
+  }
   const database = join(folder, 'gatehouse.db')
   await copyFile(file, database, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
   chmodSync(database, 0o600)

@@ -18,9 +18,10 @@ export interface Migration {
  * - `SCHEMA_NEWER`: it has migrations that the program does not know.
  * - `SCHEMA_OLDER`: it lacks migrations of the program, and the caller must not run them.
  * - `SCHEMA_CHANGED`: the migrations that ran are not those of the program.
+ * - `RESTORE_UNFINISHED`: a restore of the database began, and did not end.
  */
 export class SchemaMismatch extends Error {
-  readonly code: 'SCHEMA_NEWER' | 'SCHEMA_OLDER' | 'SCHEMA_CHANGED'
+  readonly code: 'SCHEMA_NEWER' | 'SCHEMA_OLDER' | 'SCHEMA_CHANGED' | 'RESTORE_UNFINISHED'
 
   constructor(code: SchemaMismatch['code'], message: string) {
     super(`${message} (${code})`)
@@ -29,8 +30,14 @@ export class SchemaMismatch extends Error {
   }
 }
 
-/** What to do with pending migrations: run them, or refuse a database that has tables and lacks some. */
-export type MigrationPolicy = 'apply' | 'refuse'
+/**
+ * What to do with pending migrations: run them, or refuse a database that has tables and lacks some. `restore` also
+ * refuses a database without tables, and alone accepts one whose restore has not ended.
+ */
+export type MigrationPolicy = 'apply' | 'refuse' | 'restore'
+
+/** Among the migrations that ran, so that no version uses a database while it is being restored. */
+export const restoreMarker = 'restore'
 
 const namePattern = /^\d{4}_[a-z0-9_]+\.sql$/
 
@@ -69,15 +76,20 @@ export interface Schema {
 }
 
 /** Reads only. Throws SchemaMismatch if the program can't use the database, now or after the pending migrations. */
-export async function readSchema(reader: DatabaseReader, known: readonly Migration[]): Promise<Schema> {
-  const done = (await selectTable.first(reader, {})) === undefined ? [] : await selectApplied.all(reader, {})
+export async function readSchema(
+  reader: DatabaseReader,
+  known: readonly Migration[],
+  policy?: MigrationPolicy,
+): Promise<Schema> {
+  const found = (await selectTable.first(reader, {})) === undefined ? [] : await selectApplied.all(reader, {})
+  const done = policy === 'restore' ? found.filter(({ name }) => name !== restoreMarker) : found
   return { applied: done.map(({ name }) => name), pending: pendingMigrations(done, known) }
 }
 
 /**
  * Runs all pending migrations or none, while other processes that try the same wait. Throws SchemaMismatch, and
  * changes nothing, if a newer version wrote the database, or a migration was changed after it ran; with `refuse`
- * also if migrations are pending, unless all of them are.
+ * also if migrations are pending, unless all of them are. With `restore`, throws an Error if all of them are.
  */
 export async function migrate(
   client: SqlClient,
@@ -90,9 +102,12 @@ export async function migrate(
     await runScript(
       'create table if not exists schema_migrations (name text primary key, hash text not null, applied bigint not null)',
     )
-    const { applied, pending } = await readSchema(tx, migrations)
+    const { applied, pending } = await readSchema(tx, migrations, policy)
     const [next] = pending
-    if (policy === 'refuse' && applied.length > 0 && next !== undefined) {
+    if (policy === 'restore' && applied.length === 0) {
+      throw new Error('the database has no tables of Gatehouse. Load the dump first; if pg_restore failed, repeat it')
+    }
+    if (policy !== 'apply' && applied.length > 0 && next !== undefined) {
       throw new SchemaMismatch(
         'SCHEMA_OLDER',
         `the database lacks the migration ${next.name} of this version. Run "gatehouse migrate", or start a gateway of this version`,
@@ -109,6 +124,12 @@ export async function migrate(
 export function pendingMigrations(done: readonly Applied[], known: readonly Migration[]): readonly Migration[] {
   const byName = new Map(known.map((each) => [each.name, each]))
   for (const { name, hash } of done) {
+    if (name === restoreMarker) {
+      throw new SchemaMismatch(
+        'RESTORE_UNFINISHED',
+        'a restore of this database did not finish: sessions from before it may be valid again. Run "gatehouse restore --yes" again',
+      )
+    }
     const migration = byName.get(name)
     if (migration === undefined) {
       throw new SchemaMismatch(
