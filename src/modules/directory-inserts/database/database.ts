@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import * as z from 'zod'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
@@ -214,7 +214,11 @@ export async function loadDemoPasswords(
   try {
     if (await passwords.any()) return demo
     await Promise.all(Object.entries(wanted).map(([login, password]) => setUnlessAbsent(people, login, password)))
-    log.warn('passwords set that everybody can read in the configuration', { file, logins: Object.keys(wanted) })
+    const mode = ((await stat(file)).mode & 0o7777).toString(8).padStart(4, '0')
+    log.warn(
+      'demo passwords were set: anyone who can read the file can sign in on this machine. Run "gatehouse user passwd LOGIN" for each login to replace them',
+      { file, mode, logins: Object.keys(wanted) },
+    )
   } catch (error) {
     if (!(error instanceof GatewayError) || error.code !== 'TARGET_UNREACHABLE') throw error
     log.warn('demo passwords not set, since the database does not answer', { file, error: error.message })

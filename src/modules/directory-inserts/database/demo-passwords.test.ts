@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { Dn } from '#identity/dn.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -72,6 +72,28 @@ function gateway(url: string) {
     close: () => storage.close(),
   }
 }
+
+test('a warning names the file, its mode, the logins and the command that replaces the passwords', async () => {
+  const folder = temporaryFolder()
+  const file = join(folder, 'passwords.json')
+  writeFileSync(file, JSON.stringify({ ada: 'lovelace-1815' }), { mode: 0o640 })
+  const storage = openStorage({ url: `sqlite:${join(folder, 'people.db')}`, clock: systemClock, log: silentLogger })
+  onTestFinished(() => storage.close())
+  const people = storage.userDirectory({ name: 'people' })
+  const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }), leastCost)
+  const dn = Dn.parse('ou=people,o=Tremolo')
+  const layout = { people: dn, groups: dn.child('ou', 'groups'), userAttribute: 'uid', groupAttribute: 'cn' }
+  const insert = new DatabaseInsert(people, passwords, layout)
+  const lines: [string, unknown][] = []
+  const log = { ...silentLogger, warn: (message: string, fields: unknown) => void lines.push([message, fields]) }
+  await loadDemoPasswords(file, insert, passwords, { log, loopbackOnly: true })
+  expect(lines).toEqual([
+    [
+      expect.stringMatching(/anyone who can read the file can sign in.*Run "gatehouse user passwd LOGIN"/),
+      { file, mode: '0640', logins: ['ada'] },
+    ],
+  ])
+})
 
 test('demo passwords work on a loopback listener, for callers on this machine, while they are configured', async () => {
   const { open, add, close } = gateway(`sqlite:${join(temporaryFolder(), 'people.db')}`)
