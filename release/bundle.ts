@@ -18,6 +18,20 @@ const folders: Readonly<Record<string, string>> = {
 /** Files that are read as they are, although they are TypeScript. */
 const texts: readonly string[] = ['src/sdk/plugin/plugin-types.ts']
 
+/** What a release has as it is in the sources, and where. The image of deploy/Dockerfile has it too. */
+export const copies: Readonly<Record<string, string>> = {
+  'src/storage/migrations': 'migrations',
+  'deploy/schema': 'schema',
+  examples: 'examples',
+  LICENSE: 'LICENSE',
+  'CHANGELOG.md': 'CHANGELOG.md',
+  'SECURITY.md': 'SECURITY.md',
+}
+
+/** Help texts and messages name these pages, so that every release has them. */
+export const documentation = (): string[] =>
+  globSync('docs/**/*.{md,png}', { cwd: root, exclude: ['docs/dist', 'docs/site'] })
+
 /** What the gateway starts in a process, thread or realm, and what it reads, found while its files are bundled. */
 interface Found {
   readonly programs: Set<string>
@@ -45,20 +59,9 @@ export async function makeBundle(target: string, placePortal: PlacePortal): Prom
   for (const file of found.files) cpSync(file, join(lib, basename(file)))
   // It has types only, so that it is its own declaration.
   cpSync(join(root, 'src/sdk/plugin/plugin-types.ts'), join(target, 'plugin.d.ts'))
-  const copies = {
-    'src/storage/migrations': 'migrations',
-    'deploy/schema': 'schema',
-    examples: 'examples',
-    LICENSE: 'LICENSE',
-    'release/npm-readme.md': 'README.md',
-    'CHANGELOG.md': 'CHANGELOG.md',
-    'SECURITY.md': 'SECURITY.md',
-  }
   for (const [from, to] of Object.entries(copies)) cpSync(join(root, from), join(target, to), { recursive: true })
-  // Help texts and messages name pages of the documentation.
-  for (const page of globSync('docs/**/*.{md,png}', { cwd: root, exclude: ['docs/dist', 'docs/site'] })) {
-    cpSync(join(root, page), join(target, page))
-  }
+  cpSync(join(root, 'release/npm-readme.md'), join(target, 'README.md'))
+  for (const page of documentation()) cpSync(join(root, page), join(target, page))
   for (const name of ['gatehouse', 'node']) {
     mkdirSync(join(target, 'bin'), { recursive: true })
     cpSync(join(root, 'bin', name), join(target, 'bin', name))

@@ -6,6 +6,7 @@ import { dirname, join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { temporaryFolder } from '#testing/databases.ts'
 import { dockerIgnore, type Instruction, readDockerfile } from '#testing/dockerfile.ts'
+import { copies, documentation } from '../release/bundle.ts'
 
 const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as {
   version: string
@@ -79,12 +80,26 @@ describe('the image', () => {
   })
 
   test('contains only what runs', () => {
-    expect(copied).toEqual(['LICENSE', 'package.json', 'bin', 'src'])
+    const [files, folders] = [
+      ['LICENSE', 'CHANGELOG.md', 'SECURITY.md', 'package.json'],
+      ['bin', 'src'],
+    ]
+    expect(copied).toEqual([...files, ...folders, 'deploy/schema', 'examples', 'docs'])
     expect(shipped.length).toBeGreaterThan(300)
     const idle = /\.test\.ts$|from '(?:vitest|fast-check)'|from '#testing\//
-    expect(shipped.filter((file) => idle.test(file) || idle.test(readFileSync(file, 'utf8')))).toEqual([])
+    // Plug-ins of the examples come with their tests.
+    const own = shipped.filter((file) => !file.startsWith('examples/') && !file.startsWith('docs/'))
+    expect(own.filter((file) => idle.test(file) || idle.test(readFileSync(file, 'utf8')))).toEqual([])
     const left = ['.git/config', '.gatehouse/gatehouse.db', '.env', 'node_modules/pg/index.js', 'test/run.ts', 'a.pem']
     expect(left.filter((file) => !isIgnored(file))).toEqual([])
+  })
+
+  test('has the documentation, examples and schemas of a release', () => {
+    const ofRelease = [...Object.keys(copies).flatMap(filesOf), ...documentation()]
+    expect(ofRelease.length).toBeGreaterThan(100)
+    expect(ofRelease.filter((file) => !shipped.includes(file))).toEqual([])
+    const docs = new Set(documentation())
+    expect(shipped.filter((file) => file.startsWith('docs/') && !docs.has(file))).toEqual([])
   })
 
   test('every package that its code imports is a dependency', () => {
@@ -111,6 +126,9 @@ describe('the image', () => {
     const program = join(root, 'bin/gatehouse')
     const told = spawnSync(program, ['--version'], { encoding: 'utf8', timeout: 30_000 })
     expect(told.stdout.trim()).toBe(manifest.version)
+
+    const schema = spawnSync(program, ['schema', '--kind', 'Application'], { encoding: 'utf8', timeout: 30_000 })
+    expect(JSON.parse(schema.stdout)).toHaveProperty('$schema')
 
     const data = temporaryFolder()
     const args = ['serve', '--config', resolve('examples/quickstart'), '--data', data, '--listen', '127.0.0.1:0']
