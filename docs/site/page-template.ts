@@ -47,9 +47,9 @@ export function pageHtml({ page, version, versions, rendered, titleOf }: PageCon
 <header>
 <button type="button" class="menu-button" popovertarget="menu">Menu</button>
 <a class="brand" href="${link('index.html')}">Gatehouse</a>
-<button type="button" id="open-search" aria-keyshortcuts="Control+K" hidden>Search <kbd>Ctrl K</kbd></button>
-<button type="button" id="theme" hidden>Colors</button>
-<button type="button" popovertarget="versions" aria-label="Version ${escapeHtml(version.name)}, choose another">Version ${escapeHtml(version.name)}</button>
+<button type="button" id="open-search" aria-keyshortcuts="Control+K" hidden>Search <kbd class="long">Ctrl K</kbd></button>
+<button type="button" id="theme" hidden><span class="long">Colors: <span id="theme-name">system</span></span><span class="short" aria-hidden="true">◐</span></button>
+<button type="button" popovertarget="versions" aria-label="Version ${escapeHtml(version.name)}, choose another"><span class="long">Version </span>${escapeHtml(version.name)}</button>
 <ul id="versions" popover aria-label="Versions">
 ${versions.map((one) => `<li><a href="${link(`../${one.name}/index.html`)}"${one.name === version.name ? ' aria-current="true"' : ''}>${escapeHtml(one.name)}</a> ${escapeHtml(one.about)}</li>`).join('\n')}
 </ul>

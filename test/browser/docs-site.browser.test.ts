@@ -113,6 +113,44 @@ describe.skipIf(!hasChromium())('the documentation site', () => {
     await page.getByRole('button', { name: 'Version 0.1.0, choose another' }).waitFor()
   })
 
+  test('on a narrow phone the header is one row, and a wide table scrolls in its own box', async () => {
+    const { page } = await open('next/reference/filters/filters.ScimGateway.html', {
+      viewport: { width: 360, height: 640 },
+    })
+    await page.getByRole('button', { name: /^Search/ }).waitFor()
+    const parts = page.locator('header > :is(a, button):visible')
+    const boxes = await Promise.all((await parts.all()).map((part) => part.boundingBox()))
+    expect(boxes).toHaveLength(5)
+    const middles = boxes.map((box) => Math.round((box?.y ?? 0) + (box?.height ?? 0) / 2))
+    expect(Math.max(...middles) - Math.min(...middles)).toBeLessThan(3)
+    for (const box of boxes) expect((box?.x ?? 999) + (box?.width ?? 0)).toBeLessThanOrEqual(360)
+    expect(await page.locator('.brand').evaluate((brand) => brand.scrollWidth <= brand.clientWidth)).toBe(true)
+
+    await picture(page, 'docs-phone-header')
+    expect(await isTooWide(page)).toBe(false)
+    const tables = await page.locator('.table').evaluateAll((found) =>
+      found.map((box) => {
+        box.scrollLeft = 10_000
+        const [outer, last] = [box.getBoundingClientRect(), box.querySelector('th:last-child')?.getBoundingClientRect()]
+        return {
+          fits: outer.right <= 360,
+          isWide: box.scrollWidth > box.clientWidth,
+          ends: (last?.right ?? 999) <= 361,
+        }
+      }),
+    )
+    expect(tables.some(({ isWide }) => isWide)).toBe(true)
+    for (const { fits, ends } of tables) expect({ fits, ends }).toEqual({ fits: true, ends: true })
+    await page
+      .locator('.table')
+      .first()
+      .evaluate((box) => {
+        box.scrollLeft = 0
+        box.scrollIntoView()
+      })
+    await picture(page, 'docs-phone-table')
+  })
+
   test('a phone opens the menu, without scripts too', async () => {
     const { page } = await open('next/guides/mail.html', {
       viewport: { width: 390, height: 844 },

@@ -15,11 +15,13 @@ function element<T extends HTMLElement>(id: string, type: new () => T): T {
 
 function setUpTheme(): void {
   const button = element('theme', HTMLButtonElement)
+  const name = element('theme-name', HTMLSpanElement)
   const key = 'gatehouse-docs-theme'
   const themes = ['system', 'light', 'dark'] as const
   type Theme = (typeof themes)[number]
   const show = (theme: Theme): void => {
-    button.textContent = `Colors: ${theme}`
+    button.setAttribute('aria-label', `Colors: ${theme}`)
+    name.textContent = theme
     if (theme === 'system') delete document.documentElement.dataset['theme']
     else document.documentElement.dataset['theme'] = theme
   }
