@@ -110,7 +110,7 @@ export class WorkflowRuntime {
       finder: new ApproverFinder({ ...this.#parts, log }),
       pages: portalLinks(configuration.applications),
       choices: this.#choices,
-      labelOf: (workflow: string) => configuration.workflows.get(workflow)?.label ?? workflow,
+      workflowOf: (name: string) => configuration.workflows.get(name),
       texts: configuration.texts,
     }
     const maintenance = createMaintenanceTasks({

@@ -375,6 +375,9 @@ describe('a request for payroll', () => {
   }, 180_000)
 
   test('opens the page of a link in the language of its reader', async () => {
+    const posted = channel.messages.length
+    await call('ada', 'ask', { uid: 'ada' }, 'ASYNC')
+    await until(async () => channel.messages.length > posted, 60_000)
     const link = buttonOf(channel.messages.at(-1), 'Approve')
     const headers = { ...(await bearer('boss')), 'accept-language': 'fr' }
     const page = await (await fetch(link, { headers })).text()

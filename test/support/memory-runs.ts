@@ -16,6 +16,8 @@ export class MemoryRuns implements RunAccess {
   readonly calls: WorkflowCall[] = []
   readonly refused: RefusedCall[] = []
   readonly runs = new Map<string, Run>()
+  /** By run; a test sets them. */
+  readonly parameters = new Map<string, ReadonlyMap<string, string>>()
   readonly interventions: (RunIntervention & { readonly action: string; readonly onlyUntouched?: boolean })[] = []
   /** The effect of a started run before its answer; may throw. */
   execute: (call: WorkflowCall) => Promise<WorkflowResult['status']> = async ({ asynchronous }) =>
@@ -75,6 +77,10 @@ export class MemoryRuns implements RunAccess {
     }
     this.runs.set(whole.id, whole)
     return whole
+  }
+
+  async parametersOf(runs: readonly string[]): Promise<ReadonlyMap<string, ReadonlyMap<string, string>>> {
+    return new Map([...this.parameters].filter(([id]) => runs.includes(id)))
   }
 
   async get(id: string): Promise<PinnedRun | undefined> {

@@ -11,6 +11,7 @@ export const noRuns: RunAccess = {
   get: absent,
   list: absent,
   ahead: absent,
+  parametersOf: absent,
   steps: absent,
   retry: absent,
   skip: absent,

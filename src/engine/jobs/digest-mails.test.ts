@@ -95,7 +95,7 @@ function open({ mayDecide = true, required = false, earlier = [] as readonly App
     },
     texts: new Map([['de', new Map([['Label', 'Bezeichnung']])]] as const),
     log: silentLogger,
-    labelOf: () => 'Label',
+    workflowOf: () => ({ label: 'Label' }),
   }
   const write = (more: Partial<DigestMails> = {}) =>
     mailDigests(

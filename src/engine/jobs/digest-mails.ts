@@ -19,9 +19,11 @@ import type { Logger } from '#kernel/logger.ts'
 import { oneLine } from '#kernel/one-line.ts'
 import type { TextKey, Texts } from '#sdk/filter/page-texts.ts'
 import { type DigestMails, type MailedOutcome, mailedOutcomes } from '#sdk/job/maintenance-tasks.ts'
+import type { WorkflowConfig } from '#sdk/module/configuration.ts'
 import { type ConfiguredTexts, type Translate, translator } from '#sdk/module/configured-texts.ts'
 import { isMailAddress } from '#sdk/notifier/mail.ts'
 import type { ApprovalUser } from '#sdk/workflow/approvals.ts'
+import { runLabels, translatedWorkflow } from '#sdk/workflow/workflow-label.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
 import type { NotificationStore } from '#storage/notification-store.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
@@ -30,14 +32,13 @@ interface DigestParts {
   readonly notifications: NotificationStore
   readonly choices: MailChoices
   readonly approvals: Pick<ApprovalDesk, 'list' | 'get' | 'ofRun' | 'latestMessages'>
-  readonly runs: Pick<RunStore, 'list'>
+  readonly runs: Pick<RunStore, 'list' | 'parametersOf'>
   readonly grants: Pick<GrantStore, 'ofSubject'>
   readonly finder: Pick<ApproverFinder, 'entriesOf' | 'byLogin'>
   readonly pages: PortalLinks | undefined
   readonly texts: ConfiguredTexts | undefined
   readonly log: Logger
-  /** The label of a workflow. */
-  labelOf(workflow: string): string
+  workflowOf(name: string): Pick<WorkflowConfig, 'label' | 'dynamic'> | undefined
 }
 
 /** How many readers are looked up at once, and the most entries of a section that a mail shows. */
@@ -183,6 +184,12 @@ async function listedRuns(query: Omit<RunQuery, 'limit'>, runs: DigestParts['run
   }
 }
 
+const labelsOf = (found: readonly Run[], { translate }: Reader, { workflowOf, runs }: DigestParts) =>
+  runLabels(found, {
+    workflowOf: (name) => translatedWorkflow(workflowOf(name), translate),
+    parametersOf: (ids) => runs.parametersOf(ids),
+  })
+
 async function openApprovals(
   { user, settings, texts }: Reader,
   { until }: DigestMails,
@@ -206,8 +213,8 @@ async function openApprovals(
 
 /** Questions about the reader's requests that wait for an answer, and answers to the reader's questions. */
 async function questions(reader: Reader, parts: DigestParts): Promise<Candidate[]> {
-  const { user, settings, texts, translate } = reader
-  const { approvals, runs, choices, pages, labelOf } = parts
+  const { user, settings, texts } = reader
+  const { approvals, runs, choices, pages } = parts
   const isChosen = (message: LatestMessage | undefined): message is LatestMessage =>
     message !== undefined && choices.time(settings, 'question', message.at) === 'digest'
   if (settings?.choices.question === undefined) return []
@@ -216,10 +223,12 @@ async function questions(reader: Reader, parts: DigestParts): Promise<Candidate[
   const latest = await approvals.latestMessages([
     ...new Set([...waiting.map(({ id }) => id), ...open.map(({ run }) => run)]),
   ])
-  const asked = waiting.flatMap(({ id, name }) => {
+  const label = await labelsOf(waiting, reader, parts)
+  const asked = waiting.flatMap((run) => {
+    const { id } = run
     const message = latest.get(id)
     if (!isChosen(message) || message.kind !== 'question') return []
-    const values = { name: shortLine(message.by.login), label: shortLine(translate(labelOf(name))) }
+    const values = { name: shortLine(message.by.login), label: shortLine(label(run)) }
     return [
       {
         id: `question:${message.id}`,
@@ -251,19 +260,20 @@ const outcomeKeys: Readonly<Record<MailedOutcome, TextKey>> = {
 }
 
 async function outcomes(reader: Reader, { since, until }: DigestMails, parts: DigestParts): Promise<Candidate[]> {
-  const { user, settings, texts, translate } = reader
-  const { runs, choices, pages, labelOf } = parts
+  const { user, settings, texts } = reader
+  const { runs, choices, pages } = parts
   const states = [...runOutcomes, 'incident'] as const
   const found = await listedRuns({ requestedBy: user, states, changedSince: since }, runs)
   const wanted = found.filter((run) => {
     const at = run.ended ?? run.updated
     return at >= since && at < until && !isOwnCancellation(run) && choices.time(settings, 'request', at) === 'digest'
   })
+  const label = await labelsOf(wanted, reader, parts)
   const entries: Candidate[] = []
   for (const run of wanted) {
     const outcome = mailedOutcomes.find((known) => known === run.state)
     if (outcome === undefined) continue
-    const values = { label: shortLine(translate(labelOf(run.name))), name: shortLine(run.subject) }
+    const values = { label: shortLine(label(run)), name: shortLine(run.subject) }
     const comment = outcome === 'denied' ? await denialComment(run, parts) : undefined
     const said = texts(outcomeKeys[outcome], values)
     entries.push({

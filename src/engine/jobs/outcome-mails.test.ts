@@ -51,7 +51,7 @@ describe('mails about outcomes', () => {
         notificationSettings: () => ({ label: '', url: '' }),
       },
       choices: new MailChoices(notifications, { jobs: new Map() }),
-      labelOf: (name: string) => `Label of ${name}`,
+      workflowOf: (name: string) => ({ label: `Label of ${name}` }),
       texts: new Map([['de', new Map([['Label of create-user', 'Konto anlegen']])]] as const),
     }
     const mail = (more: Partial<OutcomeMails> = {}) =>

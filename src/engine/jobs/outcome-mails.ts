@@ -13,23 +13,24 @@ import { oneLine } from '#kernel/one-line.ts'
 import { errorTexts } from '#sdk/filter/page.ts'
 import type { TextKey } from '#sdk/filter/page-texts.ts'
 import type { MailedOutcome, OutcomeMails } from '#sdk/job/maintenance-tasks.ts'
-import { type ConfiguredTexts, translator } from '#sdk/module/configured-texts.ts'
+import type { WorkflowConfig } from '#sdk/module/configuration.ts'
+import { type ConfiguredTexts, type Translate, translator } from '#sdk/module/configured-texts.ts'
 import { isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
+import { runLabels, translatedWorkflow } from '#sdk/workflow/workflow-label.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
 interface OutcomeParts {
-  readonly runs: Pick<RunStore, 'list' | 'listEnded'>
+  readonly runs: Pick<RunStore, 'list' | 'listEnded' | 'parametersOf'>
   readonly approvals: Pick<ApprovalStore, 'get' | 'listOfRun'>
   readonly mails: Pick<MailStore, 'add'>
   readonly finder: Pick<ApproverFinder, 'entriesOf' | 'nameOf'>
   readonly pages: PortalLinks | undefined
   readonly choices: Pick<MailChoices, 'isMailedNow' | 'settingsOf'>
   readonly texts?: ConfiguredTexts | undefined
-  /** The label of a workflow. */
-  labelOf(workflow: string): string
+  workflowOf(name: string): Pick<WorkflowConfig, 'label' | 'dynamic'> | undefined
 }
 
 interface Outcome {
@@ -133,9 +134,15 @@ async function subjectName({ who, subject: login }: Run, known: Map<Identity, st
   return name
 }
 
+async function labelOf(run: Run, translate: Translate, { workflowOf, runs }: OutcomeParts): Promise<string> {
+  const translated = (name: string) => translatedWorkflow(workflowOf(name), translate)
+  const parametersOf = (ids: readonly string[]) => runs.parametersOf(ids)
+  return (await runLabels([run], { workflowOf: translated, parametersOf }))(run)
+}
+
 async function outcomeText(run: Run, name: string, reader: MailReader, parts: OutcomeParts): Promise<MailText> {
   const { texts, language } = reader
-  const label = oneLine(translator(parts.texts, language)(parts.labelOf(run.name)), maxLabel)
+  const label = oneLine(await labelOf(run, translator(parts.texts, language), parts), maxLabel)
   const outcome = run.state as MailedOutcome
   const subject = texts(subjects[outcome], { label })
   const text = (await outcomeSentences(run, { label, name: oneLine(name, maxLabel) }, reader, parts)).join(' ')

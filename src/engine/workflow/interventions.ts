@@ -30,6 +30,10 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse'> {
     return this.#store.ahead(id)
   }
 
+  parametersOf(runs: readonly string[]) {
+    return this.#store.parametersOf(runs)
+  }
+
   steps(id: string, after?: number) {
     return this.#store.steps(id, after)
   }

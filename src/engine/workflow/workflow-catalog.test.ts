@@ -34,7 +34,7 @@ const load = (group: string) => {
   return configuration
 }
 
-const configuration = load('staff')
+const configuration = load('staff of $team$')
 const earlier = load('guests').workflows.get('join')
 const catalog = createWorkflowCatalog(configuration, {
   definition: async (hash) =>
@@ -71,7 +71,7 @@ test('a definition is a tree of tasks whose places are those of steps, without w
           { place: 'join:0/onSuccess/0', details: { className: expect.stringContaining('PrintUserInfo') } },
           { place: 'join:0/onSuccess/1', taskType: 'provision', details: { target: 'store' } },
         ],
-        onFailure: [{ place: 'join:0/onFailure/0', details: { name: 'staff' } }],
+        onFailure: [{ place: 'join:0/onFailure/0', details: { name: 'staff of [team]' } }],
       },
     ],
   })

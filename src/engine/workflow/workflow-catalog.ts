@@ -2,6 +2,7 @@ import type { RunState } from '#domain/run.ts'
 import { branchPlace } from '#engine/workflow/definitions.ts'
 import type { Configuration, WorkflowConfig } from '#sdk/module/configuration.ts'
 import type { ShownTask, ShownWorkflow, WorkflowCatalog } from '#sdk/workflow/workflow-catalog.ts'
+import { filledLabel, readableTemplate } from '#sdk/workflow/workflow-label.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
@@ -39,10 +40,10 @@ export function createWorkflowCatalog(
   }
 }
 
-const shown = ({ name, label, description, orgId, inList, hash }: WorkflowConfig): ShownWorkflow => ({
+const shown = ({ name, label, description, dynamic, orgId, inList, hash }: WorkflowConfig): ShownWorkflow => ({
   name,
-  label,
-  description,
+  label: filledLabel({ label, dynamic }),
+  description: filledLabel({ label: description, dynamic }),
   ...(orgId === undefined ? {} : { org: orgId }),
   inList,
   definition: hash,
@@ -53,7 +54,7 @@ const shownTasks = (workflow: string, place: string, tasks: readonly PreparedTas
   tasks.map(({ taskType, details, timeoutMillis, calls, onSuccess, onFailure }, index) => ({
     place: `${workflow}:${place === '' ? '' : `${place}/`}${index}`,
     taskType,
-    details: details ?? {},
+    details: Object.fromEntries(Object.entries(details ?? {}).map(([key, text]) => [key, readableTemplate(text)])),
     ...(timeoutMillis === undefined ? {} : { timeoutMillis }),
     calls,
     onSuccess: shownTasks(workflow, branchPlace(place, index, 'onSuccess'), onSuccess),

@@ -1,6 +1,7 @@
 import type { Run, RunPage, RunQuery, RunState, StoredStep } from '#domain/run.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
+import type { LabelParameters } from '#sdk/workflow/workflow-label.ts'
 
 /** A call that may be repeated and gets the same response as the first time. */
 export interface CallKey {
@@ -72,6 +73,8 @@ export interface RunAccess {
   list(query: RunQuery): Promise<RunPage>
   /** The run of the same subject that this queued run waits for. */
   ahead(id: string): Promise<Run | undefined>
+  /** The parameters of requests that are texts and no secrets, by run; for labels. */
+  parametersOf(runs: readonly string[]): Promise<ReadonlyMap<string, LabelParameters>>
   /** In order, at most 500 after the one with that id. */
   steps(id: string, after?: number): Promise<readonly StoredStep[]>
   /** Tries an incident again. Throws NOT_FOUND, CONFLICT when it is not an incident, VERSION_MISMATCH. */

@@ -65,6 +65,8 @@ import { finishTimers } from '#storage/timer-store.ts'
 
 const claimTries = 4
 const maxPage = 500
+/** Runs whose data is read at once; it may be large. */
+const wholeAtOnce = 50
 /** Rows of a list of changes; a run has one for each of its approvers. */
 const maxChangeRows = 10_000
 
@@ -315,6 +317,23 @@ export class RunStore {
   async steps(run: string, after = 0): Promise<readonly StoredStep[]> {
     if (!isStorable(run)) return []
     return (await listSteps.all(this.#client, { run, after })).map(toStep)
+  }
+
+  /** The parameters of requests that are texts, without secrets, by run. */
+  async parametersOf(runs: readonly string[]): Promise<ReadonlyMap<string, ReadonlyMap<string, string>>> {
+    const { dialect } = this.#client
+    const found = new Map<string, ReadonlyMap<string, string>>()
+    const ids = runs.filter(isStorable)
+    for (let start = 0; start < ids.length; start += wholeAtOnce) {
+      const some = ids.slice(start, start + wholeAtOnce)
+      // Read here, since PostgreSQL can't read JSON with every character that a text may have.
+      const text = sql`select id, data from runs where id in (${join(some)})`
+      for (const { id, data } of await this.#client.query(dynamic<{ id: string; data: string }>(dialect, text))) {
+        const { request = [] } = JSON.parse(data) as { readonly request?: readonly (readonly [string, JsonValue])[] }
+        found.set(id, new Map(request.flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []))))
+      }
+    }
+    return found
   }
 
   /** Whether a run of the subject is ready, due or not. */

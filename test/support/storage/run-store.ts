@@ -31,6 +31,22 @@ const cancelling = (run: Pick<RunWithData, 'id' | 'fence'>, more: Partial<Cancel
 
 /** Tests of the run store; `open` returns an empty database. */
 export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
+  test('the text parameters of requests are read by run', async () => {
+    const { one } = await open()
+    const request = [
+      ['group', 'staff\0'],
+      ['WORKFLOW', { id: 'a' }],
+    ]
+    await one.runs.start(newRun('a', { data: { request } }))
+    for (let i = 0; i < 60; i++) await one.runs.start(newRun(`b${i}`, { data: { request: [['group', `g${i}`]] } }))
+    await one.runs.start(newRun('c'))
+    const found = await one.runs.parametersOf(['a', ...Array.from({ length: 60 }, (_, i) => `b${i}`), 'c', 'no', '\0'])
+    expect(found.size).toBe(62)
+    expect(found.get('a')).toEqual(new Map([['group', 'staff\0']]))
+    expect(found.get('b59')).toEqual(new Map([['group', 'g59']]))
+    expect(found.get('c')).toEqual(new Map())
+  })
+
   test('a started run can be read, listed, and claimed with its secret', async () => {
     const { one, two, woken } = await open()
     const run = newRun('a', {

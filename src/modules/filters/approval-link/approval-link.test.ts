@@ -2,12 +2,16 @@ import { createSecretKey } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { InsertEntry } from '#identity/directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { PortalWorkflow } from '#sdk/filter/portal.ts'
+import type { ConfiguredTexts } from '#sdk/module/configured-texts.ts'
 import { approvalLinkKey, signApprovalLink } from '#sdk/workflow/approval-link.ts'
 import type { ApprovalUser, ApprovalView, ApprovalVote } from '#sdk/workflow/approvals.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakePortal } from '#testing/fake-portal.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
-import { person } from '#testing/main-fixture.ts'
+import { person, workflow } from '#testing/main-fixture.ts'
+import { MemoryRuns } from '#testing/memory-runs.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { someApproval } from '#testing/some-approval.ts'
 import { subject } from '#testing/subjects.ts'
@@ -40,6 +44,8 @@ interface Scene {
   readonly as?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly entries?: readonly InsertEntry[]
+  readonly workflows?: readonly PortalWorkflow[]
+  readonly texts?: ConfiguredTexts
 }
 
 const tokenFor = async (more: { approver?: string; version?: number; approve?: boolean; expires?: number } = {}) => {
@@ -67,10 +73,20 @@ async function call(method: 'GET' | 'POST' | 'DELETE', token: string, scene: Sce
       return open
     },
   }
+  const runs = new MemoryRuns()
+  runs.parameters.set(open.run, new Map([['group', 'Payroll <1>']]))
   const params = fakeParams({ url: 'https://gate.example.com/decide', ...scene.params })
   const prepared = approvalLink.prepare(params, noIssues(), fakeParseContext())
   const filter = await prepared.create(
-    fakeModuleHost({ approvals, secretKeys, now: () => now, entries: scene.entries ?? [] }),
+    fakeModuleHost({
+      approvals,
+      secretKeys,
+      now: () => now,
+      entries: scene.entries ?? [],
+      runs,
+      portal: { ...fakePortal(), workflows: scene.workflows ?? [] },
+      ...(scene.texts === undefined ? {} : { texts: scene.texts }),
+    }),
   )
   const url =
     method === 'GET' ? `http://localhost/decide?token=${encodeURIComponent(token)}` : 'http://localhost/decide'
@@ -101,6 +117,19 @@ test('pages are in the language of their reader', async () => {
   expect(page).toContain('<dt>Offen seit</dt><dd>1. Januar 2026 um 00:00 UTC</dd>')
   expect((await call('POST', await tokenFor(), scene)).page).toContain('wurde genehmigt.')
   expect((await call('GET', 'damaged', scene)).page).toContain('Dieser Link ist nicht gültig.')
+})
+
+test('the page shows the label of the workflow, in the language of its reader and with the parameters', async () => {
+  const shown = async (scene: Scene) =>
+    (await call('GET', await tokenFor(), scene)).page.match(/<dd>([^<]*)<\/dd>/g)?.[1]
+  const workflows = [workflow('grant', { label: 'Join a group' })]
+  expect(await shown({ workflows })).toBe('<dd>Join a group</dd>')
+  const texts = new Map([['de', new Map([['Join $group$', 'Beitritt zu $group$']])]] as const)
+  const dynamic = { annotations: [], parameterSets: async () => [] }
+  const scene = { workflows: [workflow('grant', { label: 'Join $group$', dynamic })], texts }
+  expect(await shown(scene)).toBe('<dd>Join Payroll &lt;1&gt;</dd>')
+  const headers = { 'accept-language': 'de' }
+  expect(await shown({ ...scene, headers })).toBe('<dd>Beitritt zu Payroll &lt;1&gt;</dd>')
 })
 
 describe('opening a link', () => {

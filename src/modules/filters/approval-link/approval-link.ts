@@ -12,10 +12,12 @@ import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/h
 import { html, htmlErrors, notice, page } from '#sdk/filter/page.ts'
 import { languageOf, type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
+import { translator } from '#sdk/module/configured-texts.ts'
 import { flag, parsed, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
 import { type ApprovalLinkClaims, approvalLinkKeys, readApprovalLink } from '#sdk/workflow/approval-link.ts'
 import { type ApprovalUser, type ApprovalView, approvalUser } from '#sdk/workflow/approvals.ts'
+import { runLabels, translatedWorkflow } from '#sdk/workflow/workflow-label.ts'
 
 const maxBody = 32 * 1024
 const dayMillis = 24 * 3600_000
@@ -93,10 +95,27 @@ class ApprovalLinkFilter implements Filter {
       const { approver = user.login, approve } = claims
       const others = [{ login: approver, identity: user.identity }, { login: approval.onBehalfOf ?? '' }]
       const names = await this.#names([...usersOfItem(approval), ...others])
-      return confirmationPage({ approval, approver, approve, token, action: mount || '/', names }, request)
+      const workflow = await this.#labelOf(approval, request)
+      return confirmationPage({ approval, workflow, approver, approve, token, action: mount || '/', names }, request)
     }
     if (request.method === 'POST') return this.#decide(exchange)
     throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD, POST' } })
+  }
+
+  /** The label of the workflow, in the language of the reader. */
+  async #labelOf({ run: id, workflow: name }: ApprovalView, request: GatewayRequest): Promise<string> {
+    const { portal, texts, runs } = this.#host
+    const translate = translator(texts, languageOf(request))
+    const run = { id, name }
+    const label = await runLabels([run], {
+      workflowOf: (wanted) =>
+        translatedWorkflow(
+          portal.workflows.find((one) => one.name === wanted),
+          translate,
+        ),
+      parametersOf: (ids) => runs.parametersOf(ids),
+    })
+    return label(run)
   }
 
   /** Checks everything about a link before any decision. */
@@ -176,6 +195,8 @@ const maxCommentLength = 2000
 
 interface Confirmation {
   readonly approval: ApprovalView
+  /** The label of the workflow. */
+  readonly workflow: string
   readonly approver: string
   readonly approve: boolean
   readonly token: string
@@ -192,7 +213,7 @@ function nameIn(names: PersonNames, login: string): string {
 
 /** Shows the request and its requester and asks for confirmation: opening the link decides nothing. */
 function confirmationPage(
-  { approval, approver, approve, token, action, names }: Confirmation,
+  { approval, workflow, approver, approve, token, action, names }: Confirmation,
   request: GatewayRequest,
 ): GatewayResponse {
   const t = textsFor(request)
@@ -202,7 +223,7 @@ function confirmationPage(
   const requester = isAnonymousLogin(approval.requestor) ? t('decide.visitor') : nameIn(names, approval.requestor)
   const rows: readonly (readonly [TextKey, string])[] = [
     ['decide.request', approval.label],
-    ['decide.workflow', approval.workflow],
+    ['decide.workflow', workflow],
     ['decide.for', nameIn(names, approval.subject)],
     ['decide.requester', requester],
     ['decide.caller', nameIn(names, approval.caller ?? '')],

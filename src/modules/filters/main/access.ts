@@ -18,8 +18,7 @@ import { answer, notFound } from '#modules/shared/http/json-answer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { PortalWorkflow } from '#sdk/filter/portal.ts'
-import { endOffer, type MainParts, requireOwnLogin, userOf } from './main-parts.ts'
-import { labelOf } from './requests.ts'
+import { endOffer, labelsOf, type MainParts, requireOwnLogin, userOf } from './main-parts.ts'
 
 /** The latest runs about the caller that are searched for the origin of access. */
 const maxRuns = 500
@@ -87,9 +86,10 @@ async function readHistory(parts: MainParts, { subject }: Exchange): Promise<His
   const byId = new Map(runs.map((run) => [run.id, run]))
   const open = new Map(runs.filter(({ state }) => !hasEnded(state)).map((run) => [run.name, run.id]))
   const byName = new Map(listed.map((workflow) => [workflow.name, workflow]))
+  const label = await labelsOf(runs, parts)
   return {
     run: (id) => (id === undefined ? undefined : byId.get(id)),
-    requestOf: (run) => ({ id: run.id, label: labelOf(run, parts) }),
+    requestOf: (run) => ({ id: run.id, label: label(run) }),
     workflowOf: ({ name }) => workflowView(byName.get(name), host.clock()),
     pendingOf: ({ name }) => open.get(name),
   }

@@ -31,7 +31,8 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { type ApprovalView, approvalUser, type DeputyPeriod } from '#sdk/workflow/approvals.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
-import type { MainParts } from './main-parts.ts'
+import { filledLabel } from '#sdk/workflow/workflow-label.ts'
+import { labelsOf, type MainParts } from './main-parts.ts'
 import { isEntryId } from './people.ts'
 import { attributeValues } from './profile.ts'
 import { maxReason, yesOrNo } from './submit.ts'
@@ -57,8 +58,9 @@ export const bulkSchema = z.strictObject({
 export async function listApprovals(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const { approvals, next } = await parts.host.approvals.list(approvalUser(exchange.subject), readPage(exchange))
   const names = await parts.names(approvals.flatMap(usersOfItem))
+  const summary = await summaries(approvals, parts)
   const list: ApprovalList = {
-    approvals: approvals.map((one) => summaryOf(one, subjectName(one, names), parts)),
+    approvals: approvals.map((one) => summary(one, subjectName(one, names))),
     ...(next === undefined ? {} : { next }),
     names,
   }
@@ -70,11 +72,11 @@ export async function listDecisions(parts: MainParts, exchange: Exchange): Promi
   const { approvals, next } = await parts.host.approvals.decided(approvalUser(exchange.subject), readPage(exchange))
   const users = approvals.flatMap((one) => [...usersOfItem(one), ...approversOf({ ...one, approvers: [] })])
   const names = await parts.names(users)
+  const summary = await summaries(approvals, parts)
   const list: DecisionList = {
     decisions: approvals.flatMap((one) => {
       if (one.state === 'open') return []
-      const summary = summaryOf(one, subjectName(one, names), parts)
-      return [{ ...summary, status: one.state, decision: decisionView(one.decision) }]
+      return [{ ...summary(one, subjectName(one, names)), status: one.state, decision: decisionView(one.decision) }]
     }),
     ...(next === undefined ? {} : { next }),
     names,
@@ -92,7 +94,14 @@ function readPage({ request }: Exchange): ApprovalPageQuery {
 const subjectName = ({ newAccount, subject: login }: ApprovalItem, names: PersonNames): string =>
   (newAccount !== true && Object.hasOwn(names, login) ? names[login] : undefined) ?? login
 
-function summaryOf(item: ApprovalItem, displayName: string, { host }: MainParts): ApprovalSummary {
+/** Summaries of these approvals, with the labels of their requests. */
+async function summaries(items: readonly ApprovalItem[], parts: MainParts) {
+  const runOf = ({ run: id, workflow: name }: ApprovalItem) => ({ id, name })
+  const label = await labelsOf(items.map(runOf), parts)
+  return (item: ApprovalItem, displayName: string) => summaryOf(item, displayName, label(runOf(item)), parts)
+}
+
+function summaryOf(item: ApprovalItem, displayName: string, wfLabel: string, { host }: MainParts): ApprovalSummary {
   const { run, workflow: name } = item
   const workflow = host.portal.workflows.find((one) => one.name === name)
   return wireForm(approvalSummary, {
@@ -104,8 +113,8 @@ function summaryOf(item: ApprovalItem, displayName: string, { host }: MainParts)
     wfStart: idTime(run).getTime(),
     approvalStart: item.opened.getTime(),
     wfName: name,
-    wfLabel: workflow?.label ?? name,
-    wfDescription: workflow?.description ?? '',
+    wfLabel,
+    wfDescription: workflow === undefined ? '' : filledLabel({ ...workflow, label: workflow.description }),
     reason: item.reason ?? '',
     commentRequired: item.commentRequired === true,
   })
@@ -134,8 +143,9 @@ async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts)
   const existing = isRegistration ? await existingAccount(view, subject, parts) : undefined
   const displayName = entry?.attributes.first(settings.given.displayNameAttribute) ?? view.subject
   const messages = await parts.host.approvals.messagesOf(view.run)
+  const summary = await summaries([view], parts)
   return {
-    ...summaryOf(view, displayName, parts),
+    ...summary(view, displayName),
     userObj: {
       userID: view.subject,
       isNew: entry === undefined && !isEntryId(view.who.subject ?? ''),

@@ -2,6 +2,7 @@ import type { CatalogItem } from '#contract/main-catalog.ts'
 import { answer, notFound } from '#modules/shared/http/json-answer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { filledLabel } from '#sdk/workflow/workflow-label.ts'
 import { endOffer, type MainParts } from './main-parts.ts'
 
 /** One workflow that the caller can request. */
@@ -16,12 +17,12 @@ export async function showWorkflow(
   if (found === undefined || org === undefined) {
     throw notFound(`no workflow "${wanted.slice(0, 80)}" for "${subject.uid}"`, 'There is no such workflow.')
   }
-  const { name, label, description, owner, approverGroups } = found
+  const { name, description, owner, approverGroups } = found
   const decisionMillis = await host.approvals.decisionMillis(name)
   return answer({
     name,
-    label,
-    description,
+    label: filledLabel(found),
+    description: filledLabel({ ...found, label: description }),
     org,
     ...(owner === undefined ? {} : { owner }),
     ...endOffer(found, host.clock()),

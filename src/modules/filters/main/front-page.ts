@@ -18,6 +18,7 @@ import { readQuery } from '#modules/shared/http/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { MarkedPortalItem, PortalItem, PortalOrg, PortalUrl } from '#sdk/filter/portal.ts'
+import { filledLabel } from '#sdk/workflow/workflow-label.ts'
 import {
   isAdministrator,
   isOperator,
@@ -144,9 +145,12 @@ export async function search(
   const urls = wants('url') ? (await visibility.urls(subject)).filter((one) => has(one.name, one.label)) : []
   const persons = wants('person') && delegate ? await people.find(text, maxFound + 1) : []
   const results: SearchResults = {
-    workflows: workflows
-      .slice(0, maxFound)
-      .map(({ name, label, description, org }) => ({ name, label, description, org: org ?? '' })),
+    workflows: workflows.slice(0, maxFound).map((one) => ({
+      name: one.name,
+      label: filledLabel(one),
+      description: filledLabel({ ...one, label: one.description }),
+      org: one.org ?? '',
+    })),
     urls: urls.slice(0, maxFound).map(toLink),
     people: persons.slice(0, maxFound),
     more: [workflows, urls, persons].some(({ length }) => length > maxFound),

@@ -1,4 +1,5 @@
 import type { WorkflowListItem } from '#contract/main.ts'
+import type { Run } from '#domain/run.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -12,6 +13,7 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { PortalOrg, PortalUrl, PortalWorkflow } from '#sdk/filter/portal.ts'
 import type { Translate } from '#sdk/module/configured-texts.ts'
+import { runLabels } from '#sdk/workflow/workflow-label.ts'
 import type { MainSettings } from './main-settings.ts'
 import type { People } from './people.ts'
 
@@ -60,6 +62,13 @@ export function auditRefusal(
   const refused = [{ kind: 'entry', attribute: 'subject', value: login }] as const
   return parts.host.runs.refuse({ name, caller: subject.uid, subject: login, requestId: request.id, refused })
 }
+
+/** The labels of these runs, with the parameters of their requests. */
+export const labelsOf = (runs: readonly Pick<Run, 'id' | 'name'>[], { host }: MainParts) =>
+  runLabels(runs, {
+    workflowOf: (name) => host.portal.workflows.find((workflow) => workflow.name === name),
+    parametersOf: (ids) => host.runs.parametersOf(ids),
+  })
 
 /** Whether the subject sees the console. */
 export const isAdministrator = ({ visibility, settings }: MainParts, subject: Subject): Promise<boolean> =>

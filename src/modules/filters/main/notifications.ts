@@ -20,8 +20,8 @@ import type { NamedUser } from '#modules/shared/people/person-names.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { approvalUser } from '#sdk/workflow/approvals.ts'
-import { loginOf, type MainParts, ownsLogin, userOf } from './main-parts.ts'
-import { labelOf, outcomeId } from './requests.ts'
+import { labelsOf, loginOf, type MainParts, ownsLogin, userOf } from './main-parts.ts'
+import { outcomeId } from './requests.ts'
 
 /** The most notifications, of each kind and in all. */
 const most = 200
@@ -114,11 +114,12 @@ async function questions(parts: MainParts, subject: Subject): Promise<Found[]> {
   const { runs } = await host.runs.list({ requestedBy: approvalUser(subject), states: ['waiting'], limit: most })
   if (runs.length === 0) return []
   const latest = await host.approvals.latestMessages(runs.map(({ id }) => id))
+  const label = await labelsOf(runs, parts)
   return runs.flatMap((run) => {
     const message = latest.get(run.id)
     if (message?.kind !== 'question') return []
     const said = { id: `question:${message.id}`, at: message.at, read: false, displayName: message.by.login }
-    const about = { kind: 'question', request: run.id, label: labelOf(run, parts) } as const
+    const about = { kind: 'question', request: run.id, label: label(run) } as const
     return [{ notification: wireForm(questionNotification, { ...about, ...said }), user: message.by }]
   })
 }
@@ -132,11 +133,12 @@ async function outcomes(parts: MainParts, subject: Subject): Promise<Found[]> {
     states: [...runOutcomes, 'incident'],
     limit: most,
   })
+  const label = await labelsOf(runs, parts)
   return runs.flatMap((run) => {
     const at = run.ended ?? run.updated
     const state = requestNotification.shape.state.safeParse(run.state)
     if (!state.success || at.getTime() < since) return []
-    const what = { kind: 'request', request: run.id, label: labelOf(run, parts), state: state.data } as const
+    const what = { kind: 'request', request: run.id, label: label(run), state: state.data } as const
     return [{ notification: wireForm(requestNotification, { ...what, id: outcomeId(run), at, read: false }) }]
   })
 }

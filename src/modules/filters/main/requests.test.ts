@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { RunState } from '#domain/run.ts'
 import { issuerIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
-import { ann, openMain, someone } from '#testing/main-fixture.ts'
+import { ann, openMain, someone, workflow } from '#testing/main-fixture.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { byLogin, someApproval } from '#testing/some-approval.ts'
 
@@ -29,6 +29,19 @@ async function open() {
   const aboutMe = opened.runs.add({ name: 'join', requestor: 'boss', subject: 'ann', state: 'completed' })
   return { ...opened, mine, theirs, aboutMe }
 }
+
+test('requests of a dynamic workflow have the label of what was requested', async () => {
+  const dynamic = { annotations: [], parameterSets: async () => [] }
+  const join = workflow('join', { label: 'Join $group$ as $role$', dynamic })
+  const decisionMillis = async () => undefined
+  const { send, runs } = await openMain({ approvals: { ...approvals, decisionMillis }, portal: { workflows: [join] } })
+  const mine = runs.add({ name: 'join', requestor: 'ann', subject: 'bob', state: 'waiting' })
+  runs.parameters.set(mine.id, new Map([['group', 'Payroll']]))
+  const label = 'Join Payroll as [role]'
+  expect((await send('GET', '/requests')).body).toMatchObject({ requests: [{ id: mine.id, label }] })
+  expect((await send('GET', `/requests/${mine.id}`)).body).toMatchObject({ label })
+  expect((await send('GET', '/workflows/named/join')).body).toMatchObject({ label: 'Join [group] as [role]' })
+})
 
 describe('my requests', () => {
   test('are those I submitted, or those about me', async () => {

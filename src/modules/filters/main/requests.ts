@@ -15,7 +15,7 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { approvalUser } from '#sdk/workflow/approvals.ts'
 import { messageSchema, messageView } from './approvals.ts'
-import { type MainParts, userOf } from './main-parts.ts'
+import { labelsOf, type MainParts, userOf } from './main-parts.ts'
 import { maxReason } from './submit.ts'
 
 const defaultLimit = 100
@@ -37,8 +37,9 @@ export async function listRequests(parts: MainParts, { request, subject }: Excha
     ...(after === undefined ? {} : { after }),
     limit: readLimit(query.limit, defaultLimit, maxListed),
   })
+  const label = await labelsOf(page.runs, parts)
   return answer({
-    requests: page.runs.map((run) => summaryOf(run, parts)),
+    requests: page.runs.map((run) => wireForm(requestSummary, { ...run, label: label(run) })),
     ...(page.next === undefined ? {} : { next: page.next }),
     names: await parts.names(page.runs.flatMap(usersOfRun)),
   } satisfies RequestList)
@@ -57,7 +58,7 @@ export async function showRequest(parts: MainParts, { subject }: Exchange, id = 
     parts.host.approvals.messagesOf(run.id),
   ])
   const details: RequestDetails = {
-    ...summaryOf(run, parts),
+    ...(await summaryOf(run, parts)),
     mayCancel: isRequester(run, subject) && !hasEnded(run.state) && !run.touched,
     ...(run.incident === undefined ? {} : { failure: failureOf(run.incident.code) }),
     ...(run.state === 'ready' ? await delayOf(run, subject, parts) : {}),
@@ -79,7 +80,8 @@ async function delayOf(
   const retry = run.attempt === 0 ? {} : { retry: { attempt: run.attempt + 1, at: run.due.toISOString() } }
   const ahead = await parts.host.runs.ahead(run.id)
   if (ahead === undefined) return retry
-  return { ...retry, behind: concerns(ahead, subject, parts) ? { id: ahead.id, label: labelOf(ahead, parts) } : {} }
+  const isShown = concerns(ahead, subject, parts)
+  return { ...retry, behind: isShown ? { id: ahead.id, label: await labelOf(ahead, parts) } : {} }
 }
 
 /** Only for the requester, while no target was changed. */
@@ -105,7 +107,7 @@ export async function cancelRequest(
   const ended = await ownRun(id, subject, parts)
   // The requester need not be notified of this.
   if (hasEnded(ended.state)) await parts.host.portal.memory.markRead(userOf(parts, subject), [outcomeId(ended)])
-  return answer(summaryOf(ended, parts))
+  return answer(await summaryOf(ended, parts))
 }
 
 /** The id of the notification about an outcome: another one after each intervention of an administrator. */
@@ -145,11 +147,10 @@ const concerns = (run: Run, subject: Subject, parts: MainParts): boolean =>
 const isRequester = ({ who }: Run, subject: Subject): boolean =>
   [who.requestor, who.caller].some((identity) => isUser(identity, approvalUser(subject)))
 
-export const labelOf = ({ name }: Run, { host }: MainParts): string =>
-  host.portal.workflows.find((workflow) => workflow.name === name)?.label ?? name
+const labelOf = async (run: Run, parts: MainParts): Promise<string> => (await labelsOf([run], parts))(run)
 
-const summaryOf = (run: Run, parts: MainParts): RequestSummary =>
-  wireForm(requestSummary, { ...run, label: labelOf(run, parts) })
+const summaryOf = async (run: Run, parts: MainParts): Promise<RequestSummary> =>
+  wireForm(requestSummary, { ...run, label: await labelOf(run, parts) })
 
 /** Details of the failure are for administrators. */
 function failureOf(code: string): { readonly code: string; readonly text: string } {

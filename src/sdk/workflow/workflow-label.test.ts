@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { filledLabel, readableTemplate, runLabels } from '#sdk/workflow/workflow-label.ts'
+
+test('a place shows its value as it is, or its name in brackets', () => {
+  const parameters = new Map([
+    ['group', '$other$'],
+    ['k8s.namespace', 'prod'],
+  ])
+  expect(readableTemplate('Join $group$ in $k8s_namespace$ for ${displayName}', parameters)).toBe(
+    'Join $other$ in prod for [displayName]',
+  )
+  expect(readableTemplate('Costs $5')).toBe('Costs $5')
+})
+
+test('only the label of a dynamic workflow has places', () => {
+  expect(filledLabel({ label: 'Pay $in$ cash' })).toBe('Pay $in$ cash')
+  expect(filledLabel({ label: 'Join $group$', dynamic: {} })).toBe('Join [group]')
+})
+
+test('parameters are read for runs of dynamic workflows alone', async () => {
+  const asked: string[] = []
+  const label = await runLabels(
+    [
+      { id: '1', name: 'join' },
+      { id: '2', name: 'plain' },
+      { id: '3', name: 'gone' },
+    ],
+    {
+      workflowOf: (name) =>
+        name === 'gone' ? undefined : { label: `${name} $group$`, dynamic: name === 'join' ? {} : undefined },
+      parametersOf: async (ids) => {
+        asked.push(...ids)
+        return new Map([['1', new Map([['group', 'staff']])]])
+      },
+    },
+  )
+  expect([
+    label({ id: '1', name: 'join' }),
+    label({ id: '2', name: 'plain' }),
+    label({ id: '3', name: 'gone' }),
+  ]).toEqual(['join staff', 'plain $group$', 'gone'])
+  expect(asked).toEqual(['1'])
+})
