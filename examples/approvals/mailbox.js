@@ -3,10 +3,26 @@ import { SMTPServer } from 'smtp-server'
 
 const [port = '2525'] = process.argv.slice(2)
 
-const quotedPrintable = (text) =>
-  text.replace(/=\r?\n/g, '').replace(/=([0-9A-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
+/** The bytes of quoted-printable text as the UTF-8 that Gatehouse writes. */
+const quotedPrintable = (text) => {
+  const bytes = text
+    .replace(/=\r?\n/g, '')
+    .replace(/=([0-9A-F]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
+  return Buffer.from(bytes, 'latin1').toString('utf8')
+}
 
-/** What stands in the plain form of a mail of Gatehouse, behind the headers. */
+/** The subject, which may go over several lines and have words in UTF-8. */
+function subjectOf(mail) {
+  const written = /^subject: (.*(?:\r?\n[ \t].*)*)/im.exec(mail)?.[1] ?? ''
+  const words = written.replace(/\?=\s+=\?/g, '?==?').replace(/\r?\n[ \t]/g, ' ')
+  return words.replace(/=\?utf-8\?([bq])\?([^?]*)\?=/gi, (_, how, word) =>
+    how.toLowerCase() === 'b'
+      ? Buffer.from(word, 'base64').toString('utf8')
+      : quotedPrintable(word.replaceAll('_', ' ')),
+  )
+}
+
+/** The plain form of a mail of Gatehouse, without headers. */
 function plainText(mail) {
   const [, part = mail] = mail.split(/^content-type: text\/plain.*$/im)
   const [head = '', ...body] = part.split(/^--/m)[0].split(/\r?\n\r?\n/)
@@ -23,8 +39,7 @@ const server = new SMTPServer({
     stream.toArray().then((chunks) => {
       const mail = chunks.join('')
       const to = session.envelope.rcptTo.map(({ address }) => address).join(', ')
-      const subject = /^subject: (.*)$/im.exec(mail)?.[1]?.trim()
-      console.log(`To: ${to}\nSubject: ${subject}\n\n${plainText(mail).trim()}\n`)
+      console.log(`To: ${to}\nSubject: ${subjectOf(mail)}\n\n${plainText(mail).replaceAll('\r\n', '\n').trim()}\n`)
       done()
     }, done)
   },
