@@ -24,7 +24,7 @@ describe('the APIs of a configuration', () => {
       'api-account': ['Account API', session],
       'api-token': ['Token API', session],
       'api-register': ['Registration API', []],
-      'portal-sessioncheck': ['Session check API', undefined],
+      'portal-sessioncheck': ['Session check API', session],
     })
     expect(found(await apisOf('examples/call-workflow'))).toMatchObject({
       'call-workflow': ['Call-workflow API', [{ kind: 'bearer' }]],

@@ -18,7 +18,11 @@ export function servedApis(configuration: Served): readonly ServedApi[] {
       return filters.flatMap(({ api }) => {
         if (api === undefined) return []
         const name = uniqueName(mount, application.name, names)
-        const credentials = api.hasOwnCredentials ? undefined : credentialsOf(chain, application, configuration)
+        const credentials = api.hasOwnCredentials
+          ? undefined
+          : api.sessionOf === undefined
+            ? credentialsOf(chain, application, configuration)
+            : sessionOf(api.sessionOf, configuration)
         return [{ name, application: application.name, hosts, mount, rules, credentials, api }]
       })
     }),
@@ -37,6 +41,11 @@ function uniqueName(mount: string, application: string, taken: Set<string>): str
   for (let number = 2; taken.has(name); number++) name = `${base}-${number}`
   taken.add(name)
   return name
+}
+
+function sessionOf(name: string, { applications }: Served): readonly ApiCredential[] | undefined {
+  const cookies = applications.find((application) => application.name === name)?.cookies
+  return cookies && [{ kind: 'session', cookie: cookieName(cookies) }]
 }
 
 /** Mechanisms that ask the user lead to a session; others that accept callers read a bearer token. */

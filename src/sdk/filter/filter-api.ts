@@ -25,6 +25,8 @@ export interface FilterApi {
   readonly formats: readonly ApiFormat[]
   /** The API checks credentials of its own, whatever the chain of its URL accepts. */
   readonly hasOwnCredentials: boolean
+  /** The application whose session is the credential, in place of what the chain of the URL accepts. */
+  readonly sessionOf?: string | undefined
   /** Where the API is, if its URL has this mount. */
   place(mount: string): Pick<ApiPlace, 'base' | 'prefix'>
   /** For administrators of the portal. */

@@ -21,7 +21,8 @@ export default defineFilter({
   answers: true,
   leavesSession: true,
   summarize: ({ applicationName }) => [{ label: 'session of', value: applicationName }],
-  api: () => checkSessionApi.served(placeAtSegment, { users: checkSessionApi, hasOwnCredentials: true }),
+  api: ({ applicationName }) =>
+    checkSessionApi.served(placeAtSegment, { users: checkSessionApi, sessionOf: applicationName }),
   create: ({ applicationName }, host) => ({
     async handle({ request }) {
       allowMethods(request.method, 'GET', 'HEAD')

@@ -126,9 +126,16 @@ export class DescribedApi implements ApiDocuments {
       formats = ['openapi'],
       users,
       hasOwnCredentials = false,
-    }: { formats?: readonly ApiFormat[]; users?: DescribedApi; hasOwnCredentials?: boolean } = {},
+      sessionOf,
+    }: {
+      formats?: readonly ApiFormat[]
+      users?: DescribedApi
+      hasOwnCredentials?: boolean
+      sessionOf?: string
+    } = {},
   ): FilterApi {
-    return { title: this.description.title, formats, hasOwnCredentials, place, documents: this, userDocuments: users }
+    const { title } = this.description
+    return { title, formats, hasOwnCredentials, sessionOf, place, documents: this, userDocuments: users }
   }
 
   /** The document of that file name; undefined for another name. */
