@@ -4,6 +4,8 @@ import type { Closable } from '#kernel/scope.ts'
 export interface ReportQuery {
   /** The texts before, between and after the parameters. */
   readonly parts: readonly string[]
+  /** The same for SQLite, if it differs. */
+  readonly sqliteParts?: readonly string[]
   readonly values: readonly string[]
 }
 
@@ -25,7 +27,7 @@ export interface ReportCursor extends Closable {
 
 export interface ReportReader {
   /** Only prepares the statement. Throws INTERNAL, with the database's message, for an invalid one. */
-  check(parts: readonly string[]): Promise<void>
+  check(statement: Omit<ReportQuery, 'values'>): Promise<void>
   /** Resolves with the first rows. Throws INTERNAL when the database rejects the statement or fails. */
   run(run: ReportRun): Promise<ReportCursor>
   close(): Promise<void>

@@ -163,9 +163,10 @@ export class Reports implements ReportEndpoint {
     const endTurn = await this.#takeTurn(exchange.subject.identity, count)
     let stop = async (): Promise<void> => endTurn()
     try {
+      const { places, ...statement } = report.statement
       const cursor = await store.run({
-        parts: report.statement.parts,
-        values: report.statement.places.map((name) => values[name] ?? ''),
+        ...statement,
+        values: places.map((name) => values[name] ?? ''),
         limit: rows[format] + 1,
         timeoutMillis,
       })
@@ -384,7 +385,7 @@ export async function createReports(
   const reports = Array.from(configured.values(), ({ spec, at }) => ({ report: serveReport(spec), at }))
   for (const { report, at } of reports) {
     try {
-      await parts.store.check(report.statement.parts)
+      await parts.store.check(report.statement)
     } catch (cause) {
       if (cause instanceof GatewayError && cause.code === 'INTERNAL') {
         throw new Error(`${at}: spec.sql: the database does not understand it: ${cause.message}`, { cause })

@@ -1,11 +1,23 @@
+import {
+  formerTable,
+  knownAttributes,
+  loginWorkflow,
+  type ReplacedTable,
+  type TableUse,
+  unknownColumns,
+} from './former-tables.ts'
 import { reportViews, viewInsteadOf } from './report-views.ts'
 import type { SqlToken } from './sql-tokens.ts'
 
 interface ReadStatement {
   /** The names of the columns, if they have one; undefined if the statement does not name them all. */
   readonly columns: readonly (string | undefined)[] | undefined
-  /** Tables that the statement reads and reports may not, each with advice. */
+  /** Tables and columns that the statement reads and reports may not, each with advice. */
   readonly problems: readonly string[]
+  /** OpenUnison's tables, which are read from our views. */
+  readonly replaced: readonly ReplacedTable[]
+  /** The tokens, with names of attributes in the spelling of our views. */
+  readonly tokens: readonly SqlToken[]
 }
 
 /**
@@ -15,14 +27,34 @@ interface ReadStatement {
 export function readStatement(tokens: readonly SqlToken[]): ReadStatement {
   const reading = new Reading(tokens)
   reading.statement()
-  return { columns: reading.columns, problems: reading.problems }
+  const { columns, problems, replaced } = reading
+  return {
+    columns,
+    problems: [...problems, ...unknownColumns(tokens, replaced)],
+    replaced,
+    tokens: tokens.map((token, i) => reading.attributes.get(i) ?? token),
+  }
+}
+
+/** One `select`, as far as former tables in it need to be known. */
+interface Scope {
+  readonly tables: ReplacedTable[]
+  /** The texts that a column `name` is compared with, by their place. */
+  readonly names: { readonly at: number; readonly token: SqlToken }[]
+  /** A `name` is compared in another way. */
+  otherNames: boolean
+  /** A join keeps rows without a counterpart. */
+  outer: boolean
 }
 
 const maxDepth = 50
 
 class Reading {
   readonly problems: string[] = []
+  readonly replaced: ReplacedTable[] = []
+  readonly attributes = new Map<number, SqlToken>()
   columns: (string | undefined)[] | undefined = []
+  readonly #scopes: Scope[] = []
   readonly #tokens: readonly SqlToken[]
   /** Tables that the statement defines, as far as it was read. */
   readonly #made = new Set<string>()
@@ -58,6 +90,7 @@ class Reading {
     let first = outermost
     do {
       this.#expect('select')
+      this.#scopes.push({ tables: [], names: [], otherNames: false, outer: false })
       this.#list(first)
       first = false
       if (this.#take('from')) {
@@ -70,8 +103,35 @@ class Reading {
         if (this.#is('for')) throw this.#unexpected()
         this.#piece()
       }
+      this.#closeScope()
     } while (this.#takeOperator())
     this.#depth--
+  }
+
+  /** Only now is it known what the `select` reads. */
+  #closeScope(): void {
+    const scope = this.#scopes.pop()
+    if (scope === undefined) return
+    const reads = (name: string): boolean => scope.tables.some((table) => table.name === name)
+    const texts = scope.names.map(({ token }) => token.value.slice(1, -1))
+    const use: TableUse = { requestsOnly: reads('approvals') && !scope.outer, logins: texts.includes(loginWorkflow) }
+    for (const table of scope.tables) table.use = use
+    if (!reads('userattributes') && !reads('approverattributes')) return
+    const known = `there are ${knownAttributes.join(', ')}`
+    if (scope.otherNames) this.problems.push(`compares the name of an attribute other than with "=": ${known}`)
+    for (const { at, token } of scope.names) {
+      const name = token.value.slice(1, -1).toLowerCase()
+      if (knownAttributes.includes(name)) this.attributes.set(at, { ...token, value: `'${name}'`, sql: `'${name}'` })
+      else this.problems.push(`reads the attribute "${name}", which is not open to reports: ${known}`)
+    }
+  }
+
+  #noteName(): void {
+    const scope = this.#scopes.at(-1)
+    const [sign, token] = [this.#tokens[this.#at + 1], this.#tokens[this.#at + 2]]
+    if (scope === undefined || sign === undefined) return
+    if (sign.value === '=' && token?.kind === 'text') scope.names.push({ at: this.#at + 2, token })
+    else if (/^(?:=|<>|!=|[<>]=?|in|like|ilike|not|between|similar)$/.test(sign.value)) scope.otherNames = true
   }
 
   #takeOperator(): boolean {
@@ -116,6 +176,7 @@ class Reading {
     const token = this.#now
     if (token === undefined) throw this.#unexpected()
     if (token.kind === 'word') this.#checkWord(token.value)
+    if (token.value === 'name' && (token.kind === 'word' || token.kind === 'name')) this.#noteName()
     const next = this.#tokens[this.#at + 1]
     if (token.kind === 'name' && next?.value === '(' && next.kind === 'sign') throw unknownFunction(token.value)
     const callee = this.#tokens[this.#at - 1]
@@ -135,7 +196,8 @@ class Reading {
       throw new Error(`must have the name of a column in double quotes: as "${next.value.slice(1, -1)}"`)
     }
     const qualified = this.#tokens[this.#at - 1]?.value === '.'
-    if (opens && (qualified || !(pureFunctions.has(word) || beforeParenthesis.has(word)))) throw unknownFunction(word)
+    const known = pureFunctions.has(word) || rewrittenFunctions.has(word) || beforeParenthesis.has(word)
+    if (opens && (qualified || !known)) throw unknownFunction(word)
   }
 
   /**
@@ -167,7 +229,11 @@ class Reading {
   }
 
   #join(): void {
-    while (this.#isWord(joinWords) && !this.#is('join')) this.#at++
+    const scope = this.#scopes.at(-1)
+    while (this.#isWord(joinWords) && !this.#is('join')) {
+      if (scope !== undefined && /^(?:left|right|full|outer)$/.test(this.#now?.value ?? '')) scope.outer = true
+      this.#at++
+    }
     this.#expect('join')
     this.#table()
     if (this.#take('using')) {
@@ -182,6 +248,8 @@ class Reading {
   }
 
   #table(): void {
+    const at = this.#at
+    let former: string | undefined
     if (this.#take('(')) {
       if (this.#is('select')) this.#query(false)
       else this.#tables()
@@ -192,8 +260,17 @@ class Reading {
       if (name === undefined || token === undefined) throw this.#unexpected()
       if (this.#is('.') || this.#is('('))
         throw new Error(`must read views by their name alone, not "${name}${this.#now?.value}…"`)
-      this.#checkTable(name, token)
+      former = this.#checkTable(name, token)
     }
+    const alias = this.#alias()
+    if (former === undefined) return
+    const table = { at, name: former, alias, use: { requestsOnly: false, logins: false } }
+    this.replaced.push(table)
+    this.#scopes.at(-1)?.tables.push(table)
+  }
+
+  #alias(): string | undefined {
+    const start = this.#at
     if (this.#take('as')) {
       if (this.#name() === undefined) throw this.#unexpected()
     } else if (this.#now?.kind === 'name') {
@@ -207,15 +284,19 @@ class Reading {
       if (refusedWords.has(this.#now.value)) throw this.#unexpected()
       this.#at++
     }
+    return this.#at === start ? undefined : this.#tokens[this.#at - 1]?.value
   }
 
-  #checkTable(name: string, { kind, sql }: SqlToken): void {
-    if (this.#made.has(name) || Object.hasOwn(reportViews, name)) return
+  /** The name of a former table, if it is one that we can read from our views. */
+  #checkTable(name: string, { kind, sql }: SqlToken): string | undefined {
+    if (this.#made.has(name) || Object.hasOwn(reportViews, name)) return undefined
+    if (formerTable(name)?.select !== undefined) return name.toLowerCase()
     const written = kind === 'word' ? sql : name
     const instead = viewInsteadOf(name)
     const advice = instead === undefined ? `there are ${Object.keys(reportViews).join(', ')}` : `use ${instead}`
     const problem = `reads "${written}", which is not open to reports: ${advice}`
     if (!this.problems.includes(problem)) this.problems.push(problem)
+    return undefined
   }
 
   get #now(): SqlToken | undefined {
@@ -281,6 +362,9 @@ export const pureFunctions: ReadonlySet<string> = new Set(
   rtrim sign split_part strftime string_agg strpos substr substring sum time to_char to_date to_timestamp total trim unixepoch
   upper`.split(/\s+/),
 )
+
+/** Functions of MariaDB that are rewritten. */
+const rewrittenFunctions: ReadonlySet<string> = new Set(['if', 'curdate', 'datediff', 'date_sub'])
 
 /** Functions with a `from` among their arguments. */
 const fromWithin: ReadonlySet<string> = new Set(['extract', 'substring', 'trim'])

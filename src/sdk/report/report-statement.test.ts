@@ -63,7 +63,14 @@ describe('rejected statements', () => {
     ["select * from pragma_table_info('runs')", 'by their name alone'],
     ["select id from 'sessions'", '"\'sessions\'"'],
     ['select id from [sessions]', 'double quotes'],
-    ['select id from `sessions`', 'double quotes'],
+    ['select id from `sessions`', 'reads "sessions"'],
+    ['select id from `sessions', 'quote'],
+    ['select `pg_sleep`(10)', 'calls "pg_sleep"'],
+    ['select if(1 = 1, (select id from sessions), 2) as x from report_requests', 'reads "sessions"'],
+    ['select if(1 = 1, 2) as x from report_requests', 'in a form that is not known'],
+    ['select curdate(1) from report_requests', 'in a form that is not known'],
+    ['select date_sub(started, interval 1 month) from report_requests', 'in a form that is not known'],
+    ['select date_sub(started, interval pg_sleep(1) day) from report_requests', 'calls "pg_sleep"'],
     ["select query_to_xml('select 1', true, true, '')", 'calls "query_to_xml"'],
     ['select pg_catalog.lower(id) from report_requests', 'calls "lower"'],
     ['select "pg_sleep"(10)', 'calls "pg_sleep"'],
@@ -106,19 +113,105 @@ describe('rejected statements', () => {
 })
 
 describe('OpenUnison’s reports', () => {
-  const former = `select approvals.id,approvals.label AS Approval, workflows.name AS "Workflow Name", users.mail
-    from approvals inner join workflows on approvals.workflow=workflows.id inner join users on workflows.userid=users.id
-    inner join allowedApprovers on approvals.id=allowedApprovers.approval where users.userKey=? AND approvedTS is null`
+  const sqlOf = (sql: string, more: Partial<ReportSpec> = {}): string => {
+    const { statement, problems: found } = read(sql, more)
+    expect(found).toEqual([])
+    return statement?.parts.join(' ? ') ?? ''
+  }
 
-  test('each of its tables is reported, with the view to use', () => {
-    expect(problems(former)).toEqual([
-      'reads "approvals", which is not open to reports: use report_approvals',
-      'reads "workflows", which is not open to reports: use report_requests',
-      'reads "users", which is not open to reports: use report_people for names, and "subject" of the other views for logins',
-      'reads "allowedApprovers", which is not open to reports: use report_approvers',
+  test('read our views in place of its tables, whatever they are called in the statement', () => {
+    for (const sql of [
+      'select t.id from targets t',
+      'select t.id from targets as t',
+      'select T.ID from TARGETS T',
+      'select t.`id` from `targets` `t`',
+    ]) {
+      expect(sqlOf(sql).toLowerCase(), sql).toMatch(
+        /from \(select distinct target .+ from report_changes .+\) (?:as )?"?t"?$/,
+      )
+    }
+    expect(sqlOf('select targets.id from targets')).toMatch(/\) as targets$/)
+    expect(sqlOf('with targets as (select id from report_requests) select id from targets')).not.toContain('distinct')
+  })
+
+  test('keep texts, names and comments that look like its tables', () => {
+    const sql = 'select \'from users, `x`\' as "users", name as "from targets" from auditLogType -- from users'
+    expect(sqlOf(sql)).toMatch(/^select 'from users, `x`' as "users" , name as "from targets" from \(select 1 as id/)
+    expect(
+      sqlOf('select users from report_steps join report_requests workflows on workflows.id = request'),
+    ).not.toContain('(')
+  })
+
+  test('compare logins in lower case, and only in statements on its tables', () => {
+    const parameters = { userKey: true, beginDate: true }
+    const places = read('select id from users where userKey = ? or id > ?', { parameters }).statement
+    expect(places).toMatchObject({
+      places: ['beginDate', 'userKey'],
+      parts: [expect.stringMatching(/userKey =$/), expect.stringMatching(/lower\($/), ')'],
+    })
+    expect(read('select id from report_requests where subject = :userKey').statement?.parts).toEqual([
+      'select id from report_requests where subject =',
+      '',
     ])
-    expect(problems('select 1 from auditLogs')).toEqual([expect.stringContaining('use report_changes')])
+  })
+
+  test('in MariaDB’s form get functions of PostgreSQL and SQLite', () => {
+    const sql =
+      "select if(a = 1, 'x, y', if(b = 2, 'z', 'w')) as `The A`, datediff(curdate(), started) d from report_requests"
+    expect(read(sql, { dataFields: ['The A', 'd'] })).toMatchObject({ problems: [], missing: [] })
+    expect(read(sql).statement).toMatchObject({
+      parts: [
+        `select case when a = 1 then 'x, y' else case when b = 2 then 'z' else 'w' end end as "The A" , (cast( cast(now() at time zone 'UTC' as date) as date) - cast( started as date)) d from report_requests`,
+      ],
+      sqliteParts: [
+        expect.stringContaining("cast(julianday(date( date('now') )) - julianday(date( started )) as integer) d"),
+      ],
+    })
+  })
+
+  test('that cannot be read from our views name the view, in both forms', () => {
+    expect(problems('select workflows.description from workflows')).toEqual([
+      'reads "description" of "workflows", which has no counterpart here: use report_requests',
+    ])
+    expect(problems('select w.`description` from `workflows` w')).toEqual([
+      expect.stringContaining('use report_requests'),
+    ])
+    expect(problems('select 1 from `escalation`, workflowParameters')).toEqual([
+      'reads "escalation", which is not open to reports: use "escalation" of report_approvals',
+      'reads "workflowParameters", which is not open to reports: use report_requests',
+    ])
+    for (const sql of [
+      'select json_value(val) from auditLogs join `targets` on 1 = 1',
+      'select val from [auditLogs] join [targets] on 1 = 1',
+    ]) {
+      expect(problems(sql)).toEqual([
+        expect.stringMatching(
+          /For OpenUnison's tables: auditLogs: use report_changes; targets: use "target" of report_changes$/,
+        ),
+      ])
+    }
     expect(problems('select 1 from sessions')).toEqual([expect.stringContaining('there are report_requests, ')])
+  })
+
+  test.each([
+    ["select value from userAttributes where name = 'department'", 'reads the attribute "department"'],
+    ["select value from userAttributes where userAttributes.name = 'sn' or name in ('x')", 'other than with "="'],
+    ["select value from userAttributes where name like '%'", 'other than with "="'],
+    ["select value from approverAttributes where name <> 'sn'", 'other than with "="'],
+  ])('%s is not run, since views have few attributes', (sql, problem) => {
+    expect(problems(sql)).toEqual([expect.stringContaining(problem)])
+  })
+
+  test('a name of another table is not that of an attribute', () => {
+    const sql = `select (select value from userAttributes where name='givenName' and userid=workflows.userid) as v
+      from workflows where name = 'department'`
+    expect(sqlOf(sql)).toMatch(/name = 'givenname' and .+ where name = 'department'$/)
+  })
+
+  test('count the runs at each login only where they are asked for', () => {
+    expect(sqlOf("select userid from workflows where name = 'jitdb'")).toContain('report_logins')
+    expect(sqlOf("select userid from workflows where name = 'join'")).not.toContain('report_logins')
+    expect(sqlOf("select userid from workflows where 'jitdb' = label")).not.toContain('report_logins')
   })
 
   test('a column is named in double quotes', () => {

@@ -1,5 +1,7 @@
 import type { ReportSpec } from '#model/portal.ts'
+import { viewsInstead } from './former-tables.ts'
 import { readStatement } from './read-statement.ts'
+import { type Piece, rewriteStatement } from './rewrite-statement.ts'
 import { type SqlToken, sqlTokens } from './sql-tokens.ts'
 
 /** In the order in which OpenUnison binds them to question marks. */
@@ -11,6 +13,8 @@ export type BoundParameter = (typeof reportParameters)[number]
 export interface ReportStatement {
   /** The texts before, between and after the placeholders. */
   readonly parts: readonly string[]
+  /** The same for SQLite, if it differs. */
+  readonly sqliteParts?: readonly string[]
   /** The value of each placeholder. */
   readonly places: readonly BoundParameter[]
 }
@@ -47,17 +51,23 @@ export function readReport(spec: ReportSpec): ReadReport {
   })
   try {
     const tokens = sqlTokens(spec.sql)
-    const { columns, problems } = readStatement(tokens)
+    const { columns, problems, replaced, tokens: known } = readStatement(tokens)
     if (problems.length > 0) return refused(problems)
     const places = readPlaces(tokens, declared)
+    const pieces = rewriteStatement(known, replaced)
+    const foldsLogins = replaced.length > 0
+    const parts = partsOf(pieces, 'postgres', places, foldsLogins)
+    const sqliteParts = partsOf(pieces, 'sqlite', places, foldsLogins)
+    const isSame = parts.every((part, i) => part === sqliteParts[i])
     return {
-      statement: { parts: partsOf(tokens), places },
+      statement: { parts, places, ...(isSame ? {} : { sqliteParts }) },
       problems,
       unused: declared.filter((name) => !places.includes(name)),
       missing: columns === undefined ? [] : fieldsOf(spec).filter((field) => !hasColumn(columns, field)),
     }
   } catch (error) {
-    return refused([error instanceof Error ? error.message : String(error)])
+    const reason = error instanceof Error ? error.message : String(error)
+    return refused([`${reason}${viewsInstead(spec.sql)}`])
   }
 }
 
@@ -81,11 +91,23 @@ function declaredAs(name: string, declared: readonly BoundParameter[]): BoundPar
   return known
 }
 
-function partsOf(tokens: readonly SqlToken[]): string[] {
+/** `foldsLogins`: users of former tables are identified by their login in lower case. */
+function partsOf(
+  pieces: readonly Piece[],
+  dialect: 'postgres' | 'sqlite',
+  places: readonly BoundParameter[],
+  foldsLogins: boolean,
+): string[] {
   const parts: string[][] = [[]]
-  for (const { kind, sql } of tokens) {
-    if (kind === 'place') parts.push([])
-    else parts.at(-1)?.push(sql)
+  for (const piece of pieces) {
+    if (!('place' in piece)) {
+      if (piece[dialect] !== '') parts.at(-1)?.push(piece[dialect])
+      continue
+    }
+    const place = places[parts.length - 1]
+    const folds = foldsLogins && (place === 'userKey' || place === 'currentUser')
+    if (folds) parts.at(-1)?.push('lower(')
+    parts.push(folds ? [')'] : [])
   }
   return parts.map((words) => words.join(' '))
 }

@@ -119,9 +119,11 @@ onEachDatabase('reports', (freshUrl) => {
 
   test('checks a statement without running it', async () => {
     const { one } = await open()
-    await one.reports.check(['select id from report_requests where started >=', 'and requestor =', 'order by id'])
+    await one.reports.check({
+      parts: ['select id from report_requests where started >=', 'and requestor =', 'order by id'],
+    })
     for (const parts of [['select nothing from report_requests'], ['select id from report_nothing'], ['selec 1']]) {
-      await expect(one.reports.check(parts)).rejects.toMatchObject({ code: 'INTERNAL' })
+      await expect(one.reports.check({ parts })).rejects.toMatchObject({ code: 'INTERNAL' })
       await expect(allRows(one.reports, parts)).rejects.toMatchObject({ code: 'INTERNAL' })
     }
   })
@@ -130,7 +132,7 @@ onEachDatabase('reports', (freshUrl) => {
     const { one, dialect } = await open()
     await one.runs.start(newRun('a'))
     const fails = dialect === 'sqlite' ? 'select abs(-9223372036854775808) as n' : 'select 1 / (attempt - attempt) as n'
-    await one.reports.check([`${fails} from report_steps`])
+    await one.reports.check({ parts: [`${fails} from report_steps`] })
     const cause =
       dialect === 'sqlite' ? `${fails} from report_requests` : 'select 1 / (length(id) - 1) as n from report_requests'
     await expect(allRows(one.reports, [cause])).rejects.toMatchObject({ code: 'INTERNAL' })
@@ -162,7 +164,7 @@ onEachDatabase('reports', (freshUrl) => {
       'select name from sqlite_schema',
       'with recursive n (i) as (select 1 union all select i + 1 from n) select i from n',
     ]) {
-      await expect(one.reports.check([statement])).rejects.toThrow(/prohibited|not authorized/)
+      await expect(one.reports.check({ parts: [statement] })).rejects.toThrow(/prohibited|not authorized/)
     }
   })
 

@@ -36,7 +36,7 @@ export class PostgresReports implements ReportReader {
     this.#pool.on('error', (error) => log.warn('an idle connection for reports was lost', { error: error.message }))
   }
 
-  async check(parts: readonly string[]): Promise<void> {
+  async check({ parts }: Omit<ReportQuery, 'values'>): Promise<void> {
     const connection = await this.#connect()
     try {
       await begin(connection, checkMillis)

@@ -1,4 +1,4 @@
-import type { ReportCursor, ReportReader, ReportRun } from '#domain/report.ts'
+import type { ReportCursor, ReportQuery, ReportReader, ReportRun } from '#domain/report.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { readAddress } from '#storage/client/databases.ts'
 
@@ -23,8 +23,8 @@ export class ReportStore implements ReportReader {
     }
   }
 
-  async check(parts: readonly string[]): Promise<void> {
-    await (await this.#open()).check(parts)
+  async check(statement: Omit<ReportQuery, 'values'>): Promise<void> {
+    await (await this.#open()).check(statement)
   }
 
   async run(run: ReportRun): Promise<ReportCursor> {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type { ReportCursor, ReportReader, ReportRow, ReportRun } from '#domain/report.ts'
+import type { ReportCursor, ReportQuery, ReportReader, ReportRow, ReportRun } from '#domain/report.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { sqliteError } from '#protocols/sql/sqlite.ts'
 import { openReportFile, type ReportMessage, type ReportTask } from '#storage/reports/report-file.ts'
@@ -20,12 +20,12 @@ export class SqliteReports implements ReportReader {
     this.#ready = ready
   }
 
-  async check(parts: readonly string[]): Promise<void> {
+  async check({ parts, sqliteParts = parts }: Omit<ReportQuery, 'values'>): Promise<void> {
     await this.#ready()
     try {
       const database = openReportFile(this.#file)
       try {
-        database.prepare(parts.join(' ? '))
+        database.prepare(sqliteParts.join(' ? '))
       } finally {
         database.close()
       }
@@ -34,10 +34,10 @@ export class SqliteReports implements ReportReader {
     }
   }
 
-  async run({ parts, values, limit, timeoutMillis }: ReportRun): Promise<ReportCursor> {
+  async run({ parts, sqliteParts = parts, values, limit, timeoutMillis }: ReportRun): Promise<ReportCursor> {
     await this.#ready()
     if (this.#closed) throw closedError()
-    const cursor = new ProcessCursor({ file: this.#file, sql: parts.join(' ? '), values, limit }, timeoutMillis)
+    const cursor = new ProcessCursor({ file: this.#file, sql: sqliteParts.join(' ? '), values, limit }, timeoutMillis)
     this.#open.add(cursor)
     void cursor.ended.then(() => this.#open.delete(cursor))
     await cursor.begin()
