@@ -49,15 +49,15 @@ function objectAfter(outcome: ReadOutcome, generation = 3): JsonObject {
 }
 
 test.each<[string, ReadOutcome, string, RegExp]>([
-  ['loaded', { issues: [], applied: true }, 'Healthy', /^loaded$/],
-  ['with an error', { issues: [error(place)], applied: false }, 'Degraded', /^spec\.tasks: is "required"$/],
+  ['served', { issues: [], found: [], applied: true }, 'Healthy', /^served$/],
+  ['with an error', { issues: [error(place)], found: [], applied: false }, 'Degraded', /^spec\.tasks: is "required"$/],
   [
     'behind an error elsewhere',
-    { issues: [error('Org/identity/all')], applied: false },
+    { issues: [error('Org/identity/all')], found: [], applied: false },
     'Progressing',
     /Org\/identity\/all/,
   ],
-  ['not started', { issues: [], applied: false, failure: 'no database' }, 'Degraded', /^no database$/],
+  ['not started', { issues: [], found: [], applied: false, failure: 'no database' }, 'Degraded', /^no database$/],
 ])('an object that is %s', (_, outcome, status, message) => {
   expect(healthOf(objectAfter(outcome))).toEqual({ status, message: expect.stringMatching(message) })
 })
@@ -65,7 +65,7 @@ test.each<[string, ReadOutcome, string, RegExp]>([
 test.each([
   ['without a status', { kind: 'Org', metadata: { name: 'a', generation: 1 } }],
   ['with a status of another', { kind: 'Org', metadata: { name: 'a', generation: 1 }, status: { conditions: [] } }],
-  ['changed since it was read', objectAfter({ issues: [], applied: true }, 4)],
+  ['changed since it was read', objectAfter({ issues: [], found: [], applied: true }, 4)],
 ])('an object %s is awaited', (_, object) => {
   expect(healthOf(object).status).toBe('Progressing')
 })

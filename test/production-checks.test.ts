@@ -586,7 +586,14 @@ describe('the output of gatehouse check --production', () => {
   test('a configuration with errors is not checked further', async () => {
     writeFileSync(join(folder, 'broken.yaml'), 'kind: Target\n')
     const { code, output } = await check(['--config', folder])
-    expect({ code, output }).toEqual({ code: 1, output: ['broken.yaml:1:1: apiVersion: is required'] })
+    expect({ code, output }).toEqual({
+      code: 1,
+      output: [
+        'broken.yaml:1:1: apiVersion: is required',
+        '1 set aside because of its own errors: Target broken.yaml',
+        '7 objects served, 1 set aside',
+      ],
+    })
   })
 
   test.each([

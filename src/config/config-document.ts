@@ -24,10 +24,18 @@ export abstract class Place {
 
 /** A place without a document: an unreadable file, or a syntax error. */
 export class FixedPlace extends Place {
+  /** What can't be used because of a problem here: a document, a file, or the whole configuration. */
+  readonly concerns: Place | 'everything'
   readonly #position: Position
 
-  constructor(file: string, position: Position = { line: 1, column: 1 }, hasLines = true) {
+  constructor(
+    file: string,
+    position: Position = { line: 1, column: 1 },
+    hasLines = true,
+    concerns?: Place | 'everything',
+  ) {
     super(file, hasLines)
+    this.concerns = concerns ?? this
     this.#position = position
   }
 

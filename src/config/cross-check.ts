@@ -6,7 +6,7 @@ import { defaultNotifier, isDefaultNotifier } from '#sdk/notifier/notifier.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
 /** Two objects of one kind may not share a name, even in different namespaces: others refer to them by name alone. */
-export function checkDuplicates(objects: readonly ParsedObject[], issues: Issues): void {
+export function checkDuplicates(objects: readonly ParsedObject[], { rivals }: Draft, issues: Issues): void {
   const first = new Map<string, ParsedObject>()
   for (const object of objects) {
     if (object.name === undefined) continue
@@ -19,11 +19,12 @@ export function checkDuplicates(objects: readonly ParsedObject[], issues: Issues
     const place = earlier.document.at(['metadata', 'name'])
     const message = `another ${object.kind.kind} is named "${object.name}" (${place})`
     issues.for(object.document).error(['metadata', 'name'], message)
+    rivals.push({ first: earlier.document, later: object.document })
   }
 }
 
 /** No two URLs may have the same host and path, since only one of them could answer. */
-export function checkClaims(claims: readonly UrlClaim[], issues: Issues): void {
+export function checkClaims({ claims, rivals }: Draft, issues: Issues): void {
   const first = new Map<string, UrlClaim>()
   for (const claim of claims) {
     for (const [i, host] of claim.hosts.entries()) {
@@ -36,6 +37,7 @@ export function checkClaims(claims: readonly UrlClaim[], issues: Issues): void {
       }
       const message = `${host} ${claim.uri} is already claimed (${earlier.document.at(earlier.path)})`
       issues.for(claim.document).error([...claim.path, 'hosts', i], message)
+      rivals.push({ first: earlier.document, later: claim.document })
     }
   }
 }
@@ -128,9 +130,13 @@ export function checkCycles(draft: Draft, issues: Issues): void {
   const orgs = new Map<string, Stop>()
   for (const { config, document } of draft.orgs.values()) {
     const { uuid, parent } = config.spec
-    if (orgs.has(uuid)) issues.for(document).error(['spec', 'uuid'], `another org has the uuid "${uuid}"`)
+    const twin = orgs.get(uuid)
+    if (twin !== undefined) {
+      issues.for(document).error(['spec', 'uuid'], `another org has the uuid "${uuid}"`)
+      draft.rivals.push({ first: twin.document, later: document })
+    }
     const steps = parent === undefined || parent === '' ? [] : [{ to: parent, path: ['spec', 'parent'] }]
-    orgs.set(uuid, { document, steps })
+    if (twin === undefined) orgs.set(uuid, { document, steps })
   }
   reportCycles(chains, (way) => `the chain includes itself: ${way}`, issues)
   reportCycles(workflows, (way) => `the workflow calls itself: ${way}`, issues)

@@ -140,7 +140,7 @@ const problemOf = (what: UnboundWrite['what']): string =>
 function isForPeople({ chain, callable }: CallableUrl, draft: Draft): boolean {
   const kinds = chain === undefined ? ['people' as const] : callersOf(chain, draft, new Set())
   const isOwn = ({ issuer }: { readonly issuer: string }): boolean =>
-    draft.issuers.some(({ mount }) => URL.canParse(issuer) && new URL(issuer).pathname === mount)
+    draft.issuers.some(({ config: { mount } }) => URL.canParse(issuer) && new URL(issuer).pathname === mount)
   if (kinds.some((kind) => kind === 'people' || (typeof kind === 'object' && isOwn(kind)))) return true
   return callable.forThemselves && !kinds.includes('programs')
 }

@@ -72,6 +72,18 @@ export interface UrlClaim {
   readonly regex: boolean
 }
 
+interface DraftIssuer extends Built<IssuerConfig> {
+  /** Its URL has a chain, which is then that of devices. */
+  readonly hasChain: boolean
+}
+
+/** Two objects that claim the same name or address. It is not clear which of them is meant, so neither is served. */
+export interface Rivals {
+  readonly first: ConfigDocument
+  /** The one that has the error. */
+  readonly later: ConfigDocument
+}
+
 /** The objects of one load so far. */
 export class Draft {
   readonly applications: Built<ApplicationConfig>[] = []
@@ -90,17 +102,20 @@ export class Draft {
   >()
   readonly orgs = new Map<string, Built<Guarded<OrgSpec>>>()
   readonly portalUrls = new Map<string, Guarded<PortalUrlSpec>>()
-  readonly reports = new Map<string, Described<ReportSpec>>()
+  readonly reports = new Map<string, Built<Described<ReportSpec>>>()
   readonly jobs = new Map<string, JobConfig>()
   readonly notifiers = new Map<string, NotifierConfig>()
   readonly auditSinks = new Map<string, AuditSinkConfig>()
   readonly auditAnchors = new Map<string, AuditAnchorConfig>()
+  /** The values documents with a token service: one, unless there is an error. */
+  readonly stsDocuments: ConfigDocument[] = []
   readonly stsEndpoints: StsEndpointConfig[] = []
   stsWebhook: StsWebhookConfig | undefined
-  readonly issuers: IssuerConfig[] = []
+  readonly issuers: DraftIssuer[] = []
   readonly gateways: Gateway[] = []
   readonly callables: CallableUrl[] = []
   readonly claims: UrlClaim[] = []
+  readonly rivals: Rivals[] = []
 }
 
 /** One place that refers to another object. */
@@ -112,24 +127,30 @@ export interface Reference {
   readonly absent: 'error' | 'warning'
 }
 
-/** Names that exist, by kind. */
-type KnownNames = ReadonlyMap<ReferenceKind, ReadonlySet<string>>
+/** Names that exist. */
+type KnownNames = (kind: ReferenceKind) => ReadonlySet<string>
 
-const nothing: ReadonlySet<string> = new Set()
+export function missingReferences(references: readonly Reference[], known: KnownNames): Reference[] {
+  const names = new Map<ReferenceKind, ReadonlySet<string>>()
+  return references.filter(({ kind, name }) => {
+    const there = names.get(kind) ?? known(kind)
+    names.set(kind, there)
+    return !there.has(name)
+  })
+}
 
 /** Files an issue for every reference to nothing. */
 export function checkReferences(references: readonly Reference[], known: KnownNames, issues: Issues): void {
-  for (const { kind, name, path, document, absent } of references) {
-    const names = known.get(kind) ?? nothing
-    if (names.has(name)) continue
-    const hint = kind === 'trust of an identity provider' ? '' : suggestion(name, names)
+  for (const { kind, name, path, document, absent } of missingReferences(references, known)) {
+    const hint = kind === 'trust of an identity provider' ? '' : suggestion(name, known(kind))
     const message = `${absence(kind, name)}${hint}`
     if (absent === 'error') issues.for(document).error(path, message)
     else issues.for(document).warning(path, message)
   }
 }
 
-function absence(kind: ReferenceKind, name: string): string {
+/** The beginning of the message for a reference to nothing. */
+export function absence(kind: ReferenceKind, name: string): string {
   if (kind === 'key')
     return `no key "${name}": no keys/${name}.pem, .crt or .key in the configuration folder, no secret ${name} with a tls.crt`
   if (kind === 'notifier' && name === '')

@@ -88,7 +88,7 @@ function kind<S extends z.ZodType>(
 /** Metadata and spec are read separately, so that a problem in one does not hide those of the other. */
 const frameSchema = envelopeSchema(z.unknown(), z.unknown())
 /** Replaces a name that was reported as missing or wrong. */
-const unnamed = '(unnamed)'
+export const unnamed = '(unnamed)'
 
 /** All kinds, in the order of building: a chain needs its mechanisms, an issuer its trusts. */
 export const kinds: readonly Kind[] = [

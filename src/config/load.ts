@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import { checkInserts } from '#config/build/directory-insert.ts'
-import { trustNames } from '#config/build/issuer.ts'
+import { trustNames, withIssuer, withoutClients } from '#config/build/issuer.ts'
 import { buildWorkflow } from '#config/build/provisioning.ts'
 import { buildSts } from '#config/build/sts.ts'
 import { BuildContext, type LoadState } from '#config/build-context.ts'
-import { ConfigDocument, FixedPlace } from '#config/config-document.ts'
+import { closedApplication, closedInsert, closedUrl } from '#config/closed-parts.ts'
+import { ConfigDocument, FixedPlace, type Place } from '#config/config-document.ts'
 import { readConfiguredTexts } from '#config/configured-texts.ts'
 import {
   checkClaims,
@@ -17,13 +18,22 @@ import {
 } from '#config/cross-check.ts'
 import { checkCallableWorkflows, checkDataFlow } from '#config/data-flow.ts'
 import { warnOfDeprecations } from '#config/deprecations.ts'
-import { checkReferences, Draft, type Reference } from '#config/draft.ts'
-import { kinds } from '#config/kinds.ts'
+import { checkReferences, Draft, missingReferences, type Reference } from '#config/draft.ts'
+import { kinds, unnamed } from '#config/kinds.ts'
 import { readYaml } from '#config/locate.ts'
 import { type LocatedIssue, locateIssues } from '#config/located-issue.ts'
-import { type ParsedFiles, parseFiles } from '#config/parse.ts'
+import { holdsValues, noKind, type ParsedFiles, type ParsedObject, parseFiles } from '#config/parse.ts'
 import { readSchema } from '#config/schema-issues.ts'
 import { certificateIn, NamedFiles, type SecretLookup, SecretSource } from '#config/secrets.ts'
+import {
+  type Cause,
+  causeText,
+  concernedBy,
+  type Dependencies,
+  type FoundObject,
+  findCauses,
+  type ObjectNode,
+} from '#config/set-aside.ts'
 import { readDirectory, type Sources } from '#config/sources/directory-source.ts'
 import { type Environment, Substitution } from '#config/substitute.ts'
 import { Dn } from '#identity/dn.ts'
@@ -33,7 +43,7 @@ import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { workflowSchema } from '#model/provisioning.ts'
 import type { Catalog } from '#sdk/module/catalog.ts'
-import type { Configuration, RestoredWorkflow, StoredWorkflow } from '#sdk/module/configuration.ts'
+import type { ApplicationConfig, Configuration, RestoredWorkflow, StoredWorkflow } from '#sdk/module/configuration.ts'
 import type { OwnPlaces } from '#sdk/module/own-file.ts'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
 import { defaultNotifier, isDefaultNotifier } from '#sdk/notifier/notifier.ts'
@@ -58,29 +68,16 @@ export interface LoadOptions {
 }
 
 export interface LoadResult {
-  /** Absent if there is an error. */
+  /** Everything that can be served. Absent if there is an error that concerns the whole, such as a wrong value. */
   readonly configuration?: Configuration
   /** Sorted by place. */
   readonly issues: readonly LocatedIssue[]
-  /** Every object that was read, valid or not, by place. */
+  /** Every object that was read, served or not, by place. */
   readonly found: readonly FoundObject[]
   /** The objects that were read, with `keepObjects`. */
   readonly objects?: readonly LoadedObject[]
   /** Of everything that was read, valid or not. */
   readonly hash: string
-}
-
-/** An object of the configuration, without its content. */
-export interface FoundObject {
-  /** `values` for a document without a kind. */
-  readonly kind: string
-  readonly name: string | undefined
-  /** Relative to the configuration folder, or `Kind/namespace/name` of an object of a cluster. */
-  readonly file: string
-  /** Undefined for an object of a cluster. */
-  readonly line: number | undefined
-  readonly errors: number
-  readonly warnings: number
 }
 
 /** One object with its values substituted, and the document that knows the position of each. */
@@ -99,7 +96,12 @@ export async function loadConfiguration(options: LoadOptions): Promise<LoadResul
 /** The same from files already read. Its only I/O is for secrets and files that objects name; it reads no clock. */
 export function buildConfiguration(sources: Sources, options: LoadOptions): LoadResult {
   const issues = new Issues()
-  for (const { name, message } of sources.problems) issues.for(new FixedPlace(name)).error([], message)
+  const unreadable = sources.problems.map(({ name, message, whole }) => {
+    const concerns = whole === true || holdsValues(name) ? ('everything' as const) : undefined
+    const place = new FixedPlace(name, undefined, undefined, concerns)
+    issues.for(place).error([], message)
+    return { place, kind: 'file', name: undefined }
+  })
   if (sources.files.length === 0 && sources.problems.length === 0) {
     const { origin } = sources
     const what = origin === undefined ? 'YAML files in this folder' : `objects in ${origin}`
@@ -123,17 +125,19 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     draft: new Draft(),
     ignoreLater: (document, path) => ignored.push({ document, path, since: issues.list.length }),
   }
-  const objects = buildObjects(files, substitution, state)
+  const { objects, raw } = buildObjects(files, substitution, state)
   const texts = readConfiguredTexts(objects, issues)
   warnOfDeprecations(objects, issues, (name) => ownClassName(options.catalog, name))
-  checkDuplicates(files.objects, issues)
-  checkClaims(state.draft.claims, issues)
+  checkDuplicates(files.objects, state.draft, issues)
+  checkClaims(state.draft, issues)
   checkCycles(state.draft, issues)
   checkLogins(state.draft, issues)
   checkTrusts(state.draft, issues)
   const root = readDirectoryRoot(files.values, values, options.environment, issues)
   checkInserts(state.draft, root, issues)
-  checkReferences(state.references, knownNames(files, state, sources), issues)
+  const providers = providersOf(files, objects, state, sources)
+  const known = (kind: ReferenceKind): ReadonlySet<string> => new Set(providers(kind).keys())
+  checkReferences(state.references, known, issues)
   checkNotifiers(state.draft, state.references, issues)
   checkAccessEnds(state.draft, state.references, issues)
   checkDataFlow(state.draft, state.references, options.catalog, issues)
@@ -144,22 +148,41 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
       !ignored.some((one) => i >= one.since && issue.document === one.document && within(issue.path, one.path)),
   )
   const hash = hashOf(sources, substitution.used, secrets.used, state.files.used)
-  const located = locateIssues(reported)
-  const found = findObjects(files, reported)
-  const known: KnownNames = (references) => knownNames(files, { ...state, references: [...references] }, sources)
-  const kept = options.keepObjects === true ? { objects } : {}
-  return issues.ok
-    ? {
-        configuration: {
-          ...finish(state, root, hash, known, options.environment[urlName] ?? values.get(urlName)),
-          texts,
-        },
-        issues: located,
-        found,
-        hash,
-        ...kept,
-      }
-    : { issues: located, found, hash, ...kept }
+  const dependencies: Dependencies = {
+    nodes: [
+      ...files.objects.map(({ kind, name, document }) => ({ kind: kind.kind, name, place: document })),
+      ...files.values.map((place) => ({ kind: 'values', name: undefined, place })),
+      ...files.unread,
+      ...unreadable,
+    ],
+    dependents: dependentsOf(state, providers),
+    missing: missingReferences(state.references, known).filter(({ absent }) => absent === 'error'),
+  }
+  const shared = new Set<Place>([
+    ...files.values,
+    ...files.unread.flatMap(({ place, kind }) => (kind === noKind && holdsValues(place.file) ? [place] : [])),
+  ])
+  const isWhole = (issue: Issue): boolean => concernedBy(issue, shared) === 'everything'
+  const causesIn = (list: readonly Issue[]): ReadonlyMap<Place, Cause> =>
+    findCauses(
+      dependencies,
+      list.flatMap((issue) => {
+        const place = concernedBy(issue, shared)
+        return issue.level === 'error' && place !== 'everything' ? [[place, issue] as const] : []
+      }),
+    )
+  const result = {
+    issues: locateIssues(reported),
+    found: findObjects(dependencies.nodes, reported, causesIn(reported), shared),
+    hash,
+    ...(options.keepObjects === true ? { objects } : {}),
+  }
+  if (issues.list.some((issue) => issue.level === 'error' && isWhole(issue))) return result
+  // Also without the objects whose errors are not reported, because a check tolerates their cause.
+  const aside = causesIn(issues.list)
+  const configuration = finish({ state, files, raw, root, hash, aside, providers })
+  const publicUrl = options.environment[urlName] ?? values.get(urlName)
+  return { ...result, configuration: { ...configuration, ...(publicUrl === undefined ? {} : { publicUrl }), texts } }
 }
 
 /** A short name that modules of several slots have stays as it is. */
@@ -169,28 +192,36 @@ function ownClassName({ tasks: _, ...registries }: Catalog, name: string): strin
   return another === undefined ? first : name
 }
 
-function findObjects(files: ParsedFiles, issues: readonly Issue[]): FoundObject[] {
+function findObjects(
+  nodes: readonly ObjectNode[],
+  issues: readonly Issue[],
+  causes: ReadonlyMap<Place, Cause>,
+  shared: ReadonlySet<Place>,
+): FoundObject[] {
   const counts = new Map<unknown, { errors: number; warnings: number }>()
-  for (const { document, level } of issues) {
-    const count = counts.get(document) ?? { errors: 0, warnings: 0 }
-    counts.set(document, count)
+  for (const issue of issues) {
+    const { document, level } = issue
+    const place = concernedBy(issue, shared)
+    const owner = place === 'everything' ? document : place
+    const count = counts.get(owner) ?? { errors: 0, warnings: 0 }
+    counts.set(owner, count)
     count[level === 'error' ? 'errors' : 'warnings']++
   }
-  const describe = (kind: string, name: string | undefined, document: ConfigDocument): FoundObject => ({
-    kind,
-    name,
-    file: document.file,
-    line: document.hasLines ? document.position([]).line : undefined,
-    ...(counts.get(document) ?? { errors: 0, warnings: 0 }),
-  })
-  return [
-    ...files.objects.map(({ kind, name, document }) => describe(kind.kind, name, document)),
-    ...files.values.map((document) => describe('values', undefined, document)),
-  ].sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : (a.line ?? 0) - (b.line ?? 0)))
+  return nodes
+    .flatMap(({ kind, name, place }): FoundObject[] => {
+      const count = counts.get(place) ?? { errors: 0, warnings: 0 }
+      const isObject = kinds.some((one) => one.kind === kind) || kind === 'values'
+      if (!isObject && count.errors === 0) return []
+      const cause = causes.get(place)
+      const line = place.hasLines ? place.position([]).line : undefined
+      return [{ kind, name, file: place.file, line, ...count, ...(cause === undefined ? {} : { cause }) }]
+    })
+    .sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : (a.line ?? 0) - (b.line ?? 0)))
 }
 
-function buildObjects(files: ParsedFiles, substitution: Substitution, state: LoadState): LoadedObject[] {
+function buildObjects(files: ParsedFiles, substitution: Substitution, state: LoadState) {
   const objects: LoadedObject[] = []
+  const raw = new Map<ConfigDocument, unknown>()
   const read = (document: ConfigDocument, isTemplate: (path: Path) => boolean): unknown => {
     const filed = state.issues.for(document)
     const report = (path: Path, message: string) => {
@@ -202,8 +233,10 @@ function buildObjects(files: ParsedFiles, substitution: Substitution, state: Loa
   }
   for (const kind of kinds) {
     for (const object of files.objects) {
-      if (object.kind !== kind || !object.usable) continue
-      const value = read(object.document, () => true)
+      if (object.kind !== kind) continue
+      const value = object.usable ? read(object.document, () => true) : readBroken(object.document, substitution)
+      raw.set(object.document, value)
+      if (!object.usable) continue
       kind.build(value, object.document, state)
       objects.push({ kind: kind.kind, name: object.name, value, document: object.document })
     }
@@ -212,28 +245,79 @@ function buildObjects(files: ParsedFiles, substitution: Substitution, state: Loa
     const value = read(document, (path) => path[0] === 'sts')
     buildSts(value, document, state)
   }
-  return objects
+  return { objects, raw }
 }
 
-/** Names count even if the object is invalid, so that references to it are not reported. */
-function knownNames(files: ParsedFiles, state: LoadState, sources: Sources): Map<ReferenceKind, Set<string>> {
-  const known = new Map<ReferenceKind, Set<string>>()
-  for (const { kind, name } of files.objects) {
-    if (kind.referredAs === undefined || name === undefined) continue
-    const names = known.get(kind.referredAs) ?? new Set()
-    known.set(kind.referredAs, names.add(name))
+/** What can be read of a document with errors in its YAML, which are already reported. */
+function readBroken({ yaml }: ConfigDocument, substitution: Substitution): unknown {
+  const report = (): void => {}
+  return yaml.toValue({ text: (value, path) => substitution.apply(value, path, report), report })
+}
+
+/** The documents of each name that others can refer to; none for a name of something that isn't an object. */
+type Providers = (
+  kind: ReferenceKind,
+  /** The references whose keys are looked up in secrets. */
+  references?: readonly Reference[],
+) => ReadonlyMap<string, readonly ConfigDocument[]>
+
+/** Names count even if the object is invalid: then what refers to it is set aside, but has no error. */
+function providersOf(
+  files: ParsedFiles,
+  objects: readonly LoadedObject[],
+  { draft, secrets, references: own }: LoadState,
+  sources: Sources,
+): Providers {
+  const all = new Map<ReferenceKind, Map<string, ConfigDocument[]>>()
+  const add = (kind: ReferenceKind, name: string, ...documents: ConfigDocument[]): void => {
+    const names = all.get(kind) ?? new Map<string, ConfigDocument[]>()
+    all.set(kind, names)
+    names.set(name, [...(names.get(name) ?? []), ...documents])
   }
-  const notifiers = [...(known.get('notifier') ?? [])]
-  known.set('channel notifier', new Set(notifiers))
-  if (notifiers.some((name) => isDefaultNotifier(name, notifiers))) known.get('notifier')?.add(defaultNotifier)
-  known.set('org', new Set([...state.draft.orgs.values()].map(({ config }) => config.spec.uuid)))
-  known.set('token endpoint', new Set(state.draft.stsEndpoints.map(({ spec }) => spec.name)))
-  known.set('identity provider', new Set(state.draft.issuers.map(({ name }) => name)))
-  known.set('trust of an identity provider', new Set(state.draft.issuers.flatMap(trustNames)))
-  const named = state.references.flatMap(({ kind, name }) => (kind === 'key' ? [name] : []))
-  const inSecrets = named.filter((name) => certificateIn(state.secrets, name) !== undefined)
-  known.set('key', new Set([...sources.keys.keys(), ...inSecrets]))
-  return known
+  for (const { kind, name, document } of files.objects) {
+    if (kind.referredAs === undefined || name === undefined) continue
+    add(kind.referredAs, name, document)
+    if (kind.referredAs === 'notifier') add('channel notifier', name, document)
+  }
+  const notifiers = [...(all.get('notifier') ?? [])]
+  const names = notifiers.map(([name]) => name)
+  for (const [name, documents] of notifiers) {
+    if (isDefaultNotifier(name, names)) add('notifier', defaultNotifier, ...documents)
+  }
+  for (const { kind, value, document } of objects) {
+    const spec = kind === 'Org' && isJsonObject(value) ? value['spec'] : undefined
+    if (isJsonObject(spec) && typeof spec['uuid'] === 'string') add('org', spec['uuid'], document)
+  }
+  for (const { spec } of draft.stsEndpoints) add('token endpoint', spec.name, ...draft.stsDocuments)
+  for (const { config, document } of draft.issuers) {
+    add('identity provider', config.name, document)
+    for (const trust of config.trusts) {
+      const object = [...draft.trusts.values()].find((one) => one.trust.clientId === trust.clientId)
+      for (const name of trustNames(config, trust)) {
+        add('trust of an identity provider', name, document, ...(object === undefined ? [] : [object.document]))
+      }
+    }
+  }
+  return (kind, references = own) => {
+    if (kind !== 'key') return all.get(kind) ?? new Map()
+    const named = references.flatMap(({ kind, name }) => (kind === 'key' ? [name] : []))
+    const inSecrets = named.filter((name) => certificateIn(secrets, name) !== undefined)
+    return new Map([...sources.keys.keys(), ...inSecrets].map((name) => [name, []]))
+  }
+}
+
+/** A required reference is a dependency, and of two objects with the same claim each depends on the other. */
+function dependentsOf({ references, draft }: LoadState, providers: Providers): ReadonlyMap<Place, readonly Place[]> {
+  const dependents = new Map<Place, Place[]>()
+  const add = (needed: Place, by: Place): void => {
+    if (needed !== by) dependents.set(needed, [...(dependents.get(needed) ?? []), by])
+  }
+  for (const { kind, name, document, absent } of references) {
+    if (absent === 'warning' || kind === 'key') continue
+    for (const needed of providers(kind).get(name) ?? []) add(needed, document)
+  }
+  for (const { first, later } of draft.rivals) add(later, first)
+  return dependents
 }
 
 const urlName = 'GATEHOUSE_URL'
@@ -252,41 +336,96 @@ function withPublicUrl(values: ReadonlyMap<string, string>, listenUrl: string | 
   return merged
 }
 
-function finish(
-  state: LoadState,
-  directoryRoot: Dn,
-  hash: string,
-  known: KnownNames,
-  publicUrl: string | undefined,
-): Configuration {
+interface FinishParts {
+  readonly state: LoadState
+  readonly files: ParsedFiles
+  /** The content of every object, even of one with invalid YAML. */
+  readonly raw: ReadonlyMap<ConfigDocument, unknown>
+  readonly root: Dn
+  readonly hash: string
+  readonly aside: ReadonlyMap<Place, Cause>
+  readonly providers: Providers
+}
+
+/** The configuration without the objects that are set aside. */
+function finish({ state, files, raw, root, hash, aside, providers }: FinishParts): Configuration {
   const { draft, folder } = state
-  const configs = <T>(built: ReadonlyMap<string, { readonly config: T }>): Map<string, T> =>
-    new Map(Array.from(built, ([name, { config }]) => [name, config]))
+  const gone = files.objects.filter(({ document }) => aside.has(document))
+  const isGone = (kind: string, name: string): boolean =>
+    gone.some((object) => object.kind.kind === kind && (object.name ?? unnamed) === name)
+  const closed = (object: ParsedObject) => ({
+    object,
+    value: raw.get(object.document),
+    reason: causeText(aside.get(object.document)),
+  })
+  const served = <T>(kind: string, built: ReadonlyMap<string, T>): Map<string, T> =>
+    new Map([...built].filter(([name]) => !isGone(kind, name)))
+  const configs = <T>(kind: string, built: ReadonlyMap<string, { readonly config: T }>): Map<string, T> =>
+    new Map(Array.from(served(kind, built), ([name, { config }]) => [name, config]))
+  const here = <T extends { readonly document: ConfigDocument }>(built: readonly T[]): T[] =>
+    built.filter(({ document }) => !aside.has(document))
+  const hasSts = !draft.stsDocuments.some((document) => aside.has(document))
+  const lostClients = new Set(
+    Array.from(draft.trusts, ([, { trust, document }]) => (aside.has(document) ? [trust.clientId] : [])).flat(),
+  )
+  const issuers = here(draft.issuers).map((issuer) => withoutClients(issuer, lostClients, draft))
+  const restorable = (kind: ReferenceKind, references: readonly Reference[]): ReadonlySet<string> =>
+    new Set(
+      Array.from(providers(kind, references)).flatMap(([name, documents]) =>
+        documents.some((document) => aside.has(document)) ? [] : [name],
+      ),
+    )
   return {
     hash,
     folder,
-    ...(publicUrl === undefined ? {} : { publicUrl }),
-    applications: draft.applications.map(({ config }) => config),
-    chains: configs(draft.chains),
-    targets: configs(draft.targets),
-    directoryRoot,
-    inserts: draft.inserts.map(({ config }) => config).sort((a, b) => a.order - b.order || (a.name < b.name ? -1 : 1)),
-    workflows: configs(draft.workflows),
-    resultGroups: draft.resultGroups,
-    authorizations: draft.authorizations,
-    javaScriptMappings: draft.javaScriptMappings,
-    trusts: draft.trusts,
-    orgs: configs(draft.orgs),
-    portalUrls: draft.portalUrls,
-    reports: draft.reports,
-    jobs: draft.jobs,
-    notifiers: draft.notifiers,
-    auditSinks: draft.auditSinks,
-    auditAnchors: draft.auditAnchors,
-    stsEndpoints: draft.stsEndpoints,
-    stsWebhook: draft.stsWebhook,
-    issuers: draft.issuers,
-    restoreWorkflow: (stored) => restoreWorkflow(stored, state, known),
+    applications: [
+      ...files.objects.flatMap((object): ApplicationConfig[] => {
+        if (object.kind.kind !== 'Application') return []
+        if (aside.has(object.document)) return [closedApplication(closed(object))]
+        return draft.applications.flatMap(({ config, document }) => {
+          if (document !== object.document) return []
+          return [{ ...config, urls: config.urls.map((url) => withIssuer(url, issuers)) }]
+        })
+      }),
+      ...draft.applications.flatMap(({ config, document }): ApplicationConfig[] => {
+        if (!draft.stsDocuments.includes(document)) return []
+        const cause = aside.get(document)
+        return [
+          cause === undefined ? config : { ...config, setAside: causeText(cause), urls: config.urls.map(closedUrl) },
+        ]
+      }),
+    ],
+    chains: configs('AuthenticationChain', draft.chains),
+    targets: configs('Target', draft.targets),
+    directoryRoot: root,
+    inserts: [
+      ...here(draft.inserts).map(({ config }) => config),
+      ...gone.filter(({ kind }) => kind.kind === 'DirectoryInsert').map((object) => closedInsert(closed(object), root)),
+    ].sort((a, b) => a.order - b.order || (a.name < b.name ? -1 : 1)),
+    workflows: configs('Workflow', draft.workflows),
+    resultGroups: served('ResultGroup', draft.resultGroups),
+    authorizations: served('CustomAuthorization', draft.authorizations),
+    javaScriptMappings: served('JavaScriptMapping', draft.javaScriptMappings),
+    trusts: served('Trust', draft.trusts),
+    orgs: configs('Org', draft.orgs),
+    portalUrls: served('PortalUrl', draft.portalUrls),
+    reports: configs('Report', draft.reports),
+    jobs: served('OUJob', draft.jobs),
+    notifiers: served('Notifier', draft.notifiers),
+    auditSinks: served('AuditSink', draft.auditSinks),
+    auditAnchors: served('AuditAnchor', draft.auditAnchors),
+    stsEndpoints: hasSts ? draft.stsEndpoints : [],
+    stsWebhook: hasSts ? draft.stsWebhook : undefined,
+    issuers,
+    setAside: gone.map(({ kind, name, document }) => ({
+      kind: kind.kind,
+      name: name ?? unnamed,
+      reason: causeText(aside.get(document)),
+      ...(kind.kind === 'Target' && name !== undefined
+        ? { lookups: draft.targets.get(name)?.config.target.lookups }
+        : {}),
+    })),
+    restoreWorkflow: (stored) => restoreWorkflow(stored, state, restorable),
   }
 }
 
@@ -341,8 +480,9 @@ function readDirectoryRoot(
   if (given === undefined) return Dn.parse(defaultRoot)
   const report = (message: string): Dn => {
     const said = documents.find(({ yaml }) => yaml.scalarText([directoryRootValue]) !== undefined)
-    if (said === undefined) issues.for(new FixedPlace('.')).error([directoryRootValue], message)
-    else issues.for(said).error([directoryRootValue], message)
+    if (said === undefined) {
+      issues.for(new FixedPlace('.', undefined, undefined, 'everything')).error([directoryRootValue], message)
+    } else issues.for(said).error([directoryRootValue], message)
     return Dn.parse(defaultRoot)
   }
   try {
@@ -391,14 +531,14 @@ function reachedFrom(start: string, calls: ReadonlyMap<string, readonly string[]
   return reached
 }
 
-/** Called with the names that the stored workflow refers to, so that missing ones are found. */
-type KnownNames = (references: readonly Reference[]) => ReadonlyMap<ReferenceKind, ReadonlySet<string>>
+/** The names of this kind that are served; the references are those of the stored workflow. */
+type ServedNames = (kind: ReferenceKind, references: readonly Reference[]) => ReadonlySet<string>
 
 /**
  * Reads the definition of a stored run with the modules and objects of the current configuration. Reads only files
  * that tasks name, and reports every problem instead of throwing.
  */
-function restoreWorkflow(stored: StoredWorkflow, state: LoadState, known: KnownNames): RestoredWorkflow {
+function restoreWorkflow(stored: StoredWorkflow, state: LoadState, served: ServedNames): RestoredWorkflow {
   const { name, hash, source } = stored
   const issues = new Issues()
   const { documents, problems } = readYaml(source)
@@ -413,7 +553,7 @@ function restoreWorkflow(stored: StoredWorkflow, state: LoadState, known: KnownN
   const spec = readSchema(workflowSchema, isJsonObject(value) ? value['spec'] : undefined, ['spec'], filed)
   if (spec !== undefined) {
     buildWorkflow(spec, new BuildContext(own, document, name, undefined))
-    checkReferences(own.references, known(own.references), issues)
+    checkReferences(own.references, (kind) => served(kind, own.references), issues)
   }
   const config = own.draft.workflows.get(name)?.config
   const errors = issues.list.filter(({ level }) => level === 'error')

@@ -36,9 +36,13 @@ export function formatIssue(issue: LocatedIssue): string {
     ...(level === 'warning' ? ['warning'] : []),
     ...(path === '' ? [] : [path]),
   ]
-  const text = [...parts, message.replace(/\s*[\r\n]+\s*/g, ' ')].join(': ')
-  return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '\ufffd')
+  return plainLine([...parts, inOneLine(message)].join(': '))
 }
+
+export const inOneLine = (message: string): string => message.replace(/\s*[\r\n]+\s*/g, ' ')
+
+/** Without characters that a terminal interprets. */
+export const plainLine = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '\ufffd')
 
 export function pathText(path: Path): string {
   let text = ''

@@ -22,47 +22,72 @@ describe('a verdict', () => {
       issue(place, 'warning', 'spec.w'),
       issue(place, 'error', ''),
     ]
-    expect(objectVerdict({ place, runs: true }, { issues, applied: false })).toEqual({
+    expect(objectVerdict({ place, runs: true }, { issues, found: [], applied: false })).toEqual({
       status: 'False',
       reason: 'Invalid',
       message: 'spec.a: is wrong\nis wrong',
     })
   })
 
-  test('a valid object is loaded, still runs, or waits', () => {
+  test('a valid object is served, still runs, or waits', () => {
     const issues = Array.from({ length: 8 }, (_, i) => issue(`Org/ns/${i}`, 'error', 'spec'))
-    expect(objectVerdict({ place, runs: false }, { issues: [], applied: true })).toMatchObject({ reason: 'Loaded' })
-    expect(objectVerdict({ place, runs: true }, { issues, applied: false })).toMatchObject({ status: 'True' })
-    expect(objectVerdict({ place, runs: false }, { issues, applied: false })).toEqual({
+    expect(objectVerdict({ place, runs: false }, { issues: [], found: [], applied: true })).toMatchObject({
+      reason: 'Served',
+    })
+    expect(objectVerdict({ place, runs: true }, { issues, found: [], applied: false })).toMatchObject({
+      status: 'True',
+    })
+    expect(objectVerdict({ place, runs: false }, { issues, found: [], applied: false })).toEqual({
       status: 'False',
       reason: 'Waiting',
       message:
-        'not loaded before the errors elsewhere are mended: Org/ns/0, Org/ns/1, Org/ns/2, Org/ns/3, Org/ns/4 and 3 more',
+        'not served before errors elsewhere are fixed: Org/ns/0, Org/ns/1, Org/ns/2, Org/ns/3, Org/ns/4 and 3 more',
     })
-    const failed = { issues: [], applied: false, failure: 'see the log' }
+    const failed = { issues: [], found: [], applied: false, failure: 'see the log' }
     expect(objectVerdict({ place, runs: false }, failed)).toMatchObject({
       reason: 'NotStarted',
       message: 'see the log',
     })
   })
 
+  test('an object is set aside because of its own errors, or of another object', () => {
+    const cause = { object: 'Target "k8s"', at: 'Target/ns/k8s', message: 'spec.className: unknown', own: false }
+    const found = [{ kind: 'Target', name: 'a', file: place, line: undefined, errors: 0, warnings: 0, cause }]
+    expect(objectVerdict({ place, runs: false }, { issues: [], found, applied: true })).toEqual({
+      status: 'False',
+      reason: 'SetAside',
+      message: 'because of Target "k8s" (Target/ns/k8s): spec.className: unknown',
+    })
+    const issues = [issue(place, 'error', 'spec.a')]
+    const own = [{ ...found[0], errors: 1 }] as typeof found
+    expect(objectVerdict({ place, runs: false }, { issues, found: own, applied: true })).toEqual({
+      status: 'False',
+      reason: 'SetAside',
+      message: 'spec.a: is wrong',
+    })
+    // A change that would set it aside was refused, so that it is still served.
+    expect(objectVerdict({ place, runs: true }, { issues: [], found, applied: false })).toMatchObject({
+      status: 'True',
+    })
+  })
+
   test('warnings do not keep it from being ready', () => {
     const issues = [issue(place, 'warning', 'spec.w')]
-    expect(objectVerdict({ place, runs: false }, { issues, applied: true })).toEqual({
+    expect(objectVerdict({ place, runs: false }, { issues, found: [], applied: true })).toEqual({
       status: 'True',
-      reason: 'LoadedWithWarnings',
+      reason: 'ServedWithWarnings',
       message: 'spec.w: is wrong',
     })
   })
 
   test('its message is bounded', () => {
     const issues = Array.from({ length: 1000 }, (_, i) => issue(place, 'error', `spec.a[${i}]`, 'x'.repeat(100)))
-    expect(objectVerdict({ place, runs: false }, { issues, applied: false }).message.length).toBe(4000)
+    expect(objectVerdict({ place, runs: false }, { issues, found: [], applied: false }).message.length).toBe(4000)
     // Half a surrogate pair would come back as another character, and be written again and again.
     for (const message of ['😀'.repeat(3000), `x${'😀'.repeat(3000)}`, '\ud83d']) {
       const verdict = objectVerdict(
         { place, runs: false },
-        { issues: [issue(place, 'error', '', message)], applied: false },
+        { issues: [issue(place, 'error', '', message)], found: [], applied: false },
       )
       expect(verdict.message.isWellFormed()).toBe(true)
     }
@@ -70,7 +95,7 @@ describe('a verdict', () => {
 })
 
 describe('a status', () => {
-  const loaded = { status: 'True', reason: 'Loaded', message: 'loaded' } as const
+  const loaded = { status: 'True', reason: 'Served', message: 'served' } as const
   const broken = { status: 'False', reason: 'Invalid', message: 'no' } as const
 
   test('is written once for a generation, and again after a change', () => {

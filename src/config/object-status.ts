@@ -1,9 +1,11 @@
 import type { LocatedIssue } from '#config/located-issue.ts'
+import { causeText, type FoundObject } from '#config/set-aside.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 
 /** The result of the last load of all objects. */
 export interface ReadOutcome {
   readonly issues: readonly LocatedIssue[]
+  readonly found: readonly FoundObject[]
   /** Whether it is running now. */
   readonly applied: boolean
   /** Why it does not run although it has no errors. */
@@ -26,15 +28,20 @@ interface Verdict {
 const mostMessage = 4_000
 const mostOthers = 5
 
-/** Whether the object is loaded, or why not, for its condition `Ready`. */
+/** Whether the object is served, or why not, for its condition `Ready`. */
 export function objectVerdict({ place, runs }: ObjectReading, outcome: ReadOutcome): Verdict {
   const own = outcome.issues.filter(({ file }) => file === place)
   const errors = own.filter(({ level }) => level === 'error')
   const warnings = own.filter(({ level }) => level === 'warning')
+  if (outcome.applied) {
+    const cause = outcome.found.find(({ file, cause }) => file === place && cause !== undefined)?.cause
+    const message = errors.length > 0 ? textOf(errors) : cause && cut(`because of ${causeText(cause)}`)
+    if (message !== undefined) return { status: 'False', reason: 'SetAside', message }
+  }
   if (errors.length > 0) return { status: 'False', reason: 'Invalid', message: textOf(errors) }
   if (outcome.applied || runs) {
-    if (warnings.length === 0) return { status: 'True', reason: 'Loaded', message: 'loaded' }
-    return { status: 'True', reason: 'LoadedWithWarnings', message: textOf(warnings) }
+    if (warnings.length === 0) return { status: 'True', reason: 'Served', message: 'served' }
+    return { status: 'True', reason: 'ServedWithWarnings', message: textOf(warnings) }
   }
   if (outcome.failure !== undefined) return { status: 'False', reason: 'NotStarted', message: cut(outcome.failure) }
   const others = [...new Set(outcome.issues.flatMap(({ level, file }) => (level === 'error' ? [file] : [])))]
@@ -43,7 +50,7 @@ export function objectVerdict({ place, runs }: ObjectReading, outcome: ReadOutco
   return {
     status: 'False',
     reason: 'Waiting',
-    message: cut(`not loaded before the errors elsewhere are mended: ${named}${more}`),
+    message: cut(`not served before errors elsewhere are fixed: ${named}${more}`),
   }
 }
 

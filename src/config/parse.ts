@@ -1,4 +1,4 @@
-import { ConfigDocument, FixedPlace } from '#config/config-document.ts'
+import { ConfigDocument, FixedPlace, type Place } from '#config/config-document.ts'
 import { groups, type Kind, kinds, otherKinds } from '#config/kinds.ts'
 import { readYaml, type ValueReading, type YamlProblem } from '#config/locate.ts'
 import { foundWords } from '#config/schema-issues.ts'
@@ -17,39 +17,66 @@ export interface ParsedObject {
   readonly usable: boolean
 }
 
+/** A document or file that could not be read as an object. */
+export interface UnreadPart {
+  readonly place: Place
+  /** As written; `file` if not even that is known. */
+  readonly kind: string
+  readonly name: string | undefined
+}
+
 export interface ParsedFiles {
   readonly objects: readonly ParsedObject[]
   /** Documents without kind and apiVersion. */
   readonly values: readonly ConfigDocument[]
+  /** Parts with errors; and documents, such as tests, that are not configuration. */
+  readonly unread: readonly UnreadPart[]
 }
 
 /** Splits the files into documents, and sorts them by kind. */
 export function parseFiles(files: readonly SourceFile[], issues: Issues): ParsedFiles {
   const objects: ParsedObject[] = []
   const values: ConfigDocument[] = []
+  const unread: UnreadPart[] = []
   for (const file of files) {
     const { documents, problems } = readYaml(file.text)
-    for (const problem of problems) reportYaml(problem, file, issues)
+    if (problems.length > 0) {
+      const place = new FixedPlace(file.name)
+      unread.push({ place, kind: 'file', name: undefined })
+      for (const problem of problems) reportYaml(problem, file, holdsValues(file.name) ? 'everything' : place, issues)
+    }
     for (const yaml of documents) {
       const document = new ConfigDocument(file.name, yaml, file.isObject !== true)
       const found = classify(document, issues.for(document))
       if (found !== undefined && found !== 'values') {
         for (const path of found.yamlTexts) yaml.embed(path)
       }
-      for (const problem of yaml.problems) reportYaml(problem, file, issues)
+      const isShared = found === 'values' || (found === undefined && holdsValues(file.name))
+      for (const problem of yaml.problems) reportYaml(problem, file, isShared ? 'everything' : document, issues)
       const usable = yaml.problems.length === 0
-      if (found === 'values' && usable) values.push(document)
-      else if (found !== undefined && found !== 'values') {
-        objects.push({ document, kind: found, name: textAt(document, ['metadata', 'name']), usable })
-      }
+      const name = textAt(document, ['metadata', 'name'])
+      if (found === undefined) unread.push({ place: document, kind: textAt(document, ['kind']) ?? noKind, name })
+      else if (found !== 'values') objects.push({ document, kind: found, name, usable })
+      else if (usable) values.push(document)
     }
   }
-  return { objects, values }
+  return { objects, values, unread }
 }
 
+/** The kind of a document that names none. */
+export const noKind = 'document'
+
+/** Values change the meaning of every object, so that nothing can be served without them. */
+export const holdsValues = (file: string): boolean => /(?:^|\/)values\.ya?ml$|^ConfigMap\/[^/]+\/[^/]+\//.test(file)
+
 /** If a file has no lines, the path and the line within the text at that path give the place. */
-function reportYaml({ position, message, inside }: YamlProblem, { name, isObject }: SourceFile, issues: Issues): void {
-  const filed = issues.for(new FixedPlace(name, position, isObject !== true))
+function reportYaml(
+  { position, message, inside }: YamlProblem,
+  { name, isObject }: SourceFile,
+  concerns: Place | 'everything',
+  issues: Issues,
+): void {
+  const filed = issues.for(new FixedPlace(name, position, isObject !== true, concerns))
   if (isObject !== true || inside === undefined) filed.error([], message)
   else filed.error(inside.path, `line ${inside.line}: ${message}`)
 }

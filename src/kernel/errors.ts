@@ -30,6 +30,7 @@ export const errorCodes = {
   NOT_SUPPORTED: { status: 501, text: 'This operation is not supported here.' },
   TARGET_FAILED: { status: 502, text: 'A downstream system refused the change.' },
   TARGET_UNREACHABLE: { status: 503, text: 'A downstream system did not answer.' },
+  NOT_AVAILABLE: { status: 503, text: 'This application is not available.' },
   SHUTTING_DOWN: { status: 503, text: 'The service is shutting down.' },
   TOO_MANY_CONNECTIONS: { status: 503, text: 'Too many connections are open. Try again in a few seconds.' },
   TARGET_TIMEOUT: { status: 504, text: 'A downstream system took too long.' },

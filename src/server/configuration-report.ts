@@ -1,4 +1,5 @@
-import type { FoundObject, LoadResult } from '#config/load.ts'
+import type { LoadResult } from '#config/load.ts'
+import { causeText, type FoundObject, objectKey } from '#config/set-aside.ts'
 import type { Runtime } from '#engine/runtime.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -31,6 +32,11 @@ export class ConfigurationReport implements ConfigurationAccess {
     this.#read = withoutConfiguration(first)
     this.#running = { loaded: this.#read, since: time }
     this.#latest = { outcome: 'applied', time }
+  }
+
+  /** The objects of the running configuration. */
+  get served(): readonly FoundObject[] {
+    return this.#running.loaded.found
   }
 
   /** The configuration runs once its modules exist. */
@@ -75,22 +81,21 @@ export class ConfigurationReport implements ConfigurationAccess {
 /** The result without the objects that it prepared, which would stay in memory. */
 const withoutConfiguration = ({ issues, found, hash }: Loaded): Loaded => ({ issues, found, hash })
 
-/** Two objects of one name and kind are the same object, even if it moved to another file. */
-const keyOf = ({ kind, name, file }: FoundObject): string => JSON.stringify([kind, name ?? file])
-
 function describeObjects(running: readonly FoundObject[], read: readonly FoundObject[]): ConfigurationObject[] {
-  const loaded = new Set(running.map(keyOf))
-  const present = new Set(read.map(keyOf))
-  const gone = running.filter((object) => !present.has(keyOf(object)))
+  const isServed = ({ cause }: FoundObject): boolean => cause === undefined
+  const loaded = new Set(running.filter(isServed).map(objectKey))
+  const present = new Set(read.map(objectKey))
+  const gone = running.filter((object) => isServed(object) && !present.has(objectKey(object)))
   return [
-    ...read.map((object) => describeObject(object, loaded.has(keyOf(object)))),
+    ...read.map((object) => describeObject(object, loaded.has(objectKey(object)))),
     ...gone.map((object) => describeObject({ ...object, errors: 0, warnings: 0 }, true)),
   ]
 }
 
-const describeObject = ({ name, line, ...object }: FoundObject, loaded: boolean): ConfigurationObject => ({
+const describeObject = ({ name, line, cause, ...object }: FoundObject, loaded: boolean): ConfigurationObject => ({
   ...object,
   ...(name === undefined ? {} : { name }),
   ...(line === undefined ? {} : { line }),
+  ...(cause === undefined ? {} : { setAside: causeText(cause) }),
   loaded,
 })

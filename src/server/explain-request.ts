@@ -33,6 +33,10 @@ export async function explainRequest(
   }
   const { application, url: found } = match
   lines.push(`application  ${application.name}`, `url          ${found.uri} (${found.at})`)
+  if (application.setAside !== undefined) {
+    lines.push(`             is set aside because of ${application.setAside}`, 'decision     not served: 503')
+    return { allowed: false, lines }
+  }
   if (isOpenPath(match, method, path)) {
     lines.push('open         to everybody: no chain and no rule is asked')
     return { allowed: true, lines: [...lines, ...describeFilters(runtime, application.name, found.at)] }
@@ -71,7 +75,8 @@ export async function explainRequest(
 
 /** The paths of the host, or, for an unknown host, the hosts. */
 function whatIsServed(runtime: Runtime, host: string): string {
-  const urls = runtime.configuration.applications.flatMap((app) => app.urls)
+  const { applications } = runtime.configuration
+  const urls = applications.flatMap((app) => (app.setAside === undefined ? app.urls : []))
   const here = urls.filter(({ hosts }) => hosts.includes(host) || hosts.includes('*'))
   const words = (texts: readonly string[]): string => [...new Set(texts)].sort().join(', ') || 'none'
   if (here.length > 0) return `paths that are served on ${host}: ${words(here.map(({ uri }) => uri))}`

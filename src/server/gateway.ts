@@ -33,6 +33,8 @@ interface GatewayOptions {
   readonly source: ConfigurationSource
   readonly dataFolder: string
   readonly databaseUrl: string | undefined
+  /** Refuse a configuration with any error, instead of setting objects aside. */
+  readonly strict?: boolean
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly listen: string
   /** Undefined for no metrics listener. */
@@ -90,9 +92,15 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const { log, dataFolder, environment } = options
   const clock = systemClock
   const source = scope.own(options.source)
+  const { strict = false } = options
   const first = await source.load()
-  if (first.configuration === undefined) await source.settled(first, 'refused')
-  const configuration = usable(first, log)
+  let configuration: Configuration
+  try {
+    configuration = usable(first, { strict, served: [], log })
+  } catch (error) {
+    await source.settled(first, 'refused')
+    throw error
+  }
   if (options.tls !== undefined) protectGivenKey(options.tls.keyFile, { log })
   const metrics = createMetrics()
   const replica = processName()
@@ -106,8 +114,9 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const outside = { ...ownPlaces(dataFolder, options.databaseUrl), clock, log, meter: metrics.audit }
   const anchors = scope.own(new AuditAnchors({ ...outside, audit: storage.audit }))
   const sinks = scope.own(new AuditSinks({ ...outside, store: storage.auditSinks }))
-  const configureAudit = async ({ auditSinks, auditAnchors }: Configuration): Promise<void> => {
-    await Promise.all([sinks.configure(auditSinks), anchors.configure(auditAnchors)])
+  const configureAudit = async ({ auditSinks, auditAnchors, setAside = [] }: Configuration): Promise<void> => {
+    const waiting = setAside.flatMap(({ kind, name }) => (kind === 'AuditSink' ? [name] : []))
+    await Promise.all([sinks.configure(auditSinks, waiting), anchors.configure(auditAnchors)])
   }
   const { attempts, ...workerLimits } = options.workflowLimits
   const { crash, leaseMillis } = options.faults ?? {}
@@ -163,6 +172,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   metrics.workflows.watch(storage, log)
   metrics.audit.watch(storage.audit, log)
   metrics.configurationOk.set(1)
+  metrics.objects(first.found)
   const keeper = createKeyKeeper({
     rings: tokenKeys,
     store: storage.keys,
@@ -183,7 +193,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   keeping.start()
 
   const apply = async (loaded: LoadResult): Promise<void> => {
-    const outcome = await applyConfiguration(loaded, { running, services, metrics, log })
+    const { served } = loads
+    const outcome = await applyConfiguration(loaded, { running, services, metrics, strict, served, log })
     loads.settled(loaded, outcome)
     void source.settled(loaded, outcome)
     if (outcome === 'applied') void configureAudit(running.current.configuration)

@@ -113,6 +113,7 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omi
       problems.push({
         name: objectPlace('ConfigMap', namespace, options.values),
         message: 'there is no such ConfigMap',
+        whole: true,
       })
     }
     const read = namespaceSources(namespace, listed, maps)

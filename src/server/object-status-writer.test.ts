@@ -71,13 +71,13 @@ test('the status of an object is written once, and again when its verdict change
   const [a, b] = [stored('a'), stored('b')]
   const { writer, settle, take } = fixture(a, b)
   await settle(result(), 'applied')
-  expect([take(), reason(a), reason(b)]).toEqual([['a', 'b'], 'Loaded', 'Loaded'])
+  expect([take(), reason(a), reason(b)]).toEqual([['a', 'b'], 'Served', 'Served'])
   await writer.write()
   await settle(result(), 'applied')
   expect(take()).toEqual([])
   b.metadata.generation = 2
   await settle(result('b'), 'refused')
-  expect([take(), reason(a), reason(b)]).toEqual([['b'], 'Loaded', 'Invalid'])
+  expect([take(), reason(a), reason(b)]).toEqual([['b'], 'Served', 'Invalid'])
 })
 
 test('only the replica that may write does', async () => {
@@ -132,7 +132,7 @@ test('an object whose status is rejected does not block the others', async () =>
   const { settle, fail } = fixture(...objects)
   fail(new GatewayError('BAD_REQUEST', 'more than 1048576 bytes'), 'o0')
   await settle(result(), 'applied')
-  expect(objects.map(reason)).toEqual([undefined, ...Array.from({ length: 11 }, () => 'Loaded')])
+  expect(objects.map(reason)).toEqual([undefined, ...Array.from({ length: 11 }, () => 'Served')])
 })
 
 test('while the API server is unavailable, it is not called for one object after the other', async () => {

@@ -37,7 +37,7 @@ const writesAtOnce = 4
 const notStarted = 'the configuration is in order but could not be started; the log of the gateway says why'
 
 /**
- * Writes into each object's `status` whether it is loaded. Writes only changes, and only if `mayWrite` says so;
+ * Writes into each object's `status` whether it is served. Writes only changes, and only if `mayWrite` says so;
  * skips an object that changed since it was read, because it will be read again.
  */
 export class ObjectStatusWriter {
@@ -71,15 +71,16 @@ export class ObjectStatusWriter {
 
   settle(result: LoadResult, outcome: LoadOutcome): void {
     this.#last = this.#read.get(result) ?? new Map()
-    if (outcome === 'applied') this.#running = this.#last
+    if (outcome === 'applied') this.#running = servedOf(this.#last, result)
     const failure = outcome === 'failed' ? notStarted : undefined
-    this.#outcome = { issues: result.issues, applied: outcome === 'applied', failure }
+    const { issues, found } = result
+    this.#outcome = { issues, found, applied: outcome === 'applied', failure }
   }
 
   /** The same content as in the last result was read from objects that may differ. */
   repeat(result: LoadResult): void {
     this.#last = this.#read.get(result) ?? this.#last
-    if (this.#outcome?.applied === true) this.#running = this.#last
+    if (this.#outcome?.applied === true) this.#running = servedOf(this.#last, result)
   }
 
   /** One pass at a time. Never throws. */
@@ -137,6 +138,11 @@ export class ObjectStatusWriter {
   #place({ kind }: ConfigResource, { metadata }: ClusterObject): string {
     return objectPlace(kind.kind, this.#parts.namespace, metadata.name)
   }
+}
+
+function servedOf(generations: Generations, { found }: LoadResult): Generations {
+  const aside = new Set(found.flatMap(({ file, cause }) => (cause === undefined ? [] : [file])))
+  return new Map([...generations].filter(([place]) => !aside.has(place)))
 }
 
 function generationOf({ metadata: { uid }, content: { metadata } }: ClusterObject): Generation {

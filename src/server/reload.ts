@@ -1,5 +1,6 @@
 import type { LoadResult } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
+import { causeText, type FoundObject, lostObjects, titleOf } from '#config/set-aside.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
@@ -63,51 +64,91 @@ export class RunningConfiguration {
   }
 }
 
-/** A configuration with errors; `problems` are the lines that `gatehouse check` prints. */
+/** A configuration that is not served; `problems` are the lines that `gatehouse check` prints. */
 export class ConfigurationRefused extends Error {
   readonly problems: readonly string[]
 
-  constructor(problems: readonly string[]) {
-    super(`the configuration has ${problems.length} problem${problems.length === 1 ? '' : 's'}`)
+  constructor(
+    problems: readonly string[],
+    reason = `the configuration has ${problems.length} problem${problems.length === 1 ? '' : 's'}`,
+  ) {
+    super(reason)
     this.name = 'ConfigurationRefused'
     this.problems = problems
   }
 }
 
-interface ApplyParts {
+interface ApplyParts extends UseOptions {
   readonly running: RunningConfiguration
   readonly services: Parameters<typeof createRuntime>[1]
-  readonly metrics: Pick<Metrics, 'reloads' | 'configurationOk'>
+  readonly metrics: Pick<Metrics, 'reloads' | 'configurationOk' | 'objects'>
+}
+
+interface UseOptions {
+  /** Refuse a configuration with any error, instead of setting objects aside. */
+  readonly strict: boolean
+  /** The objects of the running configuration; none at the start. */
+  readonly served: readonly FoundObject[]
   readonly log: Logger
 }
 
-/** Logs warnings and returns the configuration. Throws ConfigurationRefused if it has errors. */
-export function usable({ configuration, issues }: LoadResult, log: Logger): Configuration {
-  const lines = issues.map(formatIssue)
-  if (configuration === undefined) throw new ConfigurationRefused(lines)
-  for (const problem of lines) log.warn('configuration warning', { problem })
+/**
+ * Logs warnings and objects that are set aside, and returns the configuration. Throws ConfigurationRefused if nothing
+ * of it can be served, or if it would set aside an object that is being served.
+ */
+export function usable(
+  { configuration, issues, found }: Pick<LoadResult, 'configuration' | 'issues' | 'found'>,
+  { strict, served, log }: UseOptions,
+): Configuration {
+  const lines = (...levels: readonly string[]) => issues.filter(({ level }) => levels.includes(level)).map(formatIssue)
+  const errors = lines('error')
+  if (configuration === undefined || (strict && errors.length > 0))
+    throw new ConfigurationRefused(lines('error', 'warning'))
+  const lost = lostObjects(served, found)
+  if (lost.length > 0) {
+    const reason = `objects that are served would be set aside: ${lost.slice(0, mostLost).map(titleOf).join(', ')}`
+    throw new ConfigurationRefused(
+      errors,
+      lost.length > mostLost ? `${reason} and ${lost.length - mostLost} more` : reason,
+    )
+  }
+  for (const problem of lines('warning')) log.warn('configuration warning', { problem })
+  const aside = found.filter(({ cause }) => cause !== undefined)
+  for (const object of aside) {
+    const at = object.cause?.own === true ? object.cause.at : placeOf(object)
+    log.error('object set aside', { object: titleOf(object), at, reason: causeText(object.cause) })
+  }
+  if (aside.length > 0) {
+    log.warn('some objects are set aside', { served: found.length - aside.length, setAside: aside.length })
+  }
   return configuration
 }
 
-/** Replaces the running configuration by a valid one. An invalid one is reported, and the running one stays. */
+const mostLost = 20
+
+const placeOf = ({ file, line }: FoundObject): string => (line === undefined ? file : `${file}:${line}:1`)
+
+/** Replaces the running configuration. One that can't be used is reported, and the running one stays. */
 export async function applyConfiguration(
   loaded: LoadResult,
-  { running, services, metrics, log }: ApplyParts,
+  { running, services, metrics, ...options }: ApplyParts,
 ): Promise<LoadOutcome> {
+  const { log } = options
   let next: Runtime
   try {
-    next = await createRuntime(usable(loaded, log), services)
+    next = await createRuntime(usable(loaded, options), services)
   } catch (err) {
     metrics.reloads.inc({ outcome: 'refused' })
     metrics.configurationOk.set(0)
-    const problems = err instanceof ConfigurationRefused ? err.problems : undefined
+    const refused = err instanceof ConfigurationRefused ? { reason: err.message, problems: err.problems } : undefined
     // Problems in the YAML have a place; only other failures need a stack trace.
-    log.error('configuration change refused; the running one stays', problems === undefined ? { err } : { problems })
-    return problems === undefined ? 'failed' : 'refused'
+    log.error('configuration change refused; the running one stays', refused ?? { err })
+    return refused === undefined ? 'failed' : 'refused'
   }
   running.swap(next)
   metrics.reloads.inc({ outcome: 'applied' })
   metrics.configurationOk.set(1)
+  metrics.objects(loaded.found)
   log.info('configuration change applied', { hash: next.configuration.hash })
   return 'applied'
 }

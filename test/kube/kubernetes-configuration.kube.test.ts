@@ -103,8 +103,8 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     rmSync(folder, { recursive: true, force: true })
   }, 60_000)
 
-  const start = () =>
-    startGatewayProcess({ config: `kubernetes:${namespace}`, environment: { KUBECONFIG: kubeconfig } })
+  const start = (...args: string[]) =>
+    startGatewayProcess({ config: `kubernetes:${namespace}`, environment: { KUBECONFIG: kubeconfig }, args })
   const pathOf = (kind: string, name = '') =>
     `${objectPath(`${group}/${kind === 'Application' ? 'v2' : 'v1'}`, kind, namespace)}${name && `/${name}`}`
   const create = (object: { kind: string }) => cluster.must('POST', pathOf(object.kind), object)
@@ -142,7 +142,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
 
   test('serves its objects, and writes their status once', async () => {
     expect(await issuerAt('/first')).toBe(`${gateway.url}/first`)
-    await tells('Application', 'first', { status: 'True', reason: 'Loaded', message: 'loaded' })
+    await tells('Application', 'first', { status: 'True', reason: 'Served', message: 'served' })
     const before = (await told('Application', 'first')).metadata.resourceVersion
     await new Promise((resume) => setTimeout(resume, 1500))
     expect((await told('Application', 'first')).metadata.resourceVersion).toBe(before)
@@ -164,35 +164,61 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     expect(await issuerAt('/first')).toBeDefined()
   })
 
-  test('a broken object gets its errors with their paths, and the running configuration stays', async () => {
+  test('a new broken object is set aside with its errors, and the rest is served', async () => {
     const broken = application('broken', '/broken', { params: { isuer: 'x' } })
     await create(broken)
-    await tells('Application', 'broken', { status: 'False', reason: 'Invalid' })
+    await tells('Application', 'broken', { status: 'False', reason: 'SetAside' })
     const { message = '', lastTransitionTime } = (await condition('Application', 'broken')) ?? {}
     expect(message.split('\n')).toEqual([
       expect.stringMatching(/^spec\.urls\[0\]\.filterChain\[0\]\.params.*issuer/),
       expect.stringMatching(/^spec\.urls\[0\]\.filterChain\[0\]\.params\.isuer: .*did you mean "issuer"/),
     ])
-    expect(await condition('Application', 'first')).toMatchObject({ status: 'True', reason: 'Loaded' })
+    expect(await condition('Application', 'first')).toMatchObject({ status: 'True', reason: 'Served' })
     expect(await issuerAt('/first')).toBeDefined()
 
     const checked = await check()
     expect(checked.code).toBe(1)
-    for (const line of checked.stdout.trim().split('\n')) {
-      expect(line).toMatch(new RegExp(`^Application/${namespace}/broken: spec\\.urls`))
-    }
+    const [own, dependent, counts] = checked.stdout.trim().split('\n').slice(-3)
+    expect(own).toMatch(new RegExp(`^Application/${namespace}/broken: spec\\.urls`))
+    expect(dependent).toBe('1 set aside because of its own errors: Application "broken"')
+    expect(counts).toMatch(/^\d+ objects served, 1 set aside$/)
+    expect((await fetch(`${gateway.url}/broken`)).status).toBe(503)
 
-    await create(application('waiting', '/waiting'))
-    await tells('Application', 'waiting', { status: 'False', reason: 'Waiting' })
-    expect((await condition('Application', 'waiting'))?.message).toContain(`Application/${namespace}/broken`)
+    const chain = { apiVersion: `${group}/v1`, kind: 'AuthenticationChain', metadata: { name: 'none' } }
+    await create({ ...chain, spec: { level: 1, authMechs: [{ name: 'absent', required: 'required' }] } } as never)
+    const guarded = application('guarded', '/guarded')
+    const [url] = guarded.spec.urls
+    await create({ ...guarded, spec: { ...guarded.spec, urls: [{ ...url, authChain: 'none' }] } } as never)
+    await tells('Application', 'guarded', { status: 'False', reason: 'SetAside' })
+    expect((await condition('Application', 'guarded'))?.message).toBe(
+      'because of mechanism "absent": no mechanism named "absent"',
+    )
+    expect((await fetch(`${gateway.url}/guarded/certs`)).status).toBe(503)
+    await remove('Application', 'guarded')
+    await remove('AuthenticationChain', 'none')
 
+    await create(application('beside', '/beside'))
+    await serves('/beside')
     await change('Application', 'broken', (object) => ({ ...object, spec: application('broken', '/mended').spec }))
     await serves('/mended')
-    await serves('/waiting')
-    await tells('Application', 'broken', { status: 'True', reason: 'Loaded' })
-    await tells('Application', 'waiting', { status: 'True', reason: 'Loaded' })
+    await tells('Application', 'broken', { status: 'True', reason: 'Served' })
+    await tells('Application', 'beside', { status: 'True', reason: 'Served' })
     const mended = (await condition('Application', 'broken'))?.lastTransitionTime ?? ''
     expect(Date.parse(mended)).toBeGreaterThanOrEqual(Date.parse(lastTransitionTime ?? ''))
+  })
+
+  test('a change that would set aside a served object keeps everything as it is', async () => {
+    const wrong = application('beside', '/beside', { params: { isuer: 'x' } })
+    await change('Application', 'beside', (object) => ({ ...object, spec: wrong.spec }))
+    await tells('Application', 'beside', { status: 'False', reason: 'Invalid' })
+    expect(await issuerAt('/beside')).toBeDefined()
+    await create(application('waiting', '/waiting'))
+    await tells('Application', 'waiting', { status: 'False', reason: 'Waiting' })
+    expect((await condition('Application', 'waiting'))?.message).toContain(`Application/${namespace}/beside`)
+    expect(await condition('Application', 'first')).toMatchObject({ status: 'True', reason: 'Served' })
+    await change('Application', 'beside', (object) => ({ ...object, spec: application('beside', '/beside').spec }))
+    await serves('/waiting')
+    await tells('Application', 'beside', { status: 'True', reason: 'Served' })
   })
 
   test('a burst of changes is loaded a few times, not once for each', async () => {
@@ -218,7 +244,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
       metadata: { name: 'text' },
       spec,
     })
-    await tells('Workflow', 'text', { status: 'False', reason: 'Invalid' })
+    await tells('Workflow', 'text', { status: 'False', reason: 'SetAside' })
     expect((await condition('Workflow', 'text'))?.message).toMatch(/^spec\.tasks: line 3: YAML: /)
     await remove('Workflow', 'text')
   })
@@ -232,7 +258,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     const [url] = object.spec.urls
     const filterChain = [{ className: 'filters.DevelopmentIssuer', ...fromSecret }]
     await create({ ...object, spec: { ...object.spec, urls: [{ ...url, filterChain }] } } as never)
-    await tells('Application', 'secret', { status: 'False', reason: 'Invalid' })
+    await tells('Application', 'secret', { status: 'False', reason: 'SetAside' })
     expect((await condition('Application', 'secret'))?.message).toMatch(
       /secretParams\[0\]\.secretName: no such secret \(the key url of a Secret issuer/,
     )
@@ -302,10 +328,10 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     await tells('Application', 'after', { status: 'True' })
   }, 180_000)
 
-  test('a gateway that cannot start because of an error writes it to the status too', async () => {
+  test('a strict gateway that does not start because of an error writes it to the status too', async () => {
     await gateway.stop()
     await create(application('stopping', '/first'))
-    const refusal = await start().then(
+    const refusal = await start('--strict').then(
       () => 'started',
       (error: Error) => error.message,
     )

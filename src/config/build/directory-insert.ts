@@ -1,4 +1,5 @@
 import type { BuildContext } from '#config/build-context.ts'
+import type { ConfigDocument } from '#config/config-document.ts'
 import type { Draft } from '#config/draft.ts'
 import { Dn, isAttributeType } from '#identity/dn.ts'
 import type { Issues } from '#kernel/issues.ts'
@@ -51,12 +52,14 @@ function readMapping(spec: Readonly<Record<string, string>>, issues: Issues): Ma
 
 /** Every insert is below the root, and no two have the same suffix. */
 export function checkInserts(draft: Draft, root: Dn, issues: Issues): void {
-  const first = new Map<string, string>()
+  const first = new Map<string, ConfigDocument>()
   for (const { config, document } of draft.inserts) {
     const report = (message: string) => issues.for(document).error(['spec', 'suffix'], message)
     if (!config.suffix.isWithin(root)) report(`"${config.suffix}" is not within the root of the directory, ${root}`)
     const earlier = first.get(config.suffix.key)
-    if (earlier !== undefined) report(`another insert already has the suffix ${config.suffix} (${earlier})`)
-    first.set(config.suffix.key, earlier ?? document.at(['spec', 'suffix']))
+    first.set(config.suffix.key, earlier ?? document)
+    if (earlier === undefined) continue
+    report(`another insert already has the suffix ${config.suffix} (${earlier.at(['spec', 'suffix'])})`)
+    draft.rivals.push({ first: earlier, later: document })
   }
 }

@@ -1,7 +1,7 @@
 import { checkGivenKey } from '#config/build/sts-issuer.ts'
 import { readTrust } from '#config/build/trust.ts'
 import type { BuildContext } from '#config/build-context.ts'
-import type { DraftTrust } from '#config/draft.ts'
+import type { Draft, DraftTrust } from '#config/draft.ts'
 import { ParamsBuilder } from '#config/params.ts'
 import { unservedClass } from '#config/unknown-class.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
@@ -29,8 +29,8 @@ const anybody: Rule = { scope: 'filter', constraint: anybodyText, filter: parseF
 const issuerEndpoint = (name: string): string => `idp:${name}`
 
 /** The reference to a trust: its name or client id, after the name of its issuer. */
-export const trustNames = ({ name, trusts }: IssuerConfig): string[] =>
-  trusts.flatMap((trust) => [trust.name, trust.clientId].map((one) => `${name} ${one}`))
+export const trustNames = ({ name }: IssuerConfig, trust: IssuerTrust): string[] =>
+  [trust.name, trust.clientId].map((one) => `${name} ${one}`)
 
 /** A URL with an `idp`: the issuer, and the handler of its URL. `built` is the rest of the URL. */
 export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context: BuildContext): UrlConfig {
@@ -80,7 +80,7 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
     claims: prepareMapping(rules, issues, context),
     claimNames: rules.map(({ attribute }) => attribute),
     trusts,
-    deviceChain: built.chain ?? weakest(trusts, context) ?? '',
+    deviceChain: built.chain ?? weakest(trusts, state.draft.chains) ?? '',
     keys: {
       endpoint: issuerEndpoint(name),
       issuer: `https://${built.hosts.find((host) => host !== '*') ?? 'localhost'}/auth/idp/${name}`,
@@ -95,19 +95,48 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
       destinations: [],
     },
   }
-  const earlier = state.draft.issuers.find((other) => other.name === name)
-  if (earlier !== undefined)
-    issues.error([...path, 'uri'], `another identity provider is named "${name}" (${earlier.at})`)
-  else state.draft.issuers.push(config)
+  const earlier = state.draft.issuers.find((other) => other.config.name === name)
+  if (earlier !== undefined) {
+    issues.error([...path, 'uri'], `another identity provider is named "${name}" (${earlier.config.at})`)
+    state.draft.rivals.push({ first: earlier.document, later: context.document })
+  } else {
+    state.draft.issuers.push({ config, document: context.document, hasChain: built.chain !== undefined })
+  }
   const module = context.module(state.catalog.filters, 'filters.Issuer', at)
   if (module === undefined) return built
   const filterParams = new ParamsBuilder(at)
   filterParams.add('issuer', name, at, at)
-  const chains = [...new Set([...trusts.map(({ chain }) => chain), config.deviceChain])].filter((chain) => chain !== '')
   const prepared = module.prepare(filterParams, issues, context)
   const summary = [...prepared.summary, ...summaryOf(config)]
-  const filter = { ...prepared, chains, summary, at: context.at(at) }
+  const filter = { ...prepared, chains: chainsOf(config), summary, at: context.at(at) }
   return { ...built, chain: undefined, rules: [anybody], filters: [filter] }
+}
+
+const chainsOf = ({ trusts, deviceChain }: IssuerConfig): string[] =>
+  [...new Set([...trusts.map(({ chain }) => chain), deviceChain])].filter((chain) => chain !== '')
+
+/** The issuer without the applications whose Trust is set aside. */
+export function withoutClients(
+  { config, hasChain }: Draft['issuers'][number],
+  clients: ReadonlySet<string>,
+  { chains }: Pick<Draft, 'chains'>,
+): IssuerConfig {
+  const trusts = config.trusts.filter(({ clientId }) => !clients.has(clientId))
+  if (trusts.length === config.trusts.length) return config
+  return { ...config, trusts, deviceChain: hasChain ? config.deviceChain : (weakest(trusts, chains) ?? '') }
+}
+
+/** The URL of an issuer that has lost applications. */
+export function withIssuer(url: UrlConfig, issuers: readonly IssuerConfig[]): UrlConfig {
+  const issuer = issuers.find(({ at }) => url.filters.some((filter) => filter.at === at))
+  if (issuer === undefined) return url
+  const now = summaryOf(issuer)
+  const filters = url.filters.map((filter) => ({
+    ...filter,
+    chains: chainsOf(issuer),
+    summary: filter.summary.map((line) => now.find(({ label }) => label === line.label) ?? line),
+  }))
+  return { ...url, filters }
 }
 
 /** For `explain`: the URL itself is open to applications, and these rules apply to users. */
@@ -144,27 +173,40 @@ function readClaims(
   return rules
 }
 
-/** Inline trusts, and the Trust objects. */
+/** Inline trusts, and the Trust objects. A Trust that can't belong to the issuer has the error itself. */
 function readTrusts(spec: UrlSpec, namespace: string | undefined, at: Path, context: BuildContext): IssuerTrust[] {
   const { state, issues } = context
   const inside = (spec.idp?.trusts ?? []).map((written, i) => {
     const path = [...at, 'trusts', i]
-    return { trust: readInside(written, path, context), path: [...path, 'name'], what: 'this trust' }
+    const trust = readInside(written, path, context)
+    const report = (_: 'clientId' | 'authChainName', message: string) => issues.error([...path, 'name'], message)
+    return { trust, what: `the trust "${written.name}" of this identity provider`, document: undefined, report }
   })
   const objects = [...state.draft.trusts.values()]
     .filter((object) => namespace === undefined || object.namespace === undefined || object.namespace === namespace)
-    .map(({ trust, name }) => ({ trust, path: at, what: `the Trust "${name}"` }))
-  const clients = new Map<string, string>()
-  return [...inside, ...objects].flatMap(({ trust, path, what }): IssuerTrust[] => {
+    .map(({ trust, name, document }) => {
+      const filed = state.issues.for(document)
+      const report = (field: 'clientId' | 'authChainName', message: string) => filed.error(['spec', field], message)
+      return { trust, what: `the Trust "${name}"`, document, report }
+    })
+  const clients = new Map<string, (typeof objects)[number] | (typeof inside)[number]>()
+  return [...inside, ...objects].flatMap((one): IssuerTrust[] => {
+    const { trust, document, report } = one
     const earlier = clients.get(trust.clientId)
-    clients.set(trust.clientId, what)
     if (earlier !== undefined) {
-      issues.error(path, `${what} and ${earlier} have the same client id "${trust.clientId}"`)
+      report('clientId', `${earlier.what} has the client id "${trust.clientId}" too`)
+      if (earlier.document !== undefined && document !== undefined) {
+        state.draft.rivals.push({ first: earlier.document, later: document })
+      }
       return []
     }
+    clients.set(trust.clientId, one)
     const chain = trust.chain ?? (spec.authChain === '' ? undefined : spec.authChain)
     if (chain === undefined) {
-      issues.error(path, `${what} names no authChainName, and the URL has no authChain`)
+      report(
+        'authChainName',
+        `is required, because the URL of the identity provider (${context.at(at)}) has no authChain`,
+      )
       return []
     }
     return [{ ...trust, chain }]
@@ -212,8 +254,8 @@ function readInside(
 }
 
 /** The chain with the lowest level: the application of a typed code is not known yet, and may require more later. */
-function weakest(trusts: readonly IssuerTrust[], { state }: BuildContext): string | undefined {
-  const level = (chain: string): number => state.draft.chains.get(chain)?.config.level ?? Number.POSITIVE_INFINITY
+function weakest(trusts: readonly IssuerTrust[], chains: Draft['chains']): string | undefined {
+  const level = (chain: string): number => chains.get(chain)?.config.level ?? Number.POSITIVE_INFINITY
   return trusts.map(({ chain }) => chain).toSorted((one, other) => level(one) - level(other))[0]
 }
 

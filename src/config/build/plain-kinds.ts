@@ -56,7 +56,7 @@ function readRules(azRules: AzRulesSpec | undefined, what: string, context: Buil
 }
 
 export function buildReport(spec: ReportSpec, context: BuildContext): void {
-  const { state, issues, placed } = context
+  const { state, issues, placed, document } = context
   context.optional('org', spec.orgId, ['spec', 'orgId'])
   if ((spec.orgId ?? '') === '') issues.warning(['spec', 'orgId'], 'without an org no user sees this report')
   if ((spec.dataFields ?? []).length === 0) issues.warning(['spec', 'dataFields'], 'without one the report is empty')
@@ -64,9 +64,12 @@ export function buildReport(spec: ReportSpec, context: BuildContext): void {
     issues.error(['spec', 'groupBy'], 'is required where groupings is true')
   }
   checkStatement(spec, context)
-  const twin = [...state.draft.reports.values()].find((report) => isSameName(report.spec.name, spec.name))
-  if (twin !== undefined) issues.error(['spec', 'name'], `another report has this name (${twin.at})`)
-  state.draft.reports.set(placed.name, { ...placed, spec })
+  const twin = [...state.draft.reports.values()].find(({ config }) => isSameName(config.spec.name, spec.name))
+  if (twin !== undefined) {
+    issues.error(['spec', 'name'], `another report has this name (${twin.config.at})`)
+    state.draft.rivals.push({ first: twin.document, later: document })
+  }
+  state.draft.reports.set(placed.name, { config: { ...placed, spec }, document })
 }
 
 /** Reports are requested by name, in any letter case. */

@@ -186,6 +186,7 @@ function readClusters(spec: StsEndpointSpec, at: Path, context: BuildContext): r
     }
   }
   const clusters = spec.clusters ?? found
+  if (spec.clusters === undefined) for (const name of found) context.refer('target', name, path)
   for (const [i, name] of clusters.entries()) {
     if (!clusterName.test(name)) {
       issues.error(

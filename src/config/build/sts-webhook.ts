@@ -120,7 +120,11 @@ function readCluster({ cluster }: StsWebhookSpec, context: BuildContext): string
   const found = targets.filter(({ target }) => target.className === kubernetesClass).map(({ name }) => name)
   const path = [...at, 'cluster']
   if (cluster === undefined) {
-    if (found.length === 1) return found[0]
+    const [only] = found
+    if (only !== undefined && found.length === 1) {
+      context.refer('target', only, path)
+      return only
+    }
     const have = found.length === 0 ? 'there is none' : `there are ${found.join(', ')}`
     context.issues.error(path, `is required unless there is exactly one target of class ${kubernetesClass}; ${have}`)
     return undefined

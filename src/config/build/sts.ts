@@ -30,6 +30,7 @@ const anybody: Rule = { scope: 'dn', constraint: 'o=Tremolo', dn: Dn.parse('o=Tr
 export function buildSts(value: unknown, document: ConfigDocument, state: LoadState): void {
   const block = isJsonObject(value) ? value['sts'] : undefined
   if (block === undefined) return
+  state.draft.stsDocuments.push(document)
   const context = new BuildContext(state, document, stsApplication, undefined)
   const frame = context.part(stsFrameSchema, block, ['sts'])
   if (frame === undefined) return

@@ -24,9 +24,9 @@ test('a named pipe, a folder and a large file in keys/ are problems, and none bl
   const { keys, problems } = await readDirectory(folder)
   expect(keys.size).toBe(0)
   expect(problems).toEqual([
-    { name: 'keys/folder.crt', message: 'is not a file' },
-    { name: 'keys/large.pem', message: 'is larger than 1048576 bytes' },
-    { name: 'keys/pipe.key', message: 'is not a file' },
+    { name: 'keys/folder.crt', message: 'is not a file', whole: true },
+    { name: 'keys/large.pem', message: 'is larger than 1048576 bytes', whole: true },
+    { name: 'keys/pipe.key', message: 'is not a file', whole: true },
   ])
 })
 
@@ -38,7 +38,9 @@ test('reads YAML of all sub-folders in order, and nothing else', async () => {
   const { files, keys, problems } = await readDirectory(folder)
   expect(files.map(({ name }) => name)).toEqual(['a.yaml', 'b.yml', 'sub/deep/c.yaml', 'sub/keys/d.yaml'])
   expect([...keys.keys()]).toEqual(['x'])
-  expect(problems).toEqual([{ name: 'keys/x.pem', message: 'holds neither a certificate nor a key in PEM form' }])
+  expect(problems).toEqual([
+    { name: 'keys/x.pem', message: 'holds neither a certificate nor a key in PEM form', whole: true },
+  ])
 })
 
 test('follows the links of a mounted ConfigMap, and no loop', async () => {
@@ -57,7 +59,7 @@ test('follows the links of a mounted ConfigMap, and no loop', async () => {
 
 test('an absent folder, a file that is not text and one that is too large are problems', async () => {
   expect((await readDirectory(join(folder, 'absent'))).problems).toEqual([
-    { name: join(folder, 'absent'), message: 'does not exist' },
+    { name: join(folder, 'absent'), message: 'does not exist', whole: true },
   ])
   await write('binary.yaml', Buffer.from([0xff, 0xfe, 0x00]))
   await write('large.yaml', 'x'.repeat(2000))

@@ -14,6 +14,8 @@ export interface SourceFile {
 export interface SourceProblem {
   readonly name: string
   readonly message: string
+  /** Nothing can be served with it: it is unknown what the configuration is. */
+  readonly whole?: boolean
 }
 
 /** The content of a configuration, before it is parsed. */
@@ -84,7 +86,8 @@ export async function readDirectory(folder: string, limits: DirectoryLimits = de
     if (files.length >= limits.files || bytes > limits.totalBytes) {
       full = true
       const most = `${limits.files} files or ${limits.totalBytes} bytes`
-      problems.push({ name, message: `the folder holds more than ${most}: this and later files are not read` })
+      const message = `the folder holds more than ${most}: this and later files are not read`
+      problems.push({ name, message, whole: true })
       return
     }
     const content = await attempt(name, () => readFile(join(folder, name)))
@@ -100,7 +103,8 @@ export async function readDirectory(folder: string, limits: DirectoryLimits = de
     try {
       return await read()
     } catch (error) {
-      problems.push({ name: name === '' ? folder : name, message: readFailure(error) })
+      if (name === '') problems.push({ name: folder, message: readFailure(error), whole: true })
+      else problems.push({ name, message: readFailure(error) })
       return undefined
     }
   }
@@ -122,12 +126,13 @@ export async function readKeys(
     if (name === undefined || entry.startsWith('.')) continue
     const path = join(folder, entry)
     const content = await readSmallFileIfPresent(path).catch((error: unknown) => {
-      problems.push({ name: `keys/${entry}`, message: readFailure(error, path) })
+      problems.push({ name: `keys/${entry}`, message: readFailure(error, path), whole: true })
       return undefined
     })
     if (content === undefined) continue
     if (!holdsKey(content)) {
-      problems.push({ name: `keys/${entry}`, message: 'holds neither a certificate nor a key in PEM form' })
+      const message = 'holds neither a certificate nor a key in PEM form'
+      problems.push({ name: `keys/${entry}`, message, whole: true })
     }
     const digest = createHash('sha256')
       .update(`${keys.get(name) ?? ''}${entry}\0`)

@@ -31,6 +31,7 @@ export class AuditSinks {
   readonly #owner = newId()
   readonly #timer: NodeJS.Timeout
   #configs: ReadonlyMap<string, AuditSinkConfig> = new Map()
+  #setAside: readonly string[] = []
   #deliveries: readonly SinkDelivery[] = []
   #isRecorded = true
   #looking: Promise<void> | undefined
@@ -47,16 +48,18 @@ export class AuditSinks {
   }
 
   /** Replaces the sinks that this process feeds. */
-  configure(configs: ReadonlyMap<string, AuditSinkConfig>): Promise<void> {
-    this.#changing = this.#changing.then(() => this.#change(configs))
+  /** Records wait for a sink that is set aside. */
+  configure(configs: ReadonlyMap<string, AuditSinkConfig>, setAside: readonly string[] = []): Promise<void> {
+    this.#changing = this.#changing.then(() => this.#change(configs, setAside))
     return this.#changing
   }
 
-  async #change(configs: ReadonlyMap<string, AuditSinkConfig>): Promise<void> {
+  async #change(configs: ReadonlyMap<string, AuditSinkConfig>, setAside: readonly string[]): Promise<void> {
     const { log, meter, dataFolder, databaseFile, times } = this.#parts
     await this.#closeAll()
     for (const name of this.#configs.keys()) if (!configs.has(name)) meter.forget(name)
     this.#configs = configs
+    this.#setAside = setAside
     this.#isRecorded = false
     await this.#record()
     const deliveries: SinkDelivery[] = []
@@ -74,7 +77,8 @@ export class AuditSinks {
   /** While the database is unavailable, no sink is fed; retries until it answers. */
   async #record(): Promise<void> {
     try {
-      await this.#parts.store.configure(new Map(Array.from(this.#configs, ([name, { start }]) => [name, start])))
+      const starts = new Map(Array.from(this.#configs, ([name, { start }]) => [name, start]))
+      await this.#parts.store.configure(starts, this.#setAside)
       this.#isRecorded = true
     } catch (err) {
       this.#parts.log.warn('audit sinks could not be recorded', { err })

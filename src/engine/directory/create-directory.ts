@@ -4,20 +4,24 @@ import { type DirectoryPage, type DirectoryPageSearch, entryId, type InsertEntry
 import { Dn, isAttributeType } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { changedName, holdsNames, withNames } from '#identity/name-attributes.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { AccountsInsert } from '#sdk/directory/accounts-insert.ts'
 import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-insert.ts'
-import type { Configuration, InsertConfig } from '#sdk/module/configuration.ts'
+import type { Configuration, InsertConfig, SetAsideObject } from '#sdk/module/configuration.ts'
 import { hasLookups, type Target } from '#sdk/target/target.ts'
 
 /** The configured inserts; without any, each target with lookups is the branch `ou=<target>` of the root. */
 export async function createMounts(
-  { inserts, directoryRoot }: Pick<Configuration, 'inserts' | 'directoryRoot'>,
+  { inserts, directoryRoot, setAside = [] }: Pick<Configuration, 'inserts' | 'directoryRoot' | 'setAside'>,
   targets: ReadonlyMap<string, Target>,
   scope: Scope,
   create: (config: InsertConfig) => Promise<DirectoryInsert>,
 ): Promise<Mount[]> {
-  if (inserts.length === 0) return targetBranches(directoryRoot, targets)
+  if (inserts.length === 0) {
+    const closed = setAside.filter(({ kind, lookups }) => kind === 'Target' && lookups !== false)
+    return [...targetBranches(directoryRoot, targets), ...closed.map((target) => closedBranch(directoryRoot, target))]
+  }
   const mounts: Mount[] = []
   for (const config of inserts) {
     const { name, suffix, mapping } = config
@@ -25,6 +29,17 @@ export async function createMounts(
     mounts.push({ name, suffix, insert: mapping.size === 0 ? insert : new MappedInsert(insert, suffix, mapping) })
   }
   return mounts
+}
+
+/**
+ * The branch of a target that is set aside. What is asked about it alone fails, since its users are unknown rather
+ * than absent. A search of the whole directory leaves it out if the target may have no users at all.
+ */
+function closedBranch(root: Dn, { name, reason, lookups }: SetAsideObject): Mount {
+  const refuse = (): Promise<never> =>
+    Promise.reject(new GatewayError('TARGET_UNREACHABLE', `the Target "${name}" is set aside: ${reason}`))
+  const insert = { search: refuse, isMember: refuse, members: refuse, bind: refuse }
+  return { name, suffix: root.child('ou', name), insert, ...(lookups === true ? {} : { isOptional: true }) }
 }
 
 export function targetBranches(root: Dn, targets: ReadonlyMap<string, Target>): Mount[] {

@@ -22,6 +22,8 @@ export interface Mount {
   readonly name: string
   readonly suffix: Dn
   readonly insert: DirectoryInsert
+  /** It may have no entries at all, so that a search of more than this part leaves it out. */
+  readonly isOptional?: boolean
 }
 
 /** The maximum number of entries in one page. */
@@ -194,7 +196,7 @@ export class VirtualDirectory implements MemberDirectory {
     return this.#mounts.flatMap((mount) => {
       if (mount === owner) return [{ mount, part: search }]
       const { suffix } = mount
-      if (!suffix.isWithin(search.base)) return []
+      if (!suffix.isWithin(search.base) || mount.isOptional === true) return []
       if (search.scope === 'sub') return [{ mount, part: { ...search, base: suffix } }]
       const isChild = search.scope === 'one' && suffix.parent?.equals(search.base) === true
       return isChild ? [{ mount, part: { ...search, base: suffix, scope: 'base' as const } }] : []

@@ -11,7 +11,7 @@ export interface Notifiers {
 }
 
 export async function createNotifiers(
-  { notifiers: configs }: Pick<Configuration, 'notifiers'>,
+  { notifiers: configs, setAside = [] }: Pick<Configuration, 'notifiers' | 'setAside'>,
   host: HostFor,
   scope: Scope,
 ): Promise<Notifiers> {
@@ -20,7 +20,8 @@ export async function createNotifiers(
     const create = () => notifier.create(host(name, notifier.className, at))
     created.set(name, scope.own(await createAt(at, create)))
   }
-  const names = [...created.keys()]
+  // A Notifier that is set aside still counts, so that another one does not become the default.
+  const names = [...created.keys(), ...setAside.flatMap(({ kind, name }) => (kind === 'Notifier' ? [name] : []))]
   return {
     isEmpty: created.size === 0,
     find: (name) => created.get(name ?? names.find((one) => isDefaultNotifier(one, names)) ?? ''),

@@ -36,10 +36,10 @@ interface ApplicationParts extends CreationParts {
 export async function createApplications(parts: ApplicationParts): Promise<Application[]> {
   const applications: Application[] = []
   for (const config of parts.configuration.applications) {
-    const { name, azTimeoutMillis, cookies } = config
+    const { name, azTimeoutMillis, cookies, setAside } = config
     const urls: Url[] = []
     for (const url of config.urls) urls.push(await createUrl(config, url, parts))
-    applications.push({ name, azTimeoutMillis, cookies, urls })
+    applications.push({ name, azTimeoutMillis, cookies, urls, setAside })
   }
   return applications
 }

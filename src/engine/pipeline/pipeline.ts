@@ -28,7 +28,7 @@ export interface PipelineParts extends LoginServices {
 /** The order of these steps keeps applications closed: changing it needs a security review. */
 const requestSteps = (parts: PipelineParts, desk: LoginDesk): readonly Step[] => [
   (context) => serveLogin(desk, context), // the mechanisms' own addresses
-  matchUrl(parts.routes), //        no match: 404
+  matchUrl(parts.routes), //        no match: 404; an application that is set aside: 503
   serveOpenPath(runFilterChain({ ...parts, desk })), // content that a URL's filter declares public
   loadSession(parts.sessions, parts.renewal, createLogout(parts)), // only where the application keeps cookies; answers its logout address
   authenticate(desk, parts.sessions), // the URL's chain, when the session is not already at its level
@@ -104,6 +104,10 @@ const matchUrl =
       throw new GatewayError('NOT_FOUND', `no URL for host ${context.request.host} and path ${context.request.path}`, {
         publicText: 'No application is configured for this path.',
       })
+    }
+    const { name, setAside } = match.application
+    if (setAside !== undefined) {
+      throw new GatewayError('NOT_AVAILABLE', `the application "${name}" is set aside because of ${setAside}`)
     }
     context.application = match.application
     context.url = match

@@ -13,6 +13,8 @@ export interface Application {
   readonly azTimeoutMillis: number
   readonly cookies: CookieConfig | undefined
   readonly urls: readonly Url[]
+  /** Why it is set aside: every request to its URLs fails. */
+  readonly setAside?: string | undefined
 }
 
 /** A URL of an application with everything that a request needs. */
@@ -104,6 +106,7 @@ export class Routes {
     }
     if (url.pattern === undefined) {
       const mount = url.uri.endsWith('/') ? url.uri.slice(0, -1) : url.uri
+      if (application.setAside !== undefined && routes.prefixes.has(mount)) return
       routes.prefixes.set(mount, { application, url, mount })
       routes.longest = Math.max(routes.longest, mount.length)
     } else {

@@ -65,10 +65,22 @@ export interface Configuration {
   readonly stsWebhook?: StsWebhookConfig | undefined
   /** Our own OpenID Connect issuers. */
   readonly issuers: readonly IssuerConfig[]
+  /** Objects with errors, and what depends on them: they are in none of the lists above. */
+  readonly setAside?: readonly SetAsideObject[]
   /** Labels, descriptions and other texts for users, in other languages than the one they are written in. */
   readonly texts?: ConfiguredTexts
   /** Reads a definition of an earlier configuration with this one. Pure, except for files that its tasks name. */
   restoreWorkflow(stored: StoredWorkflow): RestoredWorkflow
+}
+
+/** An object that is not served. */
+export interface SetAsideObject {
+  readonly kind: string
+  readonly name: string
+  /** For operators; it may name other objects and places. */
+  readonly reason: string
+  /** For a target: whether it has lookups; undefined if that isn't known. */
+  readonly lookups?: boolean | undefined
 }
 
 /** An object that is read and checked unchanged, for features that use it. */
@@ -96,6 +108,8 @@ export interface StsEndpointConfig {
 
 /** An application with its URLs. */
 export interface ApplicationConfig extends Placed {
+  /** Why it is set aside. Its URLs then have no rules and filters, and every request to them fails. */
+  readonly setAside?: string
   /** How long an authorization decision is cached per subject and URL. */
   readonly azTimeoutMillis: number
   readonly cookies: CookieConfig | undefined

@@ -1,5 +1,7 @@
 import { isAbsolute, posix } from 'node:path'
-import { formatIssue, type LocatedIssue } from '#config/located-issue.ts'
+import type { LoadResult } from '#config/load.ts'
+import { formatIssue } from '#config/located-issue.ts'
+import { causeText, summarize, titleOf } from '#config/set-aside.ts'
 import { terminalLine } from '#server/commands/command-line.ts'
 import { type CheckedLine, formatChecked } from '#server/production/production-checks.ts'
 
@@ -9,7 +11,7 @@ export interface CheckResult {
   readonly config: string
   readonly version: string
   readonly isValid: boolean
-  readonly issues: readonly LocatedIssue[]
+  readonly loaded: Pick<LoadResult, 'configuration' | 'issues' | 'found'>
   /** Empty without `--production`. */
   readonly checked: readonly CheckedLine[]
 }
@@ -25,29 +27,42 @@ interface Problem {
 }
 
 export const checkFormats: Readonly<Record<string, (result: CheckResult) => readonly string[]>> = {
-  text: ({ issues, checked }) => [
-    ...issues.map(formatIssue),
+  text: ({ loaded, checked }) => [
+    ...loaded.issues.map(formatIssue),
+    ...summarize(loaded),
     ...checked.map((line) => terminalLine(formatChecked(line), Number.POSITIVE_INFINITY)),
   ],
-  json: ({ isValid, issues, checked }) => {
+  json: ({ isValid, loaded: { configuration, issues, found }, checked }) => {
     const problems = issues.map(({ hasLines, line, column, ...issue }) => ({
       ...issue,
       ...(hasLines ? { line, column } : {}),
     }))
-    return [JSON.stringify({ valid: isValid, problems, checks: checked }, null, 2)]
+    const setAside = found.flatMap(({ kind, name, file, line, cause }) =>
+      cause === undefined ? [] : [{ kind, name, file, line, cause }],
+    )
+    const served = configuration === undefined ? 0 : found.length - setAside.length
+    return [JSON.stringify({ valid: isValid, problems, served, setAside, checks: checked }, null, 2)]
   },
   sarif: (result) => [JSON.stringify(sarif(result), null, 2)],
   github: (result) => problemsOf(result).map(annotation),
 }
 
-function problemsOf({ config, issues, checked }: CheckResult): Problem[] {
-  const found = issues.map(({ level, file, hasLines, line, column, path, message }) => ({
+function problemsOf({ config, loaded, checked }: CheckResult): Problem[] {
+  const found = loaded.issues.map(({ level, file, hasLines, line, column, path, message }) => ({
     rule: 'configuration',
     level,
     message: path === '' ? message : `${path}: ${message}`,
     place: hasLines ? { file: inRepository(config, file), line, column } : undefined,
     name: hasLines ? undefined : file,
   }))
+  // Objects with errors of their own are among these problems already.
+  const dependent = loaded.found.flatMap((object): Problem[] => {
+    const { cause, file, line } = object
+    if (cause === undefined || object.errors > 0) return []
+    const message = `${titleOf(object)} is set aside because of ${causeText(cause)}`
+    const place = line === undefined ? undefined : { file: inRepository(config, file), line, column: 1 }
+    return [{ rule: 'set-aside', level: 'error', message, place, name: place === undefined ? file : undefined }]
+  })
   const failed = checked.flatMap(({ level, check, title, at, message = '', remedy = '' }): Problem[] => {
     if (level === 'ok') return []
     const [, file, line, column, path] = /^(.*?):(\d+):(\d+)(?:: (.*))?$/.exec(at ?? '') ?? []
@@ -57,12 +72,17 @@ function problemsOf({ config, issues, checked }: CheckResult): Problem[] {
     const name = place === undefined ? (at ?? title) : undefined
     return [{ rule: check, level: level === 'fail' ? 'error' : 'warning', message: text, place, name }]
   })
-  return [...found, ...failed]
+  return [...found, ...dependent, ...failed]
 }
 
 /** Readers look for a file in the folder where `check` was run, which is that of the repository. */
 const inRepository = (config: string, file: string): string =>
   isAbsolute(file) ? file : posix.normalize(posix.join(config, file))
+
+const ownRules: Readonly<Record<string, string>> = {
+  configuration: 'The configuration can be loaded',
+  'set-aside': 'Everything that the object depends on can be served',
+}
 
 /** The form of code scanners: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html */
 function sarif(result: CheckResult): object {
@@ -70,7 +90,7 @@ function sarif(result: CheckResult): object {
   const titles = new Map<string, string>(result.checked.map(({ check, title }) => [check, title]))
   const rules = [...new Set(problems.map(({ rule }) => rule))].map((id) => ({
     id,
-    shortDescription: { text: titles.get(id) ?? 'The configuration can be loaded' },
+    shortDescription: { text: titles.get(id) ?? ownRules[id] ?? '' },
   }))
   return {
     $schema: 'https://json.schemastore.org/sarif-2.1.0.json',

@@ -46,8 +46,8 @@ type CheckValues = Values<typeof options>
 export const checkCommand = (args: string[], io: CommandIo): Promise<number> =>
   defineCommand({
     name: 'check',
-    about:
-      'Validate a configuration. Prints each problem as FILE:LINE:COLUMN: PATH: MESSAGE, and nothing if there is none.',
+    about: `Validate a configuration. Prints each problem as FILE:LINE:COLUMN: PATH: MESSAGE, then how many objects serve
+would serve and set aside, and because of what. Prints nothing if there is no problem.`,
     usage: '--config SOURCE [options]\n--config SOURCE --production [options of serve]',
     options,
     notes: 'Exit code: 0 if the configuration is valid, 1 if there is an error or a production check fails.',
@@ -82,16 +82,18 @@ async function check(values: CheckValues, io: CommandIo): Promise<number> {
     log: silentLogger,
   })
   try {
-    const { issues, configuration, objects = [] } = await source.load()
+    const loaded = await source.load()
+    const { issues, configuration, objects = [] } = loaded
+    const hasErrors = issues.some(({ level }) => level === 'error')
     // A configuration with errors can't be checked further.
     const checked =
-      settings === undefined || configuration === undefined
+      settings === undefined || configuration === undefined || hasErrors
         ? []
         : runProductionChecks({ configuration, objects: new ConfiguredObjects(objects, catalog), settings })
-    const isWrong = issues.some(({ level }) => level === 'error' || strict)
+    const isWrong = hasErrors || (strict && issues.length > 0)
     const fails = checked.some(({ level }) => level === 'fail' || (level === 'warn' && strict))
     const isValid = !isWrong && !fails
-    for (const line of format({ config, version: await version(), isValid, issues, checked })) io.stdout(line)
+    for (const line of format({ config, version: await version(), isValid, loaded, checked })) io.stdout(line)
     return isValid ? 0 : 1
   } finally {
     await source.close()

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { catalog } from '#catalog/catalog.ts'
 import { formatIssue } from '#config/located-issue.ts'
+import { causeText, titleOf } from '#config/set-aside.ts'
 import { checkTarget } from '#engine/provisioning/target-health.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
@@ -135,9 +136,25 @@ async function configuredProbes(
         log: silentLogger,
       }),
     )
-    const { configuration, issues, objects = [] } = await source.load()
+    const { configuration, issues, found, objects = [] } = await source.load()
+    const errors = issues.filter(({ level }) => level === 'error' || configuration === undefined)
     if (configuration === undefined)
-      return { configured: [], diagnoses: issues.map((issue) => failed(formatIssue(issue))) }
+      return { configured: [], diagnoses: errors.map((issue) => failed(formatIssue(issue))) }
+    const aside = found.flatMap((object): Diagnosis[] => {
+      const { cause } = object
+      if (cause === undefined) return []
+      const seen = `${titleOf(object)} is set aside because of ${causeText(cause)}`
+      const advice = 'Correct it. Until then, it is not served; run gatehouse check for all problems.'
+      return [
+        {
+          level: 'problem',
+          probe: 'configuration',
+          at: cause.own ? (cause.at ?? object.file) : object.file,
+          seen,
+          advice,
+        },
+      ]
+    })
     const named = new ConfiguredObjects(objects, catalog)
     const publicUrl = process.env['GATEHOUSE_URL'] ?? configuration.publicUrl
     const issuers = new Set(
@@ -157,7 +174,11 @@ async function configuredProbes(
         ...Array.from(issuers, (issuer) => issuerProbe(issuer, publicUrl)),
         ...probes,
       ],
-      diagnoses: [{ level: 'ok', probe: 'configuration', at: config, seen: `${objects.length} objects` }, ...diagnoses],
+      diagnoses: [
+        ...aside,
+        { level: 'ok', probe: 'configuration', at: config, seen: `${found.length - aside.length} objects` },
+        ...diagnoses,
+      ],
     }
   } catch (error) {
     const fix = isKubernetes(config)

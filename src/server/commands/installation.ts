@@ -5,6 +5,7 @@ import process from 'node:process'
 import { catalog } from '#catalog/catalog.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import type { SecretSource } from '#config/secrets.ts'
+import { summarize } from '#config/set-aside.ts'
 import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -33,8 +34,8 @@ interface LoadedConfiguration {
 }
 
 /**
- * Loads a configuration for the work. If it has errors, prints them and returns 1. Throws WrongUsage without
- * `--config`, and an Error if the source can't be reached.
+ * Loads a configuration for the work, and prints its errors. Returns 1 if nothing of it can be served. Throws
+ * WrongUsage without `--config`, and an Error if the source can't be reached.
  */
 export async function withConfiguration<T>(
   { config, secrets: secretsFolder }: ConfigPlaces,
@@ -52,10 +53,11 @@ export async function withConfiguration<T>(
   const scope = new Scope()
   try {
     const source = scope.own(await openConfigurationSource({ ...options, log: silentLogger }))
-    const { configuration, issues } = await source.load()
-    if (configuration !== undefined) return await work({ configuration, secrets: source.secrets, scope })
-    for (const issue of issues) io.stderr(formatIssue(issue))
-    return 1
+    const loaded = await source.load()
+    const { configuration, issues } = loaded
+    const shown = issues.filter(({ level }) => level === 'error' || configuration === undefined)
+    for (const line of [...shown.map(formatIssue), ...summarize(loaded)]) io.stderr(line)
+    return configuration === undefined ? 1 : await work({ configuration, secrets: source.secrets, scope })
   } finally {
     await scope.close()
   }

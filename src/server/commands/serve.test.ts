@@ -50,7 +50,7 @@ test.each([
   expect(existsSync(data)).toBe(false)
 })
 
-test('an audit sink on the file of the database starts nothing', async () => {
+test('with --strict, an audit sink on the file of the database starts nothing', async () => {
   const [config, data] = [join(folder, 'audited'), join(folder, 'data')]
   mkdirSync(config)
   writeFileSync(
@@ -59,7 +59,7 @@ test('an audit sink on the file of the database starts nothing', async () => {
   )
   const errors: string[] = []
   const io = { stdout: () => {}, stderr: (line: string) => errors.push(line) }
-  expect(await serveCommand(['--config', config, '--data', data, '--listen', '127.0.0.1:0'], io)).toBe(1)
+  expect(await serveCommand(['--config', config, '--data', data, '--listen', '127.0.0.1:0', '--strict'], io)).toBe(1)
   expect(errors.join('\n')).toContain('which is the gateway’s own')
   expect(existsSync(data)).toBe(false)
 })

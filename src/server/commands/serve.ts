@@ -121,6 +121,10 @@ const options = {
   ...sourceOptions,
   ...databaseOptions,
   ...listenOptions,
+  strict: {
+    about: `Refuse to start, and to reload, while an object has an error, instead of serving the others
+(default: the variable GATEHOUSE_STRICT is true)`,
+  },
   'log-level': { value: 'LEVEL', default: 'info', about: logLevels.join(', ') },
   'log-format': { value: 'FORMAT', default: 'auto', about: 'json, text, or auto: text on a terminal, json otherwise' },
   'drain-seconds': { value: 'N', default: '20', about: 'Time to finish open requests after SIGTERM' },
@@ -183,6 +187,7 @@ async function serve(values: Values<typeof options>, io: CommandIo, faults: Faul
       source,
       dataFolder: resolve(values.data),
       databaseUrl,
+      strict: values.strict || environment['GATEHOUSE_STRICT'] === 'true',
       environment,
       listen: values.listen,
       metrics: values.metrics === 'off' ? undefined : values.metrics,

@@ -1,4 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { kinds } from '#config/kinds.ts'
+import type { FoundObject } from '#config/set-aside.ts'
 import type { AuditMeter } from '#engine/audit/audit-anchors.ts'
 import type { IssuerMeter } from '#engine/issuer/issuer-audit.ts'
 import type { TargetMeter } from '#engine/provisioning/target-health.ts'
@@ -264,6 +266,7 @@ export function createMetrics() {
       labelNames: ['outcome'],
       registers,
     }),
+    objects: objectGauge(registry),
     configurationOk: new Gauge({
       name: 'gatehouse_configuration_current',
       help: '1 while the running configuration is the newest one, 0 while a newer one was refused.',
@@ -273,6 +276,24 @@ export function createMetrics() {
 }
 
 export type Metrics = ReturnType<typeof createMetrics>
+
+/** Counts the objects of the running configuration. */
+function objectGauge(registry: Registry): (found: readonly FoundObject[]) => void {
+  const gauge = new Gauge({
+    name: 'gatehouse_configuration_objects',
+    help: 'Objects of the running configuration, by kind and state: served, or set_aside because of an error.',
+    labelNames: ['kind', 'state'],
+    registers: [registry],
+  })
+  return (found) => {
+    gauge.reset()
+    for (const { kind, cause } of found) {
+      const known = kinds.some((one) => one.kind === kind) || kind === 'values' ? kind : 'other'
+      gauge.inc({ kind: known, state: cause === undefined ? 'served' : 'set_aside' })
+      gauge.inc({ kind: known, state: cause === undefined ? 'set_aside' : 'served' }, 0)
+    }
+  }
+}
 
 interface AuditMetrics extends AuditMeter {
   /** From now on the size of this audit is a metric. */

@@ -30,19 +30,21 @@ export class AuditSinkStore {
 
   /**
    * Replaces the set of configured sinks. A new one gets the whole audit, or what is written from now on; one that
-   * was configured before continues at its position.
+   * was configured before continues at its position. One that is set aside stays configured, so that nothing is removed
+   * before it was sent, but is not added.
    */
-  async configure(sinks: ReadonlyMap<string, 'beginning' | 'now'>): Promise<void> {
+  async configure(sinks: ReadonlyMap<string, 'beginning' | 'now'>, setAside: readonly string[] = []): Promise<void> {
     const known = new Map((await findNames.all(this.#client, {})).map(({ name, configured }) => [name, configured]))
+    const stays = (name: string): boolean => sinks.has(name) || (setAside.includes(name) && known.get(name) === 1)
     const wanted = new Set([...sinks.keys(), ...known.keys()])
-    if (![...wanted].some((name) => known.get(name) !== (sinks.has(name) ? 1 : 0))) return
+    if (![...wanted].some((name) => known.get(name) !== (stays(name) ? 1 : 0))) return
     const heads = new Map((await readChains(this.#client)).map(({ chain, seq }) => [chain, seq]))
     await this.#client.transaction(async (tx) => {
       for (const [name, start] of sinks) {
         if (known.has(name)) continue
         await insert.run(tx, { name, positions: writePositions(start === 'now' ? heads : new Map()) })
       }
-      for (const name of known.keys()) await setConfigured.run(tx, { name, configured: sinks.has(name) ? 1 : 0 })
+      for (const name of known.keys()) await setConfigured.run(tx, { name, configured: stays(name) ? 1 : 0 })
     })
   }
 

@@ -1,0 +1,212 @@
+import { describe, expect, test } from 'vitest'
+import { catalog } from '#catalog/catalog.ts'
+import { lostObjects, summarize, titleOf } from '#config/set-aside.ts'
+import { loadText } from '#testing/check-text.ts'
+
+const object = (kind: string, name: string, spec: string): string =>
+  `---\napiVersion: openunison.tremolo.io/v1\nkind: ${kind}\nmetadata: { name: ${name} }\nspec: ${spec}\n`
+
+const target = (name: string, className = 'targets.Database'): string =>
+  object('Target', name, `{ className: ${className} }`)
+const workflow = (name: string, task: string): string => object('Workflow', name, `{ tasks: [${task}] }`)
+const provision = (name: string): string => `{ taskType: provision, sync: true, target: ${name}, attributes: [mail] }`
+const call = (name: string): string => `{ taskType: callWorkflow, name: ${name} }`
+const application = (name: string, uri: string, url = ''): string =>
+  object(
+    'Application',
+    name,
+    `{ urls: [{ hosts: ['*'], uri: ${uri}, azRules: [{ scope: filter, constraint: (a=b) }]${url} }] }`,
+  )
+const development = ", filterChain: [{ className: filters.DevelopmentIssuer, params: { issuer: 'http://127.0.0.1' } }]"
+
+const load = (text: string) => loadText(text, catalog)
+
+/** The titles of the objects that are set aside, and of their causes. */
+const aside = (text: string): [string, string][] =>
+  load(text).found.flatMap((found): [string, string][] =>
+    found.cause === undefined ? [] : [[titleOf(found), found.cause.object]],
+  )
+
+describe('what is set aside', () => {
+  test('an object with an error, and everything that needs it, with the root as the cause', () => {
+    const text =
+      target('good') +
+      target('bad', 'targets.Databse') +
+      workflow('direct', provision('bad')) +
+      workflow('caller', call('direct')) +
+      workflow('other', provision('good'))
+    expect(aside(text)).toEqual([
+      ['Target "bad"', 'Target "bad"'],
+      ['Workflow "direct"', 'Target "bad"'],
+      ['Workflow "caller"', 'Target "bad"'],
+    ])
+    const { configuration } = load(text)
+    expect([...(configuration?.workflows.keys() ?? [])]).toEqual(['other'])
+    expect([...(configuration?.targets.keys() ?? [])]).toEqual(['good'])
+  })
+
+  test('a name that nothing has is the cause of all that need it', () => {
+    const text = workflow('a', provision('k8s')) + workflow('b', provision('k8s')) + workflow('c', call('a'))
+    expect(aside(text)).toEqual([
+      ['Workflow "a"', 'target "k8s"'],
+      ['Workflow "b"', 'target "k8s"'],
+      ['Workflow "c"', 'target "k8s"'],
+    ])
+    expect(summarize(load(text + target('good')))).toEqual([
+      '3 set aside because of target "k8s": no target named "k8s": Workflow "a", Workflow "b", Workflow "c"',
+      '1 object served, 3 set aside',
+    ])
+  })
+
+  test('an application whose chain or rule cannot be built keeps its address, without rules and filters', () => {
+    const chain = object(
+      'AuthenticationChain',
+      'login',
+      '{ level: 1, authMechs: [{ name: none, required: required }] }',
+    )
+    const text =
+      chain +
+      application('guarded', '/guarded', `, authChain: login${development}`) +
+      application('custom', '/custom', development).replace(
+        'scope: filter, constraint: (a=b)',
+        'scope: custom, constraint: az',
+      ) +
+      application('open', '/open', development)
+    expect(aside(text)).toEqual([
+      ['AuthenticationChain "login"', 'mechanism "none"'],
+      ['Application "guarded"', 'mechanism "none"'],
+      ['Application "custom"', 'custom authorization "az"'],
+    ])
+    const { applications = [], chains } = load(text).configuration ?? {}
+    expect(chains?.size).toBe(0)
+    const closed = { rules: [], filters: [], chain: undefined }
+    expect(applications).toMatchObject([
+      {
+        name: 'guarded',
+        setAside: 'mechanism "none": no mechanism named "none"',
+        urls: [{ uri: '/guarded', ...closed }],
+      },
+      { name: 'custom', urls: [{ uri: '/custom', ...closed }] },
+      { name: 'open', urls: [{ uri: '/open' }] },
+    ])
+    expect(applications[2]?.setAside).toBeUndefined()
+    expect(applications[2]?.urls[0]?.filters).toHaveLength(1)
+  })
+
+  test('all members of a circle', () => {
+    const text = workflow('a', call('b')) + workflow('b', call('a')) + workflow('c', call('b'))
+    expect(aside(text).map(([name]) => name)).toEqual(['Workflow "a"', 'Workflow "b"', 'Workflow "c"'])
+  })
+
+  test('all claimants of one name, address, uuid or report name', () => {
+    const org = (name: string, uuid: string): string => object('Org', name, `{ uuid: '${uuid}' }`)
+    expect(aside(org('a', '1') + org('a', '2') + org('b', '3'))).toHaveLength(2)
+    expect(aside(org('a', '1') + org('b', '1') + org('c', '3'))).toHaveLength(2)
+    const urls = application('one', '/x', development) + application('two', '/x', development)
+    expect(aside(urls + application('three', '/y', development))).toEqual([
+      ['Application "one"', 'Application "two"'],
+      ['Application "two"', 'Application "two"'],
+    ])
+  })
+
+  test('a child of an org, its links and reports, but not a workflow that only names it', () => {
+    const text =
+      object('Org', 'root', '{ uuid: r, colour: red }') +
+      object('Org', 'child', '{ uuid: c, parent: r }') +
+      object('PortalUrl', 'link', "{ org: c, label: l, url: 'https://x.test/' }") +
+      object('Workflow', 'listed', '{ inList: true, orgId: r, tasks: [] }')
+    expect(aside(text)).toEqual([
+      ['Org "root"', 'Org "root"'],
+      ['Org "child"', 'Org "root"'],
+      ['PortalUrl "link"', 'Org "root"'],
+    ])
+  })
+
+  test('one that needs an optional object is served without it', () => {
+    const text =
+      object('Notifier', 'default', '{ className: notifiers.Smpt }') +
+      object('AuditSink', 'siem', '{ className: auditSinks.Fil }') +
+      workflow('w', '')
+    const { configuration } = load(text)
+    expect([...(configuration?.workflows.keys() ?? [])]).toEqual(['w'])
+    expect(configuration?.setAside?.map(({ kind, name }) => `${kind} ${name}`)).toEqual([
+      'Notifier default',
+      'AuditSink siem',
+    ])
+  })
+
+  test('a document or file that cannot be read; the rest is served', () => {
+    const text = `### broken.yaml\napiVersion: openunison.tremolo.io/v1\nkind: Application\nmetadata: { name: broken }\nspec:\n  urls:\n    - hosts: ['*']\n      uri: /broken\n      uri: /again\n### list.yaml\n- a\n### kind.yaml\napiVersion: v1\nkind: Ingress\nmetadata: { name: i }\n### good.yaml\n${workflow('w', '')}`
+    expect(aside(text).map(([name]) => name)).toEqual(['Application "broken"', 'Ingress "i"', 'document list.yaml'])
+    const { configuration } = load(text)
+    expect([...(configuration?.workflows.keys() ?? [])]).toEqual(['w'])
+    expect(configuration?.applications).toMatchObject([{ name: 'broken', setAside: expect.any(String) }])
+    expect(configuration?.applications[0]?.urls).toHaveLength(1)
+  })
+
+  test('a broken part of the directory fails instead of being empty', async () => {
+    const insert = (name: string, className: string, suffix: string): string =>
+      object('DirectoryInsert', name, `{ className: ${className}, suffix: '${suffix}' }`)
+    const { configuration } = load(
+      insert('people', 'directory.Database', 'ou=people,o=Tremolo') +
+        insert('ldap', 'directory.Ldpa', 'ou=ldap,o=Tremolo'),
+    )
+    const [ldap] = configuration?.inserts ?? []
+    expect(configuration?.inserts.map(({ name, suffix }) => `${name} ${suffix}`)).toEqual([
+      'ldap ou=ldap,o=Tremolo',
+      'people ou=people,o=Tremolo',
+    ])
+    const created = await ldap?.insert.create({} as never)
+    await expect(created?.members(ldap?.suffix as never, 1)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+    const unknown = load(insert('only', 'directory.Database', 'nowhere')).configuration?.inserts[0]
+    expect(unknown?.suffix.toString()).toBe('o=Tremolo')
+  })
+
+  test('the token service as a whole, if one endpoint is wrong', () => {
+    const text = `### values.yaml\nHOST: x.test\nsts: { endpoints: [{ name: a, path: nowhere }] }\n### w.yaml\n${workflow('w', '')}`
+    expect(aside(text).map(([name]) => name)).toEqual(['values values.yaml'])
+    expect(load(text).configuration?.stsEndpoints).toEqual([])
+    expect(load(text).configuration?.workflows.has('w')).toBe(true)
+  })
+})
+
+describe('an error of the whole', () => {
+  const served = (text: string): boolean =>
+    load(`${text}\n### w.yaml\n${workflow('w', '')}`).configuration !== undefined
+
+  test('a values document that cannot be read, or gives a value twice', () => {
+    expect(served('### values.yaml\nA: 1')).toBe(true)
+    expect(served('### values.yaml\nA: [')).toBe(false)
+    expect(served('### values.yaml\n- A')).toBe(false)
+    expect(served('### other.yaml\nA: 1\nA: 2')).toBe(false)
+    expect(served('### values.yaml\nA: 1\n### other.yaml\nA: 2')).toBe(false)
+    expect(served('### values.yaml\ndirectoryRoot: nowhere')).toBe(false)
+    expect(summarize(load('### values.yaml\nA: ['))).toEqual([
+      'nothing is served: an error concerns the whole configuration',
+    ])
+  })
+})
+
+describe('objects that a change would lose', () => {
+  const found = (text: string) => load(text).found
+  const lost = (before: string, after: string): string[] => lostObjects(found(before), found(after)).map(titleOf)
+
+  test('those that are set aside, also because of another object', () => {
+    const before = target('t') + workflow('w', provision('t'))
+    expect(lost(before, before.replace('targets.Database', 'targets.Databse'))).toEqual(['Target "t"', 'Workflow "w"'])
+    expect(lost(before, workflow('w', provision('t')))).toEqual(['Workflow "w"'])
+    expect(lost(before, target('t'))).toEqual([])
+    expect(lost(before, before + workflow('new', provision('none')))).toEqual([])
+  })
+
+  test('those of a file that can no longer be read', () => {
+    const file = (text: string): string => `### a.yaml\n${text}\n### b.yaml\n${workflow('b', '')}`
+    expect(lost(file(workflow('a', '')), file('- nothing'))).toEqual(['Workflow "a"'])
+    expect(lost(file(workflow('a', '')), file(''))).toEqual([])
+  })
+
+  test('not one that is set aside already', () => {
+    const broken = workflow('w', provision('none'))
+    expect(lost(broken, broken)).toEqual([])
+  })
+})
