@@ -82,6 +82,7 @@ export const sections: readonly Section[] = [
           'docs/guides/mail.md',
           'docs/guides/reports.md',
           'docs/guides/jobs.md',
+          'docs/guides/kubernetes-tasks.md',
         ],
       },
       {

@@ -65,7 +65,7 @@ import noNotifier from '#modules/notifiers/none/none.ts'
 import smtp from '#modules/notifiers/smtp/smtp.ts'
 import webhookNotifier from '#modules/notifiers/webhook/webhook.ts'
 import databaseTarget from '#modules/targets/database/database.ts'
-import kubernetes from '#modules/targets/kubernetes/kubernetes.ts'
+import kubernetes, { ownCluster } from '#modules/targets/kubernetes/kubernetes.ts'
 import kubernetesRoleBindings from '#modules/targets/kubernetes-role-bindings/kubernetes-role-bindings.ts'
 import kubernetesUsers from '#modules/targets/kubernetes-users/kubernetes-users.ts'
 import { activeDirectory, ldap as ldapTarget } from '#modules/targets/ldap/ldap.ts'
@@ -95,6 +95,19 @@ import {
   updateGroup,
 } from '#modules/workflow-tasks/groups/groups.ts'
 import javaScriptTask from '#modules/workflow-tasks/javascript-task/javascript-task.ts'
+import {
+  checkApiExists,
+  checkForGit,
+  cleanLabels,
+  loadConfigMap,
+  pushToGit,
+} from '#modules/workflow-tasks/kubernetes/kubernetes-lookups.ts'
+import {
+  createK8sObject,
+  deleteK8sObject,
+  patchK8sObject,
+} from '#modules/workflow-tasks/kubernetes/kubernetes-objects.ts'
+import { waitForObjectCreation, waitForStatus } from '#modules/workflow-tasks/kubernetes/kubernetes-waits.ts'
 import {
   loadAttributes,
   loadAttributesFromTarget,
@@ -185,23 +198,33 @@ export const customTasks = createRegistry('custom task', [
   addGroupToStore,
   asyncCallWorkflow,
   attributeToGroups,
+  checkApiExists,
+  checkForGit,
+  cleanLabels,
   clearGroups,
   copyFromUserToRequest,
   createGroups,
+  createK8sObject,
   deleteGroup,
+  deleteK8sObject,
   extendAccess,
   filterGroups,
   genUuidAttribute,
   javaScriptTask,
   loadAttributes,
   loadAttributesFromTarget,
+  loadConfigMap,
   loadGroups,
   loadGroupsFromTarget,
   mapGroups,
   nestGroup,
+  patchK8sObject,
   printUserInfo,
+  pushToGit,
   revokeAccess,
   updateGroup,
+  waitForObjectCreation,
+  waitForStatus,
 ])
 
 /** By `taskType`. */
@@ -254,6 +277,7 @@ export const catalog: Catalog = {
   auditSinks,
   authMechanisms,
   authorizations,
+  builtInTargets: new Map([['k8s', ownCluster]]),
   customTasks,
   directoryInserts,
   dynamicWorkflows,

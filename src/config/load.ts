@@ -5,6 +5,7 @@ import { trustNames, withIssuer, withoutClients } from '#config/build/issuer.ts'
 import { buildWorkflow } from '#config/build/provisioning.ts'
 import { buildSts } from '#config/build/sts.ts'
 import { BuildContext, type LoadState } from '#config/build-context.ts'
+import { builtInNames, checkBuiltInTargets, withBuiltInTargets } from '#config/built-in-targets.ts'
 import { closedApplication, closedInsert, closedUrl } from '#config/closed-parts.ts'
 import { ConfigDocument, FixedPlace, type Place } from '#config/config-document.ts'
 import { readConfiguredTexts } from '#config/configured-texts.ts'
@@ -138,6 +139,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   const providers = providersOf(files, objects, state, sources)
   const known = (kind: ReferenceKind): ReadonlySet<string> => new Set(providers(kind).keys())
   checkReferences(state.references, known, issues)
+  checkBuiltInTargets(state, namesOf(files, 'target'), options.environment, issues)
   checkNotifiers(state.draft, state.references, issues)
   checkAccessEnds(state.draft, state.references, issues)
   checkDataFlow(state.draft, state.references, options.catalog, issues)
@@ -180,13 +182,13 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   if (issues.list.some((issue) => issue.level === 'error' && isWhole(issue))) return result
   // Also without the objects whose errors are not reported, because a check tolerates their cause.
   const aside = causesIn(issues.list)
-  const configuration = finish({ state, files, raw, root, hash, aside, providers })
+  const configuration = finish({ state, files, raw, root, hash, aside, providers, environment: options.environment })
   const publicUrl = options.environment[urlName] ?? values.get(urlName)
   return { ...result, configuration: { ...configuration, ...(publicUrl === undefined ? {} : { publicUrl }), texts } }
 }
 
 /** A short name that modules of several slots have stays as it is. */
-function ownClassName({ tasks: _, ...registries }: Catalog, name: string): string {
+function ownClassName({ tasks: _, builtInTargets: __, ...registries }: Catalog, name: string): string {
   const found = new Set(Object.values(registries).flatMap((registry) => registry.find(name)?.className ?? []))
   const [first = name, another] = found
   return another === undefined ? first : name
@@ -254,6 +256,10 @@ function readBroken({ yaml }: ConfigDocument, substitution: Substitution): unkno
   return yaml.toValue({ text: (value, path) => substitution.apply(value, path, report), report })
 }
 
+/** The names of the objects of one kind, valid or not. */
+const namesOf = (files: ParsedFiles, referredAs: ReferenceKind): Set<string> =>
+  new Set(files.objects.flatMap(({ kind, name }) => (kind.referredAs === referredAs && name ? [name] : [])))
+
 /** The documents of each name that others can refer to; none for a name of something that isn't an object. */
 type Providers = (
   kind: ReferenceKind,
@@ -265,7 +271,7 @@ type Providers = (
 function providersOf(
   files: ParsedFiles,
   objects: readonly LoadedObject[],
-  { draft, secrets, references: own }: LoadState,
+  { draft, secrets, catalog, references: own }: LoadState,
   sources: Sources,
 ): Providers {
   const all = new Map<ReferenceKind, Map<string, ConfigDocument[]>>()
@@ -279,6 +285,7 @@ function providersOf(
     add(kind.referredAs, name, document)
     if (kind.referredAs === 'notifier') add('channel notifier', name, document)
   }
+  for (const name of builtInNames(catalog)) add('target', name)
   const notifiers = [...(all.get('notifier') ?? [])]
   const names = notifiers.map(([name]) => name)
   for (const [name, documents] of notifiers) {
@@ -345,10 +352,11 @@ interface FinishParts {
   readonly hash: string
   readonly aside: ReadonlyMap<Place, Cause>
   readonly providers: Providers
+  readonly environment: Environment
 }
 
 /** The configuration without the objects that are set aside. */
-function finish({ state, files, raw, root, hash, aside, providers }: FinishParts): Configuration {
+function finish({ state, files, raw, root, hash, aside, providers, environment }: FinishParts): Configuration {
   const { draft, folder } = state
   const gone = files.objects.filter(({ document }) => aside.has(document))
   const isGone = (kind: string, name: string): boolean =>
@@ -396,7 +404,7 @@ function finish({ state, files, raw, root, hash, aside, providers }: FinishParts
       }),
     ],
     chains: configs('AuthenticationChain', draft.chains),
-    targets: configs('Target', draft.targets),
+    targets: withBuiltInTargets(configs('Target', draft.targets), namesOf(files, 'target'), state, environment),
     directoryRoot: root,
     inserts: [
       ...here(draft.inserts).map(({ config }) => config),

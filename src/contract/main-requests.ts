@@ -35,6 +35,12 @@ export const previewStep = z.union([
     name: z.string(),
     expires: z.string(),
   }),
+  z.object({
+    kind: z.literal('object'),
+    action: z.enum(['create', 'change', 'delete']),
+    target: z.string(),
+    name: z.string().describe('The path of the Kubernetes object in the API.'),
+  }),
   z.object({ kind: z.literal('mail'), recipient: z.string(), subject: z.string() }),
   z.object({ kind: z.literal('approval'), label: z.string() }),
   z.object({ kind: z.literal('wait'), until: z.string() }),

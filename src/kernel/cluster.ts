@@ -8,6 +8,23 @@ export interface ClusterResource {
   readonly namespace?: string
 }
 
+/** The path of an object in the API, for people and the audit. */
+export function objectPath({ group, version, plural, namespace }: ClusterResource, name: string): string {
+  const place = namespace === undefined ? '' : `/namespaces/${namespace}`
+  return `${group === '' ? '/api' : `/apis/${group}`}/${version}${place}/${plural}/${name}`
+}
+
+const pathForm = /^\/api(?:s\/([^/]+))?\/([^/]+)(?:\/namespaces\/([^/]+)(?=\/[^/]+\/))?\/([^/]+)\/([^/]+)$/
+
+/** Reads what `objectPath` returned. Undefined for any other text. */
+export function parseObjectPath(
+  path: string,
+): { readonly resource: ClusterResource; readonly name: string } | undefined {
+  const [, group = '', version, namespace, plural, name] = pathForm.exec(path) ?? []
+  if (version === undefined || plural === undefined || name === undefined) return undefined
+  return { resource: { group, version, plural, ...(namespace === undefined ? {} : { namespace }) }, name }
+}
+
 /** An object from the API server: untrusted, beyond its metadata. */
 export interface ClusterObject {
   readonly metadata: {
@@ -18,6 +35,18 @@ export interface ClusterObject {
     readonly creationTimestamp?: string
   }
   readonly content: Readonly<Record<string, unknown>>
+}
+
+/** A kind of objects that an API server serves. */
+export interface ServedKind {
+  readonly plural: string
+  readonly namespaced: boolean
+}
+
+/** A change of an object: RFC 7386, by the merge keys of its schema, or RFC 6902. */
+export interface ClusterPatch {
+  readonly type: 'merge' | 'strategic' | 'json'
+  readonly content: unknown
 }
 
 /** The API server's review of a token. */

@@ -204,7 +204,7 @@ function absentCluster(name: string, cause?: unknown): KubernetesCluster & Accou
     throw new GatewayError('TARGET_UNREACHABLE', `this command does not call the target "${name}"${reason}`, { cause })
   }
   return {
-    objects: { get: away, list: away, create: away, replace: away, remove: away },
+    objects: { get: away, list: away, create: away, replace: away, remove: away, patch: away, servedKind: away },
     verifyAccountToken: away,
     reviewToken: away,
     findUser: away,

@@ -4,7 +4,10 @@ import { Attributes } from '#identity/attributes.ts'
 import { groupChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
+import { type ClusterObject, type ClusterResource, objectPath } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { isJsonObject } from '#kernel/json.ts'
+import { type ClusterApi, isCluster } from '#sdk/target/kubernetes-cluster.ts'
 import {
   type CreateOptions,
   type GroupChange,
@@ -34,6 +37,7 @@ export function previewTarget(target: Target, parts: PreviewTargetParts): Target
   const users = new PreviewUsers(target, parts)
   const groups = hasGroups(target) ? new PreviewGroups(target, parts) : undefined
   return {
+    ...(isCluster(target) && { objects: previewObjects(target.objects, parts) }),
     renamesUsers: target.renamesUsers ?? false,
     keepsVersions: target.keepsVersions ?? false,
     findUser: (userID, attributes, request) => users.findUser(userID, attributes, request),
@@ -48,6 +52,56 @@ export function previewTarget(target: Target, parts: PreviewTargetParts): Target
       deleteGroup: groups.deleteGroup.bind(groups),
       ...(nestsGroups(target) && { changeMemberGroups: groups.changeMemberGroups.bind(groups) }),
     }),
+  }
+}
+
+/** Reads and dry runs come from the real cluster; a dry run stores nothing. */
+function previewObjects(api: ClusterApi, { name: target, steps, countRead }: PreviewTargetParts): ClusterApi {
+  /** Undefined: deleted by the preview. */
+  const written = new Map<string, ClusterObject | undefined>()
+  const add = (action: 'create' | 'change' | 'delete', path: string): void =>
+    steps.add({ kind: 'object', action, target, name: path })
+  const read = <T>(call: () => Promise<T>): Promise<T> => {
+    countRead()
+    return call()
+  }
+  const get = async (resource: ClusterResource, name: string): Promise<ClusterObject | undefined> => {
+    const path = objectPath(resource, name)
+    return written.has(path) ? written.get(path) : await read(() => api.get(resource, name))
+  }
+  const change = (path: string, content: ClusterObject['content'], known?: ClusterObject): ClusterObject => {
+    add(known === undefined ? 'create' : 'change', path)
+    const name = path.slice(path.lastIndexOf('/') + 1)
+    const stored = { metadata: known?.metadata ?? { name, uid: path, resourceVersion: 'preview' }, content }
+    written.set(path, stored)
+    return { ...stored, metadata: { ...stored.metadata, resourceVersion: 'preview' } }
+  }
+  return {
+    get,
+    servedKind: (apiVersion, kind) => read(() => api.servedKind(apiVersion, kind)),
+    list: (resource, most, selection) => read(() => api.list(resource, most, selection)),
+    create: async (resource, object) => {
+      const { metadata } = object
+      return change(objectPath(resource, isJsonObject(metadata) ? String(metadata['name']) : ''), object)
+    },
+    replace: async (resource, name, object, options) => {
+      const path = objectPath(resource, name)
+      if (options?.dryRun !== true) return change(path, object, await get(resource, name))
+      return written.get(path) ?? (await read(() => api.replace(resource, name, object, options)))
+    },
+    patch: async (resource, name, patch, options) => {
+      const path = objectPath(resource, name)
+      const found = await get(resource, name)
+      if (found === undefined) return undefined
+      if (options?.dryRun !== true) return change(path, found.content, found)
+      return written.has(path) ? undefined : await read(() => api.patch(resource, name, patch, options))
+    },
+    remove: async (resource, name) => {
+      const path = objectPath(resource, name)
+      add('delete', path)
+      written.set(path, undefined)
+      return true
+    },
   }
 }
 

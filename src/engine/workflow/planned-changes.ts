@@ -2,9 +2,11 @@ import { z } from 'zod'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import type { Attributes } from '#identity/attributes.ts'
+import { parseObjectPath } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { JsonObject } from '#kernel/json.ts'
+import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { type ClusterObjects, isCluster } from '#sdk/target/kubernetes-cluster.ts'
 import { hasGroups, hasLookups, type Target, type TargetChange, type TargetRequest } from '#sdk/target/target.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
@@ -114,6 +116,10 @@ export async function findPlannedChanges(
   const findings = new Map<PlannedChange, Finding>()
   for (const [name, ofTarget] of groupBy(plannedChanges, ({ target }) => target)) {
     const target = parts.target(name)
+    if (isCluster(target)) {
+      for (const change of ofTarget) findings.set(change, await findObject(target.objects, change))
+      continue
+    }
     const request = requestOf(ofTarget, parts)
     const aboutGroups = ofTarget.filter(isAboutGroup)
     for (const change of aboutGroups) findings.set(change, await findInGroup(target, change))
@@ -143,6 +149,16 @@ async function findMemberGroup(target: Target, action: string, member: string, g
   const found = hasLookups(target) ? await target.lookupGroupByName(group, { members: true }) : undefined
   if (found?.memberGroups === undefined) return 'unknown'
   return thereIf(found.memberGroups.some(({ name }) => sameLogin(name, member)) === (action !== 'delete'))
+}
+
+/** The value of such a change is the object's path. Reading does not show whether an object was replaced. */
+async function findObject(objects: ClusterObjects, { action, value = '' }: PlannedChange): Promise<Finding> {
+  const place = parseObjectPath(value)
+  if (place === undefined || action === 'replace') return 'unknown'
+  const found = await objects.get(place.resource, place.name)
+  const metadata = found?.content['metadata']
+  const isEnding = isJsonObject(metadata) && metadata['deletionTimestamp'] !== undefined
+  return thereIf((found !== undefined && !isEnding) === (action === 'add'))
 }
 
 /** A user with another login at the target is not found, so the outcome is unknown. */

@@ -1,4 +1,4 @@
-import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
+import type { ClusterObject, ClusterPatch, ClusterResource, ServedKind } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import {
   type ApiAnswer,
@@ -28,6 +28,8 @@ export interface Selection {
   readonly name?: string
   /** Ends the call. */
   readonly signal?: AbortSignal
+  /** A label selector. */
+  readonly labels?: string
 }
 
 export interface WatchSelection extends Selection {
@@ -42,6 +44,21 @@ export type ObjectChange =
   | { readonly kind: 'moment'; readonly version: string }
 
 type Json = Readonly<Record<string, unknown>>
+
+interface CallParts {
+  readonly body?: unknown
+  readonly contentType?: string
+  readonly signal?: AbortSignal | undefined
+}
+
+const patchTypes = {
+  merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+  json: 'application/json-patch+json',
+} as const satisfies Record<ClusterPatch['type'], string>
+
+/** API versions whose kinds are remembered. */
+const mostApiVersions = 200
 
 /** etcd accepts a request of at most 1.5 MiB, including what the API server adds. */
 const mostObjectBytes = 1024 * 1024
@@ -58,6 +75,8 @@ const listAttempts = 3
 export class ObjectClient {
   readonly #server: ApiServer
   readonly #options: ObjectClientOptions
+  /** By API version and kind. */
+  readonly #kinds = new Map<string, ReadonlyMap<string, ServedKind>>()
 
   private constructor(server: ApiServer, options: ObjectClientOptions) {
     this.#server = server
@@ -79,8 +98,8 @@ export class ObjectClient {
     return this.#object(answer, what)
   }
 
-  async list(resource: ClusterResource, most: number): Promise<ClusterObject[]> {
-    return [...(await this.snapshot(resource, most)).objects]
+  async list(resource: ClusterResource, most: number, selection: Selection = {}): Promise<ClusterObject[]> {
+    return [...(await this.snapshot(resource, most, selection)).objects]
   }
 
   /** A list with its revision. */
@@ -130,8 +149,42 @@ export class ObjectClient {
     return this.#write('POST', resourcePath(resource), `create ${resource.plural}`, object)
   }
 
-  async replace(resource: ClusterResource, name: string, object: Json): Promise<ClusterObject> {
-    return this.#write('PUT', resourcePath(resource, name), `change ${resource.plural}`, object)
+  async replace(
+    resource: ClusterResource,
+    name: string,
+    object: Json,
+    { dryRun = false }: { readonly dryRun?: boolean } = {},
+  ): Promise<ClusterObject> {
+    const path = resourcePath(resource, name)
+    return this.#write('PUT', path, `${dryRun ? 'try to ' : ''}change ${resource.plural}`, object, dryRun)
+  }
+
+  async patch(
+    resource: ClusterResource,
+    name: string,
+    { type, content }: ClusterPatch,
+    { dryRun = false }: { readonly dryRun?: boolean } = {},
+  ): Promise<ClusterObject | undefined> {
+    const what = `${dryRun ? 'try to ' : ''}patch ${resource.plural}`
+    const path = `${resourcePath(resource, name)}?${writeQuery(dryRun)}`
+    const answer = await this.#call('PATCH', path, what, { body: content, contentType: patchTypes[type] })
+    return isMissing(answer) ? undefined : this.#object(answer, what)
+  }
+
+  /** By the API server's own list of kinds, which is read again for a kind that it did not have. */
+  async servedKind(apiVersion: string, kind: string): Promise<ServedKind | undefined> {
+    const known = this.#kinds.get(apiVersion)?.get(kind)
+    if (known !== undefined) return known
+    const what = `read the kinds of ${apiVersion}`
+    const [group = '', version] = apiVersion.split('/')
+    const parts = version === undefined ? ['api', group] : ['apis', group, version]
+    const answer = await this.#call('GET', `/${parts.map(segment).join('/')}`, what)
+    if (answer.status === 404) return undefined
+    const { resources } = this.#json(this.#requireSuccess(answer, what), what)
+    const kinds = new Map((Array.isArray(resources) ? resources : []).flatMap(readKind))
+    if (this.#kinds.size >= mostApiVersions) this.#kinds.clear()
+    this.#kinds.set(apiVersion, kinds)
+    return kinds.get(kind)
   }
 
   /** Only its `status`, and only while the stored object has the `metadata.resourceVersion` of this one. */
@@ -197,8 +250,14 @@ export class ObjectClient {
     return { objects: found, version }
   }
 
-  async #write(method: 'POST' | 'PUT', path: string, what: string, object: Json): Promise<ClusterObject> {
-    const answer = await this.#call(method, `${path}?fieldValidation=Strict`, what, { body: object })
+  async #write(
+    method: 'POST' | 'PUT',
+    path: string,
+    what: string,
+    object: Json,
+    dryRun = false,
+  ): Promise<ClusterObject> {
+    const answer = await this.#call(method, `${path}?${writeQuery(dryRun)}`, what, { body: object })
     return this.#object(answer, what)
   }
 
@@ -206,7 +265,7 @@ export class ObjectClient {
     method: string,
     path: string,
     what: string,
-    { body, signal }: { readonly body?: object; readonly signal?: AbortSignal | undefined } = {},
+    { body, contentType = 'application/json', signal }: CallParts = {},
   ): Promise<ApiAnswer> {
     const { who, timeoutMillis } = this.#options
     const text = body === undefined ? '' : JSON.stringify(body)
@@ -215,7 +274,7 @@ export class ObjectClient {
     }
     const headers = {
       accept: 'application/json',
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(body === undefined ? {} : { 'content-type': contentType }),
     }
     try {
       const request = { url: `${this.#server.address}${path}`, method, headers, body: text }
@@ -273,8 +332,19 @@ function watchQuery(since: string, { seconds, ...wanted }: WatchSelection): URLS
   return new URLSearchParams({ watch: 'true', allowWatchBookmarks: 'true', ...times, ...selectionQuery(wanted) })
 }
 
-const selectionQuery = ({ name }: Selection): Readonly<Record<string, string>> =>
-  name === undefined ? {} : { fieldSelector: `metadata.name=${name}` }
+const selectionQuery = ({ name, labels }: Selection): Readonly<Record<string, string>> => ({
+  ...(name === undefined ? {} : { fieldSelector: `metadata.name=${name}` }),
+  ...(labels === undefined ? {} : { labelSelector: labels }),
+})
+
+const writeQuery = (dryRun: boolean): string => `fieldValidation=Strict${dryRun ? '&dryRun=All' : ''}`
+
+/** A kind of a resource list; subresources such as `pods/log` are none. */
+function readKind(resource: unknown): [string, ServedKind][] {
+  const { name, kind, namespaced } = isRecord(resource) ? resource : {}
+  if (typeof name !== 'string' || typeof kind !== 'string' || name.includes('/')) return []
+  return [[kind, { plural: name, namespaced: namespaced === true }]]
+}
 
 const isRecord = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')

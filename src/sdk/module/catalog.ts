@@ -7,7 +7,7 @@ import type { FilterModule } from '#sdk/filter/filter.ts'
 import type { JobModule } from '#sdk/job/job.ts'
 import type { MapperModule, ValueSourceModule } from '#sdk/mapper/mapper-module.ts'
 import type { NotifierModule } from '#sdk/notifier/notifier.ts'
-import type { TargetModule } from '#sdk/target/target-module.ts'
+import type { PreparedTarget, TargetModule } from '#sdk/target/target-module.ts'
 import type { DynamicWorkflowModule } from '#sdk/workflow/dynamic-workflow.ts'
 import type { CustomTaskModule, TaskModule } from '#sdk/workflow/workflow-task.ts'
 
@@ -23,6 +23,8 @@ export interface Catalog {
   readonly mappers: Registry<MapperModule>
   readonly notifiers: Registry<NotifierModule>
   readonly targets: Registry<TargetModule>
+  /** Targets that exist without an object, by name. */
+  readonly builtInTargets?: ReadonlyMap<string, PreparedTarget>
   readonly customTasks: Registry<CustomTaskModule>
   readonly valueSources: Registry<ValueSourceModule>
   readonly tasks: ReadonlyMap<string, TaskModule>

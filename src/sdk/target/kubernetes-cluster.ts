@@ -1,4 +1,4 @@
-import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
+import type { ClusterObject, ClusterPatch, ClusterResource, ServedKind } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Target } from '#sdk/target/target.ts'
 
@@ -25,16 +25,45 @@ export interface ClusterObjects {
   remove(resource: ClusterResource, name: string, preconditions: DeletePreconditions): Promise<boolean>
 }
 
+interface WriteOptions {
+  /** The API server answers with the result and stores nothing. */
+  readonly dryRun?: boolean
+}
+
+/** Objects of any kind. Throws as `ClusterObjects` does. */
+export interface ClusterApi extends ClusterObjects {
+  /** Undefined if the API server has no such kind; `apiVersion` as in an object, such as `apps/v1`. */
+  servedKind(apiVersion: string, kind: string): Promise<ServedKind | undefined>
+  list(
+    resource: ClusterResource,
+    most: number,
+    selection?: { readonly labels: string },
+  ): Promise<readonly ClusterObject[]>
+  replace(
+    resource: ClusterResource,
+    name: string,
+    object: Readonly<Record<string, unknown>>,
+    options?: WriteOptions,
+  ): Promise<ClusterObject>
+  /** Undefined if there is none. */
+  patch(
+    resource: ClusterResource,
+    name: string,
+    patch: ClusterPatch,
+    options?: WriteOptions,
+  ): Promise<ClusterObject | undefined>
+}
+
 /** Optional: the target is a cluster in whose objects other targets store their users. */
 export interface KubernetesCluster extends Target {
-  readonly objects: ClusterObjects
+  readonly objects: ClusterApi
 }
 
 /** Whether the target is a Kubernetes cluster. */
 export const isCluster = (target: Target): target is KubernetesCluster => 'objects' in target
 
 /** The objects of the cluster of the target of this name. INTERNAL if the target is something else. */
-export function objectsOf(targets: { get(name: string): Target }, cluster: string): ClusterObjects {
+export function objectsOf(targets: { get(name: string): Target }, cluster: string): ClusterApi {
   const target = targets.get(cluster)
   if (isCluster(target)) return target.objects
   throw new GatewayError('INTERNAL', `target "${cluster}" is not a Kubernetes cluster`)

@@ -13,9 +13,16 @@ const entryTexts: Readonly<Record<PreviewEntry['kind'], Readonly<Record<PreviewE
   group: { create: 'preview.groupCreate', change: 'preview.groupChange', delete: 'preview.groupDelete' },
 }
 
+const objectTexts: Readonly<Record<Extract<PreviewStep, { kind: 'object' }>['action'], MessageKey>> = {
+  create: 'preview.objectCreate',
+  change: 'preview.objectChange',
+  delete: 'preview.objectDelete',
+}
+
 const icons: Readonly<Record<PreviewStep['kind'], IconName>> = {
   user: 'person',
   group: 'people',
+  object: 'server',
   end: 'clock',
   mail: 'mail',
   approval: 'check',
@@ -49,6 +56,8 @@ function useStepText(step: PreviewStep): string {
     case 'user':
     case 'group':
       return t(entryTexts[step.kind][step.action], { name: step.name, target: step.target })
+    case 'object':
+      return t(objectTexts[step.action], { name: step.name, target: step.target })
     case 'end': {
       const { name, target, expires } = step
       return t(step.of === 'user' ? 'preview.accountEnds' : 'preview.accessEnds', {

@@ -22,23 +22,31 @@ export function renderTask(
   })
 }
 
+/** Renders the name of a group. Throws as `renderName` does. */
+export const renderGroupName = (template: Template, context: Pick<TaskContext, 'request' | 'user'>): string =>
+  renderName(template, context, 'group')
+
 /**
- * Renders the name of a group with its spaces, which may be part of the name. Throws UNPROCESSABLE if a value in the
- * name is missing or blank, since the rest, such as `team-`, would be another group, and WORKFLOW_FAILED if the
+ * Renders the name of something with its spaces, which may be part of the name. Throws UNPROCESSABLE if a value in the
+ * name is missing or blank, since the rest, such as `team-`, would be another name, and WORKFLOW_FAILED if the
  * template itself is blank.
  */
-export function renderGroupName(template: Template, context: Pick<TaskContext, 'request' | 'user'>): string {
+export function renderName(
+  template: Template,
+  context: Pick<TaskContext, 'request' | 'user'>,
+  of: 'group' | 'Kubernetes object' | 'target',
+): string {
   const { request, user } = context
   const key = template.keys.find((name) => isBlank(requestText(findTemplateKey(request, name))))
   const attribute = template.attributes.find((name) => isBlank(userValues(user, name)[0]))
   const missing = key !== undefined ? `the parameter "${key}"` : attribute && `the attribute "${attribute}" of the user`
   if (missing !== undefined) {
-    throw new GatewayError('UNPROCESSABLE', `"${template.text}" gave no group name: ${missing} has no value`, {
-      publicText: `The workflow names a group by ${missing}, which has no value. Send a value.`,
+    throw new GatewayError('UNPROCESSABLE', `"${template.text}" gave no ${of} name: ${missing} has no value`, {
+      publicText: `The workflow names a ${of} by ${missing}, which has no value. Send a value.`,
     })
   }
   const name = renderTask(template, context)
-  if (isBlank(name)) throw new GatewayError('WORKFLOW_FAILED', `"${template.text}" gave no group name`)
+  if (isBlank(name)) throw new GatewayError('WORKFLOW_FAILED', `"${template.text}" gave no ${of} name`)
   return name
 }
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import kubernetes, { parseKubernetes } from '#modules/targets/kubernetes/kubernetes.ts'
+import kubernetes, { ownCluster, parseKubernetes } from '#modules/targets/kubernetes/kubernetes.ts'
+import { isCluster } from '#sdk/target/kubernetes-cluster.ts'
 import { reviewsTokens } from '#sdk/target/token-review.ts'
 import { FakeKubernetesApi } from '#testing/fake-kubernetes-api.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
@@ -70,4 +71,14 @@ describe('parameters', () => {
   ])('%j is rejected', (params, problem) => {
     expect(parse(params).problems).toEqual([expect.stringMatching(problem)])
   })
+})
+
+test('the cluster of this process is opened on first use, and its absence is said', async () => {
+  const target = await ownCluster.create(fakeModuleHost())
+  if (!isCluster(target)) throw new Error('the target is not a cluster')
+  await expect(target.objects.servedKind('v1', 'Namespace')).rejects.toMatchObject({
+    code: 'TARGET_FAILED',
+    message: expect.stringContaining('does not run in a cluster'),
+  })
+  await target.close?.()
 })

@@ -7,9 +7,12 @@ import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-t
 import { type ParameterTable, parameterReport, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
-import type { KubernetesCluster } from '#sdk/target/kubernetes-cluster.ts'
-import { defineTarget } from '#sdk/target/target-module.ts'
+import type { ClusterApi, KubernetesCluster } from '#sdk/target/kubernetes-cluster.ts'
+import { defineTarget, type PreparedTarget, type TargetHost } from '#sdk/target/target-module.ts'
 import type { AccountTokenVerifier } from '#sdk/target/token-review.ts'
+
+const className = 'targets.Kubernetes'
+const defaultTimeoutMillis = 5_000
 
 const tokenTypes = ['STATIC', 'LEGACY', 'TOKENAPI', 'legacy', 'static', 'tokenapi'] as const
 
@@ -40,7 +43,7 @@ const parameters = {
   }),
   timeoutMillis: wholeNumber({
     about: 'How long a call may take, in milliseconds.',
-    fallback: 5_000,
+    fallback: defaultTimeoutMillis,
     min: 100,
     max: 60_000,
   }),
@@ -108,39 +111,79 @@ export function parseKubernetes(params: Params, issues: Issues, context: ParseCo
  * workflows can't provision to it.
  */
 export default defineTarget<KubernetesConfig>({
-  className: 'targets.Kubernetes',
+  className,
   aliases: ['com.tremolosecurity.unison.openshiftv3.OpenShiftTarget'],
   parameters,
   parse: parseKubernetes,
-  /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
-  create: async (
-    { connection, timeoutMillis },
-    { name, clock, log },
-  ): Promise<AccountTokenVerifier & KubernetesCluster> => {
-    const { ObjectClient } = await import('#protocols/kubernetes/object-client.ts')
-    const { createServiceAccountVerifier } = await import('#protocols/kubernetes/service-account-verifier.ts')
-    const { createTokenReviewClient } = await import('#protocols/kubernetes/token-review-client.ts')
-    const client = await createTokenReviewClient(connection, { timeoutMillis })
-    const verifier = await createServiceAccountVerifier(connection, { timeoutMillis, clock, log })
-    const objects = await ObjectClient.open(connection, { who: `target "${name}"`, timeoutMillis })
-    return {
-      objects,
-      verifyAccountToken: (token) => verifier.verify(token),
-      hasKeys: () => verifier.hasKeys(),
-      reviewToken: (token, audiences) => client.review(token, audiences),
-      findUser: noUsers,
-      createUser: noUsers,
-      syncUser: noUsers,
-      deleteUser: noUsers,
-      close: () => {
-        verifier.close()
-        client.close()
-        objects.close()
-      },
-    }
-  },
+  create: openCluster,
 })
+
+type Cluster = AccountTokenVerifier & KubernetesCluster
+
+/** Its parts are loaded on first use: a gateway without such a target is smaller and starts sooner. */
+async function openCluster({ connection, timeoutMillis }: KubernetesConfig, host: TargetHost): Promise<Cluster> {
+  const { name, clock, log } = host
+  const { ObjectClient } = await import('#protocols/kubernetes/object-client.ts')
+  const { createServiceAccountVerifier } = await import('#protocols/kubernetes/service-account-verifier.ts')
+  const { createTokenReviewClient } = await import('#protocols/kubernetes/token-review-client.ts')
+  const client = await createTokenReviewClient(connection, { timeoutMillis })
+  const verifier = await createServiceAccountVerifier(connection, { timeoutMillis, clock, log })
+  const objects = await ObjectClient.open(connection, { who: `target "${name}"`, timeoutMillis })
+  return {
+    objects,
+    verifyAccountToken: (token) => verifier.verify(token),
+    hasKeys: () => verifier.hasKeys(),
+    reviewToken: (token, audiences) => client.review(token, audiences),
+    ...withoutUsers,
+    close: () => {
+      verifier.close()
+      client.close()
+      objects.close()
+    },
+  }
+}
+
+/**
+ * The cluster of the pod that Gatehouse runs in. It is opened on first use, so that a configuration that names it loads
+ * outside of a cluster.
+ */
+export const ownCluster: PreparedTarget = {
+  className,
+  create: async (host) => {
+    let opened: Promise<Cluster> | undefined
+    const open = async (): Promise<Cluster> => {
+      opened ??= openCluster({ connection: { kind: 'in-cluster' }, timeoutMillis: defaultTimeoutMillis }, host)
+      try {
+        return await opened
+      } catch (cause) {
+        opened = undefined
+        const reason = cause instanceof Error ? cause.message : String(cause)
+        const text = `target "${host.name}" is the cluster that Gatehouse runs in: ${reason}`
+        throw new GatewayError('TARGET_FAILED', text, { cause })
+      }
+    }
+    const objects: ClusterApi = {
+      get: async (...args) => (await open()).objects.get(...args),
+      list: async (...args) => (await open()).objects.list(...args),
+      create: async (...args) => (await open()).objects.create(...args),
+      replace: async (...args) => (await open()).objects.replace(...args),
+      patch: async (...args) => (await open()).objects.patch(...args),
+      remove: async (...args) => (await open()).objects.remove(...args),
+      servedKind: async (...args) => (await open()).objects.servedKind(...args),
+    }
+    const cluster: Cluster = {
+      objects,
+      verifyAccountToken: async (token) => (await open()).verifyAccountToken(token),
+      reviewToken: async (token, audiences) => (await open()).reviewToken(token, audiences),
+      ...withoutUsers,
+      close: async () => (await opened?.catch(() => undefined))?.close?.(),
+    }
+    return cluster
+  },
+}
 
 async function noUsers(): Promise<never> {
   throw new GatewayError('NOT_SUPPORTED', 'users are not provisioned to a Kubernetes target')
 }
+
+const withoutUsers = { findUser: noUsers, createUser: noUsers, syncUser: noUsers, deleteUser: noUsers }
