@@ -25,6 +25,7 @@ import ldapInsert from '#modules/directory-inserts/ldap/ldap.ts'
 import targetInsert from '#modules/directory-inserts/target/target.ts'
 import directoryDynamicWorkflow from '#modules/dynamic-workflows/directory/directory.ts'
 import javaScriptDynamicWorkflow from '#modules/dynamic-workflows/javascript/javascript.ts'
+import { listClusterApproverGroups, listClusters } from '#modules/dynamic-workflows/kubernetes/kubernetes.ts'
 import sqlDynamicWorkflow from '#modules/dynamic-workflows/sql/sql.ts'
 import account from '#modules/filters/account/account.ts'
 import approvalLink from '#modules/filters/approval-link/approval-link.ts'
@@ -77,6 +78,7 @@ import databaseValueSource from '#modules/value-sources/database/database.ts'
 import directoryValueSource from '#modules/value-sources/directory/directory.ts'
 import empty from '#modules/value-sources/empty/empty.ts'
 import javaScript from '#modules/value-sources/javascript/javascript.ts'
+import kubernetesClusters from '#modules/value-sources/kubernetes-clusters/kubernetes-clusters.ts'
 import { deleteUser, extendAccess, revokeAccess } from '#modules/workflow-tasks/access/access.ts'
 import approval from '#modules/workflow-tasks/approval/approval.ts'
 import {
@@ -87,6 +89,11 @@ import {
 } from '#modules/workflow-tasks/attributes/attributes.ts'
 import { asyncCallWorkflow, callWorkflow, customTask } from '#modules/workflow-tasks/calls/calls.ts'
 import { ifAttrExists, ifAttrHasValue, ifNotUserExists } from '#modules/workflow-tasks/conditions/conditions.ts'
+import {
+  copyGroupMembers,
+  deleteGroupMembers,
+  doesGroupExist,
+} from '#modules/workflow-tasks/group-members/group-members.ts'
 import {
   addGroupToStore,
   createGroups,
@@ -192,6 +199,7 @@ export const valueSources = createRegistry('value source', [
   directoryValueSource,
   empty,
   javaScript,
+  kubernetesClusters,
 ])
 
 export const customTasks = createRegistry('custom task', [
@@ -203,10 +211,13 @@ export const customTasks = createRegistry('custom task', [
   cleanLabels,
   clearGroups,
   copyFromUserToRequest,
+  copyGroupMembers,
   createGroups,
   createK8sObject,
   deleteGroup,
+  deleteGroupMembers,
   deleteK8sObject,
+  doesGroupExist,
   extendAccess,
   filterGroups,
   genUuidAttribute,
@@ -267,6 +278,8 @@ const notifiers = createRegistry('notifier', [noNotifier, smtp, webhookNotifier]
 const dynamicWorkflows = createRegistry('dynamic workflow', [
   directoryDynamicWorkflow,
   javaScriptDynamicWorkflow,
+  listClusterApproverGroups,
+  listClusters,
   sqlDynamicWorkflow,
 ])
 

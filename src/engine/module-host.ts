@@ -75,7 +75,7 @@ interface HostParts {
   readonly configuration: Configuration
   readonly services: HostServices
   readonly directory: VirtualDirectory
-  readonly targets: Required<Pick<TaskTargets, 'get' | 'ownersOf'>>
+  readonly targets: Required<Pick<TaskTargets, 'get' | 'names' | 'ownersOf'>>
   readonly readTargets: EngineHost['readTargets']
   readonly rules: RuleEvaluator
   readonly runs: Runs

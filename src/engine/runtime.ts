@@ -115,7 +115,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     configuration,
     services,
     directory,
-    targets: { get: target, ownersOf },
+    targets: { get: target, names: () => [...targets.keys()].sort(), ownersOf },
     readTargets: () => health.list(),
     rules,
     runs,

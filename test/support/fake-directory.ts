@@ -3,8 +3,13 @@ import { Dn } from '#identity/dn.ts'
 
 const everything = 100_000
 
-/** A directory with the test's entries, in pages by number; no group has members, and every password is wrong. */
-export const fakeDirectory = (entries: EntryDirectory): MemberDirectory => ({
+/**
+ * A directory with the test's entries, in pages by number. Groups have the members that the test says, and every password
+ * is wrong.
+ */
+export const fakeDirectory = (
+  entries: EntryDirectory & Partial<Pick<MemberDirectory, 'members'>>,
+): MemberDirectory => ({
   search: (search) => entries.search(search),
   page: async ({ after = '0', limit, ...search }) => {
     const all = await entries.search({ ...search, limit: everything })
@@ -16,7 +21,7 @@ export const fakeDirectory = (entries: EntryDirectory): MemberDirectory => ({
     return (await entries.search({ ...search, limit: everything })).find((entry) => entry.identity === identity)
   },
   isMember: (group, member) => entries.isMember(group, member),
-  members: async () => [],
+  members: async (group, limit) => (await entries.members?.(group, limit)) ?? [],
   memberPage: async () => ({ members: [], more: false }),
   bind: async () => false,
 })

@@ -10,7 +10,6 @@ import {
 } from '#engine/workflow/workflow-services.ts'
 import { createWorkflows, type Workflows } from '#engine/workflow/workflows.ts'
 import { Attributes } from '#identity/attributes.ts'
-import type { EntryDirectory } from '#identity/directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
 import { Issues, type Path } from '#kernel/issues.ts'
@@ -116,7 +115,7 @@ export interface FixtureOptions {
   readonly accessEnds?: Readonly<Record<string, ExpiryOffer>>
   readonly targets?: Readonly<Record<string, Target>>
   readonly mappings?: Readonly<Record<string, PreparedMapping>>
-  readonly directory?: EntryDirectory
+  readonly directory?: Parameters<typeof fakeDirectory>[0]
   readonly grants?: GrantAccess
   readonly log?: Logger
   readonly subjects?: WorkflowServices['subjects']

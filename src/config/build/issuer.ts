@@ -9,7 +9,7 @@ import type { Path } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import type { UrlSpec } from '#model/application.ts'
 import type { TrustSpec } from '#model/trust.ts'
-import type { IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
+import { type IssuerConfig, type IssuerTrust, serviceTokenSeconds } from '#sdk/auth/issuer.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import { type MappingRule, prepareMapping } from '#sdk/mapper/mapping.ts'
 import type { UrlConfig } from '#sdk/module/configuration.ts'
@@ -86,7 +86,7 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
       issuer: `https://${built.hosts.find((host) => host !== '*') ?? 'localhost'}/auth/idp/${name}`,
       algorithm: given.algorithm,
       keypair,
-      maxTokenSeconds: Math.max(1, ...trusts.map(({ tokenSeconds }) => tokenSeconds)),
+      maxTokenSeconds: Math.max(serviceTokenSeconds, ...trusts.map(({ tokenSeconds }) => tokenSeconds)),
       claims: rules.map(({ attribute }) => attribute),
       rotateSeconds: given.rotateDays * daySeconds,
       // The key document is served from the ring itself, and never from a copy.

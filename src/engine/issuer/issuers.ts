@@ -2,9 +2,13 @@ import { type IssuerMeter, noIssuerMeter } from '#engine/issuer/issuer-audit.ts'
 import { IssuerServer, type IssuerServerParts } from '#engine/issuer/issuer-server.ts'
 import type { HostFor } from '#engine/module-host.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import type { JsonValue } from '#kernel/json.ts'
 import type { Scope } from '#kernel/scope.ts'
-import type { IssuerAccess } from '#sdk/auth/issuer.ts'
+import { signedToken } from '#protocols/sts/signed-token.ts'
+import { type IssuerAccess, serviceTokenSeconds } from '#sdk/auth/issuer.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { TokenKeys } from '#sdk/sts/token-keys.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
@@ -15,6 +19,7 @@ export interface IssuerServices {
   readonly issuer: { readonly store: IssuerStore; readonly secrets: SecretBox; readonly meter?: IssuerMeter }
   readonly audit: Pick<AuditStore, 'append'>
   readonly tokenKeys?: TokenKeys
+  readonly clock: Clock
 }
 
 interface IssuersParts {
@@ -66,6 +71,26 @@ export class Issuers implements IssuerAccess {
   mint: IssuerAccess['mint'] = (call) => this.#server(call.issuer).mint(call)
 
   refreshState: IssuerAccess['refreshState'] = (issuer, token) => this.#server(issuer).refreshState(token)
+
+  serviceToken: IssuerAccess['serviceToken'] = async ({ issuer, subject, audience, host }) => {
+    const { configuration, services } = this.#parts
+    const config = configuration.issuers.find(({ name }) => name === issuer)
+    if (config === undefined || services.tokenKeys === undefined) {
+      throw new GatewayError('INTERNAL', `there is no identity provider "${issuer}"`)
+    }
+    const now = Math.floor(services.clock().getTime() / 1000)
+    const claims = new Map<string, JsonValue>([
+      ['iss', host === undefined ? config.keys.issuer : `https://${host}${config.mount}`],
+      ['sub', subject],
+      ['aud', audience],
+      ['iat', now],
+      ['nbf', now],
+      ['exp', now + serviceTokenSeconds],
+      ['jti', newId()],
+    ])
+    const token = await signedToken(claims, await services.tokenKeys.active(config.keys.endpoint))
+    return { token, expires: new Date((now + serviceTokenSeconds) * 1000) }
+  }
 
   #server(name: string): IssuerServer {
     const server = this.#servers.get(name)

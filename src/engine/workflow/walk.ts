@@ -90,7 +90,9 @@ function advance(
       }
       const called = definitions(outcome.workflow, state.pins.get(outcome.workflow))
       requireExpiry(called, state.request)
-      state.frames.push(rootFrame(called))
+      const { user, again = false } = outcome
+      if (again) frame.next = index
+      state.frames.push({ ...rootFrame(called), ...(user === undefined ? {} : { user }) })
     }
   }
 }

@@ -30,7 +30,7 @@ async function openByAddress(connection: Extract<KubernetesConnection, { kind: '
     address: connection.url.href.replace(/\/+$/, ''),
     close: () => agent.destroy(),
     async credentials() {
-      const token = (await file?.read()) ?? connection.token
+      const token = (await connection.issueToken?.()) ?? (await file?.read()) ?? connection.token
       return { agent, headers: token === undefined ? {} : { authorization: `Bearer ${token}` } }
     },
   }
@@ -190,6 +190,8 @@ export type KubernetesConnection =
       readonly kind: 'address'
       readonly url: URL
       readonly token?: string | undefined
+      /** Called for each request. */
+      readonly issueToken?: (() => Promise<string>) | undefined
       /** Read again whenever it changes, as the kubelet replaces it. */
       readonly tokenFile?: string | undefined
       /** PEM text of the CA; the system's own if neither is given. */

@@ -95,4 +95,17 @@ export interface IssuerAccess {
    */
   mint(call: TokenMinting): Promise<MintedTokens | undefined>
   refreshState(issuer: string, refreshToken: string): Promise<RefreshTokenState>
+  /** A token with which the gateway itself calls a system that trusts the issuer. It is never given to a caller. */
+  serviceToken(call: ServiceTokenCall): Promise<{ readonly token: string; readonly expires: Date }>
 }
+
+export interface ServiceTokenCall {
+  readonly issuer: string
+  readonly subject: string
+  readonly audience: string
+  /** The host in the issuer's URL; its first one if absent. */
+  readonly host?: string
+}
+
+/** The lifetime of such a token. */
+export const serviceTokenSeconds = 60

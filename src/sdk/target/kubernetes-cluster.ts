@@ -1,6 +1,6 @@
 import type { ClusterObject, ClusterPatch, ClusterResource, ServedKind } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { Target } from '#sdk/target/target.ts'
+import type { Target, TargetSource } from '#sdk/target/target.ts'
 
 /** The condition for deleting an object. */
 interface DeletePreconditions {
@@ -57,6 +57,16 @@ export interface ClusterApi extends ClusterObjects {
 /** Optional: the target is a cluster in whose objects other targets store their users. */
 export interface KubernetesCluster extends Target {
   readonly objects: ClusterApi
+  /** What users call it; its name if absent. */
+  readonly label?: string
+}
+
+/** The clusters among the targets, for people to choose from. */
+export function clustersOf(targets: TargetSource): { readonly name: string; readonly label: string }[] {
+  return (targets.names?.() ?? []).flatMap((name) => {
+    const target = targets.get(name)
+    return isCluster(target) ? [{ name, label: target.label ?? name }] : []
+  })
 }
 
 /** Whether the target is a Kubernetes cluster. */

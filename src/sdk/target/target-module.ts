@@ -1,4 +1,5 @@
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
+import type { IssuerAccess } from '#sdk/auth/issuer.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 import type { Target, TargetSource } from '#sdk/target/target.ts'
@@ -7,6 +8,8 @@ import type { Target, TargetSource } from '#sdk/target/target.ts'
 export interface TargetHost extends ModuleHost {
   /** The other targets. They are created in any order, so a target may use one only when it is called. */
   readonly targets: TargetSource
+  /** Our own OpenID Connect issuers, once they are started; absent if none are configured. */
+  readonly issuers?: Pick<IssuerAccess, 'serviceToken'>
   /** Opens users and groups in Gatehouse's own database, or in another one. The caller closes it. */
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
 }

@@ -282,6 +282,8 @@ export const hasPasswords = (target: Target): target is PasswordTarget => 'setUs
 export interface TargetSource {
   /** Throws INTERNAL for an unknown name; the configuration check ensures that it exists. */
   get(name: string): Target
+  /** The names of all targets, in the order of names. */
+  names?(): readonly string[]
 }
 
 /** The host of modules that look values up: mappers, value sources and dynamic workflows. */

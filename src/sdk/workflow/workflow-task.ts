@@ -1,6 +1,6 @@
 import type { NewGrant } from '#domain/grant.ts'
 import type { Attributes } from '#identity/attributes.ts'
-import type { Directory } from '#identity/directory.ts'
+import type { Directory, MemberDirectory } from '#identity/directory.ts'
 import type { Identity, RunIdentities } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
@@ -92,8 +92,14 @@ export type TaskOutcome =
       /** Nothing runs after the subtasks, neither of this workflow nor of those that called it: the run was denied. */
       readonly end?: 'denied'
     }
-  /** Another workflow's tasks, on the same user and request. */
-  | { readonly kind: 'call'; readonly workflow: string }
+  /** Another workflow's tasks, on the same request, and on the same user or another one that is dropped afterwards. */
+  | {
+      readonly kind: 'call'
+      readonly workflow: string
+      readonly user?: WorkflowUser
+      /** The same task runs again after the called workflow. */
+      readonly again?: boolean
+    }
   /** The run waits. The same task runs again after the decision, or at the time, with `signal`. */
   | { readonly kind: 'wait'; readonly approval: ApprovalRequest }
   | { readonly kind: 'wait'; readonly until: Date }
@@ -118,6 +124,7 @@ export interface WorkflowTask extends Closable {
 
 /** What a task may use of Gatehouse. */
 export interface TaskHost extends LookupHost {
+  readonly directory: MemberDirectory
   readonly targets: TaskTargets
   readonly grants: GrantAccess
 }
@@ -171,11 +178,13 @@ export interface TaskModule {
 }
 
 /** A kind of custom task, as the catalog lists it. */
-export type CustomTaskModule = ModuleOf<Pick<PreparedTask, 'flow' | 'create'>>
+export type CustomTaskModule = ModuleOf<Pick<PreparedTask, 'flow' | 'create'> & Partial<Pick<PreparedTask, 'calls'>>>
 
 /** What a task's definition returns. Without a flow, the task touches no attribute. */
 export interface TaskPlan {
   readonly flow?: TaskFlow
+  /** Workflows that it calls. */
+  readonly calls?: readonly string[]
   create(host: TaskHost): WorkflowTask | Promise<WorkflowTask>
 }
 
@@ -203,7 +212,7 @@ export const defineCustomTask = <P extends ParameterTable>(definition: CustomTas
     const given = readParameters(definition.parameters, params, issues, context)
     const pathOf: CustomTaskPlaces['pathOf'] = (name, index) => params.pathOf(name, index)
     const plan = definition.prepare(given, { params, issues, context, pathOf })
-    return { flow: plan.flow ?? noFlow, create: async (host) => plan.create(host) }
+    return { flow: plan.flow ?? noFlow, calls: plan.calls ?? [], create: async (host) => plan.create(host) }
   },
 })
 

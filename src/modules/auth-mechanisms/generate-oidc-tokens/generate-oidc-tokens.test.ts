@@ -34,6 +34,7 @@ async function begin(
       calls.push(call)
       return attempt.denied === true ? undefined : minted
     },
+    serviceToken: async () => ({ token: '', expires: new Date(0) }),
     handle: async () => ({ status: 404, headers: {} }),
     refreshState: async () => 'unused' as const,
   }

@@ -53,6 +53,7 @@ async function open(params: ParamValues, call: Call = {}) {
       mints.push(minting)
       return { ...tokens, idToken: 'new', refreshToken: 'refresh-2' }
     },
+    serviceToken: async () => ({ token: '', expires: new Date(0) }),
     handle: async () => ({ status: 404, headers: {} }),
     refreshState: async () => call.refresh ?? ('unused' as const),
   }

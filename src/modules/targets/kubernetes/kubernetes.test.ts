@@ -54,6 +54,18 @@ describe('parameters', () => {
     const api = parse({ url: 'https://k.example.com', tokenType: 'TOKENAPI', tokenPath: '/var/run/secrets/tokens/t' })
     expect(api.problems).toEqual([])
     expect(api.config.connection).toMatchObject({ tokenFile: '/var/run/secrets/tokens/t' })
+    const own = parse({ url: 'https://kubernetes.default.svc', useToken: 'true', label: 'Here', timeout: '30000' })
+    expect(own.problems).toEqual([])
+    expect(own.config).toMatchObject({
+      label: 'Here',
+      timeoutMillis: 30_000,
+      connection: { tokenFile: '/var/run/secrets/kubernetes.io/serviceaccount/token' },
+    })
+    const pem = '-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n'
+    const certificate = Buffer.from(pem).toString('base64')
+    expect(parse({ url: 'https://k.example.com', token: 't', certificate }).config.connection).toMatchObject({
+      authority: pem,
+    })
   })
 
   test.each<[ParamValues, RegExp]>([
@@ -67,7 +79,14 @@ describe('parameters', () => {
     [{ inCluster: 'true', token: 't' }, /"token" belongs to "url"/],
     [{ kubeconfig: 'c', caFile: 'f' }, /"caFile" belongs to "url"/],
     [{ url: 'https://k.example.com', token: 't', context: 'c' }, /"context" belongs to "kubeconfig"/],
-    [{ url: 'https://k.example.com', token: 't', tokenType: 'OIDC' }, /must be one of STATIC/],
+    [{ url: 'https://k.example.com', token: 't', tokenType: 'vault' }, /must be one of STATIC/],
+    [{ url: 'https://k.example.com', tokenType: 'oidc', oidcSub: 's', oidcAudience: 'a' }, /"oidcIdp" is required/],
+    [
+      { url: 'https://k.example.com', token: 't', tokenType: 'oidc', oidcIdp: 'i', oidcSub: 's', oidcAudience: 'a' },
+      /"token" cannot be given where tokenType is "OIDC"/,
+    ],
+    [{ url: 'https://k.example.com', token: 't', timeout: 'soon' }, /"timeout" must be a whole number/],
+    [{ url: 'https://k.example.com', token: 't', gitUrl: 'git@x' }, /"gitUrl" is not used/],
   ])('%j is rejected', (params, problem) => {
     expect(parse(params).problems).toEqual([expect.stringMatching(problem)])
   })
@@ -80,5 +99,30 @@ test('the cluster of this process is opened on first use, and its absence is sai
     code: 'TARGET_FAILED',
     message: expect.stringContaining('does not run in a cluster'),
   })
+  await target.close?.()
+})
+
+test('tokens of an own identity provider are issued for the calls, and renewed before they expire', async () => {
+  let now = 1_800_000_000_000
+  const issued: unknown[] = []
+  const serviceToken = async (call: unknown) => {
+    issued.push(call)
+    return { token: `issued-${issued.length}`, expires: new Date(now + 60_000) }
+  }
+  const params = { url: api.url, tokenType: 'oidc', oidcIdp: 'remote', oidcSub: 'control-plane', oidcAudience: 'k' }
+  const prepared = kubernetes.prepare(fakeParams(params), noIssues(), fakeParseContext())
+  const host = { ...fakeModuleHost({ now: () => now }), issuers: { serviceToken } }
+  const target = await prepared.create(host as unknown as Parameters<typeof prepared.create>[0])
+  if (!reviewsTokens(target)) throw new Error('the target does not review tokens')
+  for (const later of [0, 30_000, 50_000]) {
+    now = 1_800_000_000_000 + later
+    await target.reviewToken('x', [])
+  }
+  expect(api.calls.map(({ authorization }) => authorization)).toEqual([
+    'Bearer issued-1',
+    'Bearer issued-1',
+    'Bearer issued-2',
+  ])
+  expect(issued[0]).toEqual({ issuer: 'remote', subject: 'control-plane', audience: 'k' })
   await target.close?.()
 })

@@ -3,8 +3,9 @@ import { parseTrustedUrl } from '#kernel/address.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { type KubernetesConnection, podAuthorityFile, podTokenFile } from '#protocols/kubernetes/api-connection.ts'
+import type { ServiceTokenCall } from '#sdk/auth/issuer.ts'
 import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { type ParameterTable, parameterReport, readParameters } from '#sdk/module/parameters.ts'
+import { type ParameterTable, type ParsedParameters, parameterReport, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { ClusterApi, KubernetesCluster } from '#sdk/target/kubernetes-cluster.ts'
@@ -14,7 +15,9 @@ import type { AccountTokenVerifier } from '#sdk/target/token-review.ts'
 const className = 'targets.Kubernetes'
 const defaultTimeoutMillis = 5_000
 
-const tokenTypes = ['STATIC', 'LEGACY', 'TOKENAPI', 'legacy', 'static', 'tokenapi'] as const
+const tokenTypes = ['STATIC', 'LEGACY', 'TOKENAPI', 'OIDC', 'legacy', 'static', 'tokenapi', 'oidc'] as const
+/** What a pod calls its own cluster. */
+const ownHost = 'kubernetes.default.svc'
 
 const parameters = {
   url: parsed('https address', parseTrustedUrl, {
@@ -26,12 +29,23 @@ const parameters = {
   tokenPath: text({ about: 'The older name of `tokenFile`.' }),
   tokenType: choice(tokenTypes, {
     about:
-      '`STATIC`: `token`; `LEGACY`: the account of the pod Gatehouse runs in; `TOKENAPI`: `tokenPath`. Other types are an error.',
-    fallback: 'STATIC',
+      '`STATIC`: `token`; `LEGACY`: the account of the pod Gatehouse runs in; `TOKENAPI`: `tokenPath`; `OIDC`: tokens of an own identity provider. Other types are an error. When absent: `STATIC`, or `LEGACY` for `https://kubernetes.default.svc` without a token.',
+    fallback: undefined,
+  }),
+  oidcIdp: text({
+    about: 'The identity provider whose tokens the API server trusts.',
+    requirement: 'with `tokenType: OIDC`',
+    reference: 'identity provider',
+  }),
+  oidcSub: text({ about: 'The `sub` of those tokens.', requirement: 'with `tokenType: OIDC`' }),
+  oidcAudience: text({ about: 'The `aud` of those tokens.', requirement: 'with `tokenType: OIDC`' }),
+  oidcIssuerHost: text({
+    about: 'The host in the `iss` of those tokens; the first of the identity provider when absent.',
   }),
   useToken: flag({ about: 'Passwords are not supported, so `"false"` is an error.', fallback: true }),
   caFile: text({ about: 'A file with the certificate authority of the API server; the system’s own when absent.' }),
-  certificate: text({ about: 'The certificate authority itself, as PEM text.' }),
+  certPath: text({ about: 'The older name of `caFile`.' }),
+  certificate: text({ about: 'The certificate authority itself, as PEM text, or that in base64.' }),
   kubeconfig: text({
     about: 'A kubeconfig file. One that skips the verification of the server or uses a password is refused.',
     requirement: 'one of `url`, `kubeconfig`, `inCluster`',
@@ -47,6 +61,10 @@ const parameters = {
     min: 100,
     max: 60_000,
   }),
+  timeout: text({ about: 'The older name of `timeoutMillis`.' }),
+  label: text({ about: 'What users call the cluster; its name when absent.' }),
+  gitUrl: text({ about: 'Not used: objects are written to the cluster, not to Git.' }),
+  drqueues: text({ about: 'Not used.' }),
   userName: text({ about: 'Not supported; an error when set.' }),
   password: text({ about: 'Not supported; an error when set.', secret: true }),
 } satisfies ParameterTable
@@ -54,6 +72,9 @@ const parameters = {
 interface KubernetesConfig {
   readonly connection: KubernetesConnection
   readonly timeoutMillis: number
+  readonly label?: string | undefined
+  /** The tokens to call the API server with. */
+  readonly tokens?: ServiceTokenCall
 }
 
 export function parseKubernetes(params: Params, issues: Issues, context: ParseContext): KubernetesConfig {
@@ -71,39 +92,87 @@ export function parseKubernetes(params: Params, issues: Issues, context: ParseCo
   if (way === undefined) error('url', 'one of "url", "kubeconfig" and "inCluster" is required')
   if (second !== undefined) error(second, `"${second}" cannot be given beside "${way}"`)
   if (way !== 'kubeconfig') refuse('context', 'belongs to "kubeconfig"')
-  const { timeoutMillis } = given
+  if (isSet('timeoutMillis')) refuse('timeout', 'is the older name of "timeoutMillis"; remove one')
+  const timeoutMillis = given.timeout === undefined ? given.timeoutMillis : readTimeout(given.timeout, error)
+  const { label } = given
+  if (given.gitUrl !== undefined && given.gitUrl !== '') {
+    const text = '"gitUrl" is not used: objects are written to the cluster, not to Git'
+    issues.warning(params.pathOf('gitUrl'), text)
+  }
   if (way !== 'url') {
-    for (const name of ['token', 'tokenFile', 'tokenPath', 'tokenType', 'caFile', 'certificate'] as const) {
+    for (const name of ['token', 'tokenFile', 'tokenPath', 'tokenType', 'caFile', 'certPath', 'certificate'] as const) {
       refuse(name, 'belongs to "url"')
     }
-    if (given.kubeconfig === undefined) return { connection: { kind: 'in-cluster' }, timeoutMillis }
+    if (given.kubeconfig === undefined) return { connection: { kind: 'in-cluster' }, timeoutMillis, label }
     const path = resolve(context.folder, given.kubeconfig)
-    return { connection: { kind: 'kubeconfig', file: path, context: given.context }, timeoutMillis }
+    return { connection: { kind: 'kubeconfig', file: path, context: given.context }, timeoutMillis, label }
   }
 
-  const type = given.tokenType.toUpperCase()
+  const hasToken = (['token', 'tokenFile', 'tokenPath'] as const).some(isSet)
+  const usual = given.url?.hostname === ownHost && !hasToken ? 'LEGACY' : 'STATIC'
+  const type = given.tokenType?.toUpperCase() ?? usual
+  const tokens = readServiceTokens(type, given, error)
   const legacy = type === 'LEGACY'
   if (isSet('tokenFile')) refuse('tokenPath', 'is the older name of "tokenFile"; remove one')
   const tokenFile = legacy ? podTokenFile : file(given.tokenFile ?? given.tokenPath)
   if (legacy || tokenFile !== undefined) refuse('token', 'cannot be given beside a token file')
-  if (tokenFile === undefined && !isSet('token')) {
+  if (type === 'OIDC') {
+    for (const name of ['token', 'tokenFile', 'tokenPath'] as const)
+      refuse(name, 'cannot be given where tokenType is "OIDC"')
+  } else if (tokenFile === undefined && !isSet('token')) {
     error('token', '"token" or "tokenFile" is required: the API server rejects anonymous calls')
   }
   if (type === 'TOKENAPI' && tokenFile === undefined) {
     error('tokenPath', '"tokenPath" is required where tokenType is "TOKENAPI"')
   }
-  if (isSet('caFile')) refuse('certificate', 'cannot be given beside "caFile"')
+  if (isSet('caFile')) refuse('certPath', 'is the older name of "caFile"; remove one')
+  const authorityFile = file(given.caFile ?? given.certPath)
+  if (authorityFile !== undefined) refuse('certificate', 'cannot be given beside "caFile"')
   return {
     timeoutMillis,
+    label,
+    ...(tokens === undefined ? {} : { tokens }),
     connection: {
       kind: 'address',
       url: given.url ?? new URL('https://kubernetes.default.svc'),
       token: given.token,
       tokenFile,
-      authority: given.certificate,
-      authorityFile: file(given.caFile) ?? (legacy && !isSet('certificate') ? podAuthorityFile : undefined),
+      authority: readCertificate(given.certificate),
+      authorityFile: authorityFile ?? (legacy && !isSet('certificate') ? podAuthorityFile : undefined),
     },
   }
+}
+
+function readTimeout(text: string, error: (name: 'timeout', message: string) => void): number {
+  const millis = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN
+  if (millis >= 100 && millis <= 60_000) return millis
+  error('timeout', `"timeout" must be a whole number from 100 to 60000, not "${text}"`)
+  return defaultTimeoutMillis
+}
+
+type Given = ParsedParameters<typeof parameters>
+type Report = ReturnType<typeof parameterReport>['error']
+
+function readServiceTokens(type: string, given: Given, error: Report): ServiceTokenCall | undefined {
+  const { oidcIdp, oidcSub, oidcAudience, oidcIssuerHost } = given
+  // Charts give these with every type.
+  if (type !== 'OIDC') return undefined
+  for (const name of ['oidcIdp', 'oidcSub', 'oidcAudience'] as const) {
+    if ((given[name] ?? '') === '') error(name, `"${name}" is required where tokenType is "OIDC"`)
+  }
+  return {
+    issuer: oidcIdp ?? '',
+    subject: oidcSub ?? '',
+    audience: oidcAudience ?? '',
+    ...(oidcIssuerHost === undefined || oidcIssuerHost === '' ? {} : { host: oidcIssuerHost }),
+  }
+}
+
+/** PEM, or PEM in base64, as kubeconfig files have it. */
+function readCertificate(text: string | undefined): string | undefined {
+  if (text === undefined || text.includes('-----BEGIN')) return text
+  const decoded = Buffer.from(text, 'base64').toString('utf8')
+  return decoded.includes('-----BEGIN') ? decoded : text
 }
 
 /**
@@ -121,8 +190,11 @@ export default defineTarget<KubernetesConfig>({
 type Cluster = AccountTokenVerifier & KubernetesCluster
 
 /** Its parts are loaded on first use: a gateway without such a target is smaller and starts sooner. */
-async function openCluster({ connection, timeoutMillis }: KubernetesConfig, host: TargetHost): Promise<Cluster> {
+async function openCluster(config: KubernetesConfig, host: TargetHost): Promise<Cluster> {
+  const { timeoutMillis, label, tokens } = config
   const { name, clock, log } = host
+  const issueToken = tokens && serviceTokens(tokens, host)
+  const connection = issueToken === undefined ? config.connection : { ...config.connection, issueToken }
   const { ObjectClient } = await import('#protocols/kubernetes/object-client.ts')
   const { createServiceAccountVerifier } = await import('#protocols/kubernetes/service-account-verifier.ts')
   const { createTokenReviewClient } = await import('#protocols/kubernetes/token-review-client.ts')
@@ -131,6 +203,7 @@ async function openCluster({ connection, timeoutMillis }: KubernetesConfig, host
   const objects = await ObjectClient.open(connection, { who: `target "${name}"`, timeoutMillis })
   return {
     objects,
+    ...(label === undefined || label === '' ? {} : { label }),
     verifyAccountToken: (token) => verifier.verify(token),
     hasKeys: () => verifier.hasKeys(),
     reviewToken: (token, audiences) => client.review(token, audiences),
@@ -142,6 +215,20 @@ async function openCluster({ connection, timeoutMillis }: KubernetesConfig, host
     },
   }
 }
+
+/** Issues a token for the gateway's own calls, and uses it for most of its lifetime. */
+function serviceTokens(call: ServiceTokenCall, { issuers, clock, name }: TargetHost): () => Promise<string> {
+  let issued: { readonly token: string; readonly expires: Date } | undefined
+  return async () => {
+    if (issuers === undefined) throw new Error(`target "${name}": there is no identity provider "${call.issuer}"`)
+    const isFresh = issued !== undefined && issued.expires.getTime() - clock().getTime() > renewalMillis
+    if (!isFresh) issued = await issuers.serviceToken(call)
+    return issued?.token ?? ''
+  }
+}
+
+/** A token that is about to expire might do so on its way. */
+const renewalMillis = 20_000
 
 /**
  * The cluster of the pod that Gatehouse runs in. It is opened on first use, so that a configuration that names it loads
