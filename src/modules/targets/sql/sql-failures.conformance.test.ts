@@ -21,6 +21,36 @@ import {
 const names = { attributes: ['mail', 'givenName', 'phone'], groups: ['group1', 'group2', 'group3'] } as const
 const requestFor = (target: Target) => targetFixture(target, names).request
 
+onEachEmptyDatabase('a read-only SQL target', (freshUrl) => {
+  test.each([
+    ['tables', applicationParams],
+    ['statements', applicationStatements],
+  ])('fails at every change and reads as usual: %s', async (_kind, params) => {
+    const url = await freshUrl()
+    await makeApplication(url)
+    const target = await openTarget(url, params)
+    const ada = userOf('ada', { givenName: ['Ada'] }, ['group1'])
+    await target.createUser(ada, ['givenName'], requestFor(target))
+    await target.close?.()
+    const readOnly = await openTarget(url, { ...params, readOnly: 'true' })
+    onTestFinished(async () => {
+      await readOnly.close?.()
+    })
+    const request = requestFor(readOnly)
+    const refused = { code: 'TARGET_FAILED', message: expect.stringContaining('is read-only') }
+    await expect(readOnly.createUser(userOf('eve'), [], request)).rejects.toMatchObject(refused)
+    const renamed = userOf('ada', { givenName: ['Eve'] }, ['group1'])
+    await expect(readOnly.syncUser(renamed, syncOptions(['givenName']), request)).rejects.toMatchObject(refused)
+    await expect(readOnly.deleteUser(ada, request)).rejects.toMatchObject(refused)
+    await readOnly.syncUser(ada, syncOptions(['givenName']), request)
+    await readOnly.deleteUser(userOf('nobody'), request)
+    expect(hasGroups(readOnly) || hasPasswords(readOnly)).toBe(false)
+    const found = await readOnly.findUser('ada', ['givenName'], request)
+    expect([found?.attributes.first('givenName'), found?.groups]).toEqual(['Ada', ['group1']])
+    expect(await readOnly.findUser('eve', [], request)).toBeUndefined()
+  })
+})
+
 onEachEmptyDatabase('the SQL target with problems in its configuration and schema', (freshUrl) => {
   test.each<[ParamValues, RegExp]>([
     [{ userTable: 'Peple' }, /there is no table "Peple"/],

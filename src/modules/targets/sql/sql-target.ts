@@ -22,6 +22,8 @@ export interface SqlTargetConfig {
   readonly timeoutMillis: number
   readonly searchLimit: number
   readonly hashPassword: HashPassword
+  /** Refuses every change. */
+  readonly readOnly: boolean
   readonly schema:
     | { readonly kind: 'tables'; readonly tables: Tables<string> }
     | { readonly kind: 'statements'; readonly statements: StatementsConfig }
@@ -74,10 +76,10 @@ async function tablesTarget(
   const { users } = tables
   await unlessUnreachable(open)
   return {
-    ...usersOf(database, accounts),
+    ...usersOf(database, accounts, config.readOnly),
     ...tableLookups(database, tables, open, config.searchLimit),
-    ...(tables.groups?.own === undefined ? {} : tableGroups(database, groups)),
-    ...(users.password === undefined ? {} : passwordsOf(database, accounts, config.hashPassword)),
+    ...(tables.groups?.own === undefined || config.readOnly ? {} : tableGroups(database, groups)),
+    ...(users.password === undefined || config.readOnly ? {} : passwordsOf(database, accounts, config.hashPassword)),
     storable: onceReached(async () => {
       const { layout, accounts } = await open()
       const ofGroups = [...(layout.groups?.own?.columns.keys() ?? [])]
@@ -113,7 +115,7 @@ async function reusingTables(database: SqlDatabase, { users, groups }: Tables<st
 async function statementsTarget(
   database: SqlDatabase,
   config: StatementsConfig,
-  { searchLimit, hashPassword }: SqlTargetConfig,
+  { searchLimit, hashPassword, readOnly }: SqlTargetConfig,
   name: string,
 ): Promise<Target> {
   const accounts = new StatementUsers(config, name)
@@ -129,9 +131,9 @@ async function statementsTarget(
   await unlessUnreachable(check)
   const statementAttributes: StorableAttributes = { users: accounts.attributes, groups: new Set() }
   return {
-    ...usersOf(database, check),
+    ...usersOf(database, check, readOnly),
     ...(config.statements.has('searchUsers') ? statementLookups(database, accounts, config, searchLimit) : {}),
-    ...(config.statements.has('setPassword') ? passwordsOf(database, check, hashPassword) : {}),
+    ...(config.statements.has('setPassword') && !readOnly ? passwordsOf(database, check, hashPassword) : {}),
     storable: async () => statementAttributes,
     renamesUsers: accounts.renames,
     keepsVersions: false,

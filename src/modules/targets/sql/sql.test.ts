@@ -22,7 +22,11 @@ test("OpenUnison's parameters are read", () => {
     userTable: 'localUsers',
     userPrimaryKey: 'userid',
     userName: 'sub',
-    groupMode: 'Many2Many',
+    groupMode: 'ManyToMany',
+    userSQL: '',
+    groupSQL: '',
+    customProvider: '',
+    readOnly: 'false',
     groupTable: 'localGroups',
     groupName: 'name',
     groupPrimaryKey: 'groupid',
@@ -42,6 +46,27 @@ test("OpenUnison's parameters are read", () => {
       },
     },
   })
+})
+
+test.each([
+  ['ManyToMany', 'crew'],
+  ['manytomany', 'crew'],
+  ['Many2Many', 'crew'],
+  ['OneToMany', 'title'],
+  ['One2Many', 'title'],
+  ['None', undefined],
+])('groupMode %s', (groupMode, group) => {
+  const { config, problems } = parse({
+    ...users,
+    groupMode,
+    groupTable: 'crews',
+    groupName: 'title',
+    groupUserKey: 'person',
+    groupGroupKey: 'crew',
+    ...(groupMode === 'None' ? {} : { groupLinkTableName: 'crew_people' }),
+  })
+  expect(problems).toEqual([])
+  expect(config.schema.kind === 'tables' && config.schema.tables.groups?.members.group).toBe(group)
 })
 
 test('files are relative to the configuration folder', () => {
@@ -78,6 +103,11 @@ test.each<[ParamValues, RegExp]>([
     },
     /"groupVersion" is required beside "userVersion"/,
   ],
+  [{ ...users, groupMode: 'Custom' }, /"Custom" is not supported: describe reads and changes with statements/],
+  [{ ...users, groupMode: 'Many' }, /must be one of ManyToMany, OneToMany, None, not "Many"/],
+  [{ ...users, customProvider: 'x.Y' }, /"customProvider" is not supported: describe reads and changes/],
+  [{ ...users, userSQL: 'SELECT %S FROM u WHERE x=%L' }, /"userSQL" is not supported/],
+  [{ ...users, groupSQL: 'SELECT %S FROM g WHERE x=%I' }, /"groupSQL" is not supported/],
   [{ ...users, customDBProvider: 'x.Y' }, /unknown parameter "customDBProvider"/],
 ])('%j is rejected', (params, problem) => {
   const { problems } = parse(params)

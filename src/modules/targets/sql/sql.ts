@@ -47,6 +47,23 @@ const column = (about: string, options: Partial<ParameterOptions> = {}) =>
 /** Settings that OpenUnison's drivers needed and ours do not. */
 const ignored = (about: string) => text({ about: `${about} Taken from existing YAML, and not needed.` })
 
+const groupModes = new Map([
+  ['manytomany', 'ManyToMany'],
+  ['many2many', 'ManyToMany'],
+  ['onetomany', 'OneToMany'],
+  ['one2many', 'OneToMany'],
+  ['none', 'None'],
+] as const)
+
+function readGroupMode(given: string): 'ManyToMany' | 'OneToMany' | 'None' {
+  const word = given.toLowerCase()
+  const mode = [...groupModes].find(([name]) => name === word)?.[1]
+  if (mode !== undefined) return mode
+  if (word === 'custom')
+    throw new Error('"Custom" is not supported: describe reads and changes with statements instead')
+  throw new Error(`must be one of ManyToMany, OneToMany, None, not "${given}"`)
+}
+
 const parameters = {
   url: text({
     about:
@@ -90,12 +107,11 @@ const parameters = {
     about:
       'The table of an attribute with several values: `emails(user_id, address)`, or `emails(user_id, address, rank)` where a number keeps their order.',
   }),
-  groupMode: choice(['', 'None', 'Many2Many', 'One2Many'], {
+  groupMode: parsed('one of ManyToMany, OneToMany, None', readGroupMode, {
     about:
-      "`Many2Many`: groups and memberships have a table each; `One2Many`: `groupTable` holds a row with the group's name for each membership; `None`. When absent, what the other parameters say.",
-    fallback: '',
+      "`ManyToMany`: groups and memberships have a table each; `OneToMany`: `groupTable` holds a row with the group's name for each membership; `None`. In any letter case, with `To` or `2`. When absent, what the other parameters say. OpenUnison's `Custom` is an error: use statements instead.",
   }),
-  groupTable: table('The table of the groups; with `One2Many`, that of the memberships.'),
+  groupTable: table('The table of the groups; with `OneToMany`, that of the memberships.'),
   groupName: column('Its column of the name.', { requirement: 'with `groupTable`' }),
   groupPrimaryKey: column("Its column that memberships refer to, and the group's id; the name when absent."),
   groupVersion: column('As `userVersion`, for the name, the attributes and the members of groups.', {
@@ -104,9 +120,9 @@ const parameters = {
   groupCreated: column('As `userCreated`.'),
   groupModified: column('As `userModified`, for the name, the attributes and the members of groups.'),
   'groupColumn.<attribute>': column("The column of a group's attribute, such as `description`."),
-  groupLinkTableName: table('The table of the memberships.', { requirement: 'with `Many2Many`' }),
+  groupLinkTableName: table('The table of the memberships.', { requirement: 'with `ManyToMany`' }),
   groupUserKey: column('The column that refers to the user.', { requirement: 'with `groupTable`' }),
-  groupGroupKey: column('The column that refers to the group.', { requirement: 'with `Many2Many`' }),
+  groupGroupKey: column('The column that refers to the group.', { requirement: 'with `ManyToMany`' }),
   groupUserBy: choice(['', 'id', 'login'], {
     about: 'What `groupUserKey` holds: `id`, the value of `userPrimaryKey`, or `login`. `id` if there is one.',
     fallback: '',
@@ -120,6 +136,10 @@ const parameters = {
   }),
   passwordField: column('The column that passwords are written to, hashed.'),
   passwordHash: choice(passwordHashes, { about: 'How they are hashed, as PHC strings.', fallback: 'argon2id' }),
+  readOnly: flag({
+    about:
+      'Refuses every change: a task that would write fails, and groups and passwords are not managed. What needs no change succeeds.',
+  }),
   'statement.<name>': text({ about: 'A statement of your own, instead of tables; see below.' }),
   driver: ignored('The JDBC driver.'),
   maxIdleCons: ignored('Idle connections.'),
@@ -127,6 +147,9 @@ const parameters = {
   beginEscape: ignored('What names are quoted with.'),
   endEscape: ignored('What names are quoted with.'),
   supportPasswords: ignored('Whether there are passwords: `passwordField` says so.'),
+  userSQL: text({ about: 'Must be empty: use `statement.findUser` instead of OpenUnison’s statement.' }),
+  groupSQL: text({ about: 'Must be empty: use statements instead of OpenUnison’s statement.' }),
+  customProvider: text({ about: 'Must be empty: a Java class cannot be loaded. Use statements instead.' }),
 } satisfies ParameterTable
 
 type Given = ParsedParameters<typeof parameters>
@@ -138,17 +161,20 @@ export function parseSql(params: Params, issues: Issues, context: ParseContext):
   const missing: Report = (name, message) => {
     if (params.values(name).every((value) => value === '')) report(name, message)
   }
+  for (const name of ['userSQL', 'groupSQL', 'customProvider'] as const) {
+    if (given[name] !== undefined) report(name, 'is not supported: describe reads and changes with statements instead')
+  }
   const statements = given['statement.<name>']
-  const { user, password, timeoutMillis, searchLimit, maxCons: maxConnections } = given
+  const { readOnly, user, password, timeoutMillis, searchLimit, maxCons: maxConnections } = given
   const hashPassword = hashers[given.passwordHash]
-  const common = { user, password, timeoutMillis, searchLimit, hashPassword, maxConnections }
+  const common = { readOnly, user, password, timeoutMillis, searchLimit, hashPassword, maxConnections }
   const url = address(given.url, context.folder)
   if (url === undefined && given.url !== '') report('url', 'must start with postgres:// or sqlite:')
   if (statements.size === 0) {
     return { ...common, url: url ?? '', schema: { kind: 'tables', tables: tablesOf(given, report, missing) } }
   }
   const tableNames = [...params.names()].filter((name) =>
-    /^(?:user[TPNV]|group|column\.|values\.|passwordField|createMissing)/.test(name),
+    /^(?:user[TPNV]|group(?!SQL)|column\.|values\.|passwordField|createMissing)/.test(name),
   )
   for (const name of tableNames)
     if (params.values(name).some((value) => value !== '')) report(name, 'cannot be given beside statements')
@@ -198,8 +224,8 @@ function tablesOf(given: Given, report: Report, missing: Report): Tables<string>
 
 function groupsOf(given: Given, report: Report, missing: Report): GroupTables<string> | undefined {
   const { groupTable, groupName, groupLinkTableName, groupUserKey, groupGroupKey } = given
-  const implied = groupTable === undefined ? 'None' : groupLinkTableName === undefined ? 'One2Many' : 'Many2Many'
-  const mode = given.groupMode === '' ? implied : given.groupMode
+  const implied = groupTable === undefined ? 'None' : groupLinkTableName === undefined ? 'OneToMany' : 'ManyToMany'
+  const mode = given.groupMode ?? implied
   if (mode === 'None') {
     if (groupLinkTableName !== undefined) report('groupTable', 'is required beside "groupLinkTableName"')
     return undefined
@@ -208,14 +234,14 @@ function groupsOf(given: Given, report: Report, missing: Report): GroupTables<st
     groupTable,
     groupName,
     groupUserKey,
-    ...(mode === 'One2Many' ? {} : { groupLinkTableName, groupGroupKey }),
+    ...(mode === 'OneToMany' ? {} : { groupLinkTableName, groupGroupKey }),
   }
   for (const [name, value] of Object.entries(needed))
     if (value === undefined) missing(name, `is required where groups are ${mode}`)
   if (groupTable === undefined || groupName === undefined || groupUserKey === undefined) return undefined
   const { userName = '', userPrimaryKey = userName, groupPrimaryKey = groupName } = given
   const userRef = given.groupUserBy === 'login' ? userName : userPrimaryKey
-  if (mode === 'One2Many') {
+  if (mode === 'OneToMany') {
     return { members: { table: groupTable, user: groupUserKey, group: groupName }, userRef, own: undefined }
   }
   if (groupLinkTableName === undefined || groupGroupKey === undefined) return undefined

@@ -71,16 +71,21 @@ export async function lockName(tx: SqlTransaction, scope: string, name: string):
   await tx.query(sql`select pg_advisory_xact_lock(cast(${String(key)} as bigint))`)
 }
 
-/** Each change locks, reads and writes the user in one transaction, and reports the changes after the commit. */
+/**
+ * Each change locks, reads and writes the user in one transaction, and reports the changes after the commit. With
+ * `readOnly`, a call that would change something fails.
+ */
 export function usersOf(
   database: SqlDatabase,
   open: () => Promise<SqlUsers>,
+  readOnly: boolean,
 ): Pick<Target, 'findUser' | 'createUser' | 'syncUser' | 'deleteUser'> {
   const inTransaction: Exclusively<UserStore<StoredUser>> = async (userID, work) => {
     const users = await open()
     return database.transaction(async (tx) => {
       await users.lock(tx, userID)
-      return work(storeIn(tx, users))
+      const store = storeIn(tx, users)
+      return work(readOnly ? { ...store, create: refuseChange, write: refuseChange, delete: refuseChange } : store)
     })
   }
   return {
@@ -90,6 +95,10 @@ export function usersOf(
       return user && { ...user, attributes: user.attributes.pick(attributes) }
     },
   }
+}
+
+async function refuseChange(): Promise<never> {
+  throw new GatewayError('TARGET_FAILED', 'it is read-only (readOnly is "true"), so nothing was changed')
 }
 
 /** Hashes a password to a PHC string, which names its algorithm and parameters. */
