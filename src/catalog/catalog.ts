@@ -29,21 +29,26 @@ import { listClusterApproverGroups, listClusters } from '#modules/dynamic-workfl
 import sqlDynamicWorkflow from '#modules/dynamic-workflows/sql/sql.ts'
 import account from '#modules/filters/account/account.ts'
 import approvalLink from '#modules/filters/approval-link/approval-link.ts'
+import authorize from '#modules/filters/authorize/authorize.ts'
 import callWorkflowFilter from '#modules/filters/call-workflow/call-workflow.ts'
 import checkSession from '#modules/filters/check-session/check-session.ts'
+import completeLogin from '#modules/filters/complete-login/complete-login.ts'
 import developmentIssuer from '#modules/filters/development-issuer/development-issuer.ts'
 import eventKeys from '#modules/filters/event-keys/event-keys.ts'
 import eventPoll from '#modules/filters/event-poll/event-poll.ts'
 import issuer from '#modules/filters/issuer/issuer.ts'
 import main from '#modules/filters/main/main.ts'
+import noCache from '#modules/filters/no-cache/no-cache.ts'
 import operators from '#modules/filters/operators/operators.ts'
 import ownPassword from '#modules/filters/own-password/own-password.ts'
+import { hideCookie, mapUriRoot, xForward } from '#modules/filters/pass-through/pass-through.ts'
 import passwords from '#modules/filters/passwords/passwords.ts'
 import pluginFilter from '#modules/filters/plugin/plugin.ts'
 import portal from '#modules/filters/portal/portal.ts'
 import register from '#modules/filters/register/register.ts'
 import scimGateway from '#modules/filters/scim-gateway/scim-gateway.ts'
 import scimJournal from '#modules/filters/scim-journal/scim-journal.ts'
+import stopProcessing from '#modules/filters/stop-processing/stop-processing.ts'
 import stsDocuments from '#modules/filters/sts-documents/sts-documents.ts'
 import stsInjector from '#modules/filters/sts-injector/sts-injector.ts'
 import stsToken from '#modules/filters/sts-token/sts-token.ts'
@@ -159,13 +164,18 @@ export const authMechanisms = createRegistry('authentication mechanism', [
 export const filters = createRegistry('filter', [
   account,
   approvalLink,
+  authorize,
   callWorkflowFilter,
   checkSession,
+  completeLogin,
   developmentIssuer,
   eventKeys,
   eventPoll,
+  hideCookie,
   issuer,
   main,
+  mapUriRoot,
+  noCache,
   operators,
   ownPassword,
   passwords,
@@ -174,11 +184,13 @@ export const filters = createRegistry('filter', [
   register,
   scimGateway,
   scimJournal,
+  stopProcessing,
   stsDocuments,
   stsInjector,
   stsToken,
   tokenApi,
   workflowAdmin,
+  xForward,
 ])
 
 export const targets = createRegistry('target', [

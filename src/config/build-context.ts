@@ -28,6 +28,8 @@ export interface LoadState {
   readonly issues: Issues
   readonly references: Reference[]
   readonly draft: Draft
+  /** The chain of the URL that serves this path; undefined if there is none. */
+  chainAt(address: string): string | undefined
   /** Suppresses later issues at this place or below: their cause is already reported. */
   ignoreLater(document: ConfigDocument, path: Path): void
 }
@@ -59,6 +61,10 @@ export class BuildContext implements ParseContext {
 
   at(path: Path): string {
     return this.document.at(path)
+  }
+
+  chainAt(address: string): string | undefined {
+    return this.state.chainAt(address)
   }
 
   refer(kind: ReferenceKind, name: string, path: Path, absent: 'error' | 'warning' = 'error'): void {

@@ -5,7 +5,9 @@ import { trustNames, withIssuer, withoutClients } from '#config/build/issuer.ts'
 import { buildWorkflow } from '#config/build/provisioning.ts'
 import { buildSts } from '#config/build/sts.ts'
 import { BuildContext, type LoadState } from '#config/build-context.ts'
+import { builtInFile, withBuiltIn } from '#config/built-in-objects.ts'
 import { builtInNames, checkBuiltInTargets, withBuiltInTargets } from '#config/built-in-targets.ts'
+import { chainOfAddress } from '#config/chain-of-address.ts'
 import { closedApplication, closedInsert, closedUrl } from '#config/closed-parts.ts'
 import { ConfigDocument, FixedPlace, type Place } from '#config/config-document.ts'
 import { readConfiguredTexts } from '#config/configured-texts.ts'
@@ -43,6 +45,7 @@ import { type Issue, Issues, type Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { workflowSchema } from '#model/provisioning.ts'
+import { issuersByName } from '#sdk/auth/issuer.ts'
 import type { Catalog } from '#sdk/module/catalog.ts'
 import type { ApplicationConfig, Configuration, RestoredWorkflow, StoredWorkflow } from '#sdk/module/configuration.ts'
 import type { OwnPlaces } from '#sdk/module/own-file.ts'
@@ -108,7 +111,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     const what = origin === undefined ? 'YAML files in this folder' : `objects in ${origin}`
     issues.for(new FixedPlace('.')).warning([], `there are no ${what}: nothing is served`)
   }
-  const files = parseFiles(sources.files, issues)
+  const files = withBuiltIn(parseFiles(sources.files, issues), sources.files, issues)
   const values = withPublicUrl(collectValues(files.values, issues), options.listenUrl)
   const substitution = new Substitution(options.environment, values)
   const folder = resolve(options.folder)
@@ -124,6 +127,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     issues,
     references: [],
     draft: new Draft(),
+    chainAt: (address) => chainOfAddress(files.objects, (text) => substitution.apply(text, [], () => {}), address),
     ignoreLater: (document, path) => ignored.push({ document, path, since: issues.list.length }),
   }
   const { objects, raw } = buildObjects(files, substitution, state)
@@ -211,6 +215,7 @@ function findObjects(
   }
   return nodes
     .flatMap(({ kind, name, place }): FoundObject[] => {
+      if (place.file === builtInFile) return []
       const count = counts.get(place) ?? { errors: 0, warnings: 0 }
       const isObject = kinds.some((one) => one.kind === kind) || kind === 'values'
       if (!isObject && count.errors === 0) return []
@@ -230,7 +235,11 @@ function buildObjects(files: ParsedFiles, substitution: Substitution, state: Loa
       filed.error(path, message)
       state.ignoreLater(document, path)
     }
-    const text = (value: string, path: Path) => (isTemplate(path) ? substitution.apply(value, path, report) : value)
+    const unset = (path: Path, message: string) => {
+      if (decidesAccess(path)) report(path, `${message}, and this place decides who gets in`)
+      else filed.warning(path, `${message}, so it is empty`)
+    }
+    const text = (value: string, path: Path) => (isTemplate(path) ? substitution.apply(value, path, unset) : value)
     return document.yaml.toValue({ text, report })
   }
   for (const kind of kinds) {
@@ -249,6 +258,11 @@ function buildObjects(files: ParsedFiles, substitution: Substitution, state: Loa
   }
   return { objects, raw }
 }
+
+/** Fields and parameters in which less text can mean that more callers get in. */
+const accessFields = new Set(['azRules', 'authChain', 'authChainName', 'rules', 'administrators', 'operators'])
+
+const decidesAccess = (path: Path): boolean => path.some((step) => typeof step === 'string' && accessFields.has(step))
 
 /** What can be read of a document with errors in its YAML, which are already reported. */
 function readBroken({ yaml }: ConfigDocument, substitution: Substitution): unknown {
@@ -296,11 +310,12 @@ function providersOf(
     if (isJsonObject(spec) && typeof spec['uuid'] === 'string') add('org', spec['uuid'], document)
   }
   for (const { spec } of draft.stsEndpoints) add('token endpoint', spec.name, ...draft.stsDocuments)
-  for (const { config, document } of draft.issuers) {
-    add('identity provider', config.name, document)
-    for (const trust of config.trusts) {
+  const issuers = issuersByName(draft.issuers.map(({ config, document }) => ({ ...config, document })))
+  for (const [issuer, { trusts, document }] of issuers) {
+    add('identity provider', issuer, document)
+    for (const trust of trusts) {
       const object = [...draft.trusts.values()].find((one) => one.trust.clientId === trust.clientId)
-      for (const name of trustNames(config, trust)) {
+      for (const name of trustNames(issuer, trust)) {
         add('trust of an identity provider', name, document, ...(object === undefined ? [] : [object.document]))
       }
     }

@@ -32,8 +32,8 @@ test('substituted text is never parsed again', () => {
   )
 })
 
-test('an unknown name stays, with a reason', () => {
+test('an unknown name is empty, with a reason', () => {
   const { text, problems } = apply('#[HOSTS]', {}, { HOST: 'x' })
-  expect(text).toBe('#[HOSTS]')
+  expect(text).toBe('')
   expect(problems).toEqual(['#[HOSTS] is neither in the environment nor in a values document (did you mean "HOST"?)'])
 })

@@ -20,7 +20,7 @@ export class Substitution {
 
   /**
    * The environment wins, then the values documents, then the default in the placeholder. Substituted text is not
-   * parsed again, so a value can't refer to another one. Unknown names are reported and left unchanged.
+   * parsed again, so a value can't refer to another one. Unknown names are reported and replaced with an empty text.
    */
   apply(text: string, path: Path, report: (path: Path, message: string) => void): string {
     if (!text.includes('#[')) return text
@@ -29,7 +29,7 @@ export class Substitution {
       if (value === undefined) {
         const hint = suggestion(name, this.#values.keys())
         report(path, `${written} is neither in the environment nor in a values document${hint}`)
-        return written
+        return ''
       }
       this.used.set(name, value)
       return value

@@ -185,6 +185,8 @@ export const stsEndpointSchema = z.strictObject({
       settings: z.record(z.string().min(1).max(64), z.string().min(1).max(32_768)).optional(),
       /** More variables: texts with `${name}` for an attribute of the workload or a setting. */
       environment: z.record(z.string().min(1).max(253), z.string().min(1).max(4096)).optional(),
+      /** The same as beside `injector`, where OpenUnison's documentation has it. */
+      explicit_certificate_trust: z.boolean().optional(),
     })
     .optional(),
   explicit_certificate_trust: z.boolean().optional(),

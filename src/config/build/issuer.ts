@@ -28,9 +28,9 @@ const anybody: Rule = { scope: 'filter', constraint: anybodyText, filter: parseF
 /** The endpoint under which the keys of an issuer are stored. */
 const issuerEndpoint = (name: string): string => `idp:${name}`
 
-/** The reference to a trust: its name or client id, after the name of its issuer. */
-export const trustNames = ({ name }: IssuerConfig, trust: IssuerTrust): string[] =>
-  [trust.name, trust.clientId].map((one) => `${name} ${one}`)
+/** The references to a trust: its name or client id, after a name of its issuer. */
+export const trustNames = (issuerName: string, trust: IssuerTrust): string[] =>
+  [trust.name, trust.clientId].map((one) => `${issuerName} ${one}`)
 
 /** A URL with an `idp`: the issuer, and the handler of its URL. `built` is the rest of the URL. */
 export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context: BuildContext): UrlConfig {
@@ -61,6 +61,10 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
       issues.warning(params.pathOf(unused), `"${unused}" is not used: an issuer remembers in Gatehouse's own database`)
     }
   }
+  if (given['cors-headers'].length > 0) {
+    const message = 'not used: pages of the origins of the redirect addresses of a trust may call the issuer'
+    issues.warning(params.pathOf('cors-headers'), `"cors-headers" is ${message}`)
+  }
   if (given.updateClaimsClassName !== undefined) {
     const message = 'is not supported: say in mappings what the claims are'
     issues.error(params.pathOf('updateClaimsClassName'), `"updateClaimsClassName" ${message}`)
@@ -73,6 +77,7 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
   }
   const config: IssuerConfig = {
     name,
+    application: context.placed.name,
     at: context.at(at),
     mount: `/auth/idp/${name}`,
     hosts: built.hosts,
@@ -295,6 +300,9 @@ export const issuerParameters = {
   }),
   'trusts.namespace': text({
     about: 'Only `Trust` objects of this namespace, and those of none, belong to the issuer; all when absent.',
+  }),
+  'cors-headers': list({
+    about: 'Not used: pages of the origins of a trust’s redirect addresses may call the issuer. `check` says so.',
   }),
   updateClaimsClassName: text({ about: 'Not supported: say in `mappings` what the claims are.' }),
   sessionStoreClassName: unused,

@@ -42,11 +42,15 @@ export function buildPortalUrl(spec: PortalUrlSpec, context: BuildContext): void
   } catch (error) {
     issues.error(['spec', 'icon'], error instanceof Error ? error.message : String(error))
   }
-  if (!URL.canParse(spec.url) || !/^https?:/.test(spec.url)) {
-    issues.error(['spec', 'url'], `"${spec.url}" is not a web address`)
+  if (!isLink(spec.url)) {
+    issues.error(['spec', 'url'], `"${spec.url}" is neither a web address nor a path that starts with "/"`)
   }
   state.draft.portalUrls.set(placed.name, { ...placed, spec: { ...spec, icon }, rules })
 }
+
+/** A path, which browsers read as one of the portal's host, or a web address. */
+const isLink = (url: string): boolean =>
+  /^\/(?![/\\])[^\s\\]*$/.test(url) || (URL.canParse(url) && /^https?:/.test(url))
 
 function readRules(azRules: AzRulesSpec | undefined, what: string, context: BuildContext): Rule[] {
   if ((azRules ?? []).length === 0) {
@@ -105,8 +109,25 @@ function prepare(spec: AuditSinkSpec | AuditAnchorSpec, context: BuildContext): 
 
 const defaultTimeoutSeconds = 600
 
+/** Jobs of OpenUnison whose work is done elsewhere, and where. */
+const unneededJobs = new Map([
+  [
+    'com.tremolosecurity.provisioning.scheduler.jobs.UpdateApprovalAz',
+    'the rules check the approver when a decision is made',
+  ],
+  [
+    'com.tremolosecurity.provisioning.scheduler.jobs.AutoFail',
+    'the escalationPolicy of an approval defines what happens without a decision',
+  ],
+])
+
 export function buildJob(spec: OUJobSpec, context: BuildContext): void {
   const { state, issues, placed } = context
+  const unneeded = unneededJobs.get(spec.className)
+  if (unneeded !== undefined) {
+    issues.warning(['spec', 'className'], `the job is not needed and does not run: ${unneeded}`)
+    return
+  }
   const module = context.module(state.catalog.jobs, spec.className, ['spec', 'className'])
   const params = context.params(spec.params, ['spec', 'params'], spec.secretParams, ['spec', 'secretParams'])
   const schedule = readSchedule(fieldTexts(spec.cronSchedule), spec.timeZone ?? 'UTC', (field, message) =>

@@ -51,6 +51,10 @@ export function buildPodEndpoint(
   if (!isLabelName(labelName(injector.label))) {
     problem(['label'], `"${injector.label}" is not a valid name of a Kubernetes label, so no pod can have it`)
   }
+  const [outer, inner] = [spec.explicit_certificate_trust, injector.explicit_certificate_trust]
+  if (outer !== undefined && inner !== undefined && outer !== inner) {
+    problem(['explicit_certificate_trust'], 'differs from the value beside "injector": remove one of them')
+  }
   const settings = buildSettings(spec, injector, known, valueVariable !== undefined, problem)
   const variables = buildVariables(injector, known, settings, problem)
   const reserved = new Set([tokenVariable, valueVariable])
@@ -62,7 +66,7 @@ export function buildPodEndpoint(
     label: injector.label,
     tokenVariable,
     valueVariable,
-    explicitTrust: spec.explicit_certificate_trust ?? false,
+    explicitTrust: outer ?? inner ?? false,
     settings,
     variables: variables.filter(({ name }) => !reserved.has(name)),
     file: known.file,

@@ -64,7 +64,10 @@ test('values of the ConfigMap are substituted in objects, and objects in it coun
     'apiVersion: openunison.tremolo.io/v1\nkind: Org\nmetadata:\n  name: inside\nspec:\n  uuid: "#[ID]"\n  azRules: [{scope: filter, constraint: (uid=*)}]\n'
   expect(
     check([object('Org', 'a', { uuid: '#[OTHER]', azRules })], [map({ 'v.yaml': 'ID: x\n', 'o.yml': target })]),
-  ).toEqual([expect.stringMatching(/^Org\/ns\/a: spec\.uuid: #\[OTHER\] is neither/)])
+  ).toEqual([
+    'Org/ns/a: spec.uuid: must not be empty',
+    expect.stringMatching(/^Org\/ns\/a: warning: spec\.uuid: #\[OTHER\] is neither/),
+  ])
 })
 
 test('the keys of token endpoints are requested while objects are read', () => {

@@ -67,6 +67,7 @@ async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: 
   )
   const config: IssuerConfig = {
     name: 'people',
+    application: 'people',
     at: 'issuer.yaml',
     mount,
     hosts: ['*'],

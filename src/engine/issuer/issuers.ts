@@ -8,7 +8,7 @@ import { newId } from '#kernel/ids.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
-import { type IssuerAccess, serviceTokenSeconds } from '#sdk/auth/issuer.ts'
+import { type IssuerAccess, type IssuerConfig, issuersByName, serviceTokenSeconds } from '#sdk/auth/issuer.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { TokenKeys } from '#sdk/sts/token-keys.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
@@ -32,7 +32,8 @@ interface IssuersParts {
 /** The own issuers of a configuration. Modules may refer to it before it is started. */
 export class Issuers implements IssuerAccess {
   readonly #parts: IssuersParts
-  readonly #servers = new Map<string, IssuerServer>()
+  /** By every name of an issuer. */
+  #servers: ReadonlyMap<string, IssuerServer> = new Map()
 
   constructor(parts: IssuersParts) {
     this.#parts = parts
@@ -41,6 +42,7 @@ export class Issuers implements IssuerAccess {
   /** Starts each issuer with its mappers; the library is loaded at the first request. */
   async start(host: HostFor, scope: Scope): Promise<void> {
     const { configuration, services, decide, present } = this.#parts
+    const started = new Map<IssuerConfig, IssuerServer>()
     for (const config of configuration.issuers) {
       const { tokenKeys, audit, issuer } = services
       if (tokenKeys === undefined) throw new Error(`${config.at}: an issuer needs keys, and there is no store of them`)
@@ -62,8 +64,14 @@ export class Issuers implements IssuerAccess {
         meter: issuer.meter ?? noIssuerMeter,
         level: ({ chain }) => configuration.chains.get(chain)?.level ?? Number.POSITIVE_INFINITY,
       })
-      this.#servers.set(config.name, server)
+      started.set(config, server)
     }
+    this.#servers = new Map(
+      Array.from(issuersByName(configuration.issuers)).flatMap(([name, config]) => {
+        const server = started.get(config)
+        return server === undefined ? [] : [[name, server]]
+      }),
+    )
   }
 
   handle: IssuerAccess['handle'] = (issuer, exchange) => this.#server(issuer).handle(exchange)

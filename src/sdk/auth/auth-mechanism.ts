@@ -151,7 +151,9 @@ export interface AuthMechanismModule extends Omit<ModuleOf<PreparedMechanism>, '
   prepare(params: Params, init: Params, issues: Issues, context: ParseContext): PreparedMechanism
 }
 
-interface AuthMechanismDefinition<C> extends Omit<ModuleDefinition<C, AuthMechanism, AuthHost>, 'lookups'> {
+interface AuthMechanismDefinition<C> extends Omit<ModuleDefinition<C, AuthMechanism, AuthHost>, 'lookups' | 'parse'> {
+  /** Pure: no I/O, no clock. Problems of `init` are reported where the mechanism is defined, not here. */
+  parse(params: Params, issues: Issues, context: ParseContext, init: Params): C
   /** The caller of `parse` reports unknown ones. */
   readonly initParameters?: ParameterTable
   includes?(config: C): readonly string[]
@@ -169,8 +171,8 @@ export function defineAuthMechanism<C>(definition: AuthMechanismDefinition<C>): 
     aliases: definition.aliases ?? [],
     parameters,
     initParameters: definition.initParameters ?? {},
-    prepare: (params, _init, issues, context) => {
-      const config = definition.parse(params, issues, context)
+    prepare: (params, init, issues, context) => {
+      const config = definition.parse(params, issues, context, init)
       return {
         className,
         includes: definition.includes?.(config) ?? [],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isIssuedBy } from '#sdk/auth/issuer.ts'
+import { isIssuedBy, issuersByName } from '#sdk/auth/issuer.ts'
 
 test.each([
   ['https://portal.test/auth/idp/people', true],
@@ -14,4 +14,16 @@ test.each([
 
 test('an issuer that is served at every host is known at each', () => {
   expect(isIssuedBy({ mount: '/auth/idp/people', hosts: ['*'] }, 'https://any.test/auth/idp/people')).toBe(true)
+})
+
+test('an issuer is also known by its Application, unless that has several', () => {
+  const of = (application: string, name: string) => ({ application, name })
+  const all = issuersByName([of('k8sidp', 'k8sIdp'), of('both', 'one'), of('both', 'two'), of('two', 'three')])
+  expect(Array.from(all, ([name, found]) => [name, found.name])).toEqual([
+    ['k8sidp', 'k8sIdp'],
+    ['two', 'two'],
+    ['k8sIdp', 'k8sIdp'],
+    ['one', 'one'],
+    ['three', 'three'],
+  ])
 })

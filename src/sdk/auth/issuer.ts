@@ -32,6 +32,8 @@ export interface IssuerTrust {
 export interface IssuerConfig {
   /** What follows `/auth/idp/`. */
   readonly name: string
+  /** The name of its Application, which OpenUnison's objects use instead. */
+  readonly application: string
   readonly at: string
   /** `/auth/idp/<name>` */
   readonly mount: string
@@ -46,6 +48,19 @@ export interface IssuerConfig {
   /** The chain for users who type a device code, before the device's application is known. */
   readonly deviceChain: string
   readonly keys: TokenIssuer
+}
+
+/** The issuers by every name that other objects can use: their own, and that of an Application with only one issuer. */
+export function issuersByName<T extends Pick<IssuerConfig, 'name' | 'application'>>(
+  issuers: readonly T[],
+): ReadonlyMap<string, T> {
+  const alone = issuers.filter(
+    ({ application }, _i, all) => all.filter((one) => one.application === application).length === 1,
+  )
+  return new Map([
+    ...alone.map((issuer) => [issuer.application, issuer] as const),
+    ...issuers.map((issuer) => [issuer.name, issuer] as const),
+  ])
 }
 
 /** Whether tokens with this `iss` are this issuer's: its URL at any of its hosts, with any scheme and port. */

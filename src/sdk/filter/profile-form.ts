@@ -6,8 +6,8 @@ export interface ProfileForm {
   readonly loginAttribute: string
   /** The attribute with roles; undefined if groups are read from the directory. */
   readonly roleAttribute: string | undefined
-  /** The workflow that saves a profile. */
-  readonly workflow: string
+  /** The workflow that saves a profile; undefined if none does. */
+  readonly workflow: string | undefined
   /** The fields of a user with these attributes, and whether they may be changed. */
   viewOf(user: Attributes): ProfileView
   /** Checks new values by field; fields without one stay as they are. */

@@ -8,6 +8,8 @@ export interface ParameterOptions {
   readonly required?: boolean
   /** The column "Required" of the reference page where `required` and the fallback do not say it, such as "with `events`". */
   readonly requirement?: string
+  /** An empty text is a value of a task's field, rather than none. */
+  readonly mayBeEmpty?: boolean
   /** Its value is never logged or shown. */
   readonly secret?: boolean
   /** The value names an object of this kind, which must exist. */
@@ -49,10 +51,10 @@ function describe<T>(
   schema: z.ZodType,
   type: string,
   fallback: T,
-  { about, required, requirement, secret, reference, absentReference }: ParameterOptions,
+  { about, required, requirement, mayBeEmpty, secret, reference, absentReference }: ParameterOptions,
   many = false,
 ): Parameter<T> {
-  const optional = { required, requirement, secret, reference, absentReference } as ParameterOptions
+  const optional = { required, requirement, mayBeEmpty, secret, reference, absentReference } as ParameterOptions
   return schema.register(parameterDescriptions, { ...optional, about, type, many, fallback }) as Parameter<T>
 }
 

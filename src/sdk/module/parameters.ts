@@ -106,9 +106,10 @@ export function readFields<T extends ParameterTable>(
   const read = ([name, row]: [string, Parameter<unknown>]) => {
     const value = Object.hasOwn(fields, name) ? fields[name] : undefined
     const pathOf = (index?: number): Path => (index === undefined ? [...path, name] : [...path, name, index])
+    const { type, mayBeEmpty = false } = descriptionOf(row)
     const parsed = readValue(row, {
       name,
-      given: value === null || value === '' ? undefined : scalarsAsText(value, descriptionOf(row).type),
+      given: value === null || (value === '' && !mayBeEmpty) ? undefined : scalarsAsText(value, type),
       pathOf,
       firstPath: pathOf(),
       isSecret: false,

@@ -34,6 +34,8 @@ export interface ParseContext {
   mapper(expression: string, path: Path, issues: Issues): MapperInstance | undefined
   /** A value source by its class name; undefined, with an issue filed, if it is invalid. */
   valueSource?(className: string, params: Params, path: Path, issues: Issues): PreparedValueSource | undefined
+  /** The chain of the URL of an application that serves this path; undefined if there is none. */
+  chainAt?(address: string): string | undefined
   /** The configuration folder, the base of module paths. */
   readonly folder: string
   /** The text of a file that the configuration names, or its bytes in base64, if there are files; throws if it can't be read. */

@@ -6,7 +6,8 @@ import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts
 
 const parameters = {
   idpName: text({
-    about: 'The identity provider that makes the tokens: what follows `/auth/idp/` in its uri.',
+    about:
+      'The identity provider that makes the tokens: what follows `/auth/idp/` in its uri, or the name of its Application.',
     required: true,
     reference: 'identity provider',
   }),

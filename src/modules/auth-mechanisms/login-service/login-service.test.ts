@@ -8,7 +8,10 @@ const two = { chains: ['Corporate login=corp', 'A partner=partner'] }
 
 async function open(params: ParamValues) {
   const issues = noIssues()
-  const context = fakeParseContext()
+  const context = {
+    ...fakeParseContext(),
+    chainAt: (path: string) => (path === '/login/auth' ? 'enterprise-idp' : undefined),
+  }
   const prepared = loginService.prepare(fakeParams(params), fakeParams({}), issues, context)
   const { references } = context
   return { prepared, references, issues: issueTexts(issues.list), mechanism: await prepared.create(fakeModuleHost()) }
@@ -44,6 +47,13 @@ describe('auth.LoginService', () => {
     expect(await mechanism.begin(fakeAttempt({}))).toEqual({ kind: 'include', chain: 'corp' })
   })
 
+  test('takes the chain of a URL by its path', async () => {
+    const { mechanism, references, issues } = await open({ chains: 'Login=/login/auth' })
+    expect([references.map(({ name }) => name), issues]).toEqual([['enterprise-idp'], []])
+    expect(await mechanism.begin(fakeAttempt({}))).toEqual({ kind: 'include', chain: 'enterprise-idp' })
+    expect((await open({ chains: 'Login=https://elsewhere.test/login' })).issues).toHaveLength(1)
+  })
+
   test('remembers the choice on request, in a cookie that proves nothing', async () => {
     const { mechanism } = await open({ ...two, cookieDays: '30', cookieName: 'choice' })
     const chosen = await mechanism.proceed?.(fakeAttempt(formPost({ chain: 'A partner', remember: 'true' })))
@@ -59,7 +69,7 @@ describe('auth.LoginService', () => {
   test('reports invalid parameters', async () => {
     expect((await open({ chains: ['corp', 'A=', '=b'] })).issues).toHaveLength(3)
     expect((await open({ chains: 'A=/auth/idp/start' })).issues).toEqual([
-      expect.stringContaining('name the chain that protects /auth/idp/start'),
+      expect.stringContaining('no URL of an application serves /auth/idp/start with a chain'),
     ])
     expect((await open({})).issues).toEqual([expect.stringContaining('"chains" is required')])
     expect((await open({ ...two, cookieName: 'a b' })).issues).toHaveLength(1)

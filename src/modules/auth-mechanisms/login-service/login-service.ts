@@ -15,7 +15,7 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 const parameters = {
   chains: list({
     about:
-      'The options for users, in order: `label=chain`; may repeat. Name chains: an address, as in OpenUnison, is an error.',
+      'The options for users, in order: `label=chain`; may repeat. Instead of a chain, the path of a URL whose `authChain` is used, as in OpenUnison.',
     required: true,
   }),
   title: text({
@@ -101,12 +101,13 @@ function readChoices(written: readonly string[], params: Params, issues: Issues,
       issues.error(at, `"chains": must be label=chain, not "${pair}"`)
       return []
     }
-    if (/^(?:\/|https?:)/.test(chain)) {
-      issues.error(at, `"chains": name the chain that protects ${chain}, not its address`)
+    const name = chain.startsWith('/') ? context.chainAt?.(chain) : chain
+    if (name === undefined || /^https?:/.test(name)) {
+      issues.error(at, `"chains": no URL of an application serves ${chain} with a chain: name the chain instead`)
       return []
     }
-    context.refer('chain', chain, at)
-    return [{ label, chain }]
+    context.refer('chain', name, at)
+    return [{ label, chain: name }]
   })
 }
 

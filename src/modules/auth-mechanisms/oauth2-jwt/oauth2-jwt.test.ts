@@ -415,6 +415,43 @@ describe('pages of other origins', () => {
     }
   })
 
+  test("are configured in OpenUnison's form as well", async () => {
+    const all = ['Access-Control-Allow-Origin=*', 'Access-Control-Allow-Methods=*', 'Access-Control-Allow-Headers=*']
+    const { mechanism: any } = await mechanism({ 'cors-headers': all })
+    expect(any.preflight?.(ask(preflight))?.headers).toMatchObject({
+      'access-control-allow-origin': '*',
+      'access-control-allow-methods': 'GET, HEAD, POST, PUT, PATCH, DELETE',
+      'access-control-allow-headers': 'Authorization, *',
+    })
+    const some = [
+      'Access-Control-Allow-Origin=https://app.example.com/',
+      'Access-Control-Allow-Methods=GET, PATCH',
+      'access-control-allow-headers=Content-Type, authorization',
+      'Access-Control-Allow-Credentials=false',
+    ]
+    const { mechanism: one } = await mechanism({ 'cors-headers': some })
+    expect(one.preflight?.(ask(preflight))?.headers).toMatchObject({
+      'access-control-allow-origin': 'https://app.example.com',
+      'access-control-allow-methods': 'GET, PATCH',
+      'access-control-allow-headers': 'Authorization, Content-Type',
+    })
+    expect(one.preflight?.(ask({ ...preflight, origin: 'https://elsewhere.test' }))).toBeUndefined()
+  })
+
+  test("what OpenUnison's form cannot mean is reported", () => {
+    const issues = noIssues()
+    const headers = [
+      'Access-Control-Allow-Origin=app',
+      'Access-Control-Allow-Methods=get\r\nset-cookie: a=b',
+      'Access-Control-Allow-Headers=a b',
+      'Access-Control-Allow-Credentials=true',
+      'Access-Control-Max-Age=5',
+    ]
+    const params = { ...basic(), 'cors-headers': headers }
+    oauth2Jwt.prepare(fakeParams(params), fakeParams({}), issues, fakeParseContext())
+    expect(issues.list.map(({ level }) => level)).toEqual(['error', 'error', 'error', 'warning', 'warning'])
+  })
+
   test('invalid header names and origins are rejected', () => {
     const issues = noIssues()
     const params = { ...basic(), 'cors-headers': ['X-A: b', '*'], 'cors-origins': ['https://a.example.com/', 'a'] }

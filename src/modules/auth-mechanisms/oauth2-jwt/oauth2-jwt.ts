@@ -45,7 +45,8 @@ const parameters = {
   realm: text({ about: 'The realm named in `WWW-Authenticate`.', fallback: 'gatehouse' }),
   scope: text({ about: 'The scope named in `WWW-Authenticate`.' }),
   'cors-headers': list({
-    about: 'Request headers, beside `Authorization`, that pages of other origins may send; turns CORS on.',
+    about:
+      'Request headers, beside `Authorization`, that pages of other origins may send; turns CORS on. Also in the form of OpenUnison, `Access-Control-Allow-Origin=*`, for `Origin`, `Methods` and `Headers`.',
   }),
   'cors-origins': list({
     about: 'The origins of such pages, such as `https://app.example.com`; any, without credentials, when absent.',
@@ -65,6 +66,9 @@ const parameters = {
   }),
   allowNoIat: flag({ about: 'Accept tokens without `iat`.' }),
   webfingerCredentialLoader: text({ about: 'Not supported; an error when set.' }),
+  userLookupClassName: text({
+    about: 'Accepted and not used: the claims of the token are the attributes. `check` says so.',
+  }),
   target: text({ about: 'Belongs to `webfingerCredentialLoader`; an error when set.' }),
 } satisfies ParameterTable
 
@@ -76,6 +80,10 @@ function parseOAuth2Jwt(params: Params, issues: Issues, context: ParseContext) {
     if (params.values(name).some((value) => value !== '')) {
       issues.error(params.pathOf(name), `"${name}" is not supported: credentials are not loaded by WebFinger here`)
     }
+  }
+  if (given.userLookupClassName !== undefined) {
+    const message = '"userLookupClassName" is not used: the claims of the token are the attributes'
+    issues.warning(params.pathOf('userLookupClassName'), message)
   }
   if (given.fromWellKnown) {
     if (given.issuer !== '') checkIssuer(given.issuer, params, issues)
@@ -110,16 +118,47 @@ function checkIssuer(issuer: string, params: Params, issues: Issues): void {
 }
 
 function parseCrossOrigin(
-  headers: readonly string[],
-  origins: readonly string[],
+  written: readonly string[],
+  given: readonly string[],
   params: Params,
   issues: Issues,
 ): CrossOrigin | undefined {
-  for (const [i, name] of headers.entries()) {
-    if (!isHeaderName(name))
-      issues.error(params.pathOf('cors-headers', i), `"cors-headers": "${name}" is not a header name`)
+  const headers: string[] = []
+  const origins = [...given]
+  let methods = allMethods
+  for (const [i, entry] of written.entries()) {
+    const report = (message: string, level: 'error' | 'warning' = 'error') =>
+      issues[level](params.pathOf('cors-headers', i), `"cors-headers": ${message}`)
+    const [, name, text = ''] = /^Access-Control-([A-Za-z-]+)=(.*)$/is.exec(entry) ?? []
+    const values = text.split(',').map((value) => value.trim())
+    switch (name?.toLowerCase()) {
+      case undefined:
+        if (!isHeaderName(entry)) report(`"${entry}" is not a header name`)
+        headers.push(entry)
+        break
+      case 'allow-origin':
+        // Browsers send an origin without a path; OpenUnison's documentation writes a slash after it.
+        origins.push(...values.map((value) => value.replace(/\/$/, '')))
+        for (const origin of values) if (!isOrigin(origin.replace(/\/$/, ''))) report(`"${origin}" is not an origin`)
+        break
+      case 'allow-headers':
+        for (const header of values) {
+          if (header !== '*' && !isHeaderName(header)) report(`"${header}" is not a header name`)
+        }
+        headers.push(...values.filter((header) => header.toLowerCase() !== 'authorization'))
+        break
+      case 'allow-methods':
+        for (const method of values) if (!/^(?:\*|[A-Z]+)$/.test(method)) report(`"${method}" is not a method`)
+        if (!values.includes('*')) methods = values.join(', ')
+        break
+      case 'allow-credentials':
+        if (values.join() !== 'false') report('credentials of pages such as cookies are never allowed', 'warning')
+        break
+      default:
+        report(`"${entry}" has no effect here`, 'warning')
+    }
   }
-  for (const [i, origin] of origins.entries()) {
+  for (const [i, origin] of given.entries()) {
     if (isOrigin(origin)) continue
     issues.error(
       params.pathOf('cors-origins', i),
@@ -127,7 +166,7 @@ function parseCrossOrigin(
     )
   }
   if (headers.length === 0 && origins.length === 0) return undefined
-  return { headers, origins: origins.length === 0 ? ['*'] : origins }
+  return { headers, methods, origins: origins.length === 0 ? ['*'] : origins }
 }
 
 /** A bearer JWT, verified with a pinned key or the issuer's published keys. */
@@ -210,13 +249,14 @@ function createMechanism(config: OAuth2JwtConfig, host: AuthHost, keys: KeySet):
 }
 
 interface CrossOrigin {
-  /** Header names that a page may send beside Authorization. */
+  /** Header names that a page may send beside Authorization; `*` is any. */
   readonly headers: readonly string[]
+  readonly methods: string
   /** Origins of such pages; `*` is any. */
   readonly origins: readonly string[]
 }
 
-const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE'
+const allMethods = 'GET, HEAD, POST, PUT, PATCH, DELETE'
 const exposed = 'ETag, Location, Retry-After, WWW-Authenticate, X-Request-Id'
 const preflightSeconds = '600'
 
@@ -247,7 +287,7 @@ function answerPreflight(request: GatewayRequest, settings: CrossOrigin): Gatewa
     status: 204,
     headers: {
       'access-control-allow-origin': settings.origins.includes('*') ? '*' : origin,
-      'access-control-allow-methods': methods,
+      'access-control-allow-methods': settings.methods,
       'access-control-allow-headers': ['Authorization', ...settings.headers].join(', '),
       'access-control-max-age': preflightSeconds,
       vary: 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers',

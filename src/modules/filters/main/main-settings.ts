@@ -10,7 +10,7 @@ import { type FormAttribute, formAttributeRows, readFormAttributes } from '#modu
 import { themeParameters } from '#modules/shared/forms/theme-parameters.ts'
 import { readRuleParameter } from '#modules/shared/login/rule-parameter.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
-import { choice, flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
@@ -54,8 +54,11 @@ export function parseMain(params: Params, issues: Issues, context: ParseContext)
     issues.error(params.pathOf('logoutURL'), '"logoutURL": must be a path or an http or https address')
   }
   if (given.loadPortalGroupsClassName !== undefined) {
-    const message = 'is known but not supported by this version: groups are looked up in the directory'
-    issues.error(params.pathOf('loadPortalGroupsClassName'), `"loadPortalGroupsClassName": ${message}`)
+    const message = '"loadPortalGroupsClassName" is not used: the portal shows the names of the groups in the directory'
+    issues.warning(params.pathOf('loadPortalGroupsClassName'), message)
+  }
+  if (given.canEditUser && given.workflowName === undefined) {
+    issues.error(params.pathOf('workflowName'), 'parameter "workflowName" is required where canEditUser is "true"')
   }
   checkApprovals(given, params, issues)
   checkReasons(given, params, issues)
@@ -239,18 +242,40 @@ const profileRows = {
   '<attribute>.minChars': formAttributeRows['<attribute>.minChars'],
   '<attribute>.maxChars': formAttributeRows['<attribute>.maxChars'],
   '<attribute>.mxnChars': formAttributeRows['<attribute>.mxnChars'],
+  '<attribute>.realOnly': formAttributeRows['<attribute>.realOnly'],
+  '<attribute>.redExFailedMsg': formAttributeRows['<attribute>.redExFailedMsg'],
   '<attribute>.type': formAttributeRows['<attribute>.type'],
   '<attribute>.values': formAttributeRows['<attribute>.values'],
 }
 
-const whoMay = ['NO', 'YES', 'CUSTOM'] as const
+export type WhoMay = 'NO' | 'YES' | 'CUSTOM'
+
+/** OpenUnison's objects write the words in any letter case. */
+function whoMay(written: string): WhoMay {
+  switch (written.toUpperCase()) {
+    case 'YES':
+    case 'TRUE':
+      return 'YES'
+    case 'NO':
+    case 'FALSE':
+      return 'NO'
+    case 'CUSTOM':
+      return 'CUSTOM'
+    default:
+      throw new Error(`must be one of NO, YES, CUSTOM, not "${written}"`)
+  }
+}
 
 export const parameters = {
   displayNameAttribute: text({ about: 'The attribute with the name that the portal shows for users.', required: true }),
   'frontPage.title': text({ about: 'The title of the front page.', required: true }),
   'frontPage.text': text({ about: 'The text of the front page.', required: true }),
   canEditUser: flag({ about: 'Whether users may change their profile.', required: true }),
-  workflowName: text({ about: 'The workflow that saves a profile.', required: true, reference: 'workflow' }),
+  workflowName: text({
+    about: 'The workflow that saves a profile.',
+    requirement: 'with `canEditUser`',
+    reference: 'workflow',
+  }),
   uidAttributeName: text({ about: 'The attribute with the login.', required: true }),
   showPortalOrgs: flag({ about: 'Whether the front page shows the tree of orgs.', required: true }),
   logoutURL: text({ about: 'The logout path or address.', required: true }),
@@ -269,14 +294,14 @@ export const parameters = {
   ...profileRows,
   roleAttribute: text({ about: 'The attribute with roles; without it, groups are read from the directory.' }),
   loadPortalGroupsClassName: text({
-    about: 'An error when set, since it is not supported: groups are looked up in the directory.',
+    about: 'Accepted and not used: the portal shows the names of the groups in the directory. `check` says so.',
   }),
   requireReason: flag({ about: 'Whether a request needs a reason.', fallback: true }),
-  canDelegate: choice(whoMay, {
+  canDelegate: parsed<WhoMay>('one of NO, YES, CUSTOM', whoMay, {
     about: 'Whether users may request for others: `YES`, `NO`, or `CUSTOM`, which uses the UI helper.',
     fallback: 'NO',
   }),
-  canPreApprove: choice(whoMay, {
+  canPreApprove: parsed<WhoMay>('one of NO, YES, CUSTOM', whoMay, {
     about: 'Whether users who request for others may decide the first approval at once: `YES`, `NO` or `CUSTOM`.',
     fallback: 'NO',
   }),

@@ -71,7 +71,7 @@ export default defineFilter<MainSettings>({
   errors: privateErrors,
   parse: parseMain,
   summarize: ({ given }) => [
-    { label: 'profile workflow', value: given.workflowName },
+    ...(given.workflowName === undefined ? [] : [{ label: 'profile workflow', value: given.workflowName }]),
     ...(given.jitWorkflow === undefined ? [] : [{ label: 'workflow for new people', value: given.jitWorkflow }]),
   ],
   look: ({ given }) => portalLook(given),

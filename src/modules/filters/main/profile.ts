@@ -74,13 +74,14 @@ function valuesIn(
 export async function changeProfile(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const { settings, host, people } = parts
   const { request, subject } = exchange
-  if (!mayEdit(settings, subject)) {
+  const { workflowName } = settings.given
+  if (!mayEdit(settings, subject) || workflowName === undefined) {
     throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" may not change the profile`, {
       publicText: 'Profiles cannot be changed here.',
     })
   }
   const changes = await readJsonBody(request, changesSchema, maxBodyBytes)
-  const login = await requireOwnLogin(parts, exchange, settings.given.workflowName)
+  const login = await requireOwnLogin(parts, exchange, workflowName)
   const found = await people.ownEntry(subject)
   const entry = found.kind === 'own' ? found.entry : undefined
   const valuesOf = valuesIn(settings, subject, entry)
@@ -93,7 +94,7 @@ export async function changeProfile(parts: MainParts, exchange: Exchange): Promi
   const attributes = wholeProfile(settings.attributes, changed, entry?.attributes ?? subject.attributes)
   attributes.set(settings.given.uidAttributeName, [login])
   const { status } = await host.workflows.run({
-    name: settings.given.workflowName,
+    name: workflowName,
     requestor: subject.uid,
     who: { requestor: subject.identity, subject: subject.identity },
     user: { userID: login, attributes, groups: [] },

@@ -200,7 +200,8 @@ async function changeUser(parts: OperatorParts, { request, subject }: Exchange):
   const { host, profile } = parts
   const { dn, reason, attributes } = await readJsonBody(request, updateSchema, maxBodyBytes)
   const entry = await findUser(dn, parts)
-  if (!profile.viewOf(entry.attributes).canEdit) {
+  const { workflow } = profile
+  if (workflow === undefined || !profile.viewOf(entry.attributes).canEdit) {
     throw new GatewayError('ACCESS_DENIED', `the profile of "${dn}" may not be changed`, {
       publicText: "This user's profile cannot be changed here.",
     })
@@ -214,7 +215,7 @@ async function changeUser(parts: OperatorParts, { request, subject }: Exchange):
   if (changed.size === 0) return answer({ status: 'unchanged' } satisfies OperatorUpdate)
   whole.set(profile.loginAttribute, [login])
   const { status } = await host.workflows.run({
-    name: profile.workflow,
+    name: workflow,
     requestor: subject.uid,
     who: { requestor: subject.identity, subject: entry.identity },
     user: { userID: login, attributes: whole, groups: [] },

@@ -50,7 +50,8 @@ const tokenParameters = {
   }),
   qrCodeAttribute: text({ about: 'The parts that are also shown as a QR code; `TOTP URL` for `TOTPToken`.' }),
   idpName: text({
-    about: '`KubectlTokenLoader`: the trust whose tokens are shown; the latest tokens of the login when absent.',
+    about:
+      '`KubectlTokenLoader`: the identity provider whose tokens are shown; the latest tokens of the login when absent.',
     reference: 'identity provider',
   }),
   trustName: text({

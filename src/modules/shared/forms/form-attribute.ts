@@ -80,6 +80,12 @@ export const formAttributeRows = {
     fallback: 0,
     max: maxValueLength,
   }),
+  '<attribute>.realOnly': parsed('flag', readFlag, {
+    about: 'A misspelling of `readOnly` that existing YAML has. It is read as `readOnly`, and `check` says so.',
+  }),
+  '<attribute>.redExFailedMsg': text({
+    about: 'A misspelling of `regExFailedMsg` that existing YAML has. It is read as that, and `check` says so.',
+  }),
   '<attribute>.unique': flag({
     about:
       '`"true"`: the value must be unique, in the directory and in open registrations. The login is unique unless this is `"false"`.',
@@ -172,7 +178,14 @@ function readOne(
       `"${name}" has "values" and a "dynamicValueSource"; it takes one of them`,
     )
   }
-  const readOnly = rows['<attribute>.readOnly'].get(name) ?? false
+  const misspelled = (wrong: 'realOnly' | 'redExFailedMsg', right: string): void => {
+    const parameter = `${name}.${wrong}`
+    if (!rows[`<attribute>.${wrong}`].has(name)) return
+    issues.warning(params.pathOf(parameter), `"${parameter}" is a misspelling and is read as "${name}.${right}"`)
+  }
+  misspelled('realOnly', 'readOnly')
+  misspelled('redExFailedMsg', 'regExFailedMsg')
+  const readOnly = rows['<attribute>.readOnly'].get(name) ?? rows['<attribute>.realOnly'].get(name) ?? false
   const show = rows['<attribute>.show'].get(name) ?? true
   const preset = rows['<attribute>.default'].get(name)
   if (preset !== undefined && show && !readOnly) {
@@ -185,7 +198,10 @@ function readOne(
     show,
     required: rows['<attribute>.required'].get(name) ?? requiredUnlessSaid,
     pattern: rows['<attribute>.regEx'].get(name),
-    patternMessage: rows['<attribute>.regExFailedMsg'].get(name) ?? `${displayName} is not valid`,
+    patternMessage:
+      rows['<attribute>.regExFailedMsg'].get(name) ??
+      rows['<attribute>.redExFailedMsg'].get(name) ??
+      `${displayName} is not valid`,
     minChars,
     maxChars,
     unique: rows['<attribute>.unique'].get(name) ?? false,

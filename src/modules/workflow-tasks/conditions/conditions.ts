@@ -26,7 +26,11 @@ export const ifAttrHasValue = defineTask({
   taskType: 'ifAttrHasValue',
   fields: {
     name: nameTemplate({ about: 'The attribute; `$key$` is replaced.', required: true }),
-    value: template({ about: 'One of its values must be exactly this; a template.', required: true }),
+    value: template({
+      about: 'One of its values must be exactly this; a template. An empty text also matches an absent attribute.',
+      required: true,
+      mayBeEmpty: true,
+    }),
   },
   branches: true,
   prepare: ({ name, value }, { pathOf }) => {
@@ -36,7 +40,8 @@ export const ifAttrHasValue = defineTask({
       create: () =>
         onContext((context) => {
           const values = userValues(context.user, renderTask(name, context))
-          return branchIf(values.includes(renderTask(value, context)))
+          const isAbsent = value.text === '' && values.length === 0
+          return branchIf(isAbsent || values.includes(renderTask(value, context)))
         }),
     }
   },

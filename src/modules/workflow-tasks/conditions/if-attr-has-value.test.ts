@@ -19,6 +19,17 @@ test.each([
   expect(user?.groups).toEqual([group])
 })
 
+test.each<[string, string[], string]>([
+  ['', [], 'yes'],
+  ['', [''], 'yes'],
+  ['', ['one'], 'no'],
+  ['$empty$', [], 'no'],
+])('ifAttrHasValue "%s" with the values %j runs the %s branch', async (value, kind, group) => {
+  const task = { taskType: 'ifAttrHasValue', name: 'kind', value, ...branches }
+  const user = await userAfter([task], { attributes: { kind }, params: { empty: '' } })
+  expect(user?.groups).toEqual([group])
+})
+
 test('a caller cannot inject a template', async () => {
   const task = { taskType: 'ifAttrHasValue', name: 'kind', value: '$wanted$', ...branches }
   const user = await userAfter([task], { attributes: { kind: ['one'] }, params: { wanted: '${kind}' } })
