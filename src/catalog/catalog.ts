@@ -7,6 +7,7 @@ import authorization from '#modules/auth-mechanisms/authorization/authorization.
 import bearerToken from '#modules/auth-mechanisms/bearer-token/bearer-token.ts'
 import formLogin from '#modules/auth-mechanisms/form-login/form-login.ts'
 import generateOidcTokens from '#modules/auth-mechanisms/generate-oidc-tokens/generate-oidc-tokens.ts'
+import github from '#modules/auth-mechanisms/github/github.ts'
 import includeChain from '#modules/auth-mechanisms/include-chain/include-chain.ts'
 import jitProvision from '#modules/auth-mechanisms/jit-provision/jit-provision.ts'
 import loginService from '#modules/auth-mechanisms/login-service/login-service.ts'
@@ -19,6 +20,7 @@ import pluginMechanism from '#modules/auth-mechanisms/plugin/plugin.ts'
 import serviceAccount2Claims from '#modules/auth-mechanisms/service-account-2-claims/service-account-2-claims.ts'
 import totp from '#modules/auth-mechanisms/totp/totp.ts'
 import alwaysFail from '#modules/authorizations/always-fail/always-fail.ts'
+import gitHubTeams from '#modules/authorizations/github-teams/github-teams.ts'
 import javaScriptAuthorization from '#modules/authorizations/javascript-authorization/javascript-authorization.ts'
 import databaseInsert from '#modules/directory-inserts/database/database.ts'
 import ldapInsert from '#modules/directory-inserts/ldap/ldap.ts'
@@ -148,6 +150,7 @@ export const authMechanisms = createRegistry('authentication mechanism', [
   bearerToken,
   formLogin,
   generateOidcTokens,
+  github,
   includeChain,
   jitProvision,
   loginService,
@@ -295,7 +298,7 @@ const dynamicWorkflows = createRegistry('dynamic workflow', [
   sqlDynamicWorkflow,
 ])
 
-const authorizations = createRegistry('authorization', [alwaysFail, javaScriptAuthorization])
+const authorizations = createRegistry('authorization', [alwaysFail, gitHubTeams, javaScriptAuthorization])
 
 /** Everything this build of Gatehouse can be configured with. */
 export const catalog: Catalog = {
