@@ -2,6 +2,7 @@ import { createRegistry } from '#kernel/registry.ts'
 import fileSink from '#modules/audit-sinks/file/file.ts'
 import httpsSink from '#modules/audit-sinks/https/https.ts'
 import syslogSink from '#modules/audit-sinks/syslog/syslog.ts'
+import acknowledge from '#modules/auth-mechanisms/acknowledge/acknowledge.ts'
 import anonymous from '#modules/auth-mechanisms/anonymous/anonymous.ts'
 import authorization from '#modules/auth-mechanisms/authorization/authorization.ts'
 import bearerToken from '#modules/auth-mechanisms/bearer-token/bearer-token.ts'
@@ -36,6 +37,7 @@ import callWorkflowFilter from '#modules/filters/call-workflow/call-workflow.ts'
 import checkSession from '#modules/filters/check-session/check-session.ts'
 import completeLogin from '#modules/filters/complete-login/complete-login.ts'
 import developmentIssuer from '#modules/filters/development-issuer/development-issuer.ts'
+import endSessions from '#modules/filters/end-sessions/end-sessions.ts'
 import eventKeys from '#modules/filters/event-keys/event-keys.ts'
 import eventPoll from '#modules/filters/event-poll/event-poll.ts'
 import issuer from '#modules/filters/issuer/issuer.ts'
@@ -136,6 +138,7 @@ import {
   clearGroups,
   filterGroups,
   mapGroups,
+  mergeGitHubGroups,
 } from '#modules/workflow-tasks/memberships/memberships.ts'
 import notifyUser from '#modules/workflow-tasks/notify-user/notify-user.ts'
 import provision from '#modules/workflow-tasks/provision/provision.ts'
@@ -145,6 +148,7 @@ import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 /** To add a module, add one import above and one line to its registry. */
 
 export const authMechanisms = createRegistry('authentication mechanism', [
+  acknowledge,
   anonymous,
   authorization,
   bearerToken,
@@ -172,6 +176,7 @@ export const filters = createRegistry('filter', [
   checkSession,
   completeLogin,
   developmentIssuer,
+  endSessions,
   eventKeys,
   eventPoll,
   hideCookie,
@@ -243,6 +248,7 @@ export const customTasks = createRegistry('custom task', [
   loadGroups,
   loadGroupsFromTarget,
   mapGroups,
+  mergeGitHubGroups,
   nestGroup,
   patchK8sObject,
   printUserInfo,

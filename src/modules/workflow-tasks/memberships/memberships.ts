@@ -78,6 +78,20 @@ export const attributeToGroups = defineCustomTask({
   }),
 })
 
+export const mergeGitHubGroups = defineCustomTask({
+  className: 'tasks.MergeGitHubGroups',
+  aliases: ['com.tremolosecurity.unison.proxy.auth.github.MergeGithubGroups'],
+  parameters: {},
+  prepare: () => ({
+    flow: { ...noFlow, mayRead: ['githubOrgs', 'githubTeams'], takesAnyGroup: true },
+    create: () =>
+      onContext(({ user }) => {
+        changeGroups(user, [...user.attributes.values('githubOrgs'), ...user.attributes.values('githubTeams')], [])
+        return next
+      }),
+  }),
+})
+
 export const clearGroups = defineCustomTask({
   className: 'tasks.ClearGroups',
   aliases: [
