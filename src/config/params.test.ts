@@ -17,12 +17,18 @@ describe('a map', () => {
   const { params, issues } = read('params:\n  one: a\n  many: [a, 2, true]\n  version: 1.10\n  none:\n  empty: ""\n')
 
   test('has texts, lists and scalars as they were written', () => {
-    expect(issues.list).toEqual([])
     expect([...params.names()]).toEqual(['one', 'many', 'version', 'none', 'empty'])
     expect(params.values('many')).toEqual(['a', '2', 'true'])
     expect(params.values('version')).toEqual(['1.10'])
     expect(params.values('none')).toEqual([])
     expect(params.values('absent')).toEqual([])
+  })
+
+  test('has a warning for a parameter without a value, such as an unquoted color', () => {
+    const warning = '"none" has no value; put one that begins with # in quotes'
+    expect(issues.list).toMatchObject([{ level: 'warning', message: warning }])
+    const { issues: others } = read('params:\n  - { name: a, value: x }\n  - name: color\n    value: #0b5fff\n')
+    expect(others.list).toMatchObject([{ message: expect.stringContaining('"color" has no value') }])
   })
 
   test('knows the position of each value', () => {

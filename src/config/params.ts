@@ -58,10 +58,15 @@ export class ParamsBuilder implements Params {
 export function readParams(value: unknown, path: Path, issues: Issues, document: ConfigDocument): ParamsBuilder {
   const params = new ParamsBuilder(path)
   const spec = value === undefined || value === null ? {} : readSchema(paramsSchema, value, path, issues)
+  const add = (name: string, value: unknown, at: Path): void => {
+    if (value === null || value === undefined)
+      issues.warning(at, `"${name}" has no value; put one that begins with # in quotes`)
+    addValue(params, name, value, at, document)
+  }
   if (Array.isArray(spec)) {
-    for (const [i, item] of spec.entries()) addValue(params, item.name, item.value, [...path, i, 'value'], document)
+    for (const [i, { name, value }] of spec.entries()) add(name, value, [...path, i, 'value'])
   } else {
-    for (const [name, item] of Object.entries(spec ?? {})) addValue(params, name, item, [...path, name], document)
+    for (const [name, item] of Object.entries(spec ?? {})) add(name, item, [...path, name])
   }
   return params
 }
