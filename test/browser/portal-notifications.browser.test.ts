@@ -73,6 +73,22 @@ describe.skipIf(!hasChromium())('notifications in the portal', () => {
     expect(complaints).toEqual([])
   })
 
+  test('the language of the portal becomes that of the mails', async () => {
+    const { page, complaints } = await visit('/portal/notifications/settings', 'joan')
+    const language = page.getByRole('combobox', { name: 'Language of mails' })
+    await language.waitFor()
+    expect(await language.inputValue()).toBe('en')
+    await page.getByRole('button', { name: 'Language' }).click()
+    const saved = page.waitForResponse((response) => response.request().method() === 'PUT')
+    await page.getByRole('menuitemradio', { name: 'Deutsch' }).click()
+    expect((await saved).status()).toBe(200)
+    const german = page.getByRole('combobox', { name: 'Sprache der Mails' })
+    await expect.poll(() => german.inputValue()).toBe('de')
+    await page.reload()
+    await expect.poll(() => german.inputValue()).toBe('de')
+    expect(complaints).toEqual([])
+  })
+
   test.each(looks)('the settings are accessible and fit the window: $name', async ({ name, options }) => {
     const { page, complaints } = await visit('/portal/notifications/settings', 'grace', options)
     await page.getByRole('combobox', { name: 'A request needs my decision' }).waitFor()
