@@ -3,6 +3,7 @@ import fileSink from '#modules/audit-sinks/file/file.ts'
 import httpsSink from '#modules/audit-sinks/https/https.ts'
 import syslogSink from '#modules/audit-sinks/syslog/syslog.ts'
 import acknowledge from '#modules/auth-mechanisms/acknowledge/acknowledge.ts'
+import addPortalRoles from '#modules/auth-mechanisms/add-portal-roles/add-portal-roles.ts'
 import anonymous from '#modules/auth-mechanisms/anonymous/anonymous.ts'
 import authorization from '#modules/auth-mechanisms/authorization/authorization.ts'
 import bearerToken from '#modules/auth-mechanisms/bearer-token/bearer-token.ts'
@@ -45,7 +46,13 @@ import main from '#modules/filters/main/main.ts'
 import noCache from '#modules/filters/no-cache/no-cache.ts'
 import operators from '#modules/filters/operators/operators.ts'
 import ownPassword from '#modules/filters/own-password/own-password.ts'
-import { hideCookie, mapUriRoot, xForward } from '#modules/filters/pass-through/pass-through.ts'
+import {
+  groupMetadata,
+  hideCookie,
+  mapUriRoot,
+  syncTlsKeys,
+  xForward,
+} from '#modules/filters/pass-through/pass-through.ts'
 import passwords from '#modules/filters/passwords/passwords.ts'
 import pluginFilter from '#modules/filters/plugin/plugin.ts'
 import portal from '#modules/filters/portal/portal.ts'
@@ -149,6 +156,7 @@ import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 
 export const authMechanisms = createRegistry('authentication mechanism', [
   acknowledge,
+  addPortalRoles,
   anonymous,
   authorization,
   bearerToken,
@@ -179,6 +187,7 @@ export const filters = createRegistry('filter', [
   endSessions,
   eventKeys,
   eventPoll,
+  groupMetadata,
   hideCookie,
   issuer,
   main,
@@ -196,6 +205,7 @@ export const filters = createRegistry('filter', [
   stsDocuments,
   stsInjector,
   stsToken,
+  syncTlsKeys,
   tokenApi,
   workflowAdmin,
   xForward,

@@ -48,7 +48,8 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
     issues.error([...path, 'uri'], `the uri of an identity provider is /auth/idp/<name>, not "${spec.uri}"`)
     return built
   }
-  if ((spec.filterChain ?? []).length > 0) {
+  const written = spec.filterChain ?? []
+  if (built.filters.length < written.length || built.filters.some(({ hasNoEffect }) => hasNoEffect !== true)) {
     issues.error(
       [...path, 'filterChain'],
       'filters of an identity provider are not run: say in mappings what claims are',
@@ -64,6 +65,10 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
   if (given['cors-headers'].length > 0) {
     const message = 'not used: pages of the origins of the redirect addresses of a trust may call the issuer'
     issues.warning(params.pathOf('cors-headers'), `"cors-headers" is ${message}`)
+  }
+  if (Number(given.refreshTokenGraceMillis ?? 0) !== 0) {
+    const message = 'is not used: a refresh token works once'
+    issues.warning(params.pathOf('refreshTokenGraceMillis'), `"refreshTokenGraceMillis" ${message}`)
   }
   if (given.updateClaimsClassName !== undefined) {
     const message = 'is not supported: say in mappings what the claims are'
@@ -273,6 +278,8 @@ export const unusedIssuerParameters = [
   'k8sNameSpace',
   'trustConfigurationClassName',
   'trusts.k8starget',
+  'sessionIdIdpName',
+  'sessionIdTrustName',
   'driver',
   'url',
   'user',
@@ -304,12 +311,17 @@ export const issuerParameters = {
   'cors-headers': list({
     about: 'Not used: pages of the origins of a trust’s redirect addresses may call the issuer. `check` says so.',
   }),
+  refreshTokenGraceMillis: text({
+    about: 'Not used: a refresh token works once. `check` says so where it is not `0`.',
+  }),
   updateClaimsClassName: text({ about: 'Not supported: say in `mappings` what the claims are.' }),
   sessionStoreClassName: unused,
   k8sTarget: unused,
   k8sNameSpace: unused,
   trustConfigurationClassName: unused,
   'trusts.k8starget': unused,
+  sessionIdIdpName: unused,
+  sessionIdTrustName: unused,
   driver: unused,
   url: unused,
   user: unused,

@@ -119,6 +119,11 @@ const unneededJobs = new Map([
     'com.tremolosecurity.provisioning.scheduler.jobs.AutoFail',
     'the escalationPolicy of an approval defines what happens without a decision',
   ],
+  [
+    'com.tremolosecurity.idp.providers.oidc.model.jobs.ClearSessions',
+    'the gateway removes expired sessions and tokens of its issuers itself',
+  ],
+  ['com.tremolosecurity.jobs.ClearLogouts', 'an EndSession object does not end later logins, so it may stay'],
 ])
 
 export function buildJob(spec: OUJobSpec, context: BuildContext): void {

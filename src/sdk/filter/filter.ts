@@ -33,6 +33,8 @@ export interface PreparedFilter {
   /** True: the filter answers every request itself, so no later one is reached. `sometimes`: only the filter knows. */
   readonly answers: boolean | 'sometimes'
   readonly errors: ErrorFormat
+  /** It changes neither requests nor responses, and is only there to load existing YAML. */
+  readonly hasNoEffect?: boolean
   /** Changes may be HTML forms, since each has a proof that no other site can have. */
   readonly takesForms: boolean
   /** A request to it does not count as use of the caller's session. */
@@ -74,6 +76,8 @@ export type FilterModule = ModuleOf<PreparedFilter>
 interface FilterDefinition<C> extends Omit<ModuleDefinition<C, Filter, FilterHost>, 'lookups'> {
   readonly answers: PreparedFilter['answers']
   readonly errors?: ErrorFormat
+  /** See PreparedFilter. */
+  readonly hasNoEffect?: boolean
   /** See PreparedFilter; no forms if absent. */
   readonly takesForms?: boolean
   /** See PreparedFilter. */
@@ -112,6 +116,7 @@ export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
         className,
         answers,
         errors: definition.errors ?? jsonErrors,
+        hasNoEffect: definition.hasNoEffect ?? false,
         takesForms: definition.takesForms ?? false,
         leavesSession: definition.leavesSession ?? false,
         openPaths: definition.openPaths ?? [],

@@ -3,8 +3,9 @@ import { flag, text } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
 
 /**
- * Filters of OpenUnison that only prepare a request for the application behind its reverse proxy. They are read, so
- * that existing URLs load, and let every request pass: what protects a URL is its chain and its rules.
+ * Filters of OpenUnison that prepare a request for the application behind its reverse proxy, or only start something
+ * that the gateway does itself. They are read, so that existing URLs load, and let every request pass: what protects a
+ * URL is its chain and its rules.
  */
 function passThrough(className: string, alias: string, parameters: ParameterTable, reason: string): FilterModule {
   return defineFilter({
@@ -16,6 +17,7 @@ function passThrough(className: string, alias: string, parameters: ParameterTabl
       issues.warning(params.pathOf('').slice(0, -1), `${className} has no effect here: ${reason}`)
     },
     answers: false,
+    hasNoEffect: true,
     create: () => ({ handle: (_exchange, next) => next() }),
   })
 }
@@ -42,4 +44,25 @@ export const mapUriRoot = passThrough(
     paramName: text({ about: 'Not used.' }),
   },
   'it maps the path of a proxied application, and Gatehouse does not proxy',
+)
+
+export const syncTlsKeys = passThrough(
+  'filters.SyncTlsKeys',
+  'com.tremolosecurity.proxy.filters.SetupSyncTLSKeys',
+  {
+    target: text({ about: 'Not used.' }),
+    ns: text({ about: 'Not used.' }),
+  },
+  'keys are read from secrets, and read again when they change',
+)
+
+export const groupMetadata = passThrough(
+  'filters.GroupMetadata',
+  'com.tremolosecurity.proxy.filters.SetupGroupMetadataWatch',
+  {
+    target: text({ about: 'Not used.' }),
+    namespace: text({ about: 'Not used.' }),
+    extIsDN: flag({ about: 'Not used.' }),
+  },
+  'GroupMetaData objects are not read; map groups in workflows with tasks.MapGroups',
 )
