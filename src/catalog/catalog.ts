@@ -11,6 +11,7 @@ import formLogin from '#modules/auth-mechanisms/form-login/form-login.ts'
 import generateOidcTokens from '#modules/auth-mechanisms/generate-oidc-tokens/generate-oidc-tokens.ts'
 import github from '#modules/auth-mechanisms/github/github.ts'
 import includeChain from '#modules/auth-mechanisms/include-chain/include-chain.ts'
+import javaScriptAuth from '#modules/auth-mechanisms/javascript-auth/javascript-auth.ts'
 import jitProvision from '#modules/auth-mechanisms/jit-provision/jit-provision.ts'
 import loginService from '#modules/auth-mechanisms/login-service/login-service.ts'
 import mappingMechanism from '#modules/auth-mechanisms/mapping/mapping.ts'
@@ -42,6 +43,7 @@ import endSessions from '#modules/filters/end-sessions/end-sessions.ts'
 import eventKeys from '#modules/filters/event-keys/event-keys.ts'
 import eventPoll from '#modules/filters/event-poll/event-poll.ts'
 import issuer from '#modules/filters/issuer/issuer.ts'
+import javaScriptFilter from '#modules/filters/javascript-filter/javascript-filter.ts'
 import main from '#modules/filters/main/main.ts'
 import noCache from '#modules/filters/no-cache/no-cache.ts'
 import operators from '#modules/filters/operators/operators.ts'
@@ -171,6 +173,7 @@ export const authMechanisms = createRegistry('authentication mechanism', [
   oauth2K8sServiceAccount,
   openIdConnect,
   passkey,
+  javaScriptAuth,
   pluginMechanism,
   serviceAccount2Claims,
   totp,
@@ -196,6 +199,7 @@ export const filters = createRegistry('filter', [
   operators,
   ownPassword,
   passwords,
+  javaScriptFilter,
   pluginFilter,
   portal,
   register,

@@ -27,6 +27,8 @@ export interface LoadState {
   readonly strictSecrets: boolean
   readonly issues: Issues
   readonly references: Reference[]
+  /** What each script uses and isn't served; undefined for one that isn't JavaScript. */
+  readonly scripts: (readonly string[] | undefined)[]
   readonly draft: Draft
   /** The chain of the URL that serves this path; undefined if there is none. */
   chainAt(address: string): string | undefined
@@ -69,6 +71,10 @@ export class BuildContext implements ParseContext {
 
   refer(kind: ReferenceKind, name: string, path: Path, absent: 'error' | 'warning' = 'error'): void {
     this.state.references.push({ kind, name, path, document: this.document, absent })
+  }
+
+  countScript(unserved: readonly string[] | undefined): void {
+    this.state.scripts.push(unserved)
   }
 
   mapper(expression: string, path: Path, issues: Issues): MapperInstance | undefined {

@@ -84,6 +84,14 @@ export interface Rivals {
   readonly later: ConfigDocument
 }
 
+/** A JavaScript or JavaScriptMapping. */
+export interface JavaScriptObject {
+  readonly kind: 'JavaScript' | 'JavaScriptMapping'
+  readonly text: string
+  /** Objects whose text comes before it. */
+  readonly includes: readonly string[]
+}
+
 /** The objects of one load so far. */
 export class Draft {
   readonly applications: Built<ApplicationConfig>[] = []
@@ -95,7 +103,7 @@ export class Draft {
   readonly workflows = new Map<string, DraftWorkflow>()
   readonly resultGroups = new Map<string, ResultGroupConfig>()
   readonly authorizations = new Map<string, AuthorizationConfig>()
-  readonly javaScriptMappings = new Map<string, string>()
+  readonly javaScripts = new Map<string, JavaScriptObject>()
   readonly trusts = new Map<
     string,
     Described<TrustSpec> & { readonly trust: DraftTrust; readonly document: ConfigDocument }

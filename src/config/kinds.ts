@@ -5,6 +5,7 @@ import { buildDirectoryInsert } from '#config/build/directory-insert.ts'
 import {
   buildAuditAnchor,
   buildAuditSink,
+  buildJavaScript,
   buildJavaScriptMapping,
   buildJob,
   buildNotifier,
@@ -27,6 +28,7 @@ import {
   customAuthorizationSchema,
   directoryInsertSchema,
   javaScriptMappingSchema,
+  javaScriptSchema,
   targetSchema,
   workflowSchema,
 } from '#model/provisioning.ts'
@@ -105,6 +107,7 @@ export const kinds: readonly Kind[] = [
   kind('CustomAuthorization', customAuthorizationSchema, buildCustomAuthorization, {
     referredAs: 'custom authorization',
   }),
+  kind('JavaScript', javaScriptSchema, buildJavaScript, { referredAs: 'javascript mapping' }),
   kind('JavaScriptMapping', javaScriptMappingSchema, buildJavaScriptMapping, { referredAs: 'javascript mapping' }),
   kind('Trust', trustSchema, buildTrust, { referredAs: 'trust' }),
   kind('Application', applicationFrameSchema, buildApplication, {
@@ -129,6 +132,7 @@ export const otherKinds: Readonly<Record<string, string>> = {
   Secret: 'put its values into the secrets folder or the environment',
   ConfigMap: 'put its values into values.yaml or the environment',
   GroupMetaData: 'it is not supported by this version',
-  MessageListener: 'it is not supported by this version',
+  MessageListener:
+    'there are no message queues here; run its script as a JavaScriptTask, in a workflow that an OUJob or the call-workflow API starts',
   List: 'put each of its items into a document of its own',
 }

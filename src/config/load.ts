@@ -78,10 +78,19 @@ export interface LoadResult {
   readonly issues: readonly LocatedIssue[]
   /** Every object that was read, served or not, by place. */
   readonly found: readonly FoundObject[]
+  readonly scripts: ScriptCount
   /** The objects that were read, with `keepObjects`. */
   readonly objects?: readonly LoadedObject[]
   /** Of everything that was read, valid or not. */
   readonly hash: string
+}
+
+/** The inline scripts of a configuration. */
+export interface ScriptCount {
+  readonly total: number
+  readonly served: number
+  /** Java types and members that scripts use and that aren't served, the most frequent first. */
+  readonly unserved: readonly { readonly name: string; readonly times: number }[]
 }
 
 /** One object with its values substituted, and the document that knows the position of each. */
@@ -126,6 +135,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     strictSecrets: options.strictSecrets ?? true,
     issues,
     references: [],
+    scripts: [],
     draft: new Draft(),
     chainAt: (address) => chainOfAddress(files.objects, (text) => substitution.apply(text, [], () => {}), address),
     ignoreLater: (document, path) => ignored.push({ document, path, since: issues.list.length }),
@@ -180,6 +190,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   const result = {
     issues: locateIssues(reported),
     found: findObjects(dependencies.nodes, reported, causesIn(reported), shared),
+    scripts: countScripts(state.scripts),
     hash,
     ...(options.keepObjects === true ? { objects } : {}),
   }
@@ -189,6 +200,13 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   const configuration = finish({ state, files, raw, root, hash, aside, providers, environment: options.environment })
   const publicUrl = options.environment[urlName] ?? values.get(urlName)
   return { ...result, configuration: { ...configuration, ...(publicUrl === undefined ? {} : { publicUrl }), texts } }
+}
+
+function countScripts(scripts: LoadState['scripts']): ScriptCount {
+  const uses = new Map<string, number>()
+  for (const use of scripts.flatMap((unserved) => unserved ?? [])) uses.set(use, (uses.get(use) ?? 0) + 1)
+  const unserved = [...uses].map(([name, times]) => ({ name, times })).sort((a, b) => b.times - a.times)
+  return { total: scripts.length, served: scripts.filter((found) => found?.length === 0).length, unserved }
 }
 
 /** A short name that modules of several slots have stays as it is. */
@@ -428,7 +446,9 @@ function finish({ state, files, raw, root, hash, aside, providers, environment }
     workflows: configs('Workflow', draft.workflows),
     resultGroups: served('ResultGroup', draft.resultGroups),
     authorizations: served('CustomAuthorization', draft.authorizations),
-    javaScriptMappings: served('JavaScriptMapping', draft.javaScriptMappings),
+    javaScripts: scriptTexts(
+      new Map([...draft.javaScripts].filter(([name, { kind }]) => !isGone(kind, name))),
+    ),
     trusts: served('Trust', draft.trusts),
     orgs: configs('Org', draft.orgs),
     portalUrls: served('PortalUrl', draft.portalUrls),
@@ -450,6 +470,16 @@ function finish({ state, files, raw, root, hash, aside, providers, environment }
     })),
     restoreWorkflow: (stored) => restoreWorkflow(stored, state, restorable),
   }
+}
+
+/** Each with the texts that it includes before it. */
+function scriptTexts(scripts: Draft['javaScripts']): Map<string, string> {
+  return new Map(
+    Array.from(scripts, ([name, { text, includes }]) => {
+      const before = includes.flatMap((included) => scripts.get(included)?.text ?? [])
+      return [name, [...before, text].join('\n;\n')]
+    }),
+  )
 }
 
 function hashOf(sources: Sources, ...used: readonly ReadonlyMap<string, string>[]): string {
@@ -570,7 +600,7 @@ function restoreWorkflow(stored: StoredWorkflow, state: LoadState, served: Serve
     return { problems: ['its stored text is damaged'] }
   }
   const document = new ConfigDocument(`stored workflow ${name}`, yaml)
-  const own: LoadState = { ...state, issues, references: [], draft: new Draft(), ignoreLater: () => {} }
+  const own: LoadState = { ...state, issues, references: [], scripts: [], draft: new Draft(), ignoreLater: () => {} }
   const filed = issues.for(document)
   const value = yaml.toValue({ text: (text) => text, report: (path, message) => filed.error(path, message) })
   const spec = readSchema(workflowSchema, isJsonObject(value) ? value['spec'] : undefined, ['spec'], filed)

@@ -97,7 +97,7 @@ export function createHostFor(parts: HostParts): HostFor {
   const shared = {
     clock,
     keys: services.keys,
-    javaScript: (mapping) => configuration.javaScriptMappings.get(mapping),
+    javaScript: (name) => configuration.javaScripts.get(name),
     ...(configuration.texts === undefined ? {} : { texts: configuration.texts }),
     targets,
     readTargets: parts.readTargets,

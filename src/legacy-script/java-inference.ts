@@ -1,5 +1,6 @@
 import type { AnyNode } from 'acorn'
 import { packageRoots } from '#legacy-script/java/java-global.ts'
+import { typeName } from '#legacy-script/java/java-name.ts'
 import { type JavaType, javaTypes, namelessTypes } from '#legacy-script/java/java-types.ts'
 import type { LegacyParameter, LegacySignatures } from '#legacy-script/legacy-signatures.ts'
 import { isFunction, type Scope, type ScopedNode, type Variable, variableOf } from '#legacy-script/script-scopes.ts'
@@ -16,6 +17,12 @@ const response = 'java.net.http.HttpResponse'
 const core = 'com.tremolosecurity.provisioning.core'
 const manager = 'com.tremolosecurity.config.util.ConfigManager'
 const filters = 'net.sourceforge.myvd.types'
+const filter = 'com.tremolosecurity.proxy.filter'
+const auth = 'com.tremolosecurity.proxy.auth'
+const servlet = 'jakarta.servlet.http'
+const ldap = 'com.novell.ldap'
+const dateTime = 'org.joda.time.DateTime'
+const closeable = 'java.io.Closeable'
 
 const builds = (type: string, ...names: string[]): Record<string, string> =>
   Object.fromEntries(names.map((name) => [name, type]))
@@ -56,9 +63,61 @@ const returns: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     getGlobalEntries: 'com.tremolosecurity.server.GlobalEntries',
     getConfigManager: manager,
   },
-  [manager]: { getProvisioningEngine: `${core}.ProvisioningEngine` },
-  [`${core}.WorkflowTask`]: { getConfigManager: manager },
-  'com.tremolosecurity.proxy.auth.AuthInfo': { getAttribs: map },
+  [manager]: {
+    getProvisioningEngine: `${core}.ProvisioningEngine`,
+    getMyVD: 'com.tremolosecurity.proxy.myvd.MyVDConnection',
+  },
+  [`${core}.ProvisioningEngine`]: { getTarget: `${core}.ProvisioningTarget` },
+  [`${core}.ProvisioningTarget`]: { getProvider: `${core}.UserStoreProvider`, findUser: `${core}.User` },
+  [`${core}.UserStoreProvider`]: {
+    createClient: 'com.tremolosecurity.provisioning.util.HttpCon',
+    findUser: `${core}.User`,
+  },
+  'com.tremolosecurity.provisioning.util.HttpCon': builds(closeable, 'getHttp', 'getBcm'),
+  'com.tremolosecurity.k8s.util.K8sUtils': builds(map, 'loadConfigMap', 'loadSecret'),
+  [`${core}.WorkflowTask`]: { getConfigManager: manager, getWorkflow: `${core}.Workflow` },
+  [`${core}.Workflow`]: builds(`${core}.User`, 'getRequester', 'getUser'),
+  'com.tremolosecurity.proxy.myvd.MyVDConnection': { search: `${ldap}.LDAPSearchResults` },
+  [`${ldap}.LDAPSearchResults`]: { next: `${ldap}.LDAPEntry` },
+  [`${ldap}.LDAPEntry`]: { getAttribute: `${ldap}.LDAPAttribute`, getAttributeSet: set },
+  [`${auth}.AuthInfo`]: { getAttribs: map },
+  [`${auth}.AuthController`]: { getAuthInfo: `${auth}.AuthInfo`, getHolder: `${auth}.RequestHolder` },
+  'com.tremolosecurity.config.util.UrlHolder': { getConfig: `${auth}.sys.LoginConfig` },
+  [`${auth}.sys.LoginConfig`]: {
+    getAuthManager: `${auth}.sys.AuthManager`,
+    getAuthChains: map,
+    getProvisioningEngine: `${core}.ProvisioningEngine`,
+    getMyVD: 'com.tremolosecurity.proxy.myvd.MyVDConnection',
+  },
+  [`${filter}.HttpFilterConfig`]: { getConfigManager: manager, getAttributeNames: set },
+  [`${filter}.HttpFilterRequest`]: {
+    getAuthInfo: `${auth}.AuthInfo`,
+    getSession: `${servlet}.HttpSession`,
+    getRequestURL: buffer,
+    ...builds(iterator, 'getHeaderNames', 'getParameterNames'),
+    ...builds('com.tremolosecurity.saml.Attribute', 'getHeader', 'getParameter'),
+  },
+  [`${filter}.HttpFilterResponse`]: {
+    getHeader: 'com.tremolosecurity.saml.Attribute',
+    getWriter: 'java.io.PrintWriter',
+    getOutputStream: 'java.io.OutputStream',
+  },
+  'java.io.PrintWriter': { append: 'java.io.PrintWriter' },
+  [`${servlet}.HttpServletRequest`]: {
+    getSession: `${servlet}.HttpSession`,
+    getRequestURL: buffer,
+    getHeaderNames: 'java.util.Enumeration',
+  },
+  'com.google.gson.GsonBuilder': { setPrettyPrinting: 'com.google.gson.GsonBuilder', create: 'com.google.gson.Gson' },
+  'org.apache.directory.ldap.client.api.search.FilterBuilder': builds(
+    `${filters}.FilterNode`,
+    ...['equal', 'greaterThanOrEqual', 'lessThanOrEqual', 'present', 'and', 'or', 'not'],
+  ),
+  [dateTime]: builds(
+    dateTime,
+    ...['now', 'parse', 'withZone', 'plusSeconds', 'plusMinutes', 'plusHours', 'plusDays'],
+    ...['minusSeconds', 'minusMinutes', 'minusHours', 'minusDays'],
+  ),
   [`${filters}.Filter`]: { getRoot: `${filters}.FilterNode`, listNodes: list },
   [`${filters}.FilterNode`]: { getNot: `${filters}.FilterNode`, getChildren: list, getType: 'java.lang.Enum' },
 }
@@ -100,6 +159,13 @@ const parameterTypes: Readonly<Partial<Record<LegacyParameter['kind'], string>>>
   subject: 'com.tremolosecurity.proxy.auth.AuthInfo',
   manager: 'com.tremolosecurity.config.util.ConfigManager',
   task: 'com.tremolosecurity.provisioning.core.WorkflowTask',
+  filterConfig: `${filter}.HttpFilterConfig`,
+  filterRequest: `${filter}.HttpFilterRequest`,
+  filterResponse: `${filter}.HttpFilterResponse`,
+  filterChain: `${filter}.HttpFilterChain`,
+  loginRequest: `${servlet}.HttpServletRequest`,
+  loginResponse: `${servlet}.HttpServletResponse`,
+  loginStep: `${auth}.util.AuthStep`,
 }
 
 /** A variable has a type if every value assigned to it has that type. */
@@ -185,7 +251,7 @@ function factOf(
 export function loadedType(node: AnyNode, scope: Scope): string | undefined {
   if (node.type !== 'CallExpression' || javaMember(node.callee, scope) !== 'type') return undefined
   const [name] = node.arguments
-  return name?.type === 'Literal' && typeof name.value === 'string' ? name.value : undefined
+  return name?.type === 'Literal' && typeof name.value === 'string' ? typeName(name.value) : undefined
 }
 
 /** The member of the global `Java` that is used. */

@@ -53,11 +53,16 @@ describe('unsupported use is reported with its line', () => {
       ['error line 2: the Java type a.B is not served', 'error line 3: the Java type a.B is not served'],
     ],
     ['Java.type("a.B").c()', ['error line 1: the Java type a.B is not served']],
-    ['new java.io.File("x")', ['error line 1: the Java type java.io.File is not served']],
+    [
+      'new java.io.File("x")',
+      [
+        'error line 1: the Java type java.io.File is not served; scripts have no files, so keep texts in the script or in a ConfigMap',
+      ],
+    ],
     ['Packages.a.b.C.d()', ['error line 1: the Java type a.b.C is not served']],
     ['Java.extend(Java.type("java.util.HashMap"))', ['error line 1: Java.extend is not served']],
     ['Java.type(name)', ['warning line 1: the name of the Java type is not known beforehand']],
-    ['java.lang.System.exit(1)', ['error line 1: java.lang.System.exit is not served']],
+    ['java.lang.System.exit(1)', ['error line 1: java.lang.System.exit is not served; return, or throw an exception']],
     [
       'var S = Java.type("java.lang.System")\nS.out.flush()',
       ['error line 2: java.io.PrintStream.flush() is not served'],
@@ -65,11 +70,15 @@ describe('unsupported use is reported with its line', () => {
     ['new (Java.type("java.lang.System"))()', ['error line 1: java.lang.System cannot be made with new']],
     [
       'var l = new java.util.ArrayList(); l.add(1); l.map(x => x);\nl.stream()',
-      ['error line 2: java.util.ArrayList.stream() is not served'],
+      [
+        'error line 2: java.util.ArrayList.stream() is not served; use the methods of JavaScript arrays, such as map and filter',
+      ],
     ],
     [
-      'var e = Java.type("com.tremolosecurity.server.GlobalEntries").getGlobalEntries()\n  .getConfigManager().getProvisioningEngine()\n  .getTarget("x")',
-      ['error line 1: com.tremolosecurity.provisioning.core.ProvisioningEngine.getTarget() is not served'],
+      'var e = Java.type("com.tremolosecurity.server.GlobalEntries").getGlobalEntries()\n  .getConfigManager().getProvisioningEngine()\n  .getTarget("x").getProvider().getDS()',
+      [
+        'error line 1: com.tremolosecurity.provisioning.core.UserStoreProvider.getDS() is not served; read accounts by findUser() or MyVDConnection.search(), or write a Report',
+      ],
     ],
     [
       'function createUser(user) {\n  user.getUserID()\n  user.getNothing()\n}',
@@ -92,6 +101,41 @@ describe('unsupported use is reported with its line', () => {
     ],
   ])('%j', (source, expected) => {
     expect(findings(`${source}\n;java.util.UUID.randomUUID()`)).toEqual(expected)
+  })
+
+  test.each([
+    ['Java.type("org.apache.http.client.methods.HttpGet").x', 'use java.net.http.HttpClient'],
+    ['Java.type("java.util.HashMapp").x', 'did you mean java.util.HashMap?'],
+    ['new (Java.type("java.util.HashMap"))().putt(1)', 'did you mean put?'],
+    ['new (Java.type("java.util.HashMap"))().constructors(1)', undefined],
+    ['Java.type("a.b.Whatever").x', undefined],
+  ])('with the nearest alternative: %s', (source, instead) => {
+    const [message = ''] = findings(source)
+    expect(message).toMatch(instead === undefined ? /is not served$/ : /is not served; /)
+    if (instead !== undefined) expect(message.endsWith(`; ${instead}`)).toBe(true)
+  })
+
+  test('nested types are named by a dot or a dollar', () => {
+    for (const use of [
+      'HttpRequest.BodyPublishers").ofString',
+      'HttpResponse$BodyHandlers").ofString',
+      'HttpClient.Redirect").NEVER',
+    ]) {
+      expect(findings(`Java.type("java.net.http.${use}`)).toEqual([])
+    }
+    const action = 'Java.type("com.tremolosecurity.provisioning.core.ProvisioningUtil.ActionType")'
+    expect(findings(`${action}.Delete; ${action}.Ad`)).toEqual([
+      expect.stringMatching(/ProvisioningUtil\$ActionType\.Ad is not served; did you mean Add\?$/),
+    ])
+  })
+
+  test('the targets that a script names are known', () => {
+    const source = `
+      GlobalEntries = Java.type("com.tremolosecurity.server.GlobalEntries");
+      GlobalEntries.getGlobalEntries().getConfigManager().getProvisioningEngine().getTarget("k8s");
+      GlobalEntries.getGlobalEntries().getConfigManager().getProvisioningEngine().getTarget(name);
+      Java.type("com.tremolosecurity.k8s.util.K8sUtils").loadSecret("satellite", "ns", "x")`
+    expect(checkScript(source, signatures)).toMatchObject({ targets: ['k8s', 'satellite'], findings: [] })
   })
 
   test('supported and unknown use is not reported', () => {

@@ -1,5 +1,6 @@
 import type { AnyNode } from 'acorn'
 import { checkJavaScript, checkJavaScriptModule, type JavaScriptCode } from '#kernel/javascript-source.ts'
+import { insteadOfMember, insteadOfType } from '#legacy-script/alternatives.ts'
 import { javaMembers } from '#legacy-script/java/java-global.ts'
 import {
   inferJava,
@@ -22,8 +23,10 @@ import {
 /** An unsupported use in a legacy script. */
 interface LegacyFinding {
   readonly level: 'error' | 'warning'
-  /** Begins with the line. */
+  /** Begins with the line, and ends with what to use instead, if something is known. */
   readonly message: string
+  /** What is used, for counting. */
+  readonly use: string
 }
 
 interface CheckedScript {
@@ -31,23 +34,26 @@ interface CheckedScript {
   /** Written for OpenUnison: it gets Java objects. */
   readonly legacy: boolean
   readonly findings: readonly LegacyFinding[]
+  /** Targets that it names by a plain text. */
+  readonly targets: readonly string[]
 }
 
 type Infer = (node: AnyNode, scope: Scope) => JavaFact | undefined
 
-/** Undefined signatures: Java is not supported there. Throws an Error whose message has the line. */
-export function checkScript(source: string, signatures: LegacySignatures | undefined): CheckedScript {
+/**
+ * Undefined signatures: Java is not supported there. `always`: it is legacy, whether or not it names Java. Throws an
+ * Error whose message has the line.
+ */
+export function checkScript(source: string, signatures: LegacySignatures | undefined, always = false): CheckedScript {
   const code = checkJavaScript(source)
   const nodes = scopedNodes(parseScript(code.text, code.form))
   const infer = inferJava(nodes, signatures ?? {})
   const use = nodes.find((item) => usesJava(item, infer))
-  if (use === undefined) return { code, legacy: false, findings: [] }
-  if (code.form === 'module')
-    throw new Error(`line ${lineOf(use.node, code.text)}: modules are given no objects of Java`)
-  if (signatures === undefined) {
-    throw new Error(`line ${lineOf(use.node, code.text)}: scripts of this kind are given no objects of Java`)
-  }
-  return { code, legacy: true, findings: findingsOf(nodes, infer, code.text) }
+  if (use === undefined && !always) return { code, legacy: false, findings: [], targets: [] }
+  const line = use === undefined ? 1 : lineOf(use.node, code.text)
+  if (code.form === 'module') throw new Error(`line ${line}: modules are given no objects of Java`)
+  if (signatures === undefined) throw new Error(`line ${line}: scripts of this kind are given no objects of Java`)
+  return { code, legacy: true, findings: findingsOf(nodes, infer, code.text), targets: targetsOf(nodes, infer) }
 }
 
 /** Like checkScript, for the file of that name, which is always a module. */
@@ -75,48 +81,46 @@ function usesJava({ node, scope }: ScopedNode, infer: Infer): boolean {
 function findingsOf(nodes: readonly ScopedNode[], infer: Infer, script: string): LegacyFinding[] {
   const found: LegacyFinding[] = []
   const used = new Set<string>()
-  const error = (node: AnyNode, text: string) =>
-    found.push({ level: 'error', message: `line ${lineOf(node, script)}: ${text}` })
+  const add = (level: LegacyFinding['level'], node: AnyNode, use: string, text: string) =>
+    found.push({ level, use, message: `line ${lineOf(node, script)}: ${text}` })
   for (const { node, scope } of nodes) {
     const member = javaMember(node, scope)
-    if (member !== undefined && !javaMembers.includes(member)) error(node, `Java.${member} is not served`)
+    if (member !== undefined && !javaMembers.includes(member)) {
+      add('error', node, `Java.${member}`, `Java.${member} is not served`)
+    }
     const problem = problemOf(node, scope, infer)
     if (problem === undefined) continue
-    error(node, problem.text)
-    if (problem.type !== undefined) used.add(problem.type)
+    add('error', node, problem.use, problem.text)
+    used.add(problem.use)
   }
   for (const { node, scope } of nodes) {
     const name = loadedType(node, scope)
     if (name !== undefined && servedType(name) === undefined && !used.has(name)) {
-      found.push({
-        level: 'warning',
-        message: `line ${lineOf(node, script)}: the Java type ${name} is not served; using it fails`,
-      })
+      add('warning', node, name, `the Java type ${name} is not served; using it fails`)
     }
     if (node.type === 'CallExpression' && name === undefined && javaMember(node.callee, scope) === 'type') {
-      found.push({
-        level: 'warning',
-        message: `line ${lineOf(node, script)}: the name of the Java type is not known beforehand`,
-      })
+      add('warning', node, 'Java.type', 'the name of the Java type is not known beforehand')
     }
   }
   return found
 }
 
 interface Problem {
+  /** The type, or its member. */
+  readonly use: string
   readonly text: string
-  /** The unsupported type. */
-  readonly type?: string
 }
 
 function problemOf(node: AnyNode, scope: Scope, infer: Infer): Problem | undefined {
-  if (node.type === 'ImportExpression') return { text: 'a legacy script cannot import' }
-  if (makesCode(node, scope)) return { text: 'a legacy script cannot make code of texts (eval, Function)' }
+  if (node.type === 'ImportExpression') return { use: 'import()', text: 'a legacy script cannot import' }
+  if (makesCode(node, scope)) {
+    return { use: 'eval', text: 'a legacy script cannot make code of texts (eval, Function)' }
+  }
   if (node.type === 'NewExpression') {
     const made = infer(node.callee, scope)
     if (made?.is === 'unserved') return unserved(made.name)
     if (made?.is !== 'class' || servedType(made.name)?.constructs === true) return undefined
-    return { text: `${made.name} cannot be made with new` }
+    return { use: `new ${made.name}`, text: `${made.name} cannot be made with new` }
   }
   if (node.type === 'MemberExpression' && node.object.type !== 'Super') {
     const of = infer(node.object, scope)
@@ -124,7 +128,7 @@ function problemOf(node: AnyNode, scope: Scope, infer: Infer): Problem | undefin
     if (of?.is === 'unserved') return unserved(of.name)
     if (of?.is !== 'class' || name === undefined || servedType(of.name)?.statics.includes(name) === true)
       return undefined
-    return { text: `${of.name}.${name} is not served` }
+    return unservedMember(of.name, name, `${of.name}.${name}`)
   }
   if (node.type === 'CallExpression' && node.callee.type === 'MemberExpression') {
     const of = infer(node.callee.object, scope)
@@ -132,12 +136,38 @@ function problemOf(node: AnyNode, scope: Scope, infer: Infer): Problem | undefin
     if (of?.is !== 'instance' || name === undefined) return undefined
     const { methods = [], isArray = false } = servedType(of.name) ?? {}
     const isServed = methods.includes(name) || name in Object.prototype || (isArray && name in Array.prototype)
-    return isServed ? undefined : { text: `${of.name}.${name}() is not served` }
+    return isServed ? undefined : unservedMember(of.name, name, `${of.name}.${name}()`)
   }
   return undefined
 }
 
-const unserved = (type: string): Problem => ({ text: `the Java type ${type} is not served`, type })
+const unserved = (type: string): Problem => ({
+  use: type,
+  text: `the Java type ${type} is not served${insteadOfType(type)}`,
+})
+
+const unservedMember = (type: string, member: string, use: string): Problem => ({
+  use,
+  text: `${use} is not served${insteadOfMember(type, member)}`,
+})
+
+/** Members whose first argument names a target. */
+const targetMembers: Readonly<Record<string, readonly string[]>> = {
+  'com.tremolosecurity.provisioning.core.ProvisioningEngine': ['getTarget'],
+  'com.tremolosecurity.k8s.util.K8sUtils': ['loadConfigMap', 'loadSecret'],
+}
+
+function targetsOf(nodes: readonly ScopedNode[], infer: Infer): string[] {
+  const found = new Set<string>()
+  for (const { node, scope } of nodes) {
+    if (node.type !== 'CallExpression' || node.callee.type !== 'MemberExpression') continue
+    const type = infer(node.callee.object, scope)?.name ?? ''
+    const [first] = node.arguments
+    if (first?.type !== 'Literal' || typeof first.value !== 'string') continue
+    if (targetMembers[type]?.includes(memberName(node.callee) ?? '') === true) found.add(first.value)
+  }
+  return [...found]
+}
 
 function makesCode(node: AnyNode, scope: Scope): boolean {
   if (node.type !== 'CallExpression' && node.type !== 'NewExpression') return false

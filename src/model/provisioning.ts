@@ -70,5 +70,13 @@ export type CustomAuthorizationSpec = z.infer<typeof customAuthorizationSchema>
 export const javaScriptMappingSchema = z.strictObject({
   /** Defines `doMapping(user, attributeName)`. */
   javascript: z.string().min(1),
+  /** JavaScript objects whose code comes before it. */
+  includeJs: z.array(z.string().min(1)).max(100).optional(),
 })
 export type JavaScriptMappingSpec = z.infer<typeof javaScriptMappingSchema>
+
+export const javaScriptSchema = z.strictObject({
+  /** Functions for scripts that name the object in `includeJs`. */
+  javascript: z.string().min(1),
+})
+export type JavaScriptSpec = z.infer<typeof javaScriptSchema>

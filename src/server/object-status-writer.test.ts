@@ -15,6 +15,7 @@ interface Stored {
 const stored = (name: string): Stored => ({ metadata: { name, uid: `u-${name}`, generation: 1, resourceVersion: '1' } })
 const result = (...broken: string[]): LoadResult => ({
   found: [],
+  scripts: { total: 0, served: 0, unserved: [] },
   hash: 'h',
   issues: broken.map((name) => ({
     level: 'error',

@@ -1,12 +1,13 @@
 import type { BuildContext } from '#config/build-context.ts'
+import type { JavaScriptObject } from '#config/draft.ts'
 import { readIcon } from '#kernel/picture.ts'
 import { readSchedule, type ScheduleFields } from '#kernel/schedule.ts'
 import { checkScript } from '#legacy-script/legacy-script.ts'
-import { mappingSignatures } from '#legacy-script/legacy-signatures.ts'
+import { type LegacySignatures, mappingSignatures } from '#legacy-script/legacy-signatures.ts'
 import type { AzRulesSpec } from '#model/envelope.ts'
 import type { AuditAnchorSpec, AuditSinkSpec, NotifierSpec, OUJobSpec } from '#model/operations.ts'
 import type { OrgSpec, PortalUrlSpec, ReportSpec } from '#model/portal.ts'
-import type { JavaScriptMappingSpec } from '#model/provisioning.ts'
+import type { JavaScriptMappingSpec, JavaScriptSpec } from '#model/provisioning.ts'
 import type { PreparedAuditSink } from '#sdk/audit/audit-sink.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import { defaultAnchorMillis } from '#sdk/module/configuration.ts'
@@ -15,14 +16,38 @@ import { readReport } from '#sdk/report/report-statement.ts'
 /** Kinds that are read, checked and passed on unchanged. */
 
 export function buildJavaScriptMapping(spec: JavaScriptMappingSpec, context: BuildContext): void {
+  const { javascript, includeJs = [] } = spec
+  for (const [i, name] of includeJs.entries()) context.refer('javascript mapping', name, ['spec', 'includeJs', i])
+  readJavaScript(javascript, mappingSignatures, context)
+  addJavaScript({ kind: 'JavaScriptMapping', text: javascript, includes: includeJs }, context)
+}
+
+export function buildJavaScript({ javascript }: JavaScriptSpec, context: BuildContext): void {
+  readJavaScript(javascript, {}, context)
+  addJavaScript({ kind: 'JavaScript', text: javascript, includes: [] }, context)
+}
+
+function readJavaScript(text: string, signatures: LegacySignatures, context: BuildContext): void {
+  const path = ['spec', 'javascript']
   try {
-    for (const { level, message } of checkScript(spec.javascript, mappingSignatures).findings) {
-      context.issues[level](['spec', 'javascript'], message)
-    }
+    const { findings, targets } = checkScript(text, signatures)
+    for (const { level, message } of findings) context.issues[level](path, message)
+    for (const target of targets) context.refer('target', target, path)
+    context.countScript(findings.flatMap(({ level, use }) => (level === 'error' ? [use] : [])))
   } catch (error) {
-    context.issues.error(['spec', 'javascript'], error instanceof Error ? error.message : String(error))
+    context.issues.error(path, error instanceof Error ? error.message : String(error))
+    context.countScript(undefined)
   }
-  context.state.draft.javaScriptMappings.set(context.placed.name, spec.javascript)
+}
+
+/** Both kinds are included by name, so a name must be unique among both. */
+function addJavaScript(script: JavaScriptObject, { state, placed, issues }: BuildContext): void {
+  const { javaScripts } = state.draft
+  const earlier = javaScripts.get(placed.name)
+  if (earlier !== undefined && earlier.kind !== script.kind) {
+    issues.error(['metadata', 'name'], `a ${earlier.kind} has this name, and includeJs names objects of both kinds`)
+  }
+  javaScripts.set(placed.name, script)
 }
 
 export function buildOrg(spec: OrgSpec, context: BuildContext): void {

@@ -1,32 +1,11 @@
-import type { LogLevel } from '#kernel/logger.ts'
-import { JavaException } from './java-exception.ts'
+import { MyVDConnection } from './directory-search.ts'
+import { HashMap } from './hash-map.ts'
+import { askBridge, writeLog } from './host-bridge.ts'
+import { User, userFrom } from './identity.ts'
+import { IllegalStateException } from './java-exception.ts'
 import { javaEnum } from './java-lang.ts'
 import { javaText, javaValue, optionalText } from './java-value.ts'
-
-/** What the realm of a legacy script may call in its process. */
-type BridgeRequest = 'http' | 'log' | 'audit' | 'random'
-
-/** Only texts pass: no object of the process ever reaches a script. */
-export type Bridge = (request: BridgeRequest, text: string) => string
-
-let connected: Bridge | undefined
-
-export function connectBridge(bridge: Bridge): void {
-  connected = bridge
-}
-
-/** Errors of the other side are thrown as exceptions of this realm. */
-export function askBridge(request: BridgeRequest, value: unknown): unknown {
-  try {
-    if (connected !== undefined) return JSON.parse(connected(request, JSON.stringify(value)))
-  } catch {}
-  throw new JavaException(`the ${request} of the gateway did not answer`)
-}
-
-export function writeLog(level: LogLevel, message: unknown, thrown?: unknown): void {
-  const text = thrown === undefined || thrown === null ? '' : ` ${javaText(thrown)}`
-  askBridge('log', { level, message: javaText(message) + text })
-}
+import { ProvisioningTarget } from './targets.ts'
 
 /** org.apache.log4j.Logger. Everything goes to the log of the gateway, which filters by level. */
 export class Logger {
@@ -72,27 +51,57 @@ export const ProvisioningUtil = {
   ActionType: javaEnum(['Add', 'Replace', 'Delete']),
 }
 
-/** com.tremolosecurity.provisioning.core.Workflow. */
+/** The run that a call of the gateway belongs to. */
+export interface RunFacts {
+  readonly id: string
+  readonly name: string
+  readonly requestor: string
+  /** As plain data. */
+  readonly user: Readonly<Record<string, unknown>>
+}
+
+let current: RunFacts | undefined
+
+/** For the length of one call. */
+export function setRun(run: RunFacts | undefined): void {
+  current = run
+}
+
+/**
+ * com.tremolosecurity.provisioning.core.Workflow: the run of the current call, whenever the script got the object.
+ * There is none in `init`.
+ */
 export class Workflow {
-  readonly #id: string
-  readonly #name: string
-
-  constructor(id: string, name: string) {
-    this.#id = id
-    this.#name = name
-  }
-
   getId(): string {
-    return this.#id
+    return runFacts().id
   }
 
   getName(): string {
-    return this.#name
+    return runFacts().name
+  }
+
+  /** Has the login of the requester, and no attributes. */
+  getRequester(): User {
+    return new User(runFacts().requestor)
+  }
+
+  /** As the user was when the call began. */
+  getUser(): User {
+    return userFrom(runFacts().user)
   }
 }
 
-/** com.tremolosecurity.provisioning.core.ProvisioningEngine: only for reporting changes. */
+function runFacts(): RunFacts {
+  if (current === undefined) throw new IllegalStateException('no workflow runs during this call')
+  return current
+}
+
+/** com.tremolosecurity.provisioning.core.ProvisioningEngine. */
 export class ProvisioningEngine {
+  getTarget(name: unknown): ProvisioningTarget {
+    return new ProvisioningTarget(javaText(name))
+  }
+
   /** An audit entry of the running call. */
   logAction(
     _target: unknown,
@@ -120,7 +129,13 @@ export class ConfigManager {
   getProvisioningEngine(): ProvisioningEngine {
     return new ProvisioningEngine()
   }
+
+  getMyVD(): MyVDConnection {
+    return new MyVDConnection()
+  }
 }
+
+const entries = new HashMap()
 
 /** com.tremolosecurity.server.GlobalEntries. */
 export class GlobalEntries {
@@ -131,10 +146,23 @@ export class GlobalEntries {
   getConfigManager(): ConfigManager {
     return new ConfigManager()
   }
+
+  /** What this script has stored: the values of other scripts are out of reach. */
+  get(name: unknown): unknown {
+    return entries.get(javaText(name))
+  }
+
+  set(name: unknown, value: unknown): void {
+    entries.put(javaText(name), value)
+  }
 }
 
 /** com.tremolosecurity.provisioning.core.WorkflowTask. */
 export class WorkflowTask {
+  getWorkflow(): Workflow {
+    return new Workflow()
+  }
+
   getConfigManager(): ConfigManager {
     return new ConfigManager()
   }

@@ -1,7 +1,7 @@
 import { bytesOf, decodeText, encodeText, fromBase64, signed, toBase64 } from './bytes.ts'
 import { ArrayList } from './collections.ts'
 import { HashMap } from './hash-map.ts'
-import { askBridge } from './host-objects.ts'
+import { askBridge } from './host-bridge.ts'
 import {
   ConnectException,
   HttpTimeoutException,

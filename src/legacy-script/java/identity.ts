@@ -52,6 +52,18 @@ export class User {
   }
 }
 
+/** A user from plain data. */
+export function userFrom(fields: Readonly<Record<string, unknown>>): User {
+  const user = new User(fields['userID'])
+  for (const [name, values] of Object.entries(Object(fields['attributes']))) {
+    user.getAttribs().put(name, new Attribute(name, values))
+  }
+  user.getGroups().addAll(fields['groups'] ?? [])
+  if (fields['password'] !== undefined) user.setPassword(fields['password'])
+  if (fields['requestReason'] !== undefined) user.setRequestReason(fields['requestReason'])
+  return user
+}
+
 /** com.tremolosecurity.provisioning.core.Group. */
 export class Group {
   #name: string | null
@@ -136,22 +148,32 @@ export class Attribute {
   }
 }
 
-/** com.tremolosecurity.proxy.auth.AuthInfo: the user in question. */
+/** com.tremolosecurity.proxy.auth.AuthInfo: a user who signs in, or has signed in. */
 export class AuthInfo {
-  readonly #userDN: string
-  readonly #level: number
+  #userDN: string | null
+  readonly #method: string | null
   readonly #chain: string | null
-  readonly #attribs: HashMap
+  readonly #level: number
+  #attribs: HashMap
 
-  constructor(userDN: unknown, chain: unknown, level: unknown, attribs: HashMap) {
-    this.#userDN = javaText(userDN)
+  constructor(userDN?: unknown, method?: unknown, chain?: unknown, level: unknown = 0, attribs?: unknown) {
+    this.#userDN = optionalText(userDN)
+    this.#method = optionalText(method)
     this.#chain = optionalText(chain)
     this.#level = Number(level)
-    this.#attribs = attribs
+    this.#attribs = attribs instanceof HashMap ? attribs : new HashMap()
   }
 
-  getUserDN(): string {
+  getUserDN(): string | null {
     return this.#userDN
+  }
+
+  setUserDN(dn: unknown, _session?: unknown): void {
+    this.#userDN = optionalText(dn)
+  }
+
+  getAuthMethod(): string | null {
+    return this.#method
   }
 
   getAuthLevel(): number {
@@ -165,5 +187,9 @@ export class AuthInfo {
   /** Of `Attribute` by name. */
   getAttribs(): HashMap {
     return this.#attribs
+  }
+
+  setAttribs(attribs: unknown): void {
+    this.#attribs = new HashMap(attribs)
   }
 }

@@ -1,7 +1,8 @@
 import { ArrayList } from './collections.ts'
 import { HashMap, HashSet } from './hash-map.ts'
-import { writeLog } from './host-objects.ts'
+import { writeLog } from './host-bridge.ts'
 import { IllegalArgumentException, UnsupportedOperationException } from './java-exception.ts'
+import { typeName } from './java-name.ts'
 import { type JavaType, javaTypes, namelessTypes } from './java-types.ts'
 import { itemsOf, javaText } from './java-value.ts'
 
@@ -12,7 +13,7 @@ const typeObjects = new Map<string, object>()
 
 /** The type as scripts use it. An unsupported one may be named, and fails when it is used. */
 function typeOf(name: unknown): object {
-  const wanted = javaText(name)
+  const wanted = typeName(javaText(name))
   const held = typeObjects.get(wanted)
   if (held !== undefined) return held
   const type = javaTypes.get(wanted)
@@ -92,5 +93,6 @@ export function scriptGlobals(): Record<string, unknown> {
     console: { log: to('info'), debug: to('debug'), info: to('info'), warn: to('warn'), error: to('error') },
     labels: new HashMap(),
     annotations: new HashMap(),
+    globals: new HashMap(),
   }
 }

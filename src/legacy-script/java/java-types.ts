@@ -12,11 +12,15 @@ import {
   fromBase64,
   StandardCharsets,
   signed,
+  toBase64,
 } from './bytes.ts'
 import { ArrayList, JavaIterator } from './collections.ts'
+import { AzSys, ProxyConstants, ProxySys } from './constants.ts'
+import { DateTime, DateTimeZone } from './date-time.ts'
+import { MyVDConnection, SearchAttribute, SearchEntry, SearchResults } from './directory-search.ts'
 import { HashMap, HashSet, MapEntry } from './hash-map.ts'
+import { askBridge, writeLog } from './host-bridge.ts'
 import {
-  askBridge,
   ConfigManager,
   GlobalEntries,
   Logger,
@@ -24,7 +28,6 @@ import {
   ProvisioningUtil,
   Workflow,
   WorkflowTask,
-  writeLog,
 } from './host-objects.ts'
 import * as http from './http-client.ts'
 import { BodyPublisher, BodyPublishers, HttpRequest, RequestBuilder } from './http-client.ts'
@@ -32,8 +35,22 @@ import { Attribute, AuthInfo, Group, User } from './identity.ts'
 import * as exceptions from './java-exception.ts'
 import { IllegalArgumentException, NumberFormatException } from './java-exception.ts'
 import { Duration, JavaEnum, Optional, StringBuffer } from './java-lang.ts'
-import { itemsOf, javaText, javaValue, TextValue } from './java-value.ts'
-import { Filter, FilterNode, FilterType, filterTree } from './ldap-filter.ts'
+import { itemsOf, javaText, javaValue, optionalText, TextValue } from './java-value.ts'
+import { Filter, FilterBuilder, FilterNode, FilterType, filterTree } from './ldap-filter.ts'
+import { AuthChainType, AuthController, AuthManager, AuthStep, LoginConfig, RequestHolder, UrlHolder } from './login.ts'
+import {
+  Enumeration,
+  HttpFilterChain,
+  HttpFilterConfig,
+  HttpFilterRequest,
+  HttpFilterResponse,
+  HttpServletRequest,
+  HttpServletResponse,
+  HttpSession,
+  OutputStream,
+  PrintWriter,
+} from './servlet.ts'
+import { Closable, HttpCon, K8sUtils, OpenShiftTarget, ProvisioningTarget, UserStoreProvider } from './targets.ts'
 import { URI, URLDecoder, URLEncoder } from './uri.ts'
 
 /** java.lang.String. `new` returns an object with the text, since that is all JavaScript can return. */
@@ -203,6 +220,66 @@ export class UUID extends TextValue {
   }
 }
 
+/** org.apache.commons.codec.digest.DigestUtils, of a text in UTF-8 or of bytes. */
+export const DigestUtils = {
+  md5Hex: (source: unknown): string => digest('md5', source),
+  sha1Hex: (source: unknown): string => digest('sha1', source),
+  sha256Hex: (source: unknown): string => digest('sha256', source),
+  sha512Hex: (source: unknown): string => digest('sha512', source),
+}
+
+function digest(algorithm: string, source: unknown): string {
+  const plain = javaValue(source)
+  const bytes = typeof plain === 'object' ? bytesOf(plain) : encodeText(javaText(plain))
+  return javaText(askBridge('digest', { algorithm, bytes: toBase64(bytes) }))
+}
+
+/** com.google.gson.Gson: writes JSON. */
+export class Gson {
+  readonly #indent: number
+
+  constructor(indent: unknown = 0) {
+    this.#indent = Number(indent)
+  }
+
+  toJson(value: unknown): string {
+    return JSON.stringify(javaValue(value), undefined, this.#indent)
+  }
+}
+
+/** com.google.gson.GsonBuilder. */
+export class GsonBuilder {
+  #indent = 0
+
+  setPrettyPrinting(): this {
+    this.#indent = 2
+    return this
+  }
+
+  create(): Gson {
+    return new Gson(this.#indent)
+  }
+}
+
+/** com.tremolosecurity.util.NVP. */
+export class NVP {
+  readonly #name: string | null
+  readonly #value: string | null
+
+  constructor(name: unknown, value: unknown) {
+    this.#name = optionalText(name)
+    this.#value = optionalText(value)
+  }
+
+  getName(): string | null {
+    return this.#name
+  }
+
+  getValue(): string | null {
+    return this.#value
+  }
+}
+
 /** A type that scripts may name. */
 export interface JavaType {
   /** A class, or an object with static members. */
@@ -235,6 +312,8 @@ export const javaTypes: ReadonlyMap<string, JavaType> = new Map<string, JavaType
   ['java.net.URLEncoder', given(URLEncoder)],
   ['java.net.URLDecoder', given(URLDecoder)],
   ['java.net.http.HttpClient', given(http.HttpClient)],
+  ['java.net.http.HttpClient$Redirect', given(http.HttpClient.Redirect)],
+  ['java.net.http.HttpClient$Version', given(http.HttpClient.Version)],
   ['java.net.http.HttpRequest', given(HttpRequest)],
   ['java.net.http.HttpRequest$BodyPublishers', given(BodyPublishers)],
   ['java.net.http.HttpResponse', given(http.HttpResponse)],
@@ -245,9 +324,23 @@ export const javaTypes: ReadonlyMap<string, JavaType> = new Map<string, JavaType
   ['com.tremolosecurity.provisioning.core.User', made(User)],
   ['com.tremolosecurity.provisioning.core.Group', made(Group)],
   ['com.tremolosecurity.provisioning.core.ProvisioningUtil', given(ProvisioningUtil)],
+  ['com.tremolosecurity.provisioning.core.ProvisioningUtil$ActionType', given(ProvisioningUtil.ActionType)],
+  ['com.tremolosecurity.k8s.util.K8sUtils', given(K8sUtils)],
+  ['com.tremolosecurity.unison.openshiftv3.OpenShiftTarget', given(OpenShiftTarget)],
+  ['com.tremolosecurity.proxy.ProxySys', given(ProxySys)],
+  ['com.tremolosecurity.proxy.auth.AuthInfo', made(AuthInfo)],
+  ['com.tremolosecurity.proxy.auth.AzSys', given(AzSys)],
+  ['com.tremolosecurity.proxy.util.ProxyConstants', given(ProxyConstants)],
   ['com.tremolosecurity.saml.Attribute', made(Attribute)],
   ['com.tremolosecurity.server.GlobalEntries', given(GlobalEntries)],
   ['com.tremolosecurity.util.JSUtils', given(JSUtils)],
+  ['com.tremolosecurity.util.NVP', made(NVP)],
+  ['com.google.gson.Gson', made(Gson)],
+  ['com.google.gson.GsonBuilder', made(GsonBuilder)],
+  ['org.apache.commons.codec.digest.DigestUtils', given(DigestUtils)],
+  ['org.apache.directory.ldap.client.api.search.FilterBuilder', given(FilterBuilder)],
+  ['org.joda.time.DateTime', made(DateTime)],
+  ['org.joda.time.DateTimeZone', given(DateTimeZone)],
   ['net.sourceforge.myvd.types.Filter', made(Filter)],
   ['net.sourceforge.myvd.types.FilterType', given(FilterType)],
   ...Object.values(exceptions).map((type): [string, JavaType] => [type.javaName, made(type)]),
@@ -272,6 +365,30 @@ export const namelessTypes: ReadonlyMap<string, JavaType> = new Map<string, Java
   ['com.tremolosecurity.provisioning.core.ProvisioningEngine', given(ProvisioningEngine)],
   ['com.tremolosecurity.provisioning.core.Workflow', given(Workflow)],
   ['com.tremolosecurity.provisioning.core.WorkflowTask', given(WorkflowTask)],
-  ['com.tremolosecurity.proxy.auth.AuthInfo', given(AuthInfo)],
+  ['com.tremolosecurity.provisioning.core.ProvisioningTarget', given(ProvisioningTarget)],
+  ['com.tremolosecurity.provisioning.core.UserStoreProvider', given(UserStoreProvider)],
+  ['com.tremolosecurity.provisioning.util.HttpCon', given(HttpCon)],
+  ['com.tremolosecurity.config.util.UrlHolder', given(UrlHolder)],
+  ['com.tremolosecurity.config.xml.AuthChainType', given(AuthChainType)],
+  ['com.tremolosecurity.proxy.auth.AuthController', given(AuthController)],
+  ['com.tremolosecurity.proxy.auth.RequestHolder', given(RequestHolder)],
+  ['com.tremolosecurity.proxy.auth.sys.AuthManager', given(AuthManager)],
+  ['com.tremolosecurity.proxy.auth.sys.LoginConfig', given(LoginConfig)],
+  ['com.tremolosecurity.proxy.auth.util.AuthStep', given(AuthStep)],
+  ['com.tremolosecurity.proxy.filter.HttpFilterChain', given(HttpFilterChain)],
+  ['com.tremolosecurity.proxy.filter.HttpFilterConfig', given(HttpFilterConfig)],
+  ['com.tremolosecurity.proxy.filter.HttpFilterRequest', given(HttpFilterRequest)],
+  ['com.tremolosecurity.proxy.filter.HttpFilterResponse', given(HttpFilterResponse)],
+  ['com.tremolosecurity.proxy.myvd.MyVDConnection', given(MyVDConnection)],
+  ['com.novell.ldap.LDAPAttribute', given(SearchAttribute)],
+  ['com.novell.ldap.LDAPEntry', given(SearchEntry)],
+  ['com.novell.ldap.LDAPSearchResults', given(SearchResults)],
+  ['jakarta.servlet.http.HttpServletRequest', given(HttpServletRequest)],
+  ['jakarta.servlet.http.HttpServletResponse', given(HttpServletResponse)],
+  ['jakarta.servlet.http.HttpSession', given(HttpSession)],
+  ['java.io.Closeable', given(Closable)],
+  ['java.io.OutputStream', given(OutputStream)],
+  ['java.io.PrintWriter', given(PrintWriter)],
+  ['java.util.Enumeration', given(Enumeration)],
   ['net.sourceforge.myvd.types.FilterNode', given(FilterNode)],
 ])

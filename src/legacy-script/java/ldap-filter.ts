@@ -85,6 +85,29 @@ export class FilterNode {
   }
 }
 
+const built = (tree: FilterTree): FilterNode => new FilterNode(tree)
+const comparison = (kind: 'equal' | 'greaterOrEqual' | 'lessOrEqual') => (attribute: unknown, value: unknown) =>
+  built({ kind, attribute: attributeName(attribute), value: javaText(value) })
+
+/** org.apache.directory.ldap.client.api.search.FilterBuilder. Values are escaped when the filter is written. */
+export const FilterBuilder = {
+  equal: comparison('equal'),
+  greaterThanOrEqual: comparison('greaterOrEqual'),
+  lessThanOrEqual: comparison('lessOrEqual'),
+  present: (attribute: unknown): FilterNode => built({ kind: 'present', attribute: attributeName(attribute) }),
+  and: (...filters: unknown[]): FilterNode => built({ kind: 'and', filters: filters.map(treeOf) }),
+  or: (...filters: unknown[]): FilterNode => built({ kind: 'or', filters: filters.map(treeOf) }),
+  not: (filter: unknown): FilterNode => built({ kind: 'not', filter: treeOf(filter) }),
+}
+
+function attributeName(name: unknown): string {
+  const text = javaText(name)
+  if (/^[\w.;-]+$/.test(text)) return text
+  throw new IllegalArgumentException(`"${text}" is not the name of an attribute`)
+}
+
+const treeOf = (filter: unknown): FilterTree => filterTree(javaText(filter))
+
 const types: Readonly<Record<FilterTree['kind'], JavaEnum>> = {
   present: FilterType.PRESENCE,
   substring: FilterType.SUBSTR,

@@ -1,10 +1,11 @@
 import { decodeText, encodeText } from './bytes.ts'
 import { HashMap } from './hash-map.ts'
-import { type Bridge, ConfigManager, connectBridge, WorkflowTask } from './host-objects.ts'
+import { type Bridge, connectBridge } from './host-bridge.ts'
+import { ConfigManager, setRun, WorkflowTask } from './host-objects.ts'
 import { JavaException } from './java-exception.ts'
 import { scriptGlobals } from './java-global.ts'
 import { javaTypes, namelessTypes } from './java-types.ts'
-import { javaArgument, plainData, type ScriptParameter } from './script-value.ts'
+import { javaArgument, plainData, type ScriptParameter, SharedObjects } from './script-value.ts'
 
 interface ScriptSettings {
   /** The arguments of each function; one that is not listed gets the gateway's own arguments unchanged. */
@@ -66,11 +67,15 @@ function outcomeOf(
     const called = load()[name]
     if (typeof called !== 'function') throw new JavaException(`there is no function ${name}`)
     const parameters = signatures[name] ?? args.map((_, from): ScriptParameter => ({ kind: 'value', from }))
-    const given = parameters.map((parameter) => javaArgument(parameter, args))
-    const value = plainData(called(...given))
+    const shared = new SharedObjects(args)
+    const given = parameters.map((parameter) => javaArgument(parameter, args, shared))
+    const returned: unknown = called(...given)
+    const value = shared.result === undefined ? plainData(returned) : shared.result.result()
     return { value, args: argumentsAfter(parameters, given, args) }
   } catch (thrown) {
     return { error: describe(thrown) }
+  } finally {
+    setRun(undefined)
   }
 }
 

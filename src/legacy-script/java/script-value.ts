@@ -1,10 +1,12 @@
 import { ArrayList, JavaCollection } from './collections.ts'
 import { HashMap, HashSet } from './hash-map.ts'
-import { ConfigManager, Workflow, WorkflowTask } from './host-objects.ts'
-import { Attribute, AuthInfo, Group, User } from './identity.ts'
+import { ConfigManager, setRun, Workflow, WorkflowTask } from './host-objects.ts'
+import { Attribute, AuthInfo, Group, User, userFrom } from './identity.ts'
 import { IllegalStateException } from './java-exception.ts'
 import { JavaEnum, StringBuffer } from './java-lang.ts'
 import { javaText, javaValue, TextValue } from './java-value.ts'
+import { type CallResult, FilterCall, LoginCall } from './script-call.ts'
+import { HttpFilterConfig, HttpServletResponse, type PlainRequest } from './servlet.ts'
 
 /** The sources of a function's parameter: the gateway's own arguments, by position. */
 export interface ScriptParameter {
@@ -21,6 +23,13 @@ export interface ScriptParameter {
     | 'subject'
     | 'manager'
     | 'task'
+    | 'filterConfig'
+    | 'filterRequest'
+    | 'filterResponse'
+    | 'filterChain'
+    | 'loginRequest'
+    | 'loginResponse'
+    | 'loginStep'
   readonly from?: number
 }
 
@@ -28,15 +37,55 @@ type Fields = Readonly<Record<string, unknown>>
 
 const maxDepth = 20
 
+/** The objects that several arguments of one call share. */
+export class SharedObjects {
+  readonly #args: readonly unknown[]
+  #filter: FilterCall | undefined
+  #login: LoginCall | undefined
+
+  constructor(args: readonly unknown[]) {
+    this.#args = args
+  }
+
+  /** Undefined if the function's own result counts. */
+  get result(): CallResult | undefined {
+    return this.#filter ?? this.#login
+  }
+
+  /** The gateway's arguments are the request and its context. */
+  get filter(): FilterCall {
+    const [request, context] = this.#args
+    const authInfo = javaSubject(fieldsOf(fieldsOf(context)['subject']))
+    this.#filter ??= new FilterCall(request as PlainRequest, authInfo, attributesOf)
+    return this.#filter
+  }
+
+  /** The gateway's arguments are the request and its context. */
+  get login(): LoginCall {
+    const [request, context] = this.#args
+    const { subject, mechanism, params } = fieldsOf(context)
+    const before = subject === null ? null : javaSubject(fieldsOf(subject))
+    const parts = { before, mechanism: javaText(mechanism), params: attributeMap(fieldsOf(params)) }
+    this.#login ??= new LoginCall(request as PlainRequest, parts, attributesOf)
+    return this.#login
+  }
+}
+
+const attributesOf = (authInfo: AuthInfo): object => plainAttributes(authInfo.getAttribs())
+
 /** A Java argument from plain ones. */
-export function javaArgument({ kind, from = -1 }: ScriptParameter, args: readonly unknown[]): unknown {
+export function javaArgument(
+  { kind, from = -1 }: ScriptParameter,
+  args: readonly unknown[],
+  shared: SharedObjects,
+): unknown {
   const plain = args[from]
   const fields = fieldsOf(plain)
   switch (kind) {
     case 'value':
       return javaValue(plain)
     case 'user':
-      return javaUser(fields)
+      return userFrom(fields)
     case 'set':
       return new HashSet(plain ?? [])
     case 'texts':
@@ -46,30 +95,43 @@ export function javaArgument({ kind, from = -1 }: ScriptParameter, args: readonl
     case 'textMap':
       return new HashMap(Object.fromEntries(Object.entries(fields).map(([name, values]) => [name, firstOf(values)])))
     case 'request':
-      return requestMap(fieldsOf(fields['params']), fields['workflow'])
-    case 'taskRequest':
-      return requestMap(fields, fieldsOf(args[from + 1])['workflow'])
+      beginRun(fieldsOf(fields['workflow']), fields['requestor'], {})
+      return requestMap(fieldsOf(fields['params']))
+    case 'taskRequest': {
+      const { workflow, requestor } = fieldsOf(args[from + 1])
+      beginRun(fieldsOf(workflow), requestor, fieldsOf(args[from - 1]))
+      return requestMap(fields)
+    }
     case 'requestor':
       return new User(fields['requestor'])
     case 'subject':
-      return new AuthInfo(fields['dn'], fields['chain'], fields['level'], attributeMap(fieldsOf(fields['attributes'])))
+      return javaSubject(fields)
     case 'manager':
       return new ConfigManager()
     case 'task':
       return new WorkflowTask()
+    case 'filterConfig':
+      return new HttpFilterConfig(attributeMap(fields))
+    case 'filterRequest':
+      return shared.filter.request
+    case 'filterResponse':
+      return shared.filter.response
+    case 'filterChain':
+      return shared.filter.chain
+    case 'loginRequest':
+      return shared.login.request
+    case 'loginResponse':
+      return new HttpServletResponse()
+    case 'loginStep':
+      return shared.login.step
   }
 }
 
-function javaUser(fields: Fields): User {
-  const user = new User(fields['userID'])
-  for (const [name, values] of Object.entries(fieldsOf(fields['attributes']))) {
-    user.getAttribs().put(name, new Attribute(name, values))
-  }
-  user.getGroups().addAll(fields['groups'] ?? [])
-  if (fields['password'] !== undefined) user.setPassword(fields['password'])
-  if (fields['requestReason'] !== undefined) user.setRequestReason(fields['requestReason'])
-  return user
-}
+const beginRun = ({ id, name }: Fields, requestor: unknown, user: Fields): void =>
+  setRun({ id: javaText(id), name: javaText(name), requestor: javaText(requestor), user })
+
+const javaSubject = ({ dn, chain, level, attributes }: Fields): AuthInfo =>
+  new AuthInfo(dn, chain, chain, level, attributeMap(fieldsOf(attributes)))
 
 function attributeMap(fields: Fields): HashMap {
   const map = new HashMap()
@@ -77,11 +139,10 @@ function attributeMap(fields: Fields): HashMap {
   return map
 }
 
-function requestMap(params: Fields, workflow: unknown): HashMap {
+function requestMap(params: Fields): HashMap {
   const map = new HashMap()
   for (const [name, value] of Object.entries(params)) map.put(name, javaData(value))
-  const { id, name } = fieldsOf(workflow)
-  map.put('WORKFLOW', new Workflow(javaText(id), javaText(name)))
+  map.put('WORKFLOW', new Workflow())
   return map
 }
 

@@ -139,3 +139,49 @@ test('names are single path segments', () => {
     expect(() => resourcePath({ ...users, namespace: name })).toThrow(expect.objectContaining({ code: 'BAD_REQUEST' }))
   }
 })
+
+describe('a call to any path', () => {
+  test('returns whatever the server answers', async () => {
+    const seen: unknown[] = []
+    api.override = (request, response) => {
+      seen.push([request.method, request.url, request.headers.authorization, request.headers['content-type']])
+      answer(response, 418, 'short')
+    }
+    expect(await client.call({ method: 'GET', path: '/api/v1/pods?limit=5&labelSelector=a%3Db' })).toMatchObject({
+      status: 418,
+      body: 'short',
+    })
+    await client.call({ method: 'PATCH', path: '/x', body: '{}', contentType: 'application/merge-patch+json' })
+    expect(seen).toEqual([
+      ['GET', '/api/v1/pods?limit=5&labelSelector=a%3Db', 'Bearer very-secret', undefined],
+      ['PATCH', '/x', 'Bearer very-secret', 'application/merge-patch+json'],
+    ])
+  })
+
+  test.each([
+    '',
+    'api',
+    '@evil.test/',
+    'https://evil.test/',
+    '.evil.test/',
+    ':1/',
+    '/a b',
+    '/a\r\nx: y',
+    '/a#b',
+    '/a\\b',
+  ])('%j is not a path, so nothing is sent', async (path) => {
+    api.override = () => expect.unreachable()
+    await expect(client.call({ method: 'GET', path })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  test('cannot leave the path of the server', async () => {
+    const below = await ObjectClient.open(
+      { kind: 'address', url: new URL(`${api.url}/clusters/a`), token: 'very-secret' },
+      { who: 'target "k8s"', timeoutMillis: 4_000 },
+    )
+    for (const path of ['/../b', '/%2e%2e/b', '/x/../../b']) {
+      await expect(below.call({ method: 'GET', path })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    }
+    below.close()
+  })
+})

@@ -43,6 +43,13 @@ export type ObjectChange =
   /** Nothing of interest has changed up to this revision. */
   | { readonly kind: 'moment'; readonly version: string }
 
+interface RawCall {
+  readonly method: string
+  readonly path: string
+  readonly body?: string
+  readonly contentType?: string
+}
+
 type Json = Readonly<Record<string, unknown>>
 
 interface CallParts {
@@ -63,6 +70,8 @@ const mostApiVersions = 200
 /** etcd accepts a request of at most 1.5 MiB, including what the API server adds. */
 const mostObjectBytes = 1024 * 1024
 const mostAnswerBytes = 64 * 1024 * 1024
+/** For scripts, whose messages are limited to this. */
+const mostRawBytes = 8 * 1024 * 1024
 const pageSize = 250
 /** One change, with its object. */
 const mostLineBytes = 4 * 1024 * 1024
@@ -89,6 +98,34 @@ export class ObjectClient {
 
   close(): void {
     this.#server.close()
+  }
+
+  get address(): string {
+    return this.#server.address
+  }
+
+  /** A call to any path; whatever the server answers is returned. */
+  async call({ method, path, body = '', contentType }: RawCall): Promise<ApiAnswer> {
+    const { who, timeoutMillis } = this.#options
+    const what = `${method} ${path}`
+    const base = new URL(`${this.#server.address}/`).href
+    const url = /^\/[^\s#\\]*$/.test(path) ? URL.parse(`${this.#server.address}${path}`) : null
+    if (url?.href.startsWith(base) !== true) {
+      throw new GatewayError('BAD_REQUEST', `${who}: ${JSON.stringify(path.slice(0, 300))} is not a path`)
+    }
+    if (Buffer.byteLength(body) > mostObjectBytes) {
+      throw new GatewayError('BAD_REQUEST', `${who}: ${what}: more than ${mostObjectBytes} bytes`)
+    }
+    const headers = {
+      accept: 'application/json',
+      ...(body === '' ? {} : { 'content-type': contentType ?? 'application/json' }),
+    }
+    try {
+      const request = { url: url.href, method, headers, body }
+      return await callApi(request, await this.#server.credentials(), { millis: timeoutMillis, bytes: mostRawBytes })
+    } catch (error) {
+      throw noAnswer(who, what, error)
+    }
   }
 
   async get(resource: ClusterResource, name: string): Promise<ClusterObject | undefined> {

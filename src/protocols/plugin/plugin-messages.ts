@@ -69,5 +69,22 @@ export type PluginMessage =
       readonly fields?: JsonValue
     }
 
+/**
+ * One line of JSON each, over a second socket: while its script waits, the process asks the gateway for something it has.
+ * One question at a time; `id` is the call that asks.
+ */
+export interface ServiceQuestion {
+  readonly id: number
+  readonly request: JsonValue
+}
+
+export type ServiceAnswer =
+  | { readonly value: JsonValue }
+  | {
+      /** `unsupported`: no script of this kind may do it. */
+      readonly failure: 'unreachable' | 'refused' | 'unsupported'
+      readonly message: string
+    }
+
 /** A longer result is rejected, and a longer line ends the process. */
 export const maxMessageLength = 16 * 1024 * 1024

@@ -13,6 +13,8 @@ import {
   maxMessageLength,
   type PluginMessage,
   type PluginRealm,
+  type ServiceAnswer,
+  type ServiceQuestion,
   type ThrownError,
 } from '#protocols/plugin/plugin-messages.ts'
 
@@ -32,6 +34,8 @@ export interface PluginOptions {
   readonly loadMillis?: number
   readonly memoryMegabytes: number
   readonly log: Logger
+  /** Answers what a script in a realm asks for outside of calls that answer themselves. */
+  serve?(request: JsonValue): Promise<JsonValue>
 }
 
 export interface PluginCall {
@@ -43,6 +47,8 @@ export interface PluginCall {
   readonly log?: Logger
   /** Called in order, and before the call settles, even for a call that fails. */
   onAudit?(entry: JsonValue): void
+  /** Answers what the script asks for during this call. */
+  serve?(request: JsonValue): Promise<JsonValue>
 }
 
 export interface PluginAnswer {
@@ -61,6 +67,8 @@ interface Pending {
 const minLoadMillis = 10_000
 /** How many log lines are accepted from one call to the next. */
 const maxLogLines = 1000
+/** How often a script may ask the gateway for something, from one call to the next. */
+const maxQuestions = 1000
 
 const levels: ReadonlySet<string> = new Set(['debug', 'info', 'warn', 'error'])
 
@@ -107,6 +115,7 @@ export class PluginRun {
   readonly #start = Promise.withResolvers<ReadonlySet<string>>()
   #lastId = 0
   #logLines = 0
+  #questions = 0
   #lastWords = ''
   #ended = false
 
@@ -121,6 +130,7 @@ export class PluginRun {
       (line) => this.#receive(line),
       () => this.kill((name) => died(options.name, name, 'it sent a message that is too long')),
     )
+    if (options.realm !== undefined) this.#answerQuestions(this.#child.stdio[4] as Duplex)
     this.#child.stderr?.on('data', (chunk) => {
       this.#lastWords = (this.#lastWords + String(chunk)).slice(-2000)
     })
@@ -160,6 +170,7 @@ export class PluginRun {
     if (this.#ended) return Promise.reject(interrupted(name, call.function, 'the plug-in has ended'))
     const id = ++this.#lastId
     this.#logLines = 0
+    this.#questions = 0
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#pending.delete(id)
@@ -194,6 +205,38 @@ export class PluginRun {
 
   #send(message: HostMessage): void {
     this.#socket.write(`${JSON.stringify(message)}\n`)
+  }
+
+  /** The process waits for the answer; the time of its call bounds the wait. */
+  #answerQuestions(socket: Duplex): void {
+    socket.on('error', () => {})
+    const answer = async (line: string): Promise<void> => {
+      const text = JSON.stringify(await this.#answer(line))
+      const isShort = text.length < maxMessageLength
+      const sent = isShort ? text : JSON.stringify(refused('refused', 'the answer is too long'))
+      if (!this.#ended) socket.write(`${sent}\n`)
+    }
+    readLines(
+      socket,
+      maxMessageLength,
+      (line) => void answer(line),
+      () => this.kill((name) => died(this.#options.name, name, 'it sent a message that is too long')),
+    )
+  }
+
+  /** Never rejects. */
+  async #answer(line: string): Promise<ServiceAnswer> {
+    try {
+      const { id, request } = JSON.parse(line) as ServiceQuestion
+      const serve = this.#pending.get(id)?.call.serve ?? this.#options.serve
+      if (serve === undefined) return refused('unsupported', 'not available to scripts of this kind')
+      if (++this.#questions > maxQuestions) return refused('refused', `more than ${maxQuestions} questions in one call`)
+      return { value: await serve(request) }
+    } catch (error) {
+      const { code, message } = asGatewayError(error)
+      if (code === 'NOT_SUPPORTED') return refused('unsupported', message)
+      return refused(code === 'TARGET_UNREACHABLE' ? 'unreachable' : 'refused', message)
+    }
   }
 
   /** No message of the process may throw here, where nothing would catch it. */
@@ -264,6 +307,11 @@ export class PluginRun {
   }
 }
 
+const refused = (failure: 'refused' | 'unreachable' | 'unsupported', message: string): ServiceAnswer => ({
+  failure,
+  message,
+})
+
 /** The part of the gateway's environment that the process gets: the certificates to trust, and the time zone. */
 const passedOn = ['NODE_EXTRA_CA_CERTS', 'TZ']
 
@@ -281,7 +329,11 @@ function spawnProcess(options: PluginOptions): ChildProcess {
       '--input-type=module',
       '-',
     ],
-    { env, stdio: ['pipe', 'ignore', 'pipe', 'pipe'], cwd: tmpdir() },
+    {
+      env,
+      stdio: ['pipe', 'ignore', 'pipe', 'pipe', ...(options.realm === undefined ? [] : ['pipe' as const])],
+      cwd: tmpdir(),
+    },
   )
   child.stdin?.on('error', () => {})
   child.stdin?.end(programText(new URL('./plugin-process.js', import.meta.url)))

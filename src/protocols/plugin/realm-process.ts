@@ -6,7 +6,7 @@
  * with. Each call gets a new one, in which the script runs from its beginning. Neither has anything of Node.js, and
  * only texts pass between them and the process.
  */
-import { randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { type Context, constants, createContext, Script, SourceTextModule } from 'node:vm'
 import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import type { PluginRealm } from '#protocols/plugin/plugin-messages.ts'
@@ -31,6 +31,8 @@ export interface RealmOptions {
   readonly functions: readonly string[]
   readonly settings: object
   readonly timeoutMillis: number
+  /** JSON for JSON. */
+  askGateway(request: string): string
   log(level: string, message: string): void
 }
 
@@ -51,7 +53,9 @@ export async function openRealm(options: RealmOptions): Promise<Map<string, (...
     try {
       const value = parse(given)
       if (request === 'http') return http(given, httpEnds)
+      if (request === 'gateway') return options.askGateway(stringify(value))
       if (request === 'random') return stringify(randomUUID())
+      if (request === 'digest') return stringify(hash(value.algorithm, Buffer.from(value.bytes, 'base64'), 'hex'))
       if (request === 'log') services.log(String(value.level), String(value.message))
       if (request === 'audit') services.audit(value)
       return 'null'

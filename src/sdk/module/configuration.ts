@@ -49,7 +49,8 @@ export interface Configuration {
   readonly workflows: ReadonlyMap<string, WorkflowConfig>
   readonly resultGroups: ReadonlyMap<string, ResultGroupConfig>
   readonly authorizations: ReadonlyMap<string, AuthorizationConfig>
-  readonly javaScriptMappings: ReadonlyMap<string, string>
+  /** The texts of JavaScript and JavaScriptMapping objects. */
+  readonly javaScripts: ReadonlyMap<string, string>
   readonly trusts: ReadonlyMap<string, Described<TrustSpec>>
   readonly orgs: ReadonlyMap<string, Guarded<OrgSpec>>
   readonly portalUrls: ReadonlyMap<string, Guarded<PortalUrlSpec>>

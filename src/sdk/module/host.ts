@@ -11,6 +11,6 @@ export interface ModuleHost {
   /** Adds the module's class name and place to each line. */
   readonly log: Logger
   readonly clock: Clock
-  /** The text of a JavaScriptMapping object. */
+  /** The text of a JavaScript or JavaScriptMapping object. */
   javaScript(name: string): string | undefined
 }

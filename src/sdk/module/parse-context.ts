@@ -40,6 +40,8 @@ export interface ParseContext {
   readonly folder: string
   /** The text of a file that the configuration names, or its bytes in base64, if there are files; throws if it can't be read. */
   readFile?(file: string, encoding?: 'utf8' | 'base64'): string
+  /** Counts a script, with what it uses and isn't served; undefined for one that isn't JavaScript. */
+  countScript?(unserved: readonly string[] | undefined): void
   /** The gateway's own file or folder that a path leads to, relative to the data folder; undefined for all others. */
   ownFile?(path: string): string | undefined
 }

@@ -54,9 +54,26 @@ export interface ClusterApi extends ClusterObjects {
   ): Promise<ClusterObject | undefined>
 }
 
+/** A call to any path of an API server. */
+export interface ClusterCall {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** Begins with a slash, and may have a query. BAD_REQUEST for anything that isn't a path. */
+  readonly path: string
+  readonly body?: string
+  readonly contentType?: string
+}
+
+/** An API server, for scripts. */
+export interface ClusterCalls {
+  readonly address: string
+  /** Whatever the server answers is returned; TARGET_UNREACHABLE if it doesn't. */
+  call(call: ClusterCall): Promise<{ readonly status: number; readonly body: string }>
+}
+
 /** Optional: the target is a cluster in whose objects other targets store their users. */
 export interface KubernetesCluster extends Target {
   readonly objects: ClusterApi
+  readonly calls?: ClusterCalls
   /** What users call it; its name if absent. */
   readonly label?: string
 }

@@ -1,5 +1,5 @@
 import { isAbsolute, posix } from 'node:path'
-import type { LoadResult } from '#config/load.ts'
+import type { LoadResult, ScriptCount } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import { causeText, summarize, titleOf } from '#config/set-aside.ts'
 import { terminalLine } from '#server/commands/command-line.ts'
@@ -11,7 +11,7 @@ export interface CheckResult {
   readonly config: string
   readonly version: string
   readonly isValid: boolean
-  readonly loaded: Pick<LoadResult, 'configuration' | 'issues' | 'found'>
+  readonly loaded: Pick<LoadResult, 'configuration' | 'issues' | 'found' | 'scripts'>
   /** Empty without `--production`. */
   readonly checked: readonly CheckedLine[]
 }
@@ -30,9 +30,10 @@ export const checkFormats: Readonly<Record<string, (result: CheckResult) => read
   text: ({ loaded, checked }) => [
     ...loaded.issues.map(formatIssue),
     ...summarize(loaded),
+    ...scriptSummary(loaded.scripts),
     ...checked.map((line) => terminalLine(formatChecked(line), Number.POSITIVE_INFINITY)),
   ],
-  json: ({ isValid, loaded: { configuration, issues, found }, checked }) => {
+  json: ({ isValid, loaded: { configuration, issues, found, scripts }, checked }) => {
     const problems = issues.map(({ hasLines, line, column, ...issue }) => ({
       ...issue,
       ...(hasLines ? { line, column } : {}),
@@ -41,10 +42,26 @@ export const checkFormats: Readonly<Record<string, (result: CheckResult) => read
       cause === undefined ? [] : [{ kind, name, file, line, cause }],
     )
     const served = configuration === undefined ? 0 : found.length - setAside.length
-    return [JSON.stringify({ valid: isValid, problems, served, setAside, checks: checked }, null, 2)]
+    return [JSON.stringify({ valid: isValid, problems, served, setAside, scripts, checks: checked }, null, 2)]
   },
   sarif: (result) => [JSON.stringify(sarif(result), null, 2)],
   github: (result) => problemsOf(result).map(annotation),
+}
+
+const maxUses = 10
+
+/** Nothing if every script is served. */
+function scriptSummary({ total, served, unserved }: ScriptCount): string[] {
+  if (served === total) return []
+  const shown = unserved.slice(0, maxUses).map(({ name, times }) => `${name} ${times}`)
+  const more = unserved.length > maxUses ? [`${unserved.length - maxUses} more`] : []
+  const uses = shown.length === 0 ? '' : ` (${[...shown, ...more].join(', ')})`
+  return [
+    terminalLine(
+      `scripts: ${total}, served: ${served}, not served: ${total - served}${uses}`,
+      Number.POSITIVE_INFINITY,
+    ),
+  ]
 }
 
 function problemsOf({ config, loaded, checked }: CheckResult): Problem[] {

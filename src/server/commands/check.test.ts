@@ -67,6 +67,7 @@ test('JSON: the result and each problem with its place', async () => {
     ]),
     served: 1,
     setAside: [],
+    scripts: { total: 0, served: 0, unserved: [] },
     checks: [],
   })
   expect(JSON.parse((await check('--config', folder, '--format', 'json', '--strict')).out.join('\n')).valid).toBe(false)
@@ -213,4 +214,25 @@ test('an audit sink or anchor that would write to the database is rejected, wher
   expect(elsewhere.out).toEqual(
     expect.arrayContaining([expect.stringMatching(/leads to .*other.db, which is the gateway’s own/)]),
   )
+})
+
+test('scripts that use what is not served are counted at the end', async () => {
+  const script = (name: string, code: string) =>
+    `apiVersion: gatehouse.dev/v1\nkind: JavaScript\nmetadata: { name: ${name} }\nspec: { javascript: '${code}' }\n`
+  await writeFile(join(folder, 'a.yaml'), script('a', 'function f() { return java.util.UUID.randomUUID() }'))
+  expect(await check('--config', folder)).toEqual({ code: 0, out: [], err: [] })
+  await writeFile(join(folder, 'b.yaml'), script('b', 'new java.io.File("x"); new java.io.File("y"); java.sql.Types.x'))
+  await writeFile(join(folder, 'c.yaml'), script('c', 'function ('))
+  const { code, out } = await check('--config', folder)
+  expect(code).toBe(1)
+  expect(out.at(-1)).toBe('scripts: 3, served: 1, not served: 2 (java.io.File 2, java.sql.Types 1)')
+  const { scripts } = JSON.parse((await check('--config', folder, '--format', 'json')).out.join('\n'))
+  expect(scripts).toEqual({
+    total: 3,
+    served: 1,
+    unserved: [
+      { name: 'java.io.File', times: 2 },
+      { name: 'java.sql.Types', times: 1 },
+    ],
+  })
 })

@@ -100,6 +100,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - customazs
 - directoryinserts
 - javascriptmappings
+- javascripts
 - notifiers
 - orgs
 - oujobs

@@ -72,7 +72,7 @@ test.each([
 test('unusable code is rejected on creation', async () => {
   await expect(open('function other() {}')).rejects.toThrow(/has no function doMapping/)
   await expect(open('function doMapping( {')).rejects.toThrow(/line 1/)
-  await expect(open('', ['a', 'b', 'absent'])).rejects.toThrow(/no JavaScriptMapping "absent"/)
+  await expect(open('', ['a', 'b', 'absent'])).rejects.toThrow(/no JavaScript or JavaScriptMapping "absent"/)
 })
 
 test('the expression is checked and its objects must exist', () => {

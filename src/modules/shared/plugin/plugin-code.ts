@@ -8,9 +8,10 @@ import { nearestName } from '#kernel/suggest.ts'
 import { type LegacyRealm, legacyRealm } from '#legacy-script/legacy-realm.ts'
 import { checkModule, checkScript } from '#legacy-script/legacy-script.ts'
 import type { LegacySignatures } from '#legacy-script/legacy-signatures.ts'
+import { type ScriptReach, scriptServices } from '#modules/shared/plugin/script-services.ts'
 import { PluginHost, type PluginHostOptions } from '#protocols/plugin/plugin-host.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
-import { list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { list, type Parameter, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
@@ -24,7 +25,7 @@ export const pluginParameters = {
     requirement: 'this or `javaScript`',
   }),
   includeJs: list({
-    about: 'JavaScriptMapping objects whose code comes before `javaScript`.',
+    about: 'JavaScript or JavaScriptMapping objects whose code comes before the own one.',
     reference: 'javascript mapping',
   }),
   timeoutSeconds: wholeNumber({ about: 'How long one call may take.', fallback: 10, min: 1, max: 600 }),
@@ -46,6 +47,8 @@ export interface PluginCode {
   readonly declared?: ReadonlySet<string> | undefined
   /** The signatures of legacy scripts; without them, such scripts are rejected. */
   readonly signatures?: LegacySignatures
+  /** It is a legacy script, whether or not it names Java. */
+  readonly isLegacy?: boolean
 }
 
 /** Code that is ready to run. */
@@ -90,13 +93,8 @@ export function readPluginCode(
   }
   let declared: ReadonlySet<string> | undefined
   if (inline !== undefined) {
-    reportTo(issues, params.pathOf('javaScript'), 'javaScript', () => {
-      const { code, findings } = checkScript(inline, signatures)
-      if (includeJs.length === 0) declared = declaredNames(code)
-      for (const { level, message } of findings) {
-        issues[level](params.pathOf('javaScript'), `"javaScript": ${message}`)
-      }
-    })
+    const code = readScript(inline, 'javaScript', params, issues, context, { signatures })
+    if (includeJs.length === 0 && code !== undefined) declared = declaredNames(code)
   }
   if (module !== undefined && includeJs.length > 0) {
     issues.error(params.pathOf('includeJs'), '"includeJs" goes with "javaScript" only; a module imports what it needs')
@@ -119,6 +117,70 @@ export function readPluginCode(
   }
 }
 
+interface ScriptUse {
+  readonly signatures: LegacySignatures | undefined
+  readonly isLegacy?: boolean
+}
+
+/** Checks the inline script in the parameter of that name; undefined, with an issue, if it is not JavaScript. */
+function readScript(
+  inline: string,
+  name: string,
+  params: Params,
+  issues: Issues,
+  context: ParseContext,
+  { signatures, isLegacy = false }: ScriptUse,
+): JavaScriptCode | undefined {
+  const place = params.pathOf(name)
+  let checked: ReturnType<typeof checkScript> | undefined
+  reportTo(issues, place, name, () => {
+    checked = checkScript(inline, signatures, isLegacy)
+  })
+  context.countScript?.(checked === undefined ? undefined : checked.findings.filter(isError).map(({ use }) => use))
+  for (const { level, message } of checked?.findings ?? []) issues[level](place, `"${name}": ${message}`)
+  for (const target of checked?.targets ?? []) context.refer('target', target, place)
+  return checked?.code
+}
+
+const isError = ({ level }: { readonly level: string }): boolean => level === 'error'
+
+/** The rows of modules whose code is always a legacy script, in the parameter of the given name. */
+export const legacyParameters = <const N extends string>(name: N) => {
+  const { module: _, javaScript: __, ...others } = pluginParameters
+  return { ...others, [name]: text({ about: 'The script.', required: true }) } as typeof others & {
+    readonly [K in N]: Parameter<string>
+  }
+}
+
+type LegacyValues = Omit<ParsedParameters<typeof pluginParameters>, 'module' | 'javaScript'>
+
+/** The code of a module with `legacyParameters`. */
+export function readLegacyCode(
+  values: LegacyValues,
+  {
+    name,
+    inline,
+    signatures,
+  }: { readonly name: string; readonly inline: string; readonly signatures: LegacySignatures },
+  knownNames: readonly string[],
+  params: Params,
+  issues: Issues,
+  context: ParseContext,
+): PluginCode {
+  if (inline !== '') readScript(inline, name, params, issues, context, { signatures, isLegacy: true })
+  return {
+    inline,
+    file: undefined,
+    includes: values.includeJs,
+    folder: context.folder,
+    timeoutMillis: values.timeoutSeconds * 1000,
+    memoryMegabytes: values.memoryMegabytes,
+    config: openParameters(values['<name>'], knownNames, params, issues),
+    signatures,
+    isLegacy: true,
+  }
+}
+
 interface PluginUse extends Pick<PluginHostOptions, 'name' | 'functions' | 'idleMillis'> {
   /** Functions that the code must have. */
   readonly required?: readonly string[]
@@ -126,6 +188,8 @@ interface PluginUse extends Pick<PluginHostOptions, 'name' | 'functions' | 'idle
   readonly globals?: PluginHostOptions['globals']
   /** The arguments of `init`; it isn't called if absent. */
   readonly init?: readonly JsonValue[]
+  /** The name of `init`, if it has another one. */
+  readonly initName?: string
   /** The arguments of `reInit`, which is called after `init` in a process that replaces another. */
   readonly reInit?: readonly JsonValue[]
 }
@@ -133,8 +197,8 @@ interface PluginUse extends Pick<PluginHostOptions, 'name' | 'functions' | 'idle
 /** Loads the code and runs `init`. Rejects with the reason if either fails, or a required function is missing. */
 export async function openPlugin(
   code: PluginCode,
-  host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
-  { required = [], globals = { name: host.name }, init, reInit, ...use }: PluginUse,
+  host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'> & Partial<ScriptReach>,
+  { required = [], globals = { name: host.name }, init, initName = 'init', reInit, ...use }: PluginUse,
 ): Promise<PluginHost> {
   const plugin = await PluginHost.open({
     ...(await loadPluginCode(code, host)),
@@ -143,8 +207,9 @@ export async function openPlugin(
     timeoutMillis: code.timeoutMillis,
     memoryMegabytes: code.memoryMegabytes,
     log: host.log,
+    serve: scriptServices(host),
     start: (restarted) => [
-      ...(init === undefined ? [] : [{ function: 'init', args: init }]),
+      ...(init === undefined ? [] : [{ function: initName, args: init }]),
       ...(restarted && reInit !== undefined ? [{ function: 'reInit', args: reInit }] : []),
     ],
   })
@@ -156,7 +221,7 @@ export async function openPlugin(
 
 /** Reads the file or joins the included texts. Throws if there is none or it is not JavaScript. */
 async function loadPluginCode(
-  { inline, file, includes, folder, signatures }: PluginCode,
+  { inline, file, includes, folder, signatures, isLegacy }: PluginCode,
   host: Pick<ModuleHost, 'name' | 'javaScript'>,
 ): Promise<LoadedCode> {
   const root = await realpath(folder).catch(() => resolve(folder))
@@ -169,12 +234,12 @@ async function loadPluginCode(
   }
   const texts = includes.map((name) => {
     const found = host.javaScript(name)
-    if (found === undefined) throw new Error(`there is no JavaScriptMapping "${name}"`)
-    named(`JavaScriptMapping "${name}"`, () => checkScript(found, signatures))
+    if (found === undefined) throw new Error(`there is no JavaScript or JavaScriptMapping "${name}"`)
+    named(`"${name}" of includeJs`, () => checkScript(found, signatures))
     return found
   })
   if (inline !== undefined) texts.push(inline)
-  const { code, legacy, findings } = named('javaScript', () => checkScript(texts.join('\n;\n'), signatures))
+  const { code, legacy, findings } = named('javaScript', () => checkScript(texts.join('\n;\n'), signatures, isLegacy))
   const wrong = findings.find(({ level }) => level === 'error')
   if (wrong !== undefined) throw new Error(`javaScript: ${wrong.message}`)
   const url = pathToFileURL(join(root, `${host.name.replaceAll(/[^\w.-]/g, '_')}.inline.js`)).href

@@ -16,6 +16,9 @@ interface RequestShare {
   readonly withheld: ReadonlySet<string>
 }
 
+/** Withheld from filters: the caller is authenticated by now, so a plug-in needs no credential that it could misuse. */
+export const credentialHeaders: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization'])
+
 /** The row of modules whose plug-ins get requests. */
 export const maxBodyKilobytes = (fallback: number): Parameter<number> =>
   wholeNumber({

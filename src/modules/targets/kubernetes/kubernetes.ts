@@ -187,7 +187,7 @@ export default defineTarget<KubernetesConfig>({
   create: openCluster,
 })
 
-type Cluster = AccountTokenVerifier & KubernetesCluster
+type Cluster = AccountTokenVerifier & KubernetesCluster & Required<Pick<KubernetesCluster, 'calls'>>
 
 /** Its parts are loaded on first use: a gateway without such a target is smaller and starts sooner. */
 async function openCluster(config: KubernetesConfig, host: TargetHost): Promise<Cluster> {
@@ -203,6 +203,7 @@ async function openCluster(config: KubernetesConfig, host: TargetHost): Promise<
   const objects = await ObjectClient.open(connection, { who: `target "${name}"`, timeoutMillis })
   return {
     objects,
+    calls: objects,
     ...(label === undefined || label === '' ? {} : { label }),
     verifyAccountToken: (token) => verifier.verify(token),
     hasKeys: () => verifier.hasKeys(),
@@ -260,6 +261,7 @@ export const ownCluster: PreparedTarget = {
     }
     const cluster: Cluster = {
       objects,
+      calls: { address: `https://${ownHost}`, call: async (call) => (await open()).calls.call(call) },
       verifyAccountToken: async (token) => (await open()).verifyAccountToken(token),
       reviewToken: async (token, audiences) => (await open()).reviewToken(token, audiences),
       ...withoutUsers,

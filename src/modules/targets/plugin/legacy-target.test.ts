@@ -289,7 +289,7 @@ describe('hostile scripts', () => {
     )
     expect(check({ javaScript: script }).texts).toEqual([
       expect.stringMatching(
-        /^error params.javaScript: "javaScript": line 5: the Java type java.io.File is not served$/,
+        /^error params.javaScript: "javaScript": line 5: the Java type java.io.File is not served; scripts have no files/,
       ),
       expect.stringMatching(
         /^error params.javaScript: "javaScript": line 5: the Java type java.lang.Runtime is not served$/,
@@ -416,7 +416,7 @@ describe('check', () => {
     ],
     [
       'var H = Java.type("java.util.HashMap");\nnew H().stream()',
-      'error params.javaScript: "javaScript": line 2: java.util.HashMap.stream() is not served',
+      'error params.javaScript: "javaScript": line 2: java.util.HashMap.stream() is not served; use the methods of JavaScript arrays, such as map and filter',
     ],
     [
       'import x from "y"; Java.type("z")',

@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { TargetChange } from '#sdk/target/target.ts'
+import database from '#modules/targets/database/database.ts'
+import type { ClusterCall } from '#sdk/target/kubernetes-cluster.ts'
+import type { Target, TargetChange } from '#sdk/target/target.ts'
 import type { TaskContext, WorkflowTask, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
@@ -197,5 +199,117 @@ describe('a legacy script', () => {
     await expect(engine.run(contextOf().context)).rejects.toThrow(/belongs to the engine/)
     const nameless = await open('function doTask(user, request) { user.setUserID(null); return true }')
     await expect(nameless.run(contextOf().context)).rejects.toThrow(/userID/)
+  })
+})
+
+describe('a script of OpenUnison', () => {
+  const doing = (body: string): string => `
+    GlobalEntries = Java.type("com.tremolosecurity.server.GlobalEntries");
+    K8sUtils = Java.type("com.tremolosecurity.k8s.util.K8sUtils");
+    Attribute = Java.type("com.tremolosecurity.saml.Attribute");
+    HashMap = Java.type("java.util.HashMap");
+    function init(task, params) { state.put("workflow", task.getWorkflow()); state.put("task", task) }
+    function reInit(task) { init(task, null) }
+    function doTask(user, request) {
+      var workflow = state.get("workflow");
+      var engine = GlobalEntries.getGlobalEntries().getConfigManager().getProvisioningEngine();
+      ${body}
+      return true;
+    }`
+
+  const secret = { kind: 'Secret', data: { key: Buffer.from('grün').toString('base64') } }
+
+  function cluster() {
+    const calls: ClusterCall[] = []
+    const call = async (given: ClusterCall) => {
+      calls.push(given)
+      const body = given.path.includes('/secrets/') ? secret : { kind: 'ConfigMap', data: { mappings: '{}' } }
+      return given.path.endsWith('/none') ? { status: 404, body: '{}' } : { status: 200, body: JSON.stringify(body) }
+    }
+    return { calls, target: { objects: {}, calls: { address: 'https://api.test', call } } as unknown as Target }
+  }
+
+  async function run(body: string, targets: Record<string, Target> = {}) {
+    const issues = noIssues()
+    const prepared = javaScriptTask.prepare(fakeParams({ javaScript: doing(body) }), issues, fakeParseContext())
+    expect(issueTexts(issues.list)).toEqual([])
+    const task = await prepared.create({ ...fakeModuleHost({ targets }), name: 'onboard' })
+    opened.push(task)
+    const { context, changes } = contextOf({ requestReason: 'because' }, [['cluster', 'k8s']])
+    await task.run(context)
+    return { context, changes }
+  }
+
+  test('knows the run whenever it got the workflow', async () => {
+    const { context } = await run(`
+      request.put("facts", workflow.getId() + workflow.getName() + workflow.getRequester().getUserID() +
+        workflow.getUser().getUserID() + workflow.getUser().getRequestReason());
+      request.put("WORKFLOW", state.get("task").getWorkflow());`)
+    expect(Object.fromEntries(context.request)).toEqual({ cluster: 'k8s', facts: '1onboardbossadabecause' })
+  })
+
+  test('reads ConfigMaps and Secrets', async () => {
+    const { calls, target } = cluster()
+    const { context } = await run(
+      `request.put("read", [K8sUtils.loadConfigMap("k8s", "ns", "a").get("mappings"), K8sUtils.loadSecret("k8s", "ns", "b").get("key")]);
+       try { K8sUtils.loadSecret("k8s", "ns", "../x") } catch (e) { request.put("refused", e.getMessage()) }
+       try { K8sUtils.loadSecret("k8s", "ns", "none") } catch (e) { request.put("missing", e.getMessage()) }`,
+      { k8s: target },
+    )
+    expect(context.request.get('read')).toEqual(['{}', 'grün'])
+    expect(context.request.get('refused')).toContain('is not the name')
+    expect(context.request.get('missing')).toContain('404')
+    expect(calls.map(({ path }) => path)).toEqual([
+      '/api/v1/namespaces/ns/configmaps/a',
+      '/api/v1/namespaces/ns/secrets/b',
+      '/api/v1/namespaces/ns/secrets/none',
+    ])
+  })
+
+  test('changes a cluster, and every change is audited', async () => {
+    const { calls, target } = cluster()
+    const { changes } = await run(
+      `var k8s = engine.getTarget("k8s").getProvider(), token = k8s.getAuthToken(), con = k8s.createClient();
+       k8s.callWSPost(token, con, "/api/v1/namespaces?x=1", '{"kind":"Namespace"}');
+       k8s.callWSPatchJson(token, con, "/api/v1/namespaces/a", "{}");
+       k8s.callWSDelete(token, con, "/api/v1/namespaces/none");
+       k8s.callWSDelete(token, con, "/api/v1/namespaces/a");
+       if (token.length > 30) throw new Error("a real token");`,
+      { k8s: target },
+    )
+    expect(calls.map(({ method, contentType }) => [method, contentType])).toEqual([
+      ['POST', 'application/json'],
+      ['PATCH', 'application/merge-patch+json'],
+      ['DELETE', undefined],
+      ['DELETE', undefined],
+    ])
+    const entry = { subject: 'entry', attribute: 'object' }
+    expect(changes).toEqual([
+      ['k8s', { ...entry, action: 'add', value: '/api/v1/namespaces' }],
+      ['k8s', { ...entry, action: 'replace', value: '/api/v1/namespaces/a' }],
+      ['k8s', { ...entry, action: 'delete', value: '/api/v1/namespaces/a' }],
+    ])
+  })
+
+  test('uses the users and groups of a target', async () => {
+    const store = await database.prepare(fakeParams({}), noIssues(), fakeParseContext()).create(fakeModuleHost())
+    opened.push(store as never)
+    const { context } = await run(
+      `var db = engine.getTarget("db").getProvider();
+       var before = db.isGroupExists("crew", user, request);
+       var extra = new HashMap(); extra.put("unison.group.create.sql", "INSERT"); extra.put("description", "The crew");
+       db.addGroup("crew", extra, user, request);
+       request.put("seen", [before, db.isGroupExists("crew", user, request), db.findUser("nobody", [], request)]);`,
+      { db: store },
+    )
+    expect(context.request.get('seen')).toEqual([false, true, null])
+  })
+
+  test.each([
+    ['engine.getTarget("other").getProvider().getUrl()', /no target other/],
+    ['engine.getTarget("db").getProvider().callWS("", null, "/x")', /not a Kubernetes cluster/],
+    ['for (;;) engine.getTarget("k8s").getProvider().callWS("", null, "/x")', /more than 1000 questions/],
+  ])('fails if it reaches for more: %s', async (body, reason) => {
+    await expect(run(body, { db: {} as Target, k8s: cluster().target })).rejects.toThrow(reason)
   })
 })

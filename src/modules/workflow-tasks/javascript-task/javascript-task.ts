@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { type LegacySignatures, parameter } from '#legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
 import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#modules/shared/plugin/plugin-code.ts'
+import { type ScriptReach, scriptServices } from '#modules/shared/plugin/script-services.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
@@ -43,7 +44,10 @@ const javaScriptTask: CustomTaskModule = {
 export default javaScriptTask
 
 /** Loads the code and runs `init`; rejects with the reason if either fails. */
-export async function openJavaScriptTask(code: PluginCode, host: ModuleHost): Promise<WorkflowTask> {
+export async function openJavaScriptTask(
+  code: PluginCode,
+  host: ModuleHost & Partial<ScriptReach>,
+): Promise<WorkflowTask> {
   const task = { name: host.name }
   const plugin = await openPlugin(code, host, {
     name: `a JavaScript task of "${host.name}"`,
@@ -65,6 +69,7 @@ export async function openJavaScriptTask(code: PluginCode, host: ModuleHost): Pr
         request: 2,
         returnArguments: true,
         log,
+        serve: scriptServices(host, context),
         onAudit: (entry) => context.forTarget(className).audit(reader.change(entry)),
       })
       const continues = reader.flag(value)

@@ -1,0 +1,181 @@
+import type { Directory } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import { parseFilter } from '#identity/filter/filter-text.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { shownAttributes } from '#sdk/module/shown-attributes.ts'
+import { type ClusterCall, type ClusterCalls, isCluster } from '#sdk/target/kubernetes-cluster.ts'
+import { type GroupTarget, hasGroups, type Target, type TargetRequest, type TargetSource } from '#sdk/target/target.ts'
+
+/** What scripts written for OpenUnison can ask the gateway for, if the host of their slot has it. */
+export interface ScriptReach {
+  readonly targets: TargetSource
+  readonly directory: Pick<Directory, 'search'>
+}
+
+/** The step of a workflow: only there may a script write, since only there a change is audited. */
+export interface ScriptStep {
+  forTarget(name: string): TargetRequest
+}
+
+/** How many entries a search returns; more are an error, because the script could not see that some are missing. */
+const maxEntries = 1000
+
+/** Answers one request of a script. Throws NOT_SUPPORTED if scripts of this kind may not do it. */
+export const scriptServices =
+  (reach: Partial<ScriptReach>, step?: ScriptStep) =>
+  async (request: JsonValue): Promise<JsonValue> => {
+    const asked = isJsonObject(request) ? request : {}
+    const { service } = asked
+    const answer = typeof service === 'string' && Object.hasOwn(services, service) ? services[service] : undefined
+    if (answer === undefined) throw new GatewayError('NOT_SUPPORTED', `scripts cannot ask for ${String(service)}`)
+    return answer(new ScriptQuestion(asked), reach, step)
+  }
+
+class ScriptQuestion {
+  readonly #asked: JsonObject
+
+  constructor(asked: JsonObject) {
+    this.#asked = asked
+  }
+
+  text(name: string): string {
+    const value = this.#asked[name]
+    if (typeof value === 'string') return value
+    throw new GatewayError('BAD_REQUEST', `"${name}" must be a text`)
+  }
+
+  optionalText<const N extends string>(name: N): { readonly [K in N]?: string } {
+    return this.#asked[name] === undefined ? {} : ({ [name]: this.text(name) } as { readonly [K in N]: string })
+  }
+
+  texts(name: string): string[] {
+    const value = this.#asked[name]
+    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value
+    throw new GatewayError('BAD_REQUEST', `"${name}" must be a list of texts`)
+  }
+
+  record(name: string): JsonObject {
+    const value = this.#asked[name]
+    if (isJsonObject(value)) return value
+    throw new GatewayError('BAD_REQUEST', `"${name}" must be an object`)
+  }
+}
+
+type Service = (
+  question: ScriptQuestion,
+  reach: Partial<ScriptReach>,
+  step: ScriptStep | undefined,
+) => Promise<JsonValue>
+
+const services: Readonly<Record<string, Service>> = {
+  clusterUrl: async (question, reach) => clusterOf(question, reach).address,
+
+  async clusterCall(question, reach, step) {
+    const method = methods.find((one) => one === question.text('method'))
+    if (method === undefined) throw new GatewayError('BAD_REQUEST', `unknown method ${question.text('method')}`)
+    const path = question.text('path')
+    const request = method === 'GET' ? undefined : writing(step, question)
+    const { status, body } = await clusterOf(question, reach).call({
+      method,
+      path,
+      ...question.optionalText('body'),
+      ...question.optionalText('contentType'),
+    })
+    const action = actions[method]
+    if (status >= 200 && status <= 299 && action !== undefined) {
+      request?.audit({ subject: 'entry', action, attribute: 'object', value: path.replace(/\?.*$/, '') })
+    }
+    return { status, body }
+  },
+
+  async findUser(question, reach, step) {
+    const name = question.text('target')
+    const found = await targetOf(question, reach).findUser(
+      question.text('userID'),
+      question.texts('attributes'),
+      step?.forTarget(name) ?? reading,
+    )
+    if (found === undefined) return null
+    return { userID: found.userID, attributes: found.attributes.toObject(), groups: [...found.groups] }
+  },
+
+  groupExists: async (question, reach) =>
+    (await groupsOf(question, reach).findGroup(question.text('group'))) !== undefined,
+
+  async addGroup(question, reach, step) {
+    const attributes: Record<string, string[]> = Object.create(null)
+    for (const [name, value] of Object.entries(question.record('attributes'))) attributes[name] = [String(value)]
+    await groupsOf(question, reach).createGroup(question.text('group'), attributes, writing(step, question))
+    return null
+  },
+
+  async deleteGroup(question, reach, step) {
+    await groupsOf(question, reach).deleteGroup(question.text('group'), writing(step, question))
+    return null
+  },
+
+  async search(question, { directory }) {
+    if (directory === undefined) throw new GatewayError('NOT_SUPPORTED', 'scripts of this kind cannot search')
+    const scope = (['base', 'one', 'sub'] as const).find((one) => one === question.text('scope')) ?? 'base'
+    const attributes = question.texts('attributes')
+    const entries = await directory.search({
+      base: parsed(question.text('base'), (text) => Dn.parse(text)),
+      scope,
+      filter: parsed(question.text('filter'), parseFilter),
+      limit: maxEntries + 1,
+      ...(attributes.length === 0 ? {} : { attributes }),
+    })
+    if (entries.length > maxEntries) throw new GatewayError('BAD_REQUEST', `more than ${maxEntries} entries match`)
+    return entries.map((entry) => ({ dn: entry.dn.toString(), attributes: shownAttributes(entry).toObject() }))
+  },
+}
+
+const methods: readonly ClusterCall['method'][] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+const actions: Readonly<Partial<Record<ClusterCall['method'], 'add' | 'replace' | 'delete'>>> = {
+  POST: 'add',
+  PUT: 'replace',
+  PATCH: 'replace',
+  DELETE: 'delete',
+}
+
+/** For reads outside of workflows. */
+const reading: TargetRequest = {
+  workflow: { id: 'script', name: 'script' },
+  idempotencyKey: 'script',
+  requestor: 'script',
+  params: {},
+  log: silentLogger,
+  audit: () => {},
+}
+
+function parsed<T>(text: string, parse: (text: string) => T): T {
+  try {
+    return parse(text)
+  } catch (cause) {
+    throw new GatewayError('BAD_REQUEST', cause instanceof Error ? cause.message : String(cause), { cause })
+  }
+}
+
+function targetOf(question: ScriptQuestion, { targets }: Partial<ScriptReach>): Target {
+  if (targets === undefined) throw new GatewayError('NOT_SUPPORTED', 'scripts of this kind cannot use targets')
+  return targets.get(question.text('target'))
+}
+
+function clusterOf(question: ScriptQuestion, reach: Partial<ScriptReach>): ClusterCalls {
+  const target = targetOf(question, reach)
+  if (isCluster(target) && target.calls !== undefined) return target.calls
+  throw new GatewayError('NOT_SUPPORTED', `the target "${question.text('target')}" is not a Kubernetes cluster`)
+}
+
+function groupsOf(question: ScriptQuestion, reach: Partial<ScriptReach>): GroupTarget {
+  const target = targetOf(question, reach)
+  if (hasGroups(target)) return target
+  throw new GatewayError('NOT_SUPPORTED', `the target "${question.text('target')}" has no groups of its own`)
+}
+
+function writing(step: ScriptStep | undefined, question: ScriptQuestion): TargetRequest {
+  if (step !== undefined) return step.forTarget(question.text('target'))
+  throw new GatewayError('NOT_SUPPORTED', 'only a workflow task may change a target; start a workflow instead')
+}
