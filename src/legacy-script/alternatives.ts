@@ -3,18 +3,20 @@ import { servedType, servedTypes } from '#legacy-script/java-inference.ts'
 
 const signing = 'tokens come from an identity provider (a Trust) or the token service'
 const statements = 'read accounts by findUser() or MyVDConnection.search(), or write a Report'
-const workflows = 'use the task callWorkflow or tasks.AsyncCallWorkflow'
-const apacheHttp = 'use java.net.http.HttpClient'
+const workflows = 'use getWorkFlow(name).executeWorkflow(call) in a workflow task'
+const otherHttp = 'use java.net.http.HttpClient'
 
 /** What to use instead of a type or package, by the beginning of its name. The longest beginning counts. */
 const ofTypes: Readonly<Record<string, string>> = {
   'java.sql.': statements,
   'javax.sql.': statements,
+  'java.io.InputStreamReader': 'use com.tremolosecurity.util.JSUtils',
+  'java.io.ByteArrayInputStream': 'use com.tremolosecurity.util.JSUtils',
   'java.io.File': 'scripts have no files, so keep texts in the script or in a ConfigMap',
   'java.nio.file.': 'scripts have no files, so keep texts in the script or in a ConfigMap',
   'java.lang.Thread': 'scripts have no threads',
   'java.util.concurrent.': 'scripts have no threads, so use java.util.HashMap or java.util.ArrayList',
-  'java.net.HttpURLConnection': apacheHttp,
+  'java.net.HttpURLConnection': otherHttp,
   'java.net.URL': 'use java.net.URI',
   'java.text.SimpleDateFormat': 'use org.joda.time.DateTime',
   'java.time.': 'use org.joda.time.DateTime',
@@ -22,7 +24,7 @@ const ofTypes: Readonly<Record<string, string>> = {
   'java.util.Arrays': 'use JavaScript arrays',
   'java.util.Collections': 'use JavaScript arrays',
   'java.util.TreeMap': 'use java.util.HashMap',
-  'org.apache.http.': apacheHttp,
+  'org.apache.http.': otherHttp,
   'org.apache.commons.io.': 'use com.tremolosecurity.util.JSUtils',
   'org.json.': 'use JSON.parse and JSON.stringify',
   'org.jose4j.': signing,
@@ -35,7 +37,6 @@ const ofTypes: Readonly<Record<string, string>> = {
     'the configuration is not shown to scripts, so name what the script needs in a parameter',
   'com.tremolosecurity.provisioning.mapping.': 'use a JavaScriptMapping or auth.Mapping',
   'com.tremolosecurity.provisioning.service.util.': workflows,
-  'com.tremolosecurity.provisioning.core.ProvisioningParams': workflows,
   'com.tremolosecurity.provisioning.core.providers.BasicDB': 'the database target has no such options',
   'com.tremolosecurity.provisioning.util.EncryptedMessage': 'the gateway encrypts what it stores itself',
   'com.tremolosecurity.proxy.filters.SetupGroupMetadataWatch': 'map groups by tasks.MapGroups',
@@ -48,7 +49,6 @@ const ofTypes: Readonly<Record<string, string>> = {
 
 /** What to use instead of a member: by `Type.member` with the type’s last name, or by the member alone. */
 const ofMembers: Readonly<Record<string, string>> = {
-  'ProvisioningEngine.getWorkFlow': workflows,
   'ProvisioningEngine.encryptObject': 'the gateway encrypts what it stores itself',
   'ProvisioningEngine.decryptObject': 'the gateway encrypts what it stores itself',
   'ConfigManager.getCfg': 'the configuration is not shown to scripts, so name what the script needs in a parameter',
@@ -61,7 +61,6 @@ const ofMembers: Readonly<Record<string, string>> = {
   'HttpFilterResponse.addCookie': 'use addHeader("Set-Cookie", …)',
   'HttpServletResponse.sendRedirect':
     'a script accepts or rejects, and auth.OpenIDConnect and auth.FormLogin ask the user',
-  'Closeable.execute': apacheHttp,
   'Gson.fromJson': 'use JSON.parse',
   'System.exit': 'return, or throw an exception',
   stream: 'use the methods of JavaScript arrays, such as map and filter',

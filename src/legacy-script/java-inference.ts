@@ -22,7 +22,7 @@ const auth = 'com.tremolosecurity.proxy.auth'
 const servlet = 'jakarta.servlet.http'
 const ldap = 'com.novell.ldap'
 const dateTime = 'org.joda.time.DateTime'
-const closeable = 'java.io.Closeable'
+const apache = 'org.apache.http'
 
 const builds = (type: string, ...names: string[]): Record<string, string> =>
   Object.fromEntries(names.map((name) => [name, type]))
@@ -67,13 +67,39 @@ const returns: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     getProvisioningEngine: `${core}.ProvisioningEngine`,
     getMyVD: 'com.tremolosecurity.proxy.myvd.MyVDConnection',
   },
-  [`${core}.ProvisioningEngine`]: { getTarget: `${core}.ProvisioningTarget` },
+  [`${core}.ProvisioningEngine`]: { getTarget: `${core}.ProvisioningTarget`, getWorkFlow: `${core}.Workflow` },
+  'com.tremolosecurity.provisioning.service.util.TremoloUser': builds(list, 'getAttributes', 'getGroups'),
+  'com.tremolosecurity.provisioning.service.util.WFCall': {
+    getUser: 'com.tremolosecurity.provisioning.service.util.TremoloUser',
+    getRequestParams: map,
+  },
   [`${core}.ProvisioningTarget`]: { getProvider: `${core}.UserStoreProvider`, findUser: `${core}.User` },
   [`${core}.UserStoreProvider`]: {
     createClient: 'com.tremolosecurity.provisioning.util.HttpCon',
     findUser: `${core}.User`,
   },
-  'com.tremolosecurity.provisioning.util.HttpCon': builds(closeable, 'getHttp', 'getBcm'),
+  'com.tremolosecurity.provisioning.util.HttpCon': {
+    getHttp: `${apache}.impl.client.CloseableHttpClient`,
+    getBcm: `${apache}.impl.conn.BasicHttpClientConnectionManager`,
+  },
+  [`${apache}.impl.client.HttpClients`]: {
+    createDefault: `${apache}.impl.client.CloseableHttpClient`,
+    custom: `${apache}.impl.client.HttpClientBuilder`,
+  },
+  [`${apache}.impl.client.HttpClientBuilder`]: {
+    ...builds(`${apache}.impl.client.HttpClientBuilder`, 'setConnectionManager', 'setDefaultRequestConfig'),
+    build: `${apache}.impl.client.CloseableHttpClient`,
+  },
+  [`${apache}.client.config.RequestConfig`]: builds(
+    `${apache}.client.config.RequestConfig`,
+    ...['custom', 'setCookieSpec', 'build'],
+  ),
+  [`${apache}.impl.client.CloseableHttpClient`]: { execute: `${apache}.HttpResponse` },
+  [`${apache}.HttpResponse`]: {
+    getStatusLine: `${apache}.StatusLine`,
+    getEntity: `${apache}.HttpEntity`,
+    getFirstHeader: `${apache}.message.BasicHeader`,
+  },
   'com.tremolosecurity.k8s.util.K8sUtils': builds(map, 'loadConfigMap', 'loadSecret'),
   [`${core}.WorkflowTask`]: { getConfigManager: manager, getWorkflow: `${core}.Workflow` },
   [`${core}.Workflow`]: builds(`${core}.User`, 'getRequester', 'getUser'),

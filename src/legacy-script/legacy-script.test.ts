@@ -104,7 +104,7 @@ describe('unsupported use is reported with its line', () => {
   })
 
   test.each([
-    ['Java.type("org.apache.http.client.methods.HttpGet").x', 'use java.net.http.HttpClient'],
+    ['Java.type("org.apache.http.nio.client.HttpAsyncClient").x', 'use java.net.http.HttpClient'],
     ['Java.type("java.util.HashMapp").x', 'did you mean java.util.HashMap?'],
     ['new (Java.type("java.util.HashMap"))().putt(1)', 'did you mean put?'],
     ['new (Java.type("java.util.HashMap"))().constructors(1)', undefined],
@@ -136,6 +136,17 @@ describe('unsupported use is reported with its line', () => {
       GlobalEntries.getGlobalEntries().getConfigManager().getProvisioningEngine().getTarget(name);
       Java.type("com.tremolosecurity.k8s.util.K8sUtils").loadSecret("satellite", "ns", "x")`
     expect(checkScript(source, signatures)).toMatchObject({ targets: ['k8s', 'satellite'], findings: [] })
+  })
+
+  test('only a workflow task starts workflows', () => {
+    const source =
+      'Java.type("com.tremolosecurity.server.GlobalEntries").getGlobalEntries().getConfigManager().getProvisioningEngine().getWorkFlow("x")'
+    expect(findings(source)).toEqual([
+      'error line 1: com.tremolosecurity.provisioning.core.ProvisioningEngine.getWorkFlow() is served in workflow tasks only',
+    ])
+    const task: LegacySignatures = { doTask: [parameter('user', 0), parameter('taskRequest', 1)] }
+    expect(checkScript(source, task)).toMatchObject({ findings: [], workflows: ['x'] })
+    expect(checkScript(source, {})).toMatchObject({ findings: [] })
   })
 
   test('supported and unknown use is not reported', () => {

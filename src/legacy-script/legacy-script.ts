@@ -29,13 +29,15 @@ interface LegacyFinding {
   readonly use: string
 }
 
-interface CheckedScript {
+export interface CheckedScript {
   readonly code: JavaScriptCode
   /** Written for OpenUnison: it gets Java objects. */
   readonly legacy: boolean
   readonly findings: readonly LegacyFinding[]
   /** Targets that it names by a plain text. */
   readonly targets: readonly string[]
+  /** Workflows that it starts and names by a plain text; undefined for one whose name is not known beforehand. */
+  readonly workflows: readonly (string | undefined)[]
 }
 
 type Infer = (node: AnyNode, scope: Scope) => JavaFact | undefined
@@ -49,11 +51,17 @@ export function checkScript(source: string, signatures: LegacySignatures | undef
   const nodes = scopedNodes(parseScript(code.text, code.form))
   const infer = inferJava(nodes, signatures ?? {})
   const use = nodes.find((item) => usesJava(item, infer))
-  if (use === undefined && !always) return { code, legacy: false, findings: [], targets: [] }
+  if (use === undefined && !always) return { code, legacy: false, findings: [], targets: [], workflows: [] }
   const line = use === undefined ? 1 : lineOf(use.node, code.text)
   if (code.form === 'module') throw new Error(`line ${line}: modules are given no objects of Java`)
   if (signatures === undefined) throw new Error(`line ${line}: scripts of this kind are given no objects of Java`)
-  return { code, legacy: true, findings: findingsOf(nodes, infer, code.text), targets: targetsOf(nodes, infer) }
+  return {
+    code,
+    legacy: true,
+    findings: [...findingsOf(nodes, infer, code.text), ...misplacedStarts(nodes, infer, signatures, code.text)],
+    targets: namesIn(nodes, infer, targetMembers).flatMap((name) => name ?? []),
+    workflows: namesIn(nodes, infer, workflowMembers),
+  }
 }
 
 /** Like checkScript, for the file of that name, which is always a module. */
@@ -151,20 +159,47 @@ const unservedMember = (type: string, member: string, use: string): Problem => (
   text: `${use} is not served${insteadOfMember(type, member)}`,
 })
 
+type NamingMembers = Readonly<Record<string, readonly string[]>>
+
 /** Members whose first argument names a target. */
-const targetMembers: Readonly<Record<string, readonly string[]>> = {
+const targetMembers: NamingMembers = {
   'com.tremolosecurity.provisioning.core.ProvisioningEngine': ['getTarget'],
   'com.tremolosecurity.k8s.util.K8sUtils': ['loadConfigMap', 'loadSecret'],
 }
 
-function targetsOf(nodes: readonly ScopedNode[], infer: Infer): string[] {
-  const found = new Set<string>()
+/** Members whose first argument names a workflow. */
+const workflowMembers: NamingMembers = { 'com.tremolosecurity.provisioning.core.ProvisioningEngine': ['getWorkFlow'] }
+
+/** Only tasks start workflows. A script without functions that the gateway calls may be included in a task. */
+function misplacedStarts(
+  nodes: readonly ScopedNode[],
+  infer: Infer,
+  signatures: LegacySignatures,
+  script: string,
+): LegacyFinding[] {
+  const called = Object.values(signatures)
+  const isTask = called.length === 0 || called.some((list) => list.some(({ kind }) => kind === 'taskRequest'))
+  if (isTask) return []
+  return nodes.flatMap(({ node, scope }) => {
+    if (node.type !== 'CallExpression' || node.callee.type !== 'MemberExpression') return []
+    const type = infer(node.callee.object, scope)?.name ?? ''
+    const name = memberName(node.callee) ?? ''
+    if (workflowMembers[type]?.includes(name) !== true) return []
+    const use = `${type}.${name}()`
+    const message = `line ${lineOf(node, script)}: ${use} is served in workflow tasks only`
+    return [{ level: 'error' as const, use, message }]
+  })
+}
+
+/** The names in calls of these members; undefined for one that is not a plain text. */
+function namesIn(nodes: readonly ScopedNode[], infer: Infer, members: NamingMembers): (string | undefined)[] {
+  const found = new Set<string | undefined>()
   for (const { node, scope } of nodes) {
     if (node.type !== 'CallExpression' || node.callee.type !== 'MemberExpression') continue
     const type = infer(node.callee.object, scope)?.name ?? ''
+    if (members[type]?.includes(memberName(node.callee) ?? '') !== true) continue
     const [first] = node.arguments
-    if (first?.type !== 'Literal' || typeof first.value !== 'string') continue
-    if (targetMembers[type]?.includes(memberName(node.callee) ?? '') === true) found.add(first.value)
+    found.add(first?.type === 'Literal' && typeof first.value === 'string' ? first.value : undefined)
   }
   return [...found]
 }

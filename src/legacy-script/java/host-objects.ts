@@ -6,6 +6,7 @@ import { IllegalStateException } from './java-exception.ts'
 import { javaEnum } from './java-lang.ts'
 import { javaText, javaValue, optionalText } from './java-value.ts'
 import { ProvisioningTarget } from './targets.ts'
+import { startWorkflow } from './workflow-call.ts'
 
 /** org.apache.log4j.Logger. Everything goes to the log of the gateway, which filters by level. */
 export class Logger {
@@ -68,38 +69,53 @@ export function setRun(run: RunFacts | undefined): void {
 }
 
 /**
- * com.tremolosecurity.provisioning.core.Workflow: the run of the current call, whenever the script got the object.
- * There is none in `init`.
+ * com.tremolosecurity.provisioning.core.Workflow: one that can be started, by its name; or the run of the current call,
+ * whenever the script got the object. There is no run in `init`.
  */
 export class Workflow {
+  readonly #name: string | undefined
+
+  constructor(name?: string) {
+    this.#name = name
+  }
+
   getId(): string {
-    return runFacts().id
+    return this.#run().id
   }
 
   getName(): string {
-    return runFacts().name
+    return this.#name ?? this.#run().name
   }
 
   /** Has the login of the requester, and no attributes. */
   getRequester(): User {
-    return new User(runFacts().requestor)
+    return new User(this.#run().requestor)
   }
 
   /** As the user was when the call began. */
   getUser(): User {
-    return userFrom(runFacts().user)
+    return userFrom(this.#run().user)
   }
-}
 
-function runFacts(): RunFacts {
-  if (current === undefined) throw new IllegalStateException('no workflow runs during this call')
-  return current
+  executeWorkflow(call: unknown): void {
+    if (this.#name === undefined) throw new IllegalStateException('this workflow runs already')
+    startWorkflow(this.#name, call)
+  }
+
+  #run(): RunFacts {
+    if (this.#name === undefined && current !== undefined) return current
+    throw new IllegalStateException('no workflow runs during this call')
+  }
 }
 
 /** com.tremolosecurity.provisioning.core.ProvisioningEngine. */
 export class ProvisioningEngine {
   getTarget(name: unknown): ProvisioningTarget {
     return new ProvisioningTarget(javaText(name))
+  }
+
+  getWorkFlow(name: unknown): Workflow {
+    return new Workflow(javaText(name))
   }
 
   /** An audit entry of the running call. */
@@ -132,6 +148,11 @@ export class ConfigManager {
 
   getMyVD(): MyVDConnection {
     return new MyVDConnection()
+  }
+
+  /** For a connection manager, which ignores it. */
+  getHttpClientSocketRegistry(): null {
+    return null
   }
 }
 

@@ -1,5 +1,6 @@
 import { matches } from '#identity/filter/evaluate.ts'
 import type { LogLevel } from '#kernel/logger.ts'
+import * as apache from './apache-http.ts'
 import {
   Base64,
   type Bytes,
@@ -50,8 +51,9 @@ import {
   OutputStream,
   PrintWriter,
 } from './servlet.ts'
-import { Closable, HttpCon, K8sUtils, OpenShiftTarget, ProvisioningTarget, UserStoreProvider } from './targets.ts'
+import { HttpCon, K8sUtils, OpenShiftTarget, ProvisioningTarget, UserStoreProvider } from './targets.ts'
 import { URI, URLDecoder, URLEncoder } from './uri.ts'
+import { ProvisioningParams, TremoloUser, WFCall } from './workflow-call.ts'
 
 /** java.lang.String. `new` returns an object with the text, since that is all JavaScript can return. */
 export class JavaString {
@@ -325,6 +327,9 @@ export const javaTypes: ReadonlyMap<string, JavaType> = new Map<string, JavaType
   ['com.tremolosecurity.provisioning.core.Group', made(Group)],
   ['com.tremolosecurity.provisioning.core.ProvisioningUtil', given(ProvisioningUtil)],
   ['com.tremolosecurity.provisioning.core.ProvisioningUtil$ActionType', given(ProvisioningUtil.ActionType)],
+  ['com.tremolosecurity.provisioning.core.ProvisioningParams', given(ProvisioningParams)],
+  ['com.tremolosecurity.provisioning.service.util.TremoloUser', made(TremoloUser)],
+  ['com.tremolosecurity.provisioning.service.util.WFCall', made(WFCall)],
   ['com.tremolosecurity.k8s.util.K8sUtils', given(K8sUtils)],
   ['com.tremolosecurity.unison.openshiftv3.OpenShiftTarget', given(OpenShiftTarget)],
   ['com.tremolosecurity.proxy.ProxySys', given(ProxySys)],
@@ -339,6 +344,20 @@ export const javaTypes: ReadonlyMap<string, JavaType> = new Map<string, JavaType
   ['com.google.gson.GsonBuilder', made(GsonBuilder)],
   ['org.apache.commons.codec.digest.DigestUtils', given(DigestUtils)],
   ['org.apache.directory.ldap.client.api.search.FilterBuilder', given(FilterBuilder)],
+  ['org.apache.http.client.config.CookieSpecs', given(apache.CookieSpecs)],
+  ['org.apache.http.client.config.RequestConfig', given(apache.RequestConfig)],
+  ['org.apache.http.client.entity.UrlEncodedFormEntity', made(apache.UrlEncodedFormEntity)],
+  ['org.apache.http.client.methods.HttpDelete', made(apache.HttpDelete)],
+  ['org.apache.http.client.methods.HttpGet', made(apache.HttpGet)],
+  ['org.apache.http.client.methods.HttpPatch', made(apache.HttpPatch)],
+  ['org.apache.http.client.methods.HttpPost', made(apache.HttpPost)],
+  ['org.apache.http.client.methods.HttpPut', made(apache.HttpPut)],
+  ['org.apache.http.entity.StringEntity', made(apache.StringEntity)],
+  ['org.apache.http.impl.client.HttpClients', given(apache.HttpClients)],
+  ['org.apache.http.impl.conn.BasicHttpClientConnectionManager', made(apache.ConnectionManager)],
+  ['org.apache.http.message.BasicHeader', made(apache.NameValue)],
+  ['org.apache.http.message.BasicNameValuePair', made(apache.NameValue)],
+  ['org.apache.http.util.EntityUtils', given(apache.EntityUtils)],
   ['org.joda.time.DateTime', made(DateTime)],
   ['org.joda.time.DateTimeZone', given(DateTimeZone)],
   ['net.sourceforge.myvd.types.Filter', made(Filter)],
@@ -386,8 +405,12 @@ export const namelessTypes: ReadonlyMap<string, JavaType> = new Map<string, Java
   ['jakarta.servlet.http.HttpServletRequest', given(HttpServletRequest)],
   ['jakarta.servlet.http.HttpServletResponse', given(HttpServletResponse)],
   ['jakarta.servlet.http.HttpSession', given(HttpSession)],
-  ['java.io.Closeable', given(Closable)],
   ['java.io.OutputStream', given(OutputStream)],
+  ['org.apache.http.HttpEntity', given(apache.Entity)],
+  ['org.apache.http.HttpResponse', given(apache.ApacheResponse)],
+  ['org.apache.http.StatusLine', given(apache.StatusLine)],
+  ['org.apache.http.impl.client.CloseableHttpClient', given(apache.CloseableHttpClient)],
+  ['org.apache.http.impl.client.HttpClientBuilder', given(apache.HttpClientBuilder)],
   ['java.io.PrintWriter', given(PrintWriter)],
   ['java.util.Enumeration', given(Enumeration)],
   ['net.sourceforge.myvd.types.FilterNode', given(FilterNode)],

@@ -1,5 +1,14 @@
 import { hash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
+import {
+  EntityUtils,
+  HttpClients,
+  HttpGet,
+  HttpPost,
+  NameValue,
+  RequestConfig,
+  UrlEncodedFormEntity,
+} from './apache-http.ts'
 import { DateTime, DateTimeZone } from './date-time.ts'
 import { HashMap } from './hash-map.ts'
 import { type Bridge, connectBridge } from './host-bridge.ts'
@@ -12,7 +21,10 @@ import { K8sUtils, OpenShiftTarget, ProvisioningTarget } from './targets.ts'
 
 const answers: unknown[] = []
 
+const sent: unknown[] = []
+
 const bridge: Bridge = (request, text) => {
+  if (request === 'http') sent.push(JSON.parse(text))
   const { algorithm, bytes } = JSON.parse(text)
   return JSON.stringify(request === 'digest' ? hash(algorithm, Buffer.from(bytes, 'base64'), 'hex') : answers.shift())
 }
@@ -89,6 +101,48 @@ test('outside of a run there is no workflow', () => {
   const workflow = new WorkflowTask().getWorkflow()
   expect(workflow).toBeInstanceOf(Workflow)
   expect(() => workflow.getId()).toThrow(/no workflow runs/)
+})
+
+describe('Apache HTTP client', () => {
+  test('sends forms and reads responses', () => {
+    const post = new HttpPost('https://x.test/token')
+    post.addHeader(new NameValue('Accept', 'application/json'))
+    post.setEntity(new UrlEncodedFormEntity([new NameValue('a', 'ü &'), new NameValue('b', null)]))
+    answers.push({
+      status: 201,
+      url: 'https://x.test/token',
+      headers: [['X-A', '1']],
+      body: Buffer.from('grün').toString('base64'),
+    })
+    const response = HttpClients.custom().setDefaultRequestConfig(RequestConfig.custom().build()).build().execute(post)
+    expect([response.getStatusLine().getStatusCode(), EntityUtils.toString(response.getEntity())]).toEqual([
+      201,
+      'grün',
+    ])
+    expect([response.getFirstHeader('x-a')?.getValue(), response.getFirstHeader('none')]).toEqual(['1', null])
+    expect(sent.at(-1)).toMatchObject({
+      method: 'POST',
+      redirect: 'NEVER',
+      headers: [
+        ['Accept', 'application/json'],
+        ['Content-Type', 'application/x-www-form-urlencoded'],
+      ],
+      body: Buffer.from('a=%C3%BC+%26&b=').toString('base64'),
+    })
+  })
+
+  test('a GET follows redirects, and headers are checked', () => {
+    const get = new HttpGet('https://x.test/')
+    get.setHeader('Authorization', 'Bearer a')
+    get.setHeader('authorization', 'Bearer b')
+    answers.push({ status: 200, url: 'https://x.test/', headers: [], body: '' })
+    new ProvisioningTarget('k8s').getProvider().createClient().getHttp().execute(get)
+    expect(sent.at(-1)).toMatchObject({ redirect: 'NORMAL', headers: [['authorization', 'Bearer b']] })
+    get.addHeader('X-A', 'b\r\nX-C: d')
+    expect(() => HttpClients.createDefault().execute(get)).toThrow(IllegalArgumentException)
+    expect(() => HttpClients.createDefault().execute({})).toThrow(IllegalArgumentException)
+    expect(() => EntityUtils.toString({})).toThrow(IllegalArgumentException)
+  })
 })
 
 test('failures of the gateway are exceptions', () => {

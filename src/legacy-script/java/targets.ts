@@ -1,3 +1,4 @@
+import { CloseableHttpClient, ConnectionManager } from './apache-http.ts'
 import { decodeText, fromBase64 } from './bytes.ts'
 import { askGateway } from './gateway-call.ts'
 import { HashMap } from './hash-map.ts'
@@ -132,18 +133,14 @@ export class UserStoreProvider {
 
 /** com.tremolosecurity.provisioning.util.HttpCon. The gateway has the connection, so there is nothing to close. */
 export class HttpCon {
-  getHttp(): Closable {
-    return new Closable()
+  /** For calls to other systems, without credentials of the gateway. */
+  getHttp(): CloseableHttpClient {
+    return new CloseableHttpClient()
   }
 
-  getBcm(): Closable {
-    return new Closable()
+  getBcm(): ConnectionManager {
+    return new ConnectionManager()
   }
-}
-
-/** java.io.Closeable. */
-export class Closable {
-  close(): void {}
 }
 
 /** com.tremolosecurity.unison.openshiftv3.OpenShiftTarget: its static members. */

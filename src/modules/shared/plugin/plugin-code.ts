@@ -6,7 +6,7 @@ import { declaredNames, type JavaScriptCode } from '#kernel/javascript-source.ts
 import { isForbiddenKey, type JsonValue } from '#kernel/json.ts'
 import { nearestName } from '#kernel/suggest.ts'
 import { type LegacyRealm, legacyRealm } from '#legacy-script/legacy-realm.ts'
-import { checkModule, checkScript } from '#legacy-script/legacy-script.ts'
+import { type CheckedScript, checkModule, checkScript } from '#legacy-script/legacy-script.ts'
 import type { LegacySignatures } from '#legacy-script/legacy-signatures.ts'
 import { type ScriptReach, scriptServices } from '#modules/shared/plugin/script-services.ts'
 import { PluginHost, type PluginHostOptions } from '#protocols/plugin/plugin-host.ts'
@@ -49,6 +49,8 @@ export interface PluginCode {
   readonly signatures?: LegacySignatures
   /** It is a legacy script, whether or not it names Java. */
   readonly isLegacy?: boolean
+  /** Workflows that a legacy script starts; undefined for one whose name is not known beforehand. */
+  readonly starts?: readonly (string | undefined)[]
 }
 
 /** Code that is ready to run. */
@@ -92,9 +94,11 @@ export function readPluginCode(
     issues.error(place, 'either "javaScript" or "module" is required, and not both')
   }
   let declared: ReadonlySet<string> | undefined
+  let starts: PluginCode['starts'] = []
   if (inline !== undefined) {
-    const code = readScript(inline, 'javaScript', params, issues, context, { signatures })
-    if (includeJs.length === 0 && code !== undefined) declared = declaredNames(code)
+    const checked = readScript(inline, 'javaScript', params, issues, context, { signatures })
+    starts = checked?.workflows ?? []
+    if (includeJs.length === 0 && checked !== undefined) declared = declaredNames(checked.code)
   }
   if (module !== undefined && includeJs.length > 0) {
     issues.error(params.pathOf('includeJs'), '"includeJs" goes with "javaScript" only; a module imports what it needs')
@@ -106,6 +110,7 @@ export function readPluginCode(
   const file = module === undefined ? undefined : moduleFile(module, place, issues, context, onCode)
   return {
     ...(declared === undefined ? {} : { declared }),
+    starts,
     inline,
     file,
     includes: includeJs,
@@ -130,16 +135,18 @@ function readScript(
   issues: Issues,
   context: ParseContext,
   { signatures, isLegacy = false }: ScriptUse,
-): JavaScriptCode | undefined {
+): CheckedScript | undefined {
   const place = params.pathOf(name)
-  let checked: ReturnType<typeof checkScript> | undefined
+  let checked: CheckedScript | undefined
   reportTo(issues, place, name, () => {
     checked = checkScript(inline, signatures, isLegacy)
   })
   context.countScript?.(checked === undefined ? undefined : checked.findings.filter(isError).map(({ use }) => use))
   for (const { level, message } of checked?.findings ?? []) issues[level](place, `"${name}": ${message}`)
   for (const target of checked?.targets ?? []) context.refer('target', target, place)
-  return checked?.code
+  for (const workflow of checked?.workflows ?? [])
+    if (workflow !== undefined) context.refer('workflow', workflow, place)
+  return checked
 }
 
 const isError = ({ level }: { readonly level: string }): boolean => level === 'error'

@@ -4,9 +4,13 @@ import { parseFilter } from '#identity/filter/filter-text.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
 import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 import { type ClusterCall, type ClusterCalls, isCluster } from '#sdk/target/kubernetes-cluster.ts'
 import { type GroupTarget, hasGroups, type Target, type TargetRequest, type TargetSource } from '#sdk/target/target.ts'
+import { isEngineKey } from '#sdk/workflow/workflow.ts'
+import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
+import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 /** What scripts written for OpenUnison can ask the gateway for, if the host of their slot has it. */
 export interface ScriptReach {
@@ -16,7 +20,9 @@ export interface ScriptReach {
 
 /** The step of a workflow: only there may a script write, since only there a change is audited. */
 export interface ScriptStep {
-  forTarget(name: string): TargetRequest
+  readonly context: Pick<TaskContext, 'forTarget' | 'effects' | 'requestor' | 'user' | 'bound'>
+  /** The workflows that the script may start. */
+  readonly workflows: readonly string[]
 }
 
 /** How many entries a search returns; more are an error, because the script could not see that some are missing. */
@@ -95,7 +101,7 @@ const services: Readonly<Record<string, Service>> = {
     const found = await targetOf(question, reach).findUser(
       question.text('userID'),
       question.texts('attributes'),
-      step?.forTarget(name) ?? reading,
+      step?.context.forTarget(name) ?? reading,
     )
     if (found === undefined) return null
     return { userID: found.userID, attributes: found.attributes.toObject(), groups: [...found.groups] }
@@ -116,6 +122,46 @@ const services: Readonly<Record<string, Service>> = {
     return null
   },
 
+  /** It runs when the step is committed, in the name of the same requester. */
+  async startWorkflow(question, _reach, step) {
+    if (step === undefined) throw new GatewayError('NOT_SUPPORTED', 'only a workflow task may start a workflow')
+    const { requestor, user, bound, effects } = step.context
+    const [name, userID] = [question.text('workflow'), question.text('userID')]
+    const given = question.record('params')
+    if (!step.workflows.includes(name)) {
+      throw new GatewayError('NOT_SUPPORTED', `the script may not start "${name}"; name it in allowedWorkflow`)
+    }
+    if (given[executionType] !== asynchronously) {
+      throw new GatewayError('NOT_SUPPORTED', 'set UNISON_EXEC_TYPE to UNISON_EXEC_ASYNC: a task waits for no workflow')
+    }
+    if (userID === '') throw new GatewayError('BAD_REQUEST', 'the user of the workflow has no login')
+    if (question.text('requestor') !== requestor) {
+      throw new GatewayError('BAD_REQUEST', 'the requestor must be that of the running workflow')
+    }
+    if (bound !== undefined && !sameLogin(userID, user.userID)) {
+      throw new GatewayError('BAD_REQUEST', 'the caller may act for their own user only')
+    }
+    const params: Record<string, string> = Object.create(null)
+    for (const [key, value] of Object.entries(given)) {
+      if (key === executionType) continue
+      if (isEngineKey(key)) throw new GatewayError('BAD_REQUEST', `the parameter "${key}" belongs to the engine`)
+      params[key] = String(value)
+    }
+    const reader = new PluginAnswerReader('executeWorkflow', 'BAD_REQUEST')
+    const groups = question.texts('groups')
+    const reason = question.text('reason')
+    effects.start({
+      name,
+      requestor,
+      asynchronous: true,
+      user: { userID, attributes: reader.attributes(question.record('attributes')), groups },
+      keepGroups: groups.length === 0,
+      params,
+      ...(reason === '' ? {} : { reason }),
+    })
+    return null
+  },
+
   async search(question, { directory }) {
     if (directory === undefined) throw new GatewayError('NOT_SUPPORTED', 'scripts of this kind cannot search')
     const scope = (['base', 'one', 'sub'] as const).find((one) => one === question.text('scope')) ?? 'base'
@@ -131,6 +177,9 @@ const services: Readonly<Record<string, Service>> = {
     return entries.map((entry) => ({ dn: entry.dn.toString(), attributes: shownAttributes(entry).toObject() }))
   },
 }
+
+const executionType = 'UNISON.EXEC.TYPE'
+const asynchronously = 'UNISON.EXEC.ASYNC'
 
 const methods: readonly ClusterCall['method'][] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 const actions: Readonly<Partial<Record<ClusterCall['method'], 'add' | 'replace' | 'delete'>>> = {
@@ -176,6 +225,6 @@ function groupsOf(question: ScriptQuestion, reach: Partial<ScriptReach>): GroupT
 }
 
 function writing(step: ScriptStep | undefined, question: ScriptQuestion): TargetRequest {
-  if (step !== undefined) return step.forTarget(question.text('target'))
+  if (step !== undefined) return step.context.forTarget(question.text('target'))
   throw new GatewayError('NOT_SUPPORTED', 'only a workflow task may change a target; start a workflow instead')
 }

@@ -229,16 +229,89 @@ describe('a script of OpenUnison', () => {
     return { calls, target: { objects: {}, calls: { address: 'https://api.test', call } } as unknown as Target }
   }
 
-  async function run(body: string, targets: Record<string, Target> = {}) {
+  async function run(
+    body: string,
+    targets: Record<string, Target> = {},
+    params: Record<string, string> = {},
+    more: Partial<TaskContext> = {},
+  ) {
     const issues = noIssues()
-    const prepared = javaScriptTask.prepare(fakeParams({ javaScript: doing(body) }), issues, fakeParseContext())
+    const given = fakeParams({ javaScript: doing(body), ...params })
+    const prepared = javaScriptTask.prepare(given, issues, fakeParseContext())
     expect(issueTexts(issues.list)).toEqual([])
     const task = await prepared.create({ ...fakeModuleHost({ targets }), name: 'onboard' })
     opened.push(task)
     const { context, changes } = contextOf({ requestReason: 'because' }, [['cluster', 'k8s']])
-    await task.run(context)
+    await task.run({ ...context, ...more })
     return { context, changes }
   }
+
+  describe('starts workflows', () => {
+    const starting = (name: string, more = '', type = 'UNISON_EXEC_ASYNC') => `
+      TremoloUser = Java.type("com.tremolosecurity.provisioning.service.util.TremoloUser");
+      WFCall = Java.type("com.tremolosecurity.provisioning.service.util.WFCall");
+      ProvisioningParams = Java.type("com.tremolosecurity.provisioning.core.ProvisioningParams");
+      var nuser = new TremoloUser();
+      nuser.setUid("bob");
+      nuser.getAttributes().add(new Attribute("sub", "bob"));
+      call = new WFCall();
+      call.setReason("why"); call.setUidAttributeName("sub"); call.setUser(nuser);
+      call.setRequestor(workflow.getRequester().getUserID());
+      call.getRequestParams().put(ProvisioningParams.UNISON_EXEC_TYPE, ProvisioningParams.${type});
+      call.getRequestParams().put("cluster", request.get("cluster"));
+      ${more}
+      engine.getWorkFlow(${name}).executeWorkflow(call);`
+
+    async function started(body: string, params: Record<string, string> = {}, more: Partial<TaskContext> = {}) {
+      const calls: unknown[] = []
+      const effects = { ...noEffects, start: (call: unknown) => void calls.push(call) }
+      await run(body, {}, params, { effects, ...more })
+      return calls
+    }
+
+    test('by a plain name, or one of allowedWorkflow, for the same requester', async () => {
+      const expected = {
+        name: 'remove-access',
+        requestor: 'boss',
+        asynchronous: true,
+        user: { userID: 'bob', groups: [] },
+        keepGroups: true,
+        params: { cluster: 'k8s' },
+        reason: 'why',
+      }
+      expect(await started(starting('"remove-access"'))).toMatchObject([expected])
+      const dynamic = starting('"remove-" + "access"')
+      expect(await started(dynamic, { allowedWorkflow: 'remove-access' })).toMatchObject([expected])
+    })
+
+    test.each<[string, RegExp, Record<string, string>?]>([
+      [starting('"a"', 'call.setRequestor("root")'), /requestor must be/],
+      [starting('"a"', 'call.getRequestParams().put("APPROVAL_ID", "1")'), /belongs to the engine/],
+      [starting('"a"', 'nuser.setUid("")'), /no login/],
+      [starting('"a"', '', 'UNISON_EXEC_SYNC'), /UNISON_EXEC_ASYNC/],
+      [
+        starting('"a"', 'engine.getWorkFlow("b" + "").executeWorkflow(call);'),
+        /may not start "b"/,
+        { allowedWorkflow: 'c' },
+      ],
+      ['workflow.executeWorkflow(null)', /runs already/],
+    ])('nothing else: %#', async (body, reason, params = {}) => {
+      await expect(started(body, params)).rejects.toThrow(reason)
+    })
+
+    test('a caller who may act for one user starts none for another', async () => {
+      const bound = { attributes: [] }
+      await expect(started(starting('"a"'), {}, { bound })).rejects.toThrow(/own user only/)
+      expect(await started(starting('"a"', 'nuser.setUid("ADA")'), {}, { bound })).toHaveLength(1)
+    })
+
+    test('check warns of a name that is not known beforehand', () => {
+      const issues = noIssues()
+      const script = doing('engine.getWorkFlow(request.get("name"))')
+      javaScriptTask.prepare(fakeParams({ javaScript: script }), issues, fakeParseContext())
+      expect(issueTexts(issues.list)).toEqual([expect.stringMatching(/^warning .*allowedWorkflow/)])
+    })
+  })
 
   test('knows the run whenever it got the workflow', async () => {
     const { context } = await run(`

@@ -1,9 +1,11 @@
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { type LegacySignatures, parameter } from '#legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#modules/shared/plugin/plugin-code.ts'
+import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import { type ScriptReach, scriptServices } from '#modules/shared/plugin/script-services.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
+import { list } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
 import {
@@ -28,16 +30,32 @@ const legacySignatures: LegacySignatures = {
   doTask: [parameter('user', 0), parameter('taskRequest', 1)],
 }
 
+const parameters = {
+  ...pluginParameters,
+  allowedWorkflow: list({
+    about:
+      'A workflow that a script of OpenUnison may start by a name that is not a plain text in the script; may repeat. Plain names need no entry.',
+    reference: 'workflow',
+  }),
+}
+
 /** A workflow task written in JavaScript: it may change the user and the request, and stop the workflow. */
 const javaScriptTask: CustomTaskModule = {
   className,
   aliases: ['com.tremolosecurity.provisioning.customTasks.JavaScriptTask'],
-  parameters: pluginParameters,
+  parameters,
   prepare: (params, issues, context) => {
-    const code = parsePluginCode(legacySignatures)(params, issues, context)
+    const values = readParameters(parameters, params, issues, context)
+    const code = readPluginCode(values, Object.keys(parameters), params, issues, context, legacySignatures)
+    const { allowedWorkflow } = values
+    if (code.starts?.includes(undefined) === true && allowedWorkflow.length === 0) {
+      const message = 'the script starts a workflow whose name is not known beforehand; name it in "allowedWorkflow"'
+      issues.warning(params.pathOf('javaScript'), `"javaScript": ${message}`)
+    }
+    const starts = [...allowedWorkflow, ...(code.starts ?? []).flatMap((name) => name ?? [])]
     return {
-      flow: { ...noFlow, opaque: true, runsCode: true },
-      create: (host) => openJavaScriptTask(code, host),
+      flow: { ...noFlow, opaque: true, runsCode: true, ...(starts.length === 0 ? {} : { starts, mayRead: 'any' }) },
+      create: (host) => openJavaScriptTask(code, host, starts),
     }
   },
 }
@@ -47,6 +65,7 @@ export default javaScriptTask
 export async function openJavaScriptTask(
   code: PluginCode,
   host: ModuleHost & Partial<ScriptReach>,
+  workflows: readonly string[] = [],
 ): Promise<WorkflowTask> {
   const task = { name: host.name }
   const plugin = await openPlugin(code, host, {
@@ -69,7 +88,7 @@ export async function openJavaScriptTask(
         request: 2,
         returnArguments: true,
         log,
-        serve: scriptServices(host, context),
+        serve: scriptServices(host, { context, workflows }),
         onAudit: (entry) => context.forTarget(className).audit(reader.change(entry)),
       })
       const continues = reader.flag(value)
