@@ -51,7 +51,6 @@ const ofTypes: Readonly<Record<string, string>> = {
 const ofMembers: Readonly<Record<string, string>> = {
   'ProvisioningEngine.encryptObject': 'the gateway encrypts what it stores itself',
   'ProvisioningEngine.decryptObject': 'the gateway encrypts what it stores itself',
-  'ConfigManager.getCfg': 'the configuration is not shown to scripts, so name what the script needs in a parameter',
   'ConfigManager.getCertificate': signing,
   'ConfigManager.getPrivateKey': signing,
   'UserStoreProvider.getDS': statements,

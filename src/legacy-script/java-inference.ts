@@ -63,7 +63,11 @@ const returns: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     getGlobalEntries: 'com.tremolosecurity.server.GlobalEntries',
     getConfigManager: manager,
   },
+  'com.tremolosecurity.config.xml.TremoloType': { getProvisioning: 'com.tremolosecurity.config.xml.ProvisioningType' },
+  'com.tremolosecurity.config.xml.ProvisioningType': { getTargets: 'com.tremolosecurity.config.xml.TargetsType' },
+  'com.tremolosecurity.config.xml.TargetsType': { getTarget: list },
   [manager]: {
+    getCfg: 'com.tremolosecurity.config.xml.TremoloType',
     getProvisioningEngine: `${core}.ProvisioningEngine`,
     getMyVD: 'com.tremolosecurity.proxy.myvd.MyVDConnection',
   },

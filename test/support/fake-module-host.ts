@@ -124,7 +124,10 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     ...(options.apis === undefined ? {} : { apis: options.apis }),
     log: silentLogger,
     clock: () => new Date(options.now?.() ?? Date.now()),
-    targets: { get: (name) => options.targets?.[name] ?? missing(`target ${name}`) },
+    targets: {
+      get: (name) => options.targets?.[name] ?? missing(`target ${name}`),
+      names: () => Object.keys(options.targets ?? {}),
+    },
     readTargets: options.readTargets ?? (async () => []),
     workflows: { run: async () => missing('workflows') },
     runs: options.runs ?? noRuns,

@@ -5,7 +5,7 @@ import { User, userFrom } from './identity.ts'
 import { IllegalStateException } from './java-exception.ts'
 import { javaEnum } from './java-lang.ts'
 import { javaText, javaValue, optionalText } from './java-value.ts'
-import { ProvisioningTarget } from './targets.ts'
+import { ProvisioningTarget, TremoloType } from './targets.ts'
 import { startWorkflow } from './workflow-call.ts'
 
 /** org.apache.log4j.Logger. Everything goes to the log of the gateway, which filters by level. */
@@ -148,6 +148,10 @@ export class ConfigManager {
 
   getMyVD(): MyVDConnection {
     return new MyVDConnection()
+  }
+
+  getCfg(): TremoloType {
+    return new TremoloType()
   }
 
   /** For a connection manager, which ignores it. */

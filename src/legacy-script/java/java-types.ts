@@ -51,7 +51,17 @@ import {
   OutputStream,
   PrintWriter,
 } from './servlet.ts'
-import { HttpCon, K8sUtils, OpenShiftTarget, ProvisioningTarget, UserStoreProvider } from './targets.ts'
+import {
+  HttpCon,
+  K8sUtils,
+  OpenShiftTarget,
+  ProvisioningTarget,
+  ProvisioningType,
+  TargetsType,
+  TargetType,
+  TremoloType,
+  UserStoreProvider,
+} from './targets.ts'
 import { URI, URLDecoder, URLEncoder } from './uri.ts'
 import { ProvisioningParams, TremoloUser, WFCall } from './workflow-call.ts'
 
@@ -389,6 +399,10 @@ export const namelessTypes: ReadonlyMap<string, JavaType> = new Map<string, Java
   ['com.tremolosecurity.provisioning.util.HttpCon', given(HttpCon)],
   ['com.tremolosecurity.config.util.UrlHolder', given(UrlHolder)],
   ['com.tremolosecurity.config.xml.AuthChainType', given(AuthChainType)],
+  ['com.tremolosecurity.config.xml.ProvisioningType', given(ProvisioningType)],
+  ['com.tremolosecurity.config.xml.TargetType', given(TargetType)],
+  ['com.tremolosecurity.config.xml.TargetsType', given(TargetsType)],
+  ['com.tremolosecurity.config.xml.TremoloType', given(TremoloType)],
   ['com.tremolosecurity.proxy.auth.AuthController', given(AuthController)],
   ['com.tremolosecurity.proxy.auth.RequestHolder', given(RequestHolder)],
   ['com.tremolosecurity.proxy.auth.sys.AuthManager', given(AuthManager)],

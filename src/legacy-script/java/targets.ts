@@ -1,5 +1,6 @@
 import { CloseableHttpClient, ConnectionManager } from './apache-http.ts'
 import { decodeText, fromBase64 } from './bytes.ts'
+import { ArrayList } from './collections.ts'
 import { askGateway } from './gateway-call.ts'
 import { HashMap } from './hash-map.ts'
 import { type User, userFrom } from './identity.ts'
@@ -128,6 +129,54 @@ export class UserStoreProvider {
     const isFine = (answer.status >= 200 && answer.status <= 299) || answer.status === 404
     if (!isFine) throw new IOException(`Unexpected result calling '${path}' - ${answer.status} / ${answer.body}`)
     return answer
+  }
+}
+
+/** com.tremolosecurity.config.xml.TremoloType: of the configuration, only the list of targets. */
+export class TremoloType {
+  getProvisioning(): ProvisioningType {
+    return new ProvisioningType()
+  }
+}
+
+/** com.tremolosecurity.config.xml.ProvisioningType. */
+export class ProvisioningType {
+  getTargets(): TargetsType {
+    return new TargetsType()
+  }
+}
+
+/** com.tremolosecurity.config.xml.TargetsType. */
+export class TargetsType {
+  /** Of `TargetType`. */
+  getTarget(): ArrayList {
+    const found = askGateway('targets', {}) as readonly { readonly name: string; readonly isCluster: boolean }[]
+    return new ArrayList(found.map(({ name, isCluster }) => new TargetType(name, isCluster)))
+  }
+}
+
+/** com.tremolosecurity.config.xml.TargetType. */
+export class TargetType {
+  readonly #name: string
+  readonly #isCluster: boolean
+
+  constructor(name: string, isCluster: boolean) {
+    this.#name = name
+    this.#isCluster = isCluster
+  }
+
+  getName(): string {
+    return this.#name
+  }
+
+  /** OpenUnison's class for a Kubernetes cluster; empty for all other targets. */
+  getClassName(): string {
+    return this.#isCluster ? 'com.tremolosecurity.unison.openshiftv3.OpenShiftTarget' : ''
+  }
+
+  /** Targets have no labels here. */
+  getLabel(): null {
+    return null
   }
 }
 

@@ -158,17 +158,19 @@ describe('doFilter', () => {
           caught(() => k8s.callWS(k8s.getAuthToken(), con, "/down")),
           caught(() => k8s.callWSDelete(k8s.getAuthToken(), con, "/api/v1/namespaces/x")),
           caught(() => k8s.addGroup("g")),
+          Java.from(manager.getCfg().getProvisioning().getTargets().getTarget()).map((t) => t.getName() + t.getClassName() + t.getLabel()),
         ];
         con.getHttp().close(); con.getBcm().close();
         response.getWriter().print(JSON.stringify(answer))`),
       {},
-      { entries, targets: { k8s: cluster as never } },
+      { entries, targets: { k8s: cluster as never, db: {} as never } },
     )
     expect(JSON.parse(String((await ask(filter)).body))).toEqual([
       ...['uid=ada,ou=people,o=Tremolo', ['Ada', 'A.'], null, false, 'https://api.test', '{"kind":"Status"}'],
       "Unexpected result calling '/down' - 500 / no",
       'only a workflow task may change a target; start a workflow instead',
       'the target "k8s" has no groups of its own',
+      ['k8scom.tremolosecurity.unison.openshiftv3.OpenShiftTargetnull', 'dbnull'],
     ])
     expect(calls).toEqual([
       { method: 'GET', path: '/api/v1/namespaces/x' },

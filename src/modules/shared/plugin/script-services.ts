@@ -76,6 +76,12 @@ type Service = (
 ) => Promise<JsonValue>
 
 const services: Readonly<Record<string, Service>> = {
+  async targets(_question, { targets }) {
+    if (targets?.names === undefined)
+      throw new GatewayError('NOT_SUPPORTED', 'scripts of this kind cannot list targets')
+    return targets.names().map((name) => ({ name, isCluster: isCluster(targets.get(name)) }))
+  },
+
   clusterUrl: async (question, reach) => clusterOf(question, reach).address,
 
   async clusterCall(question, reach, step) {
