@@ -87,6 +87,23 @@ export function checkLogins(draft: Draft, issues: Issues): void {
   }
 }
 
+/** A filter that shows the profiles of a portal needs the one at the URL that it names. */
+export function checkProfiles({ applications }: Draft, issues: Issues): void {
+  for (const { config, document } of applications) {
+    for (const [i, { filters }] of config.urls.entries()) {
+      for (const [j, { profileOf }] of filters.entries()) {
+        const portal = applications.find(({ config: { name } }) => name === profileOf?.application)
+        // A missing application is reported as a missing reference.
+        if (profileOf === undefined || portal === undefined) continue
+        const urls = portal.config.urls.filter(({ uri }) => uri === profileOf.uri)
+        if (urls.some((url) => url.filters.some(({ profile }) => profile !== undefined))) continue
+        const message = `the application "${profileOf.application}" has no filters.Main at "${profileOf.uri}"`
+        issues.for(document).error(['spec', 'urls', i, 'filterChain', j], message)
+      }
+    }
+  }
+}
+
 /** The first mechanism that needs user input, required ones first. */
 function whoAsks(
   chain: string,

@@ -17,6 +17,7 @@ import {
   checkDuplicates,
   checkLogins,
   checkNotifiers,
+  checkProfiles,
   checkTrusts,
 } from '#config/cross-check.ts'
 import { checkCallableWorkflows, checkDataFlow } from '#config/data-flow.ts'
@@ -147,6 +148,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   checkClaims(state.draft, issues)
   checkCycles(state.draft, issues)
   checkLogins(state.draft, issues)
+  checkProfiles(state.draft, issues)
   checkTrusts(state.draft, issues)
   const root = readDirectoryRoot(files.values, values, options.environment, issues)
   checkInserts(state.draft, root, issues)

@@ -5,7 +5,7 @@ import type { FilterApi } from '#sdk/filter/filter-api.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { PageLook } from '#sdk/filter/page-look.ts'
-import type { ProfileForm } from '#sdk/filter/profile-form.ts'
+import type { ProfileForm, ProfilePlace } from '#sdk/filter/profile-form.ts'
 import type { InvitationMail, RegistrationForm } from '#sdk/filter/registrations.ts'
 import type { ModuleDefinition, ModuleOf } from '#sdk/module/module.ts'
 import type { ApprovalLinkPage } from '#sdk/workflow/approval-link.ts'
@@ -55,6 +55,8 @@ export interface PreparedFilter {
   readonly invitations?: InvitationForm | undefined
   /** The form, if this filter has one. */
   readonly form?: RegistrationForm | undefined
+  /** The URL of the filter whose profile it uses. */
+  readonly profileOf?: ProfilePlace | undefined
   /** The profile of users, if this filter has one. */
   readonly profile?: ProfileForm | undefined
   /** What it contributes to the look of the pages of its hosts. */
@@ -93,6 +95,8 @@ interface FilterDefinition<C> extends Omit<ModuleDefinition<C, Filter, FilterHos
   /** See PreparedFilter. */
   form?(config: C): RegistrationForm
   /** See PreparedFilter. */
+  profileOf?(config: C): ProfilePlace
+  /** See PreparedFilter. */
   profile?(config: C): ProfileForm
   /** See PreparedFilter. */
   look?(config: C): PageLook
@@ -125,6 +129,7 @@ export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
         chains: definition.chains?.(config) ?? [],
         invitations: definition.invitations?.(config),
         form: definition.form?.(config),
+        profileOf: definition.profileOf?.(config),
         profile: definition.profile?.(config),
         look: definition.look?.(config),
         api: definition.api?.(config),

@@ -28,9 +28,12 @@ export interface ProfileChange {
   readonly whole: Attributes
 }
 
-/** A profile with the URL that serves it. */
-export interface ServedProfile {
+export interface ProfilePlace {
   readonly application: string
   readonly uri: string
+}
+
+/** A profile with the URL that serves it. */
+export interface ServedProfile extends ProfilePlace {
   readonly form: ProfileForm
 }

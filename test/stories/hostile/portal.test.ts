@@ -278,7 +278,10 @@ describe('the portal', () => {
       expect(await statusOf(method, `[${' '.repeat(2_000_000)}]`, own)).toBe(413)
       if (path.startsWith('/register')) return
       expect(await statusOf(method, body, {})).toBe(403)
-      expect(await statusOf(method, body, { 'sec-fetch-site': 'same-origin', origin: gateway.url })).toBe(403)
+      const proven = { 'sec-fetch-site': 'same-origin', origin: gateway.url }
+      expect(await statusOf(method, body, { ...proven, 'content-type': 'text/plain' })).toBe(415)
+      expect(await statusOf(method, body, { ...proven, origin: 'null' })).toBe(403)
+      expect(await statusOf(method, body, { ...proven, 'sec-fetch-site': 'same-site' })).toBe(403)
       expect(await statusOf(method, body, { origin: 'https://evil.test' })).toBe(403)
       expect(await statusOf(method, body, { ...own, 'sec-fetch-site': 'cross-site' })).toBe(403)
       expect(await statusOf(method, body, { ...own, 'sec-fetch-site': 'same-site' })).toBe(403)

@@ -27,6 +27,7 @@ export default defineFilter<OperatorsSettings>({
   errors: privateErrors,
   parse: parseOperators,
   summarize: ({ given }) => [{ label: 'profiles of', value: `${given.scaleMainAppName} ${given.scaleMainURI}` }],
+  profileOf: ({ given }) => ({ application: given.scaleMainAppName, uri: given.scaleMainURI }),
   create: createOperators,
 })
 

@@ -39,12 +39,13 @@ async function open(more: ParamValues = {}) {
   expect(issues).toEqual([])
   const calls: WorkflowCall[] = []
   const runs = new MemoryRuns()
+  const outcome = { changes: 1 }
   const filter = await prepared.create({
     ...fakeModuleHost({ entries: [person('ann'), person('bob')], runs, now: () => now }),
     workflows: {
       run: async (call) => {
         calls.push(call)
-        return { id: 'r', status: call.asynchronous === true ? 'accepted' : 'completed', changes: 1 }
+        return { id: 'r', status: call.asynchronous === true ? 'accepted' : 'completed', changes: outcome.changes }
       },
     },
   })
@@ -67,7 +68,7 @@ async function open(more: ParamValues = {}) {
   }
   const submit = (password1: string, more: Parameters<typeof send>[3] & { readonly again?: string } = {}) =>
     send('POST', '/submit', { password1, password2: more.again ?? password1 }, more)
-  return { send, submit, calls, runs }
+  return { send, submit, calls, runs, outcome }
 }
 
 test('the page gets its texts, and nothing about the workflow and the rules', async () => {
@@ -109,6 +110,12 @@ describe('a new password', () => {
     ])
     const later = await open({ synchronous: 'false' })
     expect(await later.submit('correct horse')).toEqual({ status: 200, body: { status: 'accepted' } })
+  })
+
+  test('that the workflow did not set is not called set', async () => {
+    const { submit, outcome } = await open()
+    outcome.changes = 0
+    expect(await submit('correct horse')).toMatchObject({ status: 500, body: { code: 'INTERNAL' } })
   })
 
   test.each([

@@ -147,7 +147,7 @@ async function setPassword(parts: OwnPasswordParts, exchange: Exchange): Promise
       publicText: anothersLoginText,
     })
   }
-  const { status } = await host.workflows.run({
+  const { status, changes } = await host.workflows.run({
     name: settings.workflowName,
     requestor: subject.uid,
     who: { requestor: subject.identity, subject: subject.identity },
@@ -164,6 +164,9 @@ async function setPassword(parts: OwnPasswordParts, exchange: Exchange): Promise
     ...(session === undefined ? {} : { session: session.id }),
     params: {},
   })
+  if (status === 'completed' && changes === 0) {
+    throw new GatewayError('INTERNAL', `the workflow "${settings.workflowName}" ended without setting the password`)
+  }
   return answer({ status } satisfies OwnPasswordAnswer)
 }
 
