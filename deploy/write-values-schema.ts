@@ -67,6 +67,7 @@ const values = z.strictObject({
   listenAddress: text.min(1),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']),
   drainSeconds: z.int().min(0).max(3600),
+  strict: flag,
   extraArgs: z.array(text),
   extraEnv: openList,
   extraVolumes: openList,

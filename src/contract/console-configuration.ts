@@ -30,8 +30,11 @@ export const configurationObject = z.object({
   file: z.string(),
   line: z.int().optional(),
   status: z
-    .enum(['loaded', 'warnings', 'errors', 'not loaded'])
-    .describe('`errors`: its latest content was refused; an earlier one may be running.'),
+    .enum(['loaded', 'warnings', 'set aside', 'errors', 'not loaded'])
+    .describe(
+      '`set aside`: the running configuration does not serve it, because of an error. `errors`: its latest content was refused; an earlier one may be running.',
+    ),
+  setAside: z.string().optional().describe('The error because of which it is set aside, and the object that has it.'),
   running: z.boolean().describe('Whether the running configuration has it.'),
   errors: z.int(),
   warnings: z.int(),

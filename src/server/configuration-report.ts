@@ -83,19 +83,23 @@ const withoutConfiguration = ({ issues, found, hash }: Loaded): Loaded => ({ iss
 
 function describeObjects(running: readonly FoundObject[], read: readonly FoundObject[]): ConfigurationObject[] {
   const isServed = ({ cause }: FoundObject): boolean => cause === undefined
-  const loaded = new Set(running.filter(isServed).map(objectKey))
+  const known = new Map(running.map((object) => [objectKey(object), object]))
   const present = new Set(read.map(objectKey))
   const gone = running.filter((object) => isServed(object) && !present.has(objectKey(object)))
   return [
-    ...read.map((object) => describeObject(object, loaded.has(objectKey(object)))),
-    ...gone.map((object) => describeObject({ ...object, errors: 0, warnings: 0 }, true)),
+    ...read.map((object) => describeObject(object, known.get(objectKey(object)))),
+    ...gone.map((object) => describeObject({ ...object, errors: 0, warnings: 0 }, object)),
   ]
 }
 
-const describeObject = ({ name, line, cause, ...object }: FoundObject, loaded: boolean): ConfigurationObject => ({
+/** `running` is the object in the running configuration. */
+const describeObject = (
+  { name, line, cause: _, ...object }: FoundObject,
+  running: FoundObject | undefined,
+): ConfigurationObject => ({
   ...object,
   ...(name === undefined ? {} : { name }),
   ...(line === undefined ? {} : { line }),
-  ...(cause === undefined ? {} : { setAside: causeText(cause) }),
-  loaded,
+  ...(running?.cause === undefined ? {} : { setAside: causeText(running.cause) }),
+  loaded: running !== undefined && running.cause === undefined,
 })

@@ -242,7 +242,7 @@ test('more than 100 headers are rejected, not dropped', async () => {
 
 test('the operators’ listener also closes half-open connections', async () => {
   const limits = { ...defaultConnectionLimits, headerSeconds: 1 }
-  const idle = { ready: async () => {}, check: async () => ({ targets: [], issuers: [] }) }
+  const idle = { ready: async () => {}, check: async () => ({ targets: [], issuers: [] }), objects: () => [] }
   const app = createOperationsApp({ metrics: createMetrics(), log: silentLogger, limits, ...idle })
   await app.listen({ host: '127.0.0.1', port: 0 })
   onTestFinished(() => app.close())

@@ -184,7 +184,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   })
   const keeping = scope.own(new KeeperLoop({ keeper, rings: tokenKeys, log }))
   const listeners = await openListeners(
-    { ...options, metricsListen: options.metrics, clock, metrics, running, storage },
+    { ...options, metricsListen: options.metrics, clock, metrics, running, objects: () => loads.served, storage },
     scope,
   )
   system.showListeners(listeners.describe)

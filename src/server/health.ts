@@ -1,30 +1,50 @@
 import type { FastifyReply } from 'fastify'
+import { causeText, type FoundObject, titleOf } from '#config/set-aside.ts'
 import type { OutsideHealth } from '#engine/runtime.ts'
 import type { Logger } from '#kernel/logger.ts'
+
+const mostObjects = 100
 
 interface HealthParts {
   /** Rejects with the reason if requests can't be served. */
   ready(): Promise<void>
   check(): Promise<OutsideHealth>
+  /** The objects of the running configuration. */
+  objects(): readonly FoundObject[]
   readonly log: Logger
 }
 
 /**
  * Says what the gateway itself and the systems around it can do now, with reasons: for operators, so it is served on the
- * private listener only. A target or issuer that is down does not make the gateway unready, since everything else is
- * served: restarting it or taking it out of rotation would not help.
+ * private listener only. A target or issuer that is down, or an object that is set aside, does not make the gateway
+ * unready, since everything else is served: restarting it or taking it out of rotation would not help.
  */
-export async function answerHealth({ ready, check, log }: HealthParts, reply: FastifyReply): Promise<FastifyReply> {
+export async function answerHealth(
+  { ready, check, objects, log }: HealthParts,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
   const [own, outside] = await Promise.allSettled([ready(), check()])
   if (outside.status === 'rejected') log.warn('the health of targets cannot be read', { err: outside.reason })
   const { targets, issuers } = outside.status === 'fulfilled' ? outside.value : { targets: [], issuers: [] }
-  const isDegraded = outside.status === 'rejected' || [...targets, ...issuers].some(({ health }) => health === 'down')
+  const found = objects()
+  const aside = found.flatMap((object) =>
+    object.cause === undefined ? [] : [{ object: titleOf(object), reason: causeText(object.cause) }],
+  )
+  const isDegraded =
+    aside.length > 0 ||
+    outside.status === 'rejected' ||
+    [...targets, ...issuers].some(({ health }) => health === 'down')
+  const configuration = {
+    served: found.length - aside.length,
+    setAside: aside.length,
+    ...(aside.length === 0 ? {} : { objects: aside.slice(0, mostObjects) }),
+  }
   const status = own.status === 'rejected' ? 'down' : isDegraded ? 'degraded' : 'up'
   const gateway = own.status === 'rejected' ? { health: 'down', problem: reasonOf(own.reason) } : { health: 'up' }
   return reply
     .code(status === 'down' ? 503 : 200)
     .header('cache-control', 'no-store')
-    .send({ status, gateway, targets, issuers })
+    .send({ status, gateway, configuration, targets, issuers })
 }
 
 const reasonOf = (reason: unknown): string => (reason instanceof Error ? reason.message : String(reason)).slice(0, 500)

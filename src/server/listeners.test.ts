@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import type { FoundObject } from '#config/set-aside.ts'
 import type { OutsideHealth } from '#engine/runtime.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { defaultConnectionLimits } from '#server/http-limits.ts'
@@ -8,14 +9,20 @@ import { createMetrics } from '#server/metrics/metrics.ts'
 import { rawRequest } from '#testing/raw-request.ts'
 
 const nothingOutside = { targets: [], issuers: [] }
+const configuration = { served: 0, setAside: 0 }
 
-async function start(ready: () => Promise<void> = async () => {}, outside: OutsideHealth = nothingOutside) {
+async function start(
+  ready: () => Promise<void> = async () => {},
+  outside: OutsideHealth = nothingOutside,
+  objects: readonly FoundObject[] = [],
+) {
   const app = createOperationsApp({
     metrics: createMetrics(),
     log: silentLogger,
     limits: defaultConnectionLimits,
     ready,
     check: async () => outside,
+    objects: () => objects,
   })
   await app.listen({ host: '127.0.0.1', port: 0 })
   onTestFinished(() => app.close())
@@ -30,6 +37,24 @@ test('the metrics listener serves metrics and health checks, and nothing else', 
   expect(await (await fetch(`${url}/check_alive`)).text()).toBe('alive\n')
   expect((await fetch(`${url}/ready`)).status).toBe(200)
   expect((await fetch(`${url}/scim/Users`)).status).toBe(404)
+})
+
+test('says which objects are set aside, and stays ready', async () => {
+  const place = { file: 'a.yaml', line: 1, errors: 0, warnings: 0 }
+  const cause = { object: 'Target "t"', at: 'a.yaml:9:1', message: 'spec: is required', own: false }
+  const url = `http://127.0.0.1:${await start(undefined, undefined, [
+    { kind: 'Org', name: 'o', ...place },
+    { kind: 'Workflow', name: 'w', ...place, cause },
+  ])}`
+  expect(await (await fetch(`${url}/health`)).json()).toMatchObject({
+    status: 'degraded',
+    configuration: {
+      served: 1,
+      setAside: 1,
+      objects: [{ object: 'Workflow "w"', reason: 'Target "t" (a.yaml:9:1): spec: is required' }],
+    },
+  })
+  expect((await fetch(`${url}/ready`)).status).toBe(200)
 })
 
 test('reports that it is not ready', async () => {
@@ -48,13 +73,13 @@ test('says which target or issuer is down, and stays ready', async () => {
   const url = `http://127.0.0.1:${await start(undefined, outside)}`
   const degraded = await fetch(`${url}/health`)
   expect(degraded.status).toBe(200)
-  expect(await degraded.json()).toEqual({ status: 'degraded', gateway: { health: 'up' }, ...outside })
+  expect(await degraded.json()).toEqual({ status: 'degraded', gateway: { health: 'up' }, configuration, ...outside })
   expect((await fetch(`${url}/ready`)).status).toBe(200)
   const own = `http://127.0.0.1:${await start(() => Promise.reject(new Error('the database does not answer')))}`
   const down = await fetch(`${own}/health`)
   expect(down.status).toBe(503)
   const gateway = { health: 'down', problem: 'the database does not answer' }
-  expect(await down.json()).toEqual({ status: 'down', gateway, ...nothingOutside })
+  expect(await down.json()).toEqual({ status: 'down', gateway, configuration, ...nothingOutside })
   expect((await fetch(`${own}/check_alive`)).status).toBe(200)
 })
 

@@ -1,5 +1,6 @@
 import type https from 'node:https'
 import Fastify, { type FastifyInstance } from 'fastify'
+import type { FoundObject } from '#config/set-aside.ts'
 import type { OutsideHealth } from '#engine/runtime.ts'
 import { parseHostPort } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -31,6 +32,8 @@ interface ListenersParts {
   readonly dataFolder: string
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly running: RunningConfiguration
+  /** The objects of the running configuration. */
+  objects(): readonly FoundObject[]
   readonly storage: Storage
   readonly metrics: Metrics
   readonly clock: Clock
@@ -63,7 +66,14 @@ export async function openListeners(parts: ListenersParts, scope: Scope): Promis
   // The metrics listener opens first and closes last, so that operators can watch a drain.
   const connections = limitListeners(parts.connectionLimits, log)
   const check = () => running.use((runtime) => runtime.checkOutside())
-  const operations = createOperationsApp({ metrics, log, ready, check, limits: connections.operations })
+  const operations = createOperationsApp({
+    metrics,
+    log,
+    ready,
+    check,
+    objects: parts.objects,
+    limits: connections.operations,
+  })
   const metricsAddress =
     parts.metricsListen === undefined ? undefined : await listen(operations, parts.metricsListen, 'http', scope)
   const ignored = reportIgnoredHeaders({ count: () => metrics.forwardedHeadersIgnored(), log, clock })
@@ -151,6 +161,7 @@ export function createOperationsApp(parts: {
   limits: ConnectionLimits
   ready(): Promise<void>
   check(): Promise<OutsideHealth>
+  objects(): readonly FoundObject[]
 }): FastifyInstance {
   const { limits, log, metrics } = parts
   const listening = { listener: 'operations', limits, log, meter: metrics.connections, proxies: new TrustedProxies([]) }

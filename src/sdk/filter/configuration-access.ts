@@ -39,7 +39,7 @@ export interface ConfigurationObject {
   readonly line?: number
   /** Whether it is part of the running configuration. */
   readonly loaded: boolean
-  /** Why the latest content is not served; it may be the error of another object. */
+  /** Why the running configuration does not serve it; it may be the error of another object. */
   readonly setAside?: string
   /** Problems in the latest configuration that could be read. */
   readonly errors: number

@@ -36,6 +36,7 @@ type StatusName = ConfigurationObjectView['status']
 const statuses: Readonly<Record<StatusName, { text: MessageKey; tone: Tone; icon: IconName }>> = {
   loaded: { text: 'configuration.loaded', tone: 'good', icon: 'check' },
   warnings: { text: 'configuration.warnings', tone: 'waiting', icon: 'warning' },
+  'set aside': { text: 'configuration.setAside', tone: 'bad', icon: 'close' },
   errors: { text: 'configuration.errors', tone: 'bad', icon: 'warning' },
   'not loaded': { text: 'configuration.notLoaded', tone: 'bad', icon: 'close' },
 }
@@ -143,9 +144,18 @@ function Objects() {
             key: 'status',
             name: t('dashboard.status'),
             width: 10,
-            cell: ({ status }) => {
+            cell: ({ status, setAside }) => {
               const { text, ...shown } = statuses[status]
-              return <Status {...shown} text={t(text)} />
+              return (
+                <Stack gap={2}>
+                  <Status {...shown} text={t(text)} />
+                  {setAside !== undefined && (
+                    <Text size="sm" className="set-aside-reason">
+                      {isolated(setAside)}
+                    </Text>
+                  )}
+                </Stack>
+              )
             },
           },
         ]}

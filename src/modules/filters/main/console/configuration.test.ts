@@ -55,6 +55,17 @@ test('shows which configuration runs and lists its objects with their places, an
   expect(JSON.stringify(objects)).not.toContain('hunter2')
 })
 
+test('an object that is set aside is shown with its cause', async () => {
+  const { get, report } = await open()
+  report.settled(load(org('one'), org('two', ', nonsense: 1'), org('three', ', parent: two')), 'applied')
+  const { objects } = await get('/objects?status=set%20aside')
+  expect(objects).toMatchObject([
+    { name: 'two', running: false, errors: 1, setAside: expect.stringContaining('Org "two" (a.yaml:9:') },
+    { name: 'three', running: false, errors: 0, setAside: expect.stringContaining('unknown key "nonsense"') },
+  ])
+  expect((await get('/objects?status=loaded')).objects).toHaveLength(2)
+})
+
 test('a refused change is shown with its problems, and the running configuration stays the one that runs', async () => {
   const { get, report, tick } = await open()
   const { hash } = (await get()).running

@@ -41,7 +41,7 @@ export const configurationOperations: Readonly<Record<string, OperationDescripti
     query: {
       kind: 'Such as Application',
       name: 'The start of the name, without regard to letter case',
-      status: '"loaded", "warnings", "errors" or "not loaded"',
+      status: '"loaded", "warnings", "set aside", "errors" or "not loaded"',
       ...listQuery,
     },
     answer: 'ConfigurationObjects',
@@ -69,7 +69,7 @@ export async function showConfiguration(parts: MainParts): Promise<GatewayRespon
   } satisfies ConfigurationView)
 }
 
-const statuses = ['loaded', 'warnings', 'errors', 'not loaded'] as const
+const statuses = ['loaded', 'warnings', 'set aside', 'errors', 'not loaded'] as const
 
 /** The objects that match the query. They are in memory, and `after` counts them. */
 export async function listConfigurationObjects(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
@@ -104,6 +104,7 @@ export async function listConfigurationObjects(parts: MainParts, exchange: Excha
         file: ({ file }) => file,
         line: ({ line }) => line,
         status: (object) => object.status,
+        setAside: (object) => object.setAside,
         running: ({ running }) => running,
         errors: ({ errors }) => errors,
         warnings: ({ warnings }) => warnings,
@@ -113,9 +114,14 @@ export async function listConfigurationObjects(parts: MainParts, exchange: Excha
 }
 
 function shownObject({ loaded, ...object }: ConfigurationObject): ConfigurationObjectView {
-  const { errors, warnings } = object
-  const status = errors > 0 ? 'errors' : !loaded ? 'not loaded' : warnings > 0 ? 'warnings' : 'loaded'
-  return { ...object, running: loaded, status }
+  return { ...object, running: loaded, status: statusOf({ loaded, ...object }) }
+}
+
+function statusOf({ loaded, setAside, errors, warnings }: ConfigurationObject): ConfigurationObjectView['status'] {
+  if (setAside !== undefined) return 'set aside'
+  if (errors > 0) return 'errors'
+  if (!loaded) return 'not loaded'
+  return warnings > 0 ? 'warnings' : 'loaded'
 }
 
 export async function explainRequest(parts: MainParts, { request }: Exchange): Promise<GatewayResponse> {

@@ -1,0 +1,167 @@
+import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+
+let folder: string
+let gateway: GatewayProcess
+let token: string
+
+const issuer = 'filterChain: [{ className: filters.DevelopmentIssuer, params: { issuer: "#[GATEHOUSE_URL]/wide" } }]'
+const anyone = 'azRules: [{ scope: dn, constraint: o=Tremolo }]'
+const application = (name: string, uri: string, more = ''): string =>
+  `---\napiVersion: openunison.tremolo.io/v2\nkind: Application\nmetadata: { name: ${name} }\nspec: { isApp: false, urls: [{ hosts: ['*'], uri: ${uri}, ${anyone}, ${more}${issuer} }] }\n`
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-config-'))
+  cpSync('examples/quickstart', folder, { recursive: true })
+  // The gateway for the CRM needs this workflow; the wider URLs answer everyone.
+  edit('crm.yaml', (text) => text.replace('workflowName: crm-sync', 'workflowName: crm-snyc'))
+  writeFileSync(
+    join(folder, 'more.yaml'),
+    `---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationMechanism
+metadata: { name: sso }
+spec: { className: com.example.SingleSignOn, uri: /auth/sso }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationChain
+metadata: { name: staff }
+spec: { level: 20, authMechs: [{ name: sso, required: required }] }
+${application('guarded', '/wide/guarded', 'authChain: staff, ')}${application('wide', '/wide')}${application('scim', '/scim')}`,
+  )
+  writeFileSync(join(folder, 'broken.yaml'), 'apiVersion: openunison.tremolo.io/v1\nkind: Org\nmetadata: {{\n')
+  gateway = await startGatewayProcess({ config: folder })
+  token = await gateway.token('--subject', 'idp', '--claim', 'role=crm')
+}, 120_000)
+afterAll(async () => {
+  await gateway?.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Like an editor: moves a new file over the old one. */
+function edit(file: string, change: (text: string) => string): void {
+  const path = join(folder, file)
+  writeFileSync(`${path}.new`, change(readFileSync(path, 'utf8')))
+  renameSync(`${path}.new`, path)
+}
+
+const get = (path: string) => fetch(gateway.url + path, { headers: { authorization: `Bearer ${token}` } })
+const statusOf = async (path: string): Promise<number> => (await get(path)).status
+const documents = '.well-known/openid-configuration'
+const metric = async (name: string): Promise<number> => {
+  const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+  const line = text.split('\n').find((one) => one.startsWith(`${name} `))
+  return Number(line?.split(' ')[1] ?? 0)
+}
+const applied = () => metric('gatehouse_configuration_reloads_total{outcome="applied"}')
+const refused = () => metric('gatehouse_configuration_reloads_total{outcome="refused"}')
+const setAside = (kind: string) => metric(`gatehouse_configuration_objects{kind="${kind}",state="set_aside"}`)
+
+test('what has no errors is served', async () => {
+  expect(await statusOf('/scim/people/Users')).toBe(200)
+  expect(await statusOf(`/wide/${documents}`)).toBe(200)
+})
+
+test('an application that is set aside is not reachable, and no wider URL answers for it', async () => {
+  for (const path of ['/scim/crm/Users', '/scim/crm', `/wide/guarded/${documents}`, '/wide/guarded']) {
+    for (const headers of [{}, { authorization: `Bearer ${token}` }]) {
+      const answer = await fetch(gateway.url + path, { headers })
+      expect([path, answer.status]).toEqual([path, 503])
+      expect(await answer.json()).toEqual({
+        errors: ['This application is not available.'],
+        code: 'NOT_AVAILABLE',
+        requestId: expect.any(String),
+      })
+    }
+  }
+  const write = await fetch(`${gateway.url}/scim/crm/Users`, { method: 'POST', body: '{}' })
+  expect(write.status).toBe(503)
+  expect(await statusOf('/auth/sso')).toBe(404)
+})
+
+test('log, metrics and health name each object with its cause, and the gateway is ready', async () => {
+  await until(async () => gateway.output().includes('some objects are set aside'), 10_000)
+  const lines = gateway
+    .output()
+    .split('\n')
+    .filter((line) => line.includes('object set aside'))
+    .map((line) => JSON.parse(line) as { object: string; at: string; reason: string })
+  expect(lines.map(({ object }) => object).sort()).toEqual([
+    'Application "guarded"',
+    'Application "scim-crm"',
+    'AuthenticationChain "staff"',
+    'AuthenticationMechanism "sso"',
+    'Org broken.yaml',
+  ])
+  expect(lines.find(({ object }) => object.includes('guarded'))).toMatchObject({
+    at: expect.stringMatching(/^more\.yaml:\d+:\d+$/),
+    reason: expect.stringMatching(/^AuthenticationMechanism "sso" \(more\.yaml:5:9\): spec\.className: /),
+  })
+  expect([await setAside('Application'), await setAside('AuthenticationChain'), await setAside('Workflow')]).toEqual([
+    2, 1, 0,
+  ])
+  const health = await (await fetch(`${gateway.metricsUrl}/health`)).json()
+  expect(health).toMatchObject({ status: 'degraded', configuration: { setAside: 5 } })
+  expect((await fetch(`${gateway.url}/ready`)).status).toBe(200)
+})
+
+test('a change with a new broken object is served without it', async () => {
+  const before = await applied()
+  writeFileSync(
+    join(folder, 'new.yaml'),
+    application('another', '/wide/another', 'authChain: none, ') + application('late', '/late'),
+  )
+  await until(async () => (await applied()) > before, 20_000)
+  expect(await statusOf(`/late/${documents}`)).toBe(200)
+  expect(await statusOf('/wide/another')).toBe(503)
+  expect(await setAside('Application')).toBe(3)
+  expect(await metric('gatehouse_configuration_current')).toBe(1)
+})
+
+test('a change that would set aside an object that is served changes nothing', async () => {
+  const before = await refused()
+  edit('new.yaml', (text) =>
+    text.replace('uri: /late,', 'uri: /late, colour: red,').replace('/wide/another', '/elsewhere'),
+  )
+  await until(async () => (await refused()) > before, 20_000)
+  expect(await statusOf(`/late/${documents}`)).toBe(200)
+  expect(await statusOf('/wide/another')).toBe(503)
+  expect(await metric('gatehouse_configuration_current')).toBe(0)
+  await until(
+    async () => gateway.output().includes('objects that are served would be set aside: Application \\"late\\"'),
+    10_000,
+  )
+  // Its file can't be read, so that the object is not removed.
+  const again = await refused()
+  writeFileSync(join(folder, 'new.yaml'), '- nothing\n')
+  await until(async () => (await refused()) > again, 20_000)
+  expect(await statusOf(`/late/${documents}`)).toBe(200)
+})
+
+test('an object that is fixed is served', async () => {
+  const before = await applied()
+  rmSync(join(folder, 'new.yaml'))
+  rmSync(join(folder, 'broken.yaml'))
+  edit('crm.yaml', (text) => text.replace('workflowName: crm-snyc', 'workflowName: crm-sync'))
+  await until(async () => (await applied()) > before, 20_000)
+  expect(await statusOf('/scim/crm/Users')).toBe(200)
+  expect(await statusOf('/late')).toBe(404)
+  expect(await setAside('Application')).toBe(1)
+  expect(await metric('gatehouse_configuration_current')).toBe(1)
+})
+
+test('with --strict it does not start, and prints every problem', async () => {
+  const failure = (options: object) =>
+    startGatewayProcess({ config: folder, ...options }).then(
+      async (started) => `started ${await started.stop()}`,
+      (error: Error) => error.message,
+    )
+  const text = await failure({ args: ['--strict'] })
+  expect(text).toMatch(/^gatehouse ended with 1:/)
+  expect(text).toContain('more.yaml:5:9: spec.className: ')
+  expect(text).toContain('the configuration has ')
+  expect(await failure({ environment: { GATEHOUSE_STRICT: 'true' } })).toMatch(/^gatehouse ended with 1:/)
+}, 120_000)
