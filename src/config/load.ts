@@ -84,6 +84,13 @@ export interface LoadResult {
   readonly objects?: readonly LoadedObject[]
   /** Of everything that was read, valid or not. */
   readonly hash: string
+  /**
+   * The same without the object at this position, which has this error although its YAML has none. Undefined if there is
+   * no such object, or if it is set aside already.
+   */
+  without?(at: string, message: string): LoadResult | undefined
+  /** What was read, if this is a part of it by `without`. */
+  readonly origin?: LoadResult
 }
 
 /** The inline scripts of a configuration. */
@@ -189,19 +196,44 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
         return issue.level === 'error' && place !== 'everything' ? [[place, issue] as const] : []
       }),
     )
-  const result = {
-    issues: locateIssues(reported),
-    found: findObjects(dependencies.nodes, reported, causesIn(reported), shared),
-    scripts: countScripts(state.scripts),
-    hash,
-    ...(options.keepObjects === true ? { objects } : {}),
-  }
-  if (issues.list.some((issue) => issue.level === 'error' && isWhole(issue))) return result
-  // Also without the objects whose errors are not reported, because a check tolerates their cause.
-  const aside = causesIn(issues.list)
-  const configuration = finish({ state, files, raw, root, hash, aside, providers, environment: options.environment })
   const publicUrl = options.environment[urlName] ?? values.get(urlName)
-  return { ...result, configuration: { ...configuration, ...(publicUrl === undefined ? {} : { publicUrl }), texts } }
+  const conclude = (later: readonly Issue[], origin?: LoadResult): LoadResult => {
+    const shown = [...reported, ...later]
+    const result: LoadResult = {
+      issues: locateIssues(shown),
+      found: findObjects(dependencies.nodes, shown, causesIn(shown), shared),
+      scripts: countScripts(state.scripts),
+      hash,
+      ...(options.keepObjects === true ? { objects } : {}),
+      ...(origin === undefined ? {} : { origin }),
+    }
+    if (issues.list.some((issue) => issue.level === 'error' && isWhole(issue))) return result
+    // Also without the objects whose errors are not reported, because a check tolerates their cause.
+    const aside = causesIn([...issues.list, ...later])
+    const configuration = finish({ state, files, raw, root, hash, aside, providers, environment: options.environment })
+    return {
+      ...result,
+      configuration: { ...configuration, ...(publicUrl === undefined ? {} : { publicUrl }), texts },
+      without(at, message) {
+        const document = placeAt(dependencies.nodes, at)
+        if (document === undefined || aside.has(document)) return undefined
+        return conclude([...later, { level: 'error', path: [], message, document }], origin ?? this)
+      },
+    }
+  }
+  return conclude([])
+}
+
+/** The place of the object that has this position, as `Place.at` writes it. */
+function placeAt(nodes: readonly ObjectNode[], at: string): Place | undefined {
+  const [, file = at, line] = /^(.*?):(\d+):\d+(?: .*)?$/.exec(at) ?? []
+  return nodes
+    .map(({ place }) => place)
+    .filter((place) => {
+      if (!place.hasLines) return at === place.file || at.startsWith(`${place.file} `)
+      return line !== undefined && place.file === file && place.position([]).line <= Number(line)
+    })
+    .sort((a, b) => b.position([]).line - a.position([]).line)[0]
 }
 
 function countScripts(scripts: LoadState['scripts']): ScriptCount {
@@ -306,7 +338,7 @@ function providersOf(
   files: ParsedFiles,
   objects: readonly LoadedObject[],
   { draft, secrets, catalog, references: own }: LoadState,
-  sources: Sources,
+  { keys }: Sources,
 ): Providers {
   const all = new Map<ReferenceKind, Map<string, ConfigDocument[]>>()
   const add = (kind: ReferenceKind, name: string, ...documents: ConfigDocument[]): void => {
@@ -344,7 +376,7 @@ function providersOf(
     if (kind !== 'key') return all.get(kind) ?? new Map()
     const named = references.flatMap(({ kind, name }) => (kind === 'key' ? [name] : []))
     const inSecrets = named.filter((name) => certificateIn(secrets, name) !== undefined)
-    return new Map([...sources.keys.keys(), ...inSecrets].map((name) => [name, []]))
+    return new Map([...keys.keys(), ...inSecrets].map((name) => [name, []]))
   }
 }
 
@@ -352,7 +384,10 @@ function providersOf(
 function dependentsOf({ references, draft }: LoadState, providers: Providers): ReadonlyMap<Place, readonly Place[]> {
   const dependents = new Map<Place, Place[]>()
   const add = (needed: Place, by: Place): void => {
-    if (needed !== by) dependents.set(needed, [...(dependents.get(needed) ?? []), by])
+    if (needed === by) return
+    const known = dependents.get(needed)
+    if (known === undefined) dependents.set(needed, [by])
+    else known.push(by)
   }
   for (const { kind, name, document, absent } of references) {
     if (absent === 'warning' || kind === 'key') continue
@@ -412,12 +447,6 @@ function finish({ state, files, raw, root, hash, aside, providers, environment }
     Array.from(draft.trusts, ([, { trust, document }]) => (aside.has(document) ? [trust.clientId] : [])).flat(),
   )
   const issuers = here(draft.issuers).map((issuer) => withoutClients(issuer, lostClients, draft))
-  const restorable = (kind: ReferenceKind, references: readonly Reference[]): ReadonlySet<string> =>
-    new Set(
-      Array.from(providers(kind, references)).flatMap(([name, documents]) =>
-        documents.some((document) => aside.has(document)) ? [] : [name],
-      ),
-    )
   return {
     hash,
     folder,
@@ -470,7 +499,7 @@ function finish({ state, files, raw, root, hash, aside, providers, environment }
         ? { lookups: draft.targets.get(name)?.config.target.lookups }
         : {}),
     })),
-    restoreWorkflow: (stored) => restoreWorkflow(stored, state, restorable),
+    restoreWorkflow: workflowRestorer(state, servedNames(providers, aside)),
   }
 }
 
@@ -588,6 +617,21 @@ function reachedFrom(start: string, calls: ReadonlyMap<string, readonly string[]
 
 /** The names of this kind that are served; the references are those of the stored workflow. */
 type ServedNames = (kind: ReferenceKind, references: readonly Reference[]) => ReadonlySet<string>
+
+const servedNames =
+  (providers: Providers, aside: ReadonlyMap<Place, Cause>): ServedNames =>
+  (kind, references) =>
+    new Set(
+      Array.from(providers(kind, references)).flatMap(([name, documents]) =>
+        documents.some((document) => aside.has(document)) ? [] : [name],
+      ),
+    )
+
+/** A function of its own, so that a configuration keeps nothing else of its load in memory. */
+const workflowRestorer =
+  (state: LoadState, served: ServedNames): Configuration['restoreWorkflow'] =>
+  (stored) =>
+    restoreWorkflow(stored, state, served)
 
 /**
  * Reads the definition of a stored run with the modules and objects of the current configuration. Reads only files

@@ -167,6 +167,21 @@ export async function createAt<T>(at: string, create: () => Promise<T>): Promise
   try {
     return await create()
   } catch (cause) {
-    throw new Error(`${at}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+    throw new NotCreated(at, cause)
+  }
+}
+
+/** A part of the configuration that could not be created. */
+export class NotCreated extends Error {
+  /** Where it is configured. */
+  readonly at: string
+  readonly reason: string
+
+  constructor(at: string, cause: unknown) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    super(`${at}: ${reason}`, { cause })
+    this.name = 'NotCreated'
+    this.at = at
+    this.reason = reason
   }
 }

@@ -21,7 +21,7 @@ import type { AccessLog } from '#server/log.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
 import { openDatabase } from '#server/open-database.ts'
 import { ownPlaces, protectGivenKey } from '#server/private-files.ts'
-import { applyConfiguration, RunningConfiguration, usable } from '#server/reload.ts'
+import { applyConfiguration, RunningConfiguration, startConfiguration, usable } from '#server/reload.ts'
 import { createServices } from '#server/services.ts'
 import { SystemReport } from '#server/system-report.ts'
 import { createKeyKeeper, keyIssuers } from '#server/token-keys.ts'
@@ -94,9 +94,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const source = scope.own(options.source)
   const { strict = false } = options
   const first = await source.load()
-  let configuration: Configuration
   try {
-    configuration = usable(first, { strict, served: [], log })
+    usable(first, { strict, served: [] })
   } catch (error) {
     await source.settled(first, 'refused')
     throw error
@@ -158,8 +157,14 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   scope.own(services.runChanges)
   scope.own(services.sessionChanges)
   const { tokenKeys } = services
-  tokenKeys.configure(keyIssuers(configuration))
-  const running = scope.own(new RunningConfiguration(await createRuntime(configuration, services), log))
+  const create = (one: Configuration) => {
+    tokenKeys.configure(keyIssuers(one))
+    return createRuntime(one, services)
+  }
+  const { runtime, served: started } = await startConfiguration(first, create, { strict, served: [], log })
+  const { configuration } = runtime
+  loads.settled(started, 'applied')
+  const running = scope.own(new RunningConfiguration(runtime, log))
   loads.explainWith((work) => running.use(work))
   const leases = {
     timers: lease,
@@ -172,7 +177,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   metrics.workflows.watch(storage, log)
   metrics.audit.watch(storage.audit, log)
   metrics.configurationOk.set(1)
-  metrics.objects(first.found)
+  metrics.objects(started.found)
   const keeper = createKeyKeeper({
     rings: tokenKeys,
     store: storage.keys,
@@ -193,16 +198,16 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   keeping.start()
 
   const apply = async (loaded: LoadResult): Promise<void> => {
-    const { served } = loads
-    const outcome = await applyConfiguration(loaded, { running, services, metrics, strict, served, log })
-    loads.settled(loaded, outcome)
-    void source.settled(loaded, outcome)
+    const parts = { running, services, metrics, strict, served: loads.served, log }
+    const { outcome, served } = await applyConfiguration(loaded, parts)
+    loads.settled(served, outcome)
+    void source.settled(served, outcome)
     if (outcome === 'applied') void configureAudit(running.current.configuration)
     tokenKeys.configure(keyIssuers(running.current.configuration))
     keeping.wake()
     listeners.wakeWebhook()
   }
-  void source.settled(first, 'applied')
+  void source.settled(started, 'applied')
   const unread = (err: unknown): void => {
     loads.unread()
     log.error('configuration could not be read', { err })

@@ -70,7 +70,7 @@ export class ObjectStatusWriter {
   }
 
   settle(result: LoadResult, outcome: LoadOutcome): void {
-    this.#last = this.#read.get(result) ?? new Map()
+    this.#last = this.#read.get(result.origin ?? result) ?? new Map()
     if (outcome === 'applied') this.#running = servedOf(this.#last, result)
     const failure = outcome === 'failed' ? notStarted : undefined
     const { issues, found } = result

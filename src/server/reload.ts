@@ -1,6 +1,7 @@
 import type { LoadResult } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import { causeText, type FoundObject, lostObjects, titleOf } from '#config/set-aside.ts'
+import { NotCreated } from '#engine/module-host.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
@@ -78,7 +79,7 @@ export class ConfigurationRefused extends Error {
   }
 }
 
-interface ApplyParts extends UseOptions {
+interface ApplyParts extends StartOptions {
   readonly running: RunningConfiguration
   readonly services: Parameters<typeof createRuntime>[1]
   readonly metrics: Pick<Metrics, 'reloads' | 'configurationOk' | 'objects'>
@@ -89,30 +90,57 @@ interface UseOptions {
   readonly strict: boolean
   /** The objects of the running configuration; none at the start. */
   readonly served: readonly FoundObject[]
+}
+
+interface StartOptions extends UseOptions {
   readonly log: Logger
 }
 
 /**
- * Logs warnings and objects that are set aside, and returns the configuration. Throws ConfigurationRefused if nothing
- * of it can be served, or if it would set aside an object that is being served.
+ * The configuration, if it may replace the one that runs. Throws ConfigurationRefused if nothing of it can be served, or
+ * if it would set aside an object that is being served.
  */
-export function usable(
-  { configuration, issues, found }: Pick<LoadResult, 'configuration' | 'issues' | 'found'>,
-  { strict, served, log }: UseOptions,
-): Configuration {
-  const lines = (...levels: readonly string[]) => issues.filter(({ level }) => levels.includes(level)).map(formatIssue)
-  const errors = lines('error')
-  if (configuration === undefined || (strict && errors.length > 0))
-    throw new ConfigurationRefused(lines('error', 'warning'))
-  const lost = lostObjects(served, found)
-  if (lost.length > 0) {
-    const reason = `objects that are served would be set aside: ${lost.slice(0, mostLost).map(titleOf).join(', ')}`
-    throw new ConfigurationRefused(
-      errors,
-      lost.length > mostLost ? `${reason} and ${lost.length - mostLost} more` : reason,
-    )
+export function usable({ configuration, issues, found }: LoadResult, { strict, served }: UseOptions): Configuration {
+  const errors = issues.filter(({ level }) => level === 'error').map(formatIssue)
+  if (configuration === undefined || (strict && errors.length > 0)) {
+    throw new ConfigurationRefused(issues.map(formatIssue))
   }
-  for (const problem of lines('warning')) log.warn('configuration warning', { problem })
+  const lost = lostObjects(served, found)
+  if (lost.length === 0) return configuration
+  const more = lost.length > mostLost ? ` and ${lost.length - mostLost} more` : ''
+  const names = lost.slice(0, mostLost).map(titleOf).join(', ')
+  throw new ConfigurationRefused(errors, `objects that are served would be set aside: ${names}${more}`)
+}
+
+/**
+ * Creates everything that can be served, and sets aside what can't be created. Logs warnings and what is set aside.
+ * Throws ConfigurationRefused, or the failure of a part that isn't an object of its own.
+ */
+export async function startConfiguration(
+  loaded: LoadResult,
+  create: (configuration: Configuration) => Promise<Runtime>,
+  options: StartOptions,
+): Promise<{ readonly runtime: Runtime; readonly served: LoadResult }> {
+  let served = loaded
+  for (;;) {
+    const configuration = usable(served, options)
+    try {
+      const runtime = await create(configuration)
+      report(served, options.log)
+      return { runtime, served }
+    } catch (error) {
+      const isObject = error instanceof NotCreated && !options.strict
+      const rest = isObject ? served.without?.(error.at, `cannot be created: ${error.reason}`) : undefined
+      if (rest === undefined) throw error
+      served = rest
+    }
+  }
+}
+
+function report({ issues, found }: LoadResult, log: Logger): void {
+  for (const issue of issues) {
+    if (issue.level === 'warning') log.warn('configuration warning', { problem: formatIssue(issue) })
+  }
   const aside = found.filter(({ cause }) => cause !== undefined)
   for (const object of aside) {
     const at = object.cause?.own === true ? object.cause.at : placeOf(object)
@@ -121,34 +149,36 @@ export function usable(
   if (aside.length > 0) {
     log.warn('some objects are set aside', { served: found.length - aside.length, setAside: aside.length })
   }
-  return configuration
 }
 
 const mostLost = 20
 
 const placeOf = ({ file, line }: FoundObject): string => (line === undefined ? file : `${file}:${line}:1`)
 
-/** Replaces the running configuration. One that can't be used is reported, and the running one stays. */
+/**
+ * Replaces the running configuration, and returns what of it is served. One that can't be used is reported, and the
+ * running one stays.
+ */
 export async function applyConfiguration(
   loaded: LoadResult,
   { running, services, metrics, ...options }: ApplyParts,
-): Promise<LoadOutcome> {
+): Promise<{ readonly outcome: LoadOutcome; readonly served: LoadResult }> {
   const { log } = options
-  let next: Runtime
   try {
-    next = await createRuntime(usable(loaded, options), services)
+    const create = (configuration: Configuration) => createRuntime(configuration, services)
+    const { runtime, served } = await startConfiguration(loaded, create, options)
+    running.swap(runtime)
+    metrics.reloads.inc({ outcome: 'applied' })
+    metrics.configurationOk.set(1)
+    metrics.objects(served.found)
+    log.info('configuration change applied', { hash: runtime.configuration.hash })
+    return { outcome: 'applied', served }
   } catch (err) {
     metrics.reloads.inc({ outcome: 'refused' })
     metrics.configurationOk.set(0)
     const refused = err instanceof ConfigurationRefused ? { reason: err.message, problems: err.problems } : undefined
     // Problems in the YAML have a place; only other failures need a stack trace.
     log.error('configuration change refused; the running one stays', refused ?? { err })
-    return refused === undefined ? 'failed' : 'refused'
+    return { outcome: refused === undefined ? 'failed' : 'refused', served: loaded }
   }
-  running.swap(next)
-  metrics.reloads.inc({ outcome: 'applied' })
-  metrics.configurationOk.set(1)
-  metrics.objects(loaded.found)
-  log.info('configuration change applied', { hash: next.configuration.hash })
-  return 'applied'
 }

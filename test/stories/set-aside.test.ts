@@ -30,8 +30,20 @@ apiVersion: openunison.tremolo.io/v1
 kind: AuthenticationChain
 metadata: { name: staff }
 spec: { level: 20, authMechs: [{ name: sso, required: required }] }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: plug-in }
+spec: { className: com.tremolosecurity.provisioning.core.providers.JavaScriptTarget, params: { module: plug-in.js } }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: join }
+spec: { tasks: [{ taskType: provision, sync: true, target: plug-in, attributes: [mail] }] }
 ${application('guarded', '/wide/guarded', 'authChain: staff, ')}${application('wide', '/wide')}${application('scim', '/scim')}`,
   )
+  const code = readFileSync(join(folder, 'crm-target.js'), 'utf8')
+  writeFileSync(join(folder, 'plug-in.js'), `${code}\nthrow new Error('no licence')\n`)
   writeFileSync(join(folder, 'broken.yaml'), 'apiVersion: openunison.tremolo.io/v1\nkind: Org\nmetadata: {{\n')
   gateway = await startGatewayProcess({ config: folder })
   token = await gateway.token('--subject', 'idp', '--claim', 'role=crm')
@@ -95,16 +107,22 @@ test('log, metrics and health name each object with its cause, and the gateway i
     'AuthenticationChain "staff"',
     'AuthenticationMechanism "sso"',
     'Org broken.yaml',
+    'Target "plug-in"',
+    'Workflow "join"',
   ])
+  // Its YAML is in order, but the module could not be created.
+  expect(lines.find(({ object }) => object.startsWith('Workflow'))?.reason).toMatch(
+    /^Target "plug-in" \(more\.yaml:\d+:\d+\): cannot be created: .*no licence/,
+  )
   expect(lines.find(({ object }) => object.includes('guarded'))).toMatchObject({
     at: expect.stringMatching(/^more\.yaml:\d+:\d+$/),
     reason: expect.stringMatching(/^AuthenticationMechanism "sso" \(more\.yaml:5:9\): spec\.className: /),
   })
   expect([await setAside('Application'), await setAside('AuthenticationChain'), await setAside('Workflow')]).toEqual([
-    2, 1, 0,
+    2, 1, 1,
   ])
   const health = await (await fetch(`${gateway.metricsUrl}/health`)).json()
-  expect(health).toMatchObject({ status: 'degraded', configuration: { setAside: 5 } })
+  expect(health).toMatchObject({ status: 'degraded', configuration: { setAside: 7 } })
   expect((await fetch(`${gateway.url}/ready`)).status).toBe(200)
 })
 
