@@ -162,6 +162,54 @@ describe('what is set aside', () => {
     expect(unknown?.suffix.toString()).toBe('o=Tremolo')
   })
 
+  test('a Trust, without the identity provider that it belongs to', () => {
+    const trust = (name: string, more: string): string =>
+      object(
+        'Trust',
+        name,
+        `{ clientId: ${name}, publicEndpoint: true, redirectURI: ['https://${name}.test/']${more} }`,
+      )
+    const text =
+      object('AuthenticationMechanism', 'none', '{ className: auth.Anonymous, uri: /auth/none }') +
+      object('AuthenticationChain', 'login', '{ level: 1, authMechs: [{ name: none, required: required }] }') +
+      trust('wiki', ', authChainName: login') +
+      trust('chat', ', authChainName: lost') +
+      trust('mail', '') +
+      object(
+        'Application',
+        'idp',
+        `{ cookieConfig: { sessionCookieName: s }, urls: [{ hosts: [x.test], uri: /auth/idp/people, azRules: [{ scope: dn, constraint: o=Tremolo }], idp: { className: idp.OpenIDConnect, mappings: { map: [{ targetAttributeName: sub, sourceType: user, targetAttributeSource: uid }] } } }] }`,
+      )
+    expect(aside(text)).toEqual([
+      ['Trust "chat"', 'chain "lost"'],
+      ['Trust "mail"', 'Trust "mail"'],
+    ])
+    const { issuers = [], applications = [], trusts } = load(text).configuration ?? {}
+    expect(issuers.map(({ deviceChain, trusts }) => [deviceChain, trusts.map(({ clientId }) => clientId)])).toEqual([
+      ['login', ['wiki']],
+    ])
+    expect([...(trusts?.keys() ?? [])]).toEqual(['wiki'])
+    const [filter] = applications[0]?.urls[0]?.filters ?? []
+    expect(filter?.chains).toEqual(['login'])
+    expect(JSON.stringify(filter?.summary)).not.toContain('chat')
+  })
+
+  test('an object that could not be created, with what needs it', () => {
+    const loaded = load(target('t') + workflow('w', provision('t')) + workflow('other', ''))
+    const at = loaded.configuration?.targets.get('t')?.at ?? ''
+    const rest = loaded.without?.(at, 'cannot be created: no memory')
+    expect(rest?.found.flatMap((one) => (one.cause === undefined ? [] : [titleOf(one)]))).toEqual([
+      'Target "t"',
+      'Workflow "w"',
+    ])
+    expect([...(rest?.configuration?.workflows.keys() ?? [])]).toEqual(['other'])
+    expect(rest?.issues.filter(({ level }) => level === 'error').map(({ message }) => message)).toEqual([
+      'cannot be created: no memory',
+    ])
+    expect(rest?.without?.(at, 'again')).toBeUndefined()
+    expect(loaded.without?.('elsewhere.yaml:1:1', 'x')).toBeUndefined()
+  })
+
   test('the token service as a whole, if one endpoint is wrong', () => {
     const text = `### values.yaml\nHOST: x.test\nsts: { endpoints: [{ name: a, path: nowhere }] }\n### w.yaml\n${workflow('w', '')}`
     expect(aside(text).map(([name]) => name)).toEqual(['values values.yaml'])

@@ -1,4 +1,7 @@
-import { expect, test } from 'vitest'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
 import { explainCommand } from '#server/commands/explain.ts'
 
 const explain = (...args: string[]): Promise<string> => explainIn('examples/quickstart', ...args)
@@ -27,6 +30,18 @@ test('an unknown path lists the paths of its host, an unknown host the hosts', a
   expect(await explain('GET', 'http://elsewhere.test/scim/crm')).toContain(
     'hosts that are served: 127.0.0.1, localhost',
   )
+})
+
+test('an application that is set aside is not served, and the cause is shown', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-explain-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  cpSync('examples/quickstart', folder, { recursive: true })
+  const crm = readFileSync(join(folder, 'crm.yaml'), 'utf8').replace('workflowName: crm-sync', 'workflowName: crm-snyc')
+  writeFileSync(join(folder, 'crm.yaml'), crm)
+  const text = await explainIn(folder, 'GET', 'http://127.0.0.1:8080/scim/crm/Users', '--as', 'sub=idp')
+  expect(text).toMatch(/^ +is set aside because of workflow "crm-snyc": no workflow named "crm-snyc"$/m)
+  expect(text).toMatch(/^decision +not served: 503$/m)
+  expect(await explainIn(folder, 'GET', people, '--as', 'dn=sub=idp,ou=api,o=Tremolo')).toMatch(/^decision +allowed$/m)
 })
 
 test('what callers of workflows may request is shown', async () => {

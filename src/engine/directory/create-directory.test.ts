@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { targetBranches } from '#engine/directory/create-directory.ts'
+import { createMounts, targetBranches } from '#engine/directory/create-directory.ts'
 import { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectorySearch } from '#identity/directory.ts'
@@ -7,7 +7,9 @@ import { Dn } from '#identity/dn.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
 import type { Group } from '#identity/group.ts'
+import { entryIdentity } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
+import { Scope } from '#kernel/scope.ts'
 import type { LookupTarget, SearchQuery, Target } from '#sdk/target/target.ts'
 
 const user = (userID: string, groups: string[], attributes: Record<string, string[]> = {}): User => ({
@@ -98,4 +100,27 @@ describe('targets as branches of the directory', () => {
     expect(await member(adminsDn, 'uid=ada,ou=other,o=Tremolo')).toBe(false)
     expect(await member(adminsDn, 'uid=ada,ou=x,ou=hr,o=Tremolo')).toBe(false)
   })
+})
+
+test('a target that is set aside is unknown, not empty, and hides no others unless it surely has users', async () => {
+  const root = Dn.parse('o=Tremolo')
+  const withAside = async (lookups: boolean | undefined) => {
+    const setAside = [{ kind: 'Target', name: 'crm', reason: 'it has errors', lookups }]
+    const none = () => Promise.reject(new Error('there are no inserts'))
+    const mounts = await createMounts({ inserts: [], directoryRoot: root, setAside }, targets, new Scope(), none)
+    return new VirtualDirectory(mounts)
+  }
+  const everyone = { scope: 'sub', filter: parseFilter('(uid=ada)'), limit: 10 } as const
+  const inside = root.child('ou', 'crm')
+  for (const lookups of [true, undefined]) {
+    const unknown = await withAside(lookups)
+    await expect(unknown.search({ ...everyone, base: inside })).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+    await expect(unknown.bind(inside.child('uid', 'ada'), 'x')).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+    await expect(unknown.entry(entryIdentity('crm', '1'))).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+  }
+  await expect((await withAside(true)).search({ ...everyone, base: root })).rejects.toMatchObject({
+    code: 'TARGET_UNREACHABLE',
+  })
+  expect(await (await withAside(undefined)).search({ ...everyone, base: root })).toHaveLength(1)
+  expect(await (await withAside(false)).search({ ...everyone, base: inside })).toEqual([])
 })

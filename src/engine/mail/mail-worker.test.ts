@@ -224,7 +224,8 @@ test('the pause doubles up to half an hour, with a random part, for about a day'
 })
 
 test('the only Notifier is the default one; of several, the one named so', async () => {
-  const made = async (...names: string[]) => {
+  const made = async (...names: string[]) => madeBeside([], ...names)
+  const madeBeside = async (aside: readonly string[], ...names: string[]) => {
     const configs = names.map((name) => {
       const notifier = {
         className: 'x',
@@ -233,7 +234,9 @@ test('the only Notifier is the default one; of several, the one named so', async
       }
       return [name, { name, namespace: undefined, at: 'n.yaml:1:1', notifier }] as const
     })
-    const notifiers = await createNotifiers({ notifiers: new Map(configs) }, () => fakeModuleHost(), new Scope())
+    const setAside = aside.map((name) => ({ kind: 'Notifier', name, reason: 'it has errors' }))
+    const configuration = { notifiers: new Map(configs), setAside }
+    const notifiers = await createNotifiers(configuration, () => fakeModuleHost(), new Scope())
     const mail = { id: 'i', recipient: 'a@b', subject: '', text: '', html: '', links: [], date: new Date() }
     return async (name?: string) => {
       const outcome = await notifiers.find(name)?.send(mail, async () => {})
@@ -245,4 +248,7 @@ test('the only Notifier is the default one; of several, the one named so', async
   const several = await made('mail', 'default')
   expect([await several(), await several('mail')]).toEqual(['default', 'mail'])
   expect(await (await made('a', 'b'))()).toBeUndefined()
+  // One that is set aside leaves its mails waiting, and does not make another one the default.
+  expect(await (await madeBeside(['default'], 'mail'))()).toBeUndefined()
+  expect(await (await madeBeside(['other'], 'mail'))()).toBeUndefined()
 })

@@ -73,6 +73,35 @@ test('JSON: the result and each problem with its place', async () => {
   expect(JSON.parse((await check('--config', folder, '--format', 'json', '--strict')).out.join('\n')).valid).toBe(false)
 })
 
+test('an object that depends on another one is reported with its cause, in every format', async () => {
+  const child = org.replace('name: o', 'name: child').replace("uuid: '1'", "uuid: '2', parent: '1'")
+  await writeFile(join(folder, 'org.yaml'), `${org.replace('spec: {', 'spec: { colour: red,')}---\n${child}`)
+  expect((await check('--config', folder)).out.slice(1)).toEqual([
+    '2 set aside because of Org "o" (org.yaml:4:9): spec.colour: unknown key "colour": Org "o", Org "child"',
+    '0 objects served, 2 set aside',
+  ])
+  const json = JSON.parse((await check('--config', folder, '--format', 'json')).out.join('\n'))
+  const cause = { object: 'Org "o"', at: 'org.yaml:4:9', message: 'spec.colour: unknown key "colour"' }
+  expect(json).toMatchObject({
+    valid: false,
+    served: 0,
+    setAside: [
+      { kind: 'Org', name: 'o', cause: { ...cause, own: true } },
+      { kind: 'Org', name: 'child', file: 'org.yaml', line: 6, cause: { ...cause, own: false } },
+    ],
+  })
+  const message = 'Org "child" is set aside because of Org "o" (org.yaml:4:9): spec.colour: unknown key "colour"'
+  expect((await check('--config', folder, '--format', 'github')).out.at(-1)).toMatch(
+    /^::error file=.*org\.yaml,line=6,col=1,title=Gatehouse%3A set-aside::Org "child" is set aside/,
+  )
+  const sarif = JSON.parse((await check('--config', folder, '--format', 'sarif')).out.join('\n'))
+  expect(sarif.runs[0].results.at(-1)).toMatchObject({
+    ruleId: 'set-aside',
+    level: 'error',
+    message: { text: message },
+  })
+})
+
 test('SARIF: a result for each problem, with a file that code scanners find', async () => {
   await mkdir(join(folder, 'two words'))
   await writeFile(join(folder, 'two words', 'org#1.yaml'), org.replace('uuid', 'uid'))

@@ -101,6 +101,14 @@ onEachDatabase('audit sinks', (freshUrl) => {
     expect(await audit.prune(before, { by: 'me', unsent: true })).toEqual({ removed: 2, waiting: [] })
   })
 
+  test('a sink that is set aside keeps its records, and is not added', async () => {
+    const { auditSinks: sinks, audit } = await (await fresh()).open()
+    await audit.append([auditRow('a', { time: old })])
+    await sinks.configure(new Map([['siem', 'beginning']]))
+    await sinks.configure(new Map(), ['siem', 'new'])
+    expect(await audit.prune(new Date(Date.UTC(2021, 0, 1)), { by: 'me' })).toEqual({ removed: 0, waiting: ['siem'] })
+  })
+
   test('a sink that is no longer configured does not delay pruning', async () => {
     const { auditSinks: sinks, audit } = await (await fresh()).open()
     await audit.append([auditRow('a', { time: old })])
