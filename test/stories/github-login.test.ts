@@ -108,6 +108,48 @@ spec:
       authChain: anon
       azRules: [{ scope: dn, constraint: o=Tremolo }]
       filterChain: [{ className: com.tremolosecurity.prelude.filters.StopProcessing, params: {} }]
+    - hosts: ["127.0.0.1"]
+      uri: /dashboard
+      proxyTo: http://127.0.0.1:1/\${fullURI}
+      authChain: login-service
+      azRules: [{ scope: dn, constraint: "ou=github,o=Tremolo" }]
+---
+apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: scale }
+spec:
+  isApp: true
+  cookieConfig: { sessionCookieName: tremolosession, domain: "*", timeout: 900, secure: false, cookiesEnabled: true }
+  urls:
+    - hosts: ["127.0.0.1"]
+      uri: /scale
+      proxyTo: http://ouhtml-orchestra.openunison.svc:8080\${fullURI}
+      authChain: login-service
+      azRules: [{ scope: dn, constraint: "ou=github,o=Tremolo" }]
+    - hosts: ["127.0.0.1"]
+      uri: /scale/main
+      authChain: login-service
+      azRules: [{ scope: dn, constraint: "ou=github,o=Tremolo" }]
+      filterChain:
+        - className: com.tremolosecurity.scalejs.ws.ScaleMain
+          params:
+            displayNameAttribute: login
+            frontPage.title: Kubernetes Access Portal
+            frontPage.text: Use this portal
+            canEditUser: "false"
+            workflowName: ""
+            warnMinutesLeft: "5"
+            attributeNames: login
+            login.displayName: Login ID
+            login.readOnly: "true"
+            uidAttributeName: login
+            roleAttribute: githubTeams
+            showPortalOrgs: "false"
+            logoutURL: /logout
+            loadPortalGroupsClassName: com.tremolosecurity.scalejs.LoadClusterGroups
+            canDelegate: "NO"
+            canPreApprove: "no"
+            enableApprovals: "false"
 `
 const hello = `export const handle = (_request, { subject: { uid, dn, attributes } }) => ({
   status: 200, json: { uid, dn, orgs: attributes.githubOrgs, teams: attributes.githubTeams, mail: attributes.mail?.[0] },
@@ -222,4 +264,19 @@ test('the chain anon serves a URL without a login, and the page of the login ser
   const done = await logIn(browser, '/login/auth', ada)
   expect([done.status, done.location]).toEqual([303, '/login/auth'])
   expect((await browser.get('/login/auth')).location).toBe('/')
+})
+
+test("where OpenUnison proxies to its portal's pages, the portal of Gatehouse works; other proxied URLs stay closed", async () => {
+  const browser = new PlainBrowser(gateway.url)
+  expect((await browser.get('/dashboard')).status).toBe(303)
+  expect((await browser.get('/scale/main/user', { accept: 'application/json', 'sec-fetch-mode': 'cors' })).status).toBe(
+    401,
+  )
+  await logIn(browser, '/scale/', ada)
+  const page = await browser.get('/scale/')
+  expect([page.status, page.body]).toEqual([200, expect.stringContaining('"main":"/scale/main"')])
+  const user = await browser.get('/scale/main/user', { accept: 'application/json' })
+  expect([user.status, JSON.parse(user.body)]).toEqual([200, expect.objectContaining({ uid: 'ada' })])
+  const proxied = await browser.get('/dashboard')
+  expect([proxied.status, proxied.location]).toEqual([404, ''])
 })

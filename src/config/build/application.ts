@@ -1,5 +1,6 @@
 import { buildIssuer } from '#config/build/issuer.ts'
 import type { BuildContext } from '#config/build-context.ts'
+import { ParamsBuilder } from '#config/params.ts'
 import type { Path } from '#kernel/issues.ts'
 import { compilePattern, type SafePattern } from '#kernel/safe-pattern.ts'
 import { type ApplicationFrame, type CookieConfigSpec, type UrlSpec, urlSchema } from '#model/application.ts'
@@ -28,8 +29,9 @@ export function buildApplication(spec: ApplicationFrame, context: BuildContext):
       )
     }
   }
+  const all = read.map(({ read: url }) => url)
   const urls = read.map(({ read: url, path }) =>
-    buildIssuer(url, buildUrl(url, path, context, cookies?.logoutUri), path, context),
+    buildIssuer(url, buildUrl(url, path, context, cookies?.logoutUri, all), path, context),
   )
   const azTimeoutMillis = spec.azTimeoutMillis ?? defaultAzTimeoutMillis
   const config = { ...context.placed, azTimeoutMillis, cookies, urls }
@@ -42,7 +44,13 @@ export function buildApplication(spec: ApplicationFrame, context: BuildContext):
 }
 
 /** If the URL is that of the logout, the session step answers: it needs neither rules nor filters. */
-function buildUrl(spec: UrlSpec, path: Path, context: BuildContext, logoutUri: string | undefined): UrlConfig {
+function buildUrl(
+  spec: UrlSpec,
+  path: Path,
+  context: BuildContext,
+  logoutUri: string | undefined,
+  all: readonly UrlSpec[],
+): UrlConfig {
   const { issues } = context
   const isLogout = spec.regex !== true && spec.uri === logoutUri
   const hosts = spec.hosts.map((host, i) => readHost(host, [...path, 'hosts', i], context))
@@ -67,7 +75,7 @@ function buildUrl(spec: UrlSpec, path: Path, context: BuildContext, logoutUri: s
     pattern: readUri(spec, path, context),
     chain: context.optional('chain', spec.authChain, [...path, 'authChain']),
     rules,
-    filters: buildFilters(spec, path, context, isLogout),
+    filters: buildFilters(spec, path, context, isLogout, all),
     results: {
       auSuccess: result('auSuccess'),
       auFail: result('auFail'),
@@ -107,7 +115,13 @@ function readUri(spec: UrlSpec, path: Path, context: BuildContext): SafePattern 
 const redirects = ({ results }: UrlSpec, { draft }: BuildContext['state']): boolean =>
   draft.resultGroups.get(results?.azSuccess ?? '')?.results.some(({ type }) => type === 'redirect') ?? false
 
-function buildFilters(spec: UrlSpec, path: Path, context: BuildContext, isLogout: boolean): UrlConfig['filters'] {
+function buildFilters(
+  spec: UrlSpec,
+  path: Path,
+  context: BuildContext,
+  isLogout: boolean,
+  all: readonly UrlSpec[],
+): UrlConfig['filters'] {
   const { state, issues, document } = context
   const written = spec.filterChain ?? []
   const filters = written.flatMap(({ className, params, secretParams }, i) => {
@@ -126,12 +140,48 @@ function buildFilters(spec: UrlSpec, path: Path, context: BuildContext, isLogout
   })
   if (spec.idp === undefined && filters.length === written.length && !filters.some(({ answers }) => answers === true)) {
     if ((spec.proxyTo ?? '') !== '') {
-      issues.error([...path, 'proxyTo'], 'Gatehouse does not proxy: a filter of this URL must answer requests')
+      const page = portalInstead(spec, [...path, 'proxyTo'], context, all)
+      if (page !== undefined) return [...filters, page]
+      const message =
+        'Gatehouse does not proxy, so requests to this URL get 404: put a reverse proxy before the application'
+      issues.warning([...path, 'proxyTo'], message)
     } else if (!isLogout && !redirects(spec, state) && filters.every(({ answers }) => answers === false)) {
       issues.warning([...path, 'filterChain'], 'no filter of this URL answers requests')
     }
   }
   return filters
+}
+
+/** The host of the pages of OpenUnison's portal in its charts. */
+const openUnisonPages = /^https?:\/\/ouhtml-/
+
+/** Where OpenUnison proxies to the pages of its portal: the portal of Gatehouse, for the APIs below the URL. */
+function portalInstead(
+  { uri, regex, proxyTo = '' }: UrlSpec,
+  at: Path,
+  context: BuildContext,
+  all: readonly UrlSpec[],
+): UrlConfig['filters'][number] | undefined {
+  if (regex === true || !openUnisonPages.test(proxyTo)) return undefined
+  const { filters } = context.state.catalog
+  const params = new ParamsBuilder(at)
+  for (const [name, className] of [
+    ['main', 'filters.Main'],
+    ['register', 'filters.Register'],
+    ['token', 'filters.TokenApi'],
+  ] as const) {
+    const api = all.find(
+      (other) =>
+        other.uri.startsWith(`${uri.replace(/\/$/, '')}/`) &&
+        (other.filterChain ?? []).some((filter) => filters.find(filter.className)?.className === className),
+    )
+    if (api !== undefined) params.add(name, api.uri, at, at)
+  }
+  const module = filters.find('filters.Portal')
+  if (module === undefined || (params.values('main').length === 0 && params.values('register').length === 0))
+    return undefined
+  context.issues.warning(at, "the portal of Gatehouse is served here instead of OpenUnison's pages: use filters.Portal")
+  return { ...module.prepare(params, context.issues, context), at: context.at(at) }
 }
 
 /** `scope` and `keyAlias` configure OpenUnison's cookies; sessions are in storage here and need neither. */
