@@ -312,7 +312,10 @@ function buildObjects(files: ParsedFiles, substitution: Substitution, state: Loa
 }
 
 /** Fields and parameters in which less text can mean that more callers get in. */
-const accessFields = new Set(['azRules', 'authChain', 'authChainName', 'rules', 'administrators', 'operators'])
+const accessFields = new Set([
+  ...['azRules', 'authChain', 'authChainName', 'approvers', 'constraint', 'rules', 'administrators', 'operators'],
+  ...['hd', 'cors-origins', 'uihelper.params'],
+])
 
 const decidesAccess = (path: Path): boolean => path.some((step) => typeof step === 'string' && accessFields.has(step))
 
