@@ -19,5 +19,12 @@ export const trustSchema = z.strictObject({
   verifyRedirect: z.boolean().optional(),
   /** Devices may log in with a code that a person types (RFC 8628). */
   enableDeviceGrant: z.boolean().optional(),
+  /** Not supported: applications that exchange the tokens of users. The fields below belong to it. */
+  isSts: z.boolean().optional(),
+  stsImpersonation: z.boolean().optional(),
+  stsDelegation: z.boolean().optional(),
+  authorizedAudiences: z.array(z.string()).optional(),
+  clientAzRules: z.array(z.string()).optional(),
+  subjectAzRules: z.array(z.string()).optional(),
 })
 export type TrustSpec = z.infer<typeof trustSchema>

@@ -115,6 +115,11 @@ export function buildTrust(spec: TrustSpec, context: BuildContext): void {
   if (spec.clientSecret === undefined && !isPublic) {
     issues.error(['spec', 'clientSecret'], 'is required unless publicEndpoint is true')
   }
+  if (spec.isSts === true) {
+    const text =
+      'a Trust that exchanges the tokens of users is not supported: let the application log in itself, or use the token service (values "sts") for workloads'
+    issues.error(['spec', 'isSts'], text)
+  }
   const trust = readTrust(
     {
       name: placed.name,
