@@ -131,8 +131,12 @@ export const groups = ['openunison.tremolo.io', 'gatehouse.dev'] as const
 export const otherKinds: Readonly<Record<string, string>> = {
   Secret: 'put its values into the secrets folder or the environment',
   ConfigMap: 'put its values into values.yaml or the environment',
-  GroupMetaData: 'it is not supported by this version',
+  List: 'put each of its items into a document of its own',
+  EndSession: 'it is no configuration: filters.EndSessions reads such objects from a cluster',
+  GroupMetaData: 'write which group means which other one in a task tasks.MapGroups',
   MessageListener:
     'there are no message queues here; run its script as a JavaScriptTask, in a workflow that an OUJob or the call-workflow API starts',
-  List: 'put each of its items into a document of its own',
+  OidcSession: 'sessions are not imported: users log in again',
+  SecretVersion: 'versions of secrets are not kept: a changed secret is read again',
+  User: 'it is not configuration, but a user that a target stores',
 }

@@ -26,6 +26,7 @@ import { checkReferences, Draft, missingReferences, type Reference } from '#conf
 import { kinds, unnamed } from '#config/kinds.ts'
 import { readYaml } from '#config/locate.ts'
 import { type LocatedIssue, locateIssues } from '#config/located-issue.ts'
+import { type OpenUnisonValues, openUnisonKind, readOpenUnisonValues } from '#config/openunison-values.ts'
 import { holdsValues, noKind, type ParsedFiles, type ParsedObject, parseFiles } from '#config/parse.ts'
 import { readSchema } from '#config/schema-issues.ts'
 import { certificateIn, NamedFiles, type SecretLookup, SecretSource } from '#config/secrets.ts'
@@ -129,10 +130,10 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     issues.for(new FixedPlace('.')).warning([], `there are no ${what}: nothing is served`)
   }
   const files = withBuiltIn(parseFiles(sources.files, issues), sources.files, issues)
-  const values = withPublicUrl(collectValues(files.values, issues), options.listenUrl)
-  const substitution = new Substitution(options.environment, values)
   const folder = resolve(options.folder)
   const secrets = new SecretSource(secretsFolder(options), options.environment, options.clusterSecrets)
+  const values = withPublicUrl(collectValues(files.values, secrets, issues), options.listenUrl)
+  const substitution = new Substitution(options.environment, values)
   const ignored: { document: ConfigDocument; path: Path; since: number }[] = []
   const state: LoadState = {
     catalog: options.catalog,
@@ -529,15 +530,24 @@ export const secretsFolder = (options: Pick<LoadOptions, 'folder' | 'secretsFold
 const within = (path: Path, outer: Path): boolean => outer.every((step, i) => path[i] === step)
 
 /** The scalars of all values documents, by name. Two documents may not define the same name. */
-function collectValues(documents: readonly ConfigDocument[], issues: Issues): Map<string, string> {
+function collectValues(
+  documents: readonly ConfigDocument[],
+  secrets: SecretSource,
+  issues: Issues,
+): Map<string, string> {
   const values = new Map<string, string>()
   const places = new Map<string, string>()
+  const ofOpenUnison: { document: ConfigDocument; read: OpenUnisonValues }[] = []
   for (const document of documents) {
     const filed = issues.for(document)
     const top = document.yaml.toValue({ text: (text) => text, report: (path, message) => filed.error(path, message) })
-    for (const [name, value] of Object.entries(isJsonObject(top) ? top : {})) {
+    const read = isJsonObject(top) ? readOpenUnisonValues(document, top) : undefined
+    if (read !== undefined) ofOpenUnison.push({ document, read })
+    if (!isJsonObject(top) || top['kind'] === openUnisonKind) continue
+    for (const [name, value] of Object.entries(top)) {
       if (name !== 'sts' && typeof value === 'object' && value !== null) {
         const hint = suggestion(name, ['sts'])
+        if (read !== undefined && hint === '') continue
         filed.error([name], `expected a value for #[${name}], found a block; the only block is "sts"${hint}`)
         continue
       }
@@ -547,7 +557,39 @@ function collectValues(documents: readonly ConfigDocument[], issues: Issues): Ma
       if (name !== 'sts') values.set(name, document.yaml.scalarText([name]) ?? '')
     }
   }
+  addOpenUnisonValues(ofOpenUnison, values, secrets, issues)
   return values
+}
+
+/** Our own values documents win over those of OpenUnison, of which two may not contradict each other. */
+function addOpenUnisonValues(
+  given: readonly { readonly document: ConfigDocument; readonly read: OpenUnisonValues }[],
+  values: Map<string, string>,
+  secrets: SecretSource,
+  issues: Issues,
+): void {
+  const own = new Set(values.keys())
+  const places = new Map<string, string>()
+  for (const { document, read } of given) {
+    const filed = issues.for(document)
+    for (const [name, { text, path }] of read.values) {
+      if (own.has(name) || text === values.get(name)) continue
+      const earlier = places.get(name)
+      if (earlier !== undefined) filed.error(path, `"${name}" has another value in ${earlier}`)
+      places.set(name, earlier ?? document.at(path))
+      if (earlier === undefined) values.set(name, text)
+    }
+    for (const name of read.secrets.names) {
+      const answer = values.has(name) ? undefined : secrets.read(read.secrets.secretName, name)
+      if (answer !== undefined && 'value' in answer) values.set(name, answer.value)
+    }
+    if (read.unused.length > 0) {
+      filed.warning(
+        [],
+        `is read for its values of #[NAME]; these parts of OpenUnison are not used: ${read.unused.join(', ')}`,
+      )
+    }
+  }
 }
 
 /** The value that names the root of the virtual directory; as `#[directoryRoot]` it can be used like any other value. */

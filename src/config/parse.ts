@@ -1,8 +1,10 @@
 import { ConfigDocument, FixedPlace, type Place } from '#config/config-document.ts'
 import { groups, type Kind, kinds, otherKinds } from '#config/kinds.ts'
 import { readYaml, type ValueReading, type YamlProblem } from '#config/locate.ts'
+import { openUnisonKind } from '#config/openunison-values.ts'
 import { foundWords } from '#config/schema-issues.ts'
 import type { SourceFile } from '#config/sources/directory-source.ts'
+import { unservedClass } from '#config/unknown-class.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
@@ -27,7 +29,7 @@ export interface UnreadPart {
 
 export interface ParsedFiles {
   readonly objects: readonly ParsedObject[]
-  /** Documents without kind and apiVersion. */
+  /** Documents without kind and apiVersion, and the `OpenUnison` object. */
   readonly values: readonly ConfigDocument[]
   /** Parts with errors; and documents, such as tests, that are not configuration. */
   readonly unread: readonly UnreadPart[]
@@ -104,8 +106,9 @@ function classify(document: ConfigDocument, issues: Issues): Kind | 'values' | u
   const kind = kinds.find((candidate) => candidate.kind === name)
   // The specification writes versions without a group.
   const isKnownGroup = !apiVersion.includes('/') || (groups as readonly string[]).includes(group)
+  if (name === openUnisonKind && isKnownGroup) return 'values'
   if (kind === undefined || !isKnownGroup) {
-    reportUnknown(name, apiVersion, group, kind, issues)
+    reportUnknown(top, group, kind, issues)
     return undefined
   }
   if (!kind.versions.includes(version)) {
@@ -119,7 +122,8 @@ function classify(document: ConfigDocument, issues: Issues): Kind | 'values' | u
 /** A test file of `gatehouse sts test` may be beside the configuration; it is not part of it. */
 const isPolicyTests = (top: JsonObject): boolean => Object.keys(top).join() === 'tests' && Array.isArray(top['tests'])
 
-function reportUnknown(name: string, apiVersion: string, group: string, kind: Kind | undefined, issues: Issues): void {
+function reportUnknown(top: JsonObject, group: string, kind: Kind | undefined, issues: Issues): void {
+  const [name, apiVersion] = [String(top['kind']), String(top['apiVersion'])]
   const reason = Object.hasOwn(otherKinds, name) ? otherKinds[name] : undefined
   if (kind !== undefined) {
     issues.error(
@@ -127,7 +131,7 @@ function reportUnknown(name: string, apiVersion: string, group: string, kind: Ki
       `${name} is of ${groups.join(' or ')}, not of "${apiVersion}"${suggestion(group, groups)}`,
     )
   } else if (reason !== undefined) {
-    issues.error(['kind'], `"${name}" is not read: ${reason}`)
+    issues.error(['kind'], `"${name}" is not read: ${listenerReason(name, top) ?? reason}`)
   } else {
     const hint = suggestion(
       name,
@@ -135,6 +139,13 @@ function reportUnknown(name: string, apiVersion: string, group: string, kind: Ki
     )
     issues.error(['kind'], `no kind "${name}"${hint}`)
   }
+}
+
+/** The class of a listener often says why it is not needed. */
+function listenerReason(kind: string, { spec }: JsonObject): string | undefined {
+  const className = isJsonObject(spec) ? spec['className'] : undefined
+  if (kind !== 'MessageListener' || typeof className !== 'string') return undefined
+  return unservedClass('message listener', className)
 }
 
 function splitVersion(apiVersion: string): [group: string, version: string] {
