@@ -132,8 +132,9 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   const files = withBuiltIn(parseFiles(sources.files, issues), sources.files, issues)
   const folder = resolve(options.folder)
   const secrets = new SecretSource(secretsFolder(options), options.environment, options.clusterSecrets)
-  const values = withPublicUrl(collectValues(files.values, secrets, issues), options.listenUrl)
-  const substitution = new Substitution(options.environment, values)
+  const given = collectValues(files.values, secrets, issues)
+  const values = withPublicUrl(given.values, options.listenUrl)
+  const substitution = new Substitution(options.environment, values, given.missingSecrets)
   const ignored: { document: ConfigDocument; path: Path; since: number }[] = []
   const state: LoadState = {
     catalog: options.catalog,
@@ -292,7 +293,14 @@ function buildObjects(files: ParsedFiles, substitution: Substitution, state: Loa
       if (decidesAccess(path)) report(path, `${message}, and this place decides who gets in`)
       else filed.warning(path, `${message}, so it is empty`)
     }
-    const text = (value: string, path: Path) => (isTemplate(path) ? substitution.apply(value, path, unset) : value)
+    const text = (value: string, path: Path) => {
+      if (!isTemplate(path)) return value
+      const missing = substitution.missingSecret(value)
+      if (missing === undefined) return substitution.apply(value, path, unset)
+      filed[state.strictSecrets ? 'error' : 'warning'](path, missing)
+      state.ignoreLater(document, path)
+      return value
+    }
     return document.yaml.toValue({ text, report })
   }
   for (const kind of kinds) {
@@ -529,12 +537,14 @@ export const secretsFolder = (options: Pick<LoadOptions, 'folder' | 'secretsFold
 
 const within = (path: Path, outer: Path): boolean => outer.every((step, i) => path[i] === step)
 
+interface GivenValues {
+  readonly values: ReadonlyMap<string, string>
+  /** By name of a value that a secret should have: why it has none. */
+  readonly missingSecrets: ReadonlyMap<string, string>
+}
+
 /** The scalars of all values documents, by name. Two documents may not define the same name. */
-function collectValues(
-  documents: readonly ConfigDocument[],
-  secrets: SecretSource,
-  issues: Issues,
-): Map<string, string> {
+function collectValues(documents: readonly ConfigDocument[], secrets: SecretSource, issues: Issues): GivenValues {
   const values = new Map<string, string>()
   const places = new Map<string, string>()
   const ofOpenUnison: { document: ConfigDocument; read: OpenUnisonValues }[] = []
@@ -557,8 +567,7 @@ function collectValues(
       if (name !== 'sts') values.set(name, document.yaml.scalarText([name]) ?? '')
     }
   }
-  addOpenUnisonValues(ofOpenUnison, values, secrets, issues)
-  return values
+  return { values, missingSecrets: addOpenUnisonValues(ofOpenUnison, values, secrets, issues) }
 }
 
 /** Our own values documents win over those of OpenUnison, of which two may not contradict each other. */
@@ -567,7 +576,8 @@ function addOpenUnisonValues(
   values: Map<string, string>,
   secrets: SecretSource,
   issues: Issues,
-): void {
+): Map<string, string> {
+  const missing = new Map<string, string>()
   const own = new Set(values.keys())
   const places = new Map<string, string>()
   for (const { document, read } of given) {
@@ -580,8 +590,10 @@ function addOpenUnisonValues(
       if (earlier === undefined) values.set(name, text)
     }
     for (const name of read.secrets.names) {
-      const answer = values.has(name) ? undefined : secrets.read(read.secrets.secretName, name)
-      if (answer !== undefined && 'value' in answer) values.set(name, answer.value)
+      if (values.has(name)) continue
+      const answer = secrets.read(read.secrets.secretName, name)
+      if ('value' in answer) values.set(name, answer.value)
+      else missing.set(name, answer.problem)
     }
     if (read.unused.length > 0) {
       filed.warning(
@@ -590,6 +602,7 @@ function addOpenUnisonValues(
       )
     }
   }
+  return missing
 }
 
 /** The value that names the root of the virtual directory; as `#[directoryRoot]` it can be used like any other value. */

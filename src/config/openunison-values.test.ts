@@ -44,6 +44,24 @@ test('its secret_data come from the secret that it names', () => {
   expect(substituted(openUnison, { clusterSecrets })).toContain('[secret OU_JDBC_PASSWORD]')
 })
 
+test('without that secret, serve refuses and check warns, but only where the value is used', () => {
+  const document = openUnison.replace('[OU_JDBC_PASSWORD, 5]', '[OWN_SECRET, NOT_USED]')
+  const uses =
+    document +
+    object
+      .replace('uses.yaml', 'more.yaml')
+      .replace('name: p', 'name: q')
+      .replace('[#[OU_HOST:unset]]', '#[OWN_SECRET]')
+  const problem =
+    '#[OWN_SECRET]: no such secret (held/OWN_SECRET in the secrets folder, HELD_OWN_SECRET in the environment)'
+  for (const strictSecrets of [true, false]) {
+    const { issues } = loadText(uses, catalog, { strictSecrets })
+    expect(issues.map(({ level, message }) => ({ level, message }))).toEqual([
+      { level: strictSecrets ? 'error' : 'warning', message: problem },
+    ])
+  }
+})
+
 test('the values of a chart are read; impersonation changes the address of the API', () => {
   const chart = (impersonation: boolean) => `### orchestra-values.yaml
 network: { openunison_host: portal.example.com, api_server_host: api.example.com, k8s_url: 'https://10.0.0.1:6443' }

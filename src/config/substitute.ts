@@ -2,7 +2,7 @@ import type { Path } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
 
 /** `#[NAME]` or `#[NAME:default]`. */
-const placeholder = /#\[([A-Za-z_][\w.-]*)(?::([^\]]*))?\]/g
+export const placeholder = /#\[([A-Za-z_][\w.-]*)(?::([^\]]*))?\]/g
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -13,9 +13,28 @@ export class Substitution {
   readonly #environment: Environment
   readonly #values: ReadonlyMap<string, string>
 
-  constructor(environment: Environment, values: ReadonlyMap<string, string>) {
+  readonly #missingSecrets: ReadonlyMap<string, string>
+
+  constructor(
+    environment: Environment,
+    values: ReadonlyMap<string, string>,
+    /** By name of a value that a secret should have: why it has none. */
+    missingSecrets: ReadonlyMap<string, string> = new Map(),
+  ) {
     this.#environment = environment
     this.#values = values
+    this.#missingSecrets = missingSecrets
+  }
+
+  /** Why the text can't be substituted; undefined if no secret is missing. */
+  missingSecret(text: string): string | undefined {
+    if (this.#missingSecrets.size === 0 || !text.includes('#[')) return undefined
+    for (const [written, name = '', fallback] of text.matchAll(placeholder)) {
+      const problem = this.#missingSecrets.get(name)
+      if (problem === undefined || fallback !== undefined || this.#lookUp(name) !== undefined) continue
+      return `${written}: ${problem}`
+    }
+    return undefined
   }
 
   /**

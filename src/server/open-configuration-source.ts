@@ -26,23 +26,42 @@ export const isKubernetes = (config: string): boolean => config.startsWith(schem
  */
 export async function openConfigurationSource(options: OpenOptions): Promise<ConfigurationSource> {
   const { config, environment, kubeconfig, answerMillis, log, ...others } = options
-  if (!isKubernetes(config)) return folderSource({ config, environment, ...others })
-  const [, namespace, named] = place.exec(config) ?? []
-  if (namespace === undefined) throw new Error(`"${config}" is not ${scheme}NAMESPACE or ${scheme}NAMESPACE/CONFIGMAP`)
+  const cluster = kubernetesPlace(config, kubeconfig, environment)
+  if (cluster === undefined) return folderSource({ config, environment, ...others })
+  const { namespace, connection, values } = cluster
   const { openKubernetesSource } = await import('#server/kubernetes-source.ts')
   return openKubernetesSource({
     ...others,
     environment,
     namespace,
-    connection: connectionOf(kubeconfig ?? environment['KUBECONFIG']),
-    values: named ?? defaultValues,
-    needsValues: named !== undefined,
+    connection,
+    values: values ?? defaultValues,
+    needsValues: values !== undefined,
     folder: resolve('.'),
     answerMillis,
     identity: environment['POD_NAME'] ?? processName(),
     clock: systemClock,
     log,
   })
+}
+
+interface KubernetesPlace {
+  readonly namespace: string
+  /** The named ConfigMap of values. */
+  readonly values: string | undefined
+  readonly connection: KubernetesConnection
+}
+
+/** Undefined if the name is not one of a cluster. Throws an Error if it is malformed. */
+export function kubernetesPlace(
+  config: string,
+  kubeconfig: string | undefined,
+  environment: SourceOptions['environment'],
+): KubernetesPlace | undefined {
+  if (!isKubernetes(config)) return undefined
+  const [, namespace, values] = place.exec(config) ?? []
+  if (namespace === undefined) throw new Error(`"${config}" is not ${scheme}NAMESPACE or ${scheme}NAMESPACE/CONFIGMAP`)
+  return { namespace, values, connection: connectionOf(kubeconfig ?? environment['KUBECONFIG']) }
 }
 
 const connectionOf = (kubeconfig: string | undefined): KubernetesConnection =>

@@ -38,12 +38,12 @@ interface DirectoryLimits {
 
 const defaultLimits: DirectoryLimits = { files: 5_000, fileBytes: 4 << 20, totalBytes: 64 << 20, depth: 16 }
 const keyFile = /^(.+)\.(?:pem|crt|key)$/
-const notConfiguration = new Set(['keys', 'secrets'])
+const notConfiguration = new Set(['keys', 'secrets', 'set-aside'])
 
 /**
- * Reads every `.yaml` and `.yml` file of the folder and its sub-folders; skips hidden names, and `keys/` and
- * `secrets/` at the top. Follows links, each folder once. Never throws: what can't be read is a problem, reported
- * with everything else.
+ * Reads every `.yaml` and `.yml` file of the folder and its sub-folders; skips hidden names, and `keys/`,
+ * `secrets/` and `set-aside/` at the top. Follows links, each folder once. Never throws: what can't be read is a
+ * problem, reported with everything else.
  */
 export async function readDirectory(folder: string, limits: DirectoryLimits = defaultLimits): Promise<Sources> {
   const files: SourceFile[] = []

@@ -182,6 +182,12 @@ async function reportErrors(
   }
 }
 
+/** The command as the operator calls it. */
+export function commandName(): string {
+  const { npm_command: npm, GATEHOUSE_COMMAND: command } = process.env
+  return npm === 'exec' ? 'npx gatehouse' : (command ?? 'gatehouse')
+}
+
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** Throws an Error if the file does not exist. */

@@ -15,6 +15,10 @@ export const commands: Readonly<Record<string, Command>> = {
     about: 'Create the folder of a new gateway',
     load: async () => (await import('#server/commands/init.ts')).initCommand,
   },
+  import: {
+    about: 'Make a configuration folder of an installation of OpenUnison',
+    load: async () => (await import('#server/commands/import.ts')).importCommand,
+  },
   check: {
     about: 'Validate a configuration',
     load: async () => (await import('#server/commands/check.ts')).checkCommand,

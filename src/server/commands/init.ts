@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, lstatSync, readdirSync, statSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
-import { basename, dirname, join, resolve } from 'node:path'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import process from 'node:process'
 import type { CommandIo, RunCommand, Values } from '#server/commands/command-line.ts'
-import { defineCommand } from '#server/commands/command-line.ts'
+import { commandName, defineCommand } from '#server/commands/command-line.ts'
 import { gatewayFiles } from '#server/commands/init-files.ts'
 import { type GatewayPlan, planOptions, readPlan } from '#server/commands/init-plan.ts'
 import { Questions, type Terminal } from '#server/commands/init-questions.ts'
 import { scimPath } from '#server/commands/init-target.ts'
+import { checkNewFolder, writeNewFolder } from '#server/commands/new-folder.ts'
 
 /** Asks on the given terminal; without one, options and defaults decide everything. */
 export const initCommandOn = (terminal: Terminal | undefined): RunCommand =>
@@ -38,7 +38,7 @@ async function init(
   terminal: Terminal | undefined,
   io: CommandIo,
 ): Promise<void> {
-  checkFolder(folder)
+  checkNewFolder(folder)
   const questions = new Questions(values, terminal)
   let plan: GatewayPlan
   try {
@@ -52,27 +52,9 @@ async function init(
   for (const line of nextSteps(folder, plan, token)) io.stdout(line)
 }
 
-/** Throws an Error if the folder exists and is not empty. */
-function checkFolder(folder: string): void {
-  if (lstatSync(folder, { throwIfNoEntry: false }) === undefined) return
-  if (!existsSync(folder)) throw new Error(`${folder} is a link to a folder that does not exist. Choose a new name.`)
-  if (!statSync(folder).isDirectory())
-    throw new Error(`${folder} is a file, so nothing was written. Choose a new name.`)
-  if (readdirSync(folder).length > 0) {
-    throw new Error(`${folder} is not empty, so nothing was written. Choose a new folder.`)
-  }
-}
-
-/**
- * Everything is written to a folder beside it and then renamed, so that the folder is complete or absent. An existing one
- * may be a mount, and that of the operator's shell, so it stays, and the files are moved into it.
- */
-async function writeFolder(folder: string, plan: GatewayPlan, token: string): Promise<void> {
-  const target = resolve(folder)
-  const exists = existsSync(target)
-  await mkdir(dirname(target), { recursive: true })
-  const made = await mkdtemp(exists ? join(target, '.init-') : join(dirname(target), `.${basename(target)}-`))
-  try {
+/** Throws an Error without leaving anything behind. */
+const writeFolder = (folder: string, plan: GatewayPlan, token: string): Promise<void> =>
+  writeNewFolder(folder, async (made) => {
     await mkdir(join(made, 'data'), { mode: 0o700 })
     await mkdir(join(made, 'audit'), { mode: 0o700 })
     for (const [path, { text, secret }] of gatewayFiles(plan, token)) {
@@ -80,38 +62,7 @@ async function writeFolder(folder: string, plan: GatewayPlan, token: string): Pr
       await mkdir(dirname(file), { recursive: true, mode: secret === true && path !== 'gatehouse.env' ? 0o700 : 0o755 })
       await writeFile(file, text, { flag: 'wx', mode: secret === true ? 0o600 : 0o644 })
     }
-    if (exists) await moveInto(target, made)
-    else {
-      await chmod(made, 0o755)
-      await rename(made, target)
-    }
-  } catch (error) {
-    await rm(made, { recursive: true, force: true })
-    throw error
-  }
-}
-
-async function moveInto(target: string, made: string): Promise<void> {
-  const moved: string[] = []
-  try {
-    // The configuration first: that of another init at the same time is not replaced, since it is not empty.
-    const others = (await readdir(made)).filter((name) => name !== 'config')
-    for (const name of ['config', ...others]) {
-      await rename(join(made, name), join(target, name))
-      moved.push(name)
-    }
-  } catch (error) {
-    for (const name of moved) await rm(join(target, name), { recursive: true, force: true })
-    throw error
-  }
-  await rm(made, { recursive: true })
-}
-
-/** The command as the operator calls it. */
-function commandName(): string {
-  const { npm_command: npm, GATEHOUSE_COMMAND: command } = process.env
-  return npm === 'exec' ? 'npx gatehouse' : (command ?? 'gatehouse')
-}
+  })
 
 /** What to run next, in the order in which it works, from the folder in which `init` ran. */
 function nextSteps(folder: string, plan: GatewayPlan, token: string): string[] {

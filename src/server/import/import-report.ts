@@ -1,0 +1,105 @@
+import type { ImportPlan, SetAsideObject } from '#server/import/import-plan.ts'
+import type { OpenUnisonSource } from '#server/import/openunison-source.ts'
+
+interface ReportOptions {
+  readonly source: string
+  readonly folder: string
+  readonly withSecrets: boolean
+  /** The command as the operator calls it. */
+  readonly command: string
+}
+
+const mostListed = 20
+
+/** What works, what is set aside and why, and what to do next. Shows no secret. */
+export function importReport(
+  plan: ImportPlan,
+  { others, problems }: Pick<OpenUnisonSource, 'others' | 'problems'>,
+  options: ReportOptions,
+): string[] {
+  const { folder } = options
+  const { ready, setAside } = plan
+  const total = ready.length + setAside.length
+  return [
+    `Imported ${options.source} to ${folder}: ${ready.length} of ${total} objects are ready to serve, ${setAside.length} are set aside.`,
+    ...section('Ready to serve', columns(countByKind(ready))),
+    ...section(`Set aside, in ${folder}/set-aside`, causes(setAside)),
+    ...section('Values', valueLines(plan, folder)),
+    ...section('Secrets', secretLines(plan, options)),
+    ...section('Not part of the configuration', columns(others)),
+    ...section(
+      'Could not be read',
+      [...problems, ...plan.problems].map((line) => `  ${line}`),
+    ),
+    ...section('Next', nextSteps(plan, options)),
+  ]
+}
+
+const section = (title: string, lines: readonly string[]): string[] => (lines.length === 0 ? [] : ['', title, ...lines])
+
+function countByKind(objects: readonly { readonly kind: string }[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const { kind } of objects) counts.set(kind, (counts.get(kind) ?? 0) + 1)
+  return counts
+}
+
+function columns(counts: ReadonlyMap<string, number>): string[] {
+  const width = Math.max(0, ...Array.from(counts.keys(), (kind) => kind.length)) + 4
+  return Array.from(counts)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([kind, count]) => `  ${kind.padEnd(width)}${count}`)
+}
+
+/** Each cause once, the most frequent first, with the objects that have it. */
+function causes(objects: readonly SetAsideObject[]): string[] {
+  const byMessage = new Map<string, string[]>()
+  for (const { kind, name, reasons } of objects) {
+    for (const { path, message } of reasons) {
+      const places = byMessage.get(message) ?? []
+      byMessage.set(message, places)
+      places.push(`${kind} ${name}${path === '' ? '' : `: ${path}`}`)
+    }
+  }
+  return Array.from(byMessage)
+    .sort(([, a], [, b]) => b.length - a.length)
+    .flatMap(([message, places]) => [
+      `  ${message}`,
+      ...places.slice(0, mostListed).map((place) => `    ${place}`),
+      ...(places.length > mostListed ? [`    and ${places.length - mostListed} more`] : []),
+    ])
+}
+
+function valueLines({ valueCount, emptyValues }: ImportPlan, folder: string): string[] {
+  const found = `  ${folder}/values.yaml has ${valueCount === 1 ? 'one value' : `${valueCount} values`} of #[NAME].`
+  const empty = `  No value was found for some names. Add the ones you need to ${folder}/values.yaml: ${emptyValues.join(', ')}`
+  return [...(valueCount === 0 ? [] : [found]), ...(emptyValues.length === 0 ? [] : [empty])]
+}
+
+function secretLines({ secrets }: ImportPlan, { folder, withSecrets }: ReportOptions): string[] {
+  const missing = Array.from(secrets).flatMap(([place, { text }]) => (text === undefined ? [place] : []))
+  const count = secrets.size - missing.length
+  return [
+    ...(count === 0 ? [] : [`  ${folder}/secrets has ${count}, readable by you only.`]),
+    ...(missing.length === 0
+      ? []
+      : [
+          withSecrets
+            ? `  Not found. Put the ones you need into ${folder}/secrets:`
+            : `  Not imported, since --with-secrets is not given. Put them into ${folder}/secrets:`,
+          ...missing.slice(0, mostListed).map((place) => `    ${place}`),
+          ...(missing.length > mostListed ? [`    and ${missing.length - mostListed} more`] : []),
+        ]),
+  ]
+}
+
+function nextSteps({ setAside, warnings }: ImportPlan, { folder, command }: ReportOptions): string[] {
+  return [
+    ...(setAside.length === 0
+      ? []
+      : [
+          `  Repair objects in ${folder}/set-aside, and move them to ${folder}. The first lines of each file say what is wrong.`,
+        ]),
+    `  ${command} check --config ${folder}${warnings === 0 ? '' : `    # has ${warnings === 1 ? 'a warning' : `${warnings} warnings`}`}`,
+    `  ${command} serve --config ${folder}`,
+  ]
+}
