@@ -1,5 +1,6 @@
 import { catalog } from '#catalog/catalog.ts'
 import { buildConfiguration } from '#config/load.ts'
+import type { LocatedIssue } from '#config/located-issue.ts'
 import {
   insteadOf,
   type OpenUnisonClass,
@@ -75,7 +76,7 @@ interface Part {
   readonly without: string
 }
 
-/** The slots that no registry has. A class is served if naming it causes no error, and accepted if it causes a warning. */
+/** The slots that no registry has. A class is served if naming it causes no error, and accepted if that warns. */
 const parts: Readonly<Record<string, Part>> = {
   'identity provider': {
     field: 'idp.className',
@@ -149,43 +150,73 @@ spec: { className: ${name}, params: [] }
   },
 }
 
-function probe({ object, without }: Part, name: string): { status: Status; remark: string | undefined } {
-  const issuesOf = (text: string) => {
+/** Objects whose class may be known without having an effect, by slot. */
+const registered: Readonly<Record<string, (className: string) => string>> = {
+  [catalog.filters.slot]: (name) => ofFilter(name, ''),
+  [catalog.jobs.slot]: (name) => `apiVersion: openunison.tremolo.io/v1
+kind: OUJob
+metadata: { name: probe }
+spec:
+  className: ${name}
+  group: probe
+  params: []
+  cronSchedule: { seconds: '0', minutes: '0', hours: '*', dayOfMonth: '*', month: '*', dayOfWeek: '?', year: '*' }
+`,
+}
+const hasNoEffect = /no effect|not needed|not used/
+
+interface Verdict {
+  readonly status: Status
+  /** Why the class has no effect. */
+  readonly reason?: string
+}
+
+/** What the loader says about an object that names the class, and not about one that doesn't. */
+function causedBy(name: string, object: (className: string) => string, without = ''): readonly LocatedIssue[] {
+  const issuesOf = (text: string): readonly LocatedIssue[] => {
     const sources = { files: [{ name: 'probe.yaml', text }], keys: new Map<string, string>(), problems: [] }
     return buildConfiguration(sources, { folder: '/nowhere', catalog, environment: {}, strictSecrets: false }).issues
   }
   const usual = new Set(issuesOf(without).map(({ message }) => message))
-  const caused = issuesOf(object(`${openUnisonPrefix}${name}`)).filter(({ message }) => !usual.has(message))
-  if (caused.some(({ level }) => level === 'error')) return { status: 'set aside', remark: undefined }
+  return issuesOf(object(`${openUnisonPrefix}${name}`)).filter(({ message }) => !usual.has(message))
+}
+
+function judgePart({ object, without }: Part, name: string): Verdict {
+  const caused = causedBy(name, object, without)
+  if (caused.some(({ level }) => level === 'error')) return { status: 'set aside' }
   const [warning] = caused
-  return warning === undefined
-    ? { status: 'served', remark: undefined }
-    : { status: 'accepted', remark: warning.message }
+  return warning === undefined ? { status: 'served' } : { status: 'accepted', reason: warning.message }
+}
+
+/** A module, or a class that the loader leaves out with a warning. */
+function judgeRegistered(registry: Registry<Named>, name: string): Verdict {
+  const object = registered[registry.slot]
+  const caused = object === undefined ? [] : causedBy(name, object)
+  const warning = caused.find(({ level, message }) => level === 'warning' && hasNoEffect.test(message))
+  const isError = caused.some(({ level, path }) => level === 'error' && path.endsWith('className'))
+  if (warning !== undefined && !isError) return { status: 'accepted', reason: warning.message }
+  return { status: registry.find(`${openUnisonPrefix}${name}`) === undefined ? 'set aside' : 'served' }
 }
 
 function catalogRows([folder, registry]: (typeof registries)[number]): ClassRow[] {
+  const linkTo = (className: string): string => `[${className}](reference/${folder}/${className}.md)`
   const documented = openUnisonClasses[registry.slot] ?? []
   const rows = documented.map((known): ClassRow => {
+    const { status, reason } = judgeRegistered(registry, known.name)
     const module = registry.find(`${openUnisonPrefix}${known.name}`)
-    const link = module === undefined ? '' : `[${module.className}](reference/${folder}/${module.className}.md)`
-    if (module === undefined) return row(known, 'set aside', insteadOf(known) ?? '')
-    return known.accepted === undefined
-      ? row(known, 'served', link)
-      : row(known, 'accepted', `${known.accepted} (${link})`)
+    const link = module === undefined ? '' : linkTo(module.className)
+    if (status === 'set aside') return row(known, status, insteadOf(known) ?? '')
+    return row(known, status, [reason, link].filter(Boolean).join(': '))
   })
   const names = new Set(documented.map(({ name }) => name))
   const others = registry.all().flatMap(({ className, aliases }) =>
     aliases
-      .filter((alias) => alias.startsWith(openUnisonPrefix) && !names.has(alias.slice(openUnisonPrefix.length)))
-      .map((alias): ClassRow => {
-        const remark = `[${className}](reference/${folder}/${className}.md)`
-        return {
-          name: alias.slice(openUnisonPrefix.length),
-          uses: undefined,
-          isOutside: false,
-          status: 'served',
-          remark,
-        }
+      .filter((alias) => alias.startsWith(openUnisonPrefix))
+      .map((alias) => alias.slice(openUnisonPrefix.length))
+      .filter((name) => !names.has(name))
+      .map((name): ClassRow => {
+        const { status } = judgeRegistered(registry, name)
+        return { name, uses: undefined, isOutside: false, status, remark: linkTo(className) }
       }),
   )
   return [...rows, ...others]
@@ -204,9 +235,8 @@ export function openUnisonRows(): ReadonlyMap<string, readonly ClassRow[]> {
   const ofParts = Object.entries(parts).map(([slot, part]): [string, ClassRow[]] => [
     slot,
     (openUnisonClasses[slot] ?? []).map((known) => {
-      const { status, remark } = probe(part, known.name)
-      if (status === 'set aside') return row(known, status, insteadOf(known) ?? '')
-      return row(known, status, known.accepted ?? remark ?? '')
+      const { status, reason = '' } = judgePart(part, known.name)
+      return row(known, status, status === 'set aside' ? (insteadOf(known) ?? '') : reason)
     }),
   ])
   return new Map([...registries.map((entry): [string, ClassRow[]] => [entry[1].slot, catalogRows(entry)]), ...ofParts])

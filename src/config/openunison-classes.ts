@@ -13,8 +13,6 @@ export interface OpenUnisonClass {
   /** In the objects of OpenUnison's charts and documentation pages; 0 if only its older manual has the name. */
   readonly uses: number
   readonly area?: keyof typeof outsideAreas
-  /** Why it has no effect, if the configuration may name it nevertheless. */
-  readonly accepted?: string
   /** What to use as long as no module has this name. */
   readonly instead?: string
 }
@@ -331,7 +329,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       instead: 'use `filters.CallWorkflow`, or `auth.JitProvision` in the chain',
     },
     { name: 'proxy.filters.HeaderFilter', uses: 1, area: 'proxy' },
-    { name: 'proxy.filters.HideCookie', uses: 8, accepted: 'it is not needed: the gateway forwards no request' },
+    { name: 'proxy.filters.HideCookie', uses: 8, instead: 'it is not needed: the gateway forwards no request' },
     { name: 'proxy.filters.JavaScriptFilter', uses: 12, instead: 'use `filters.Plugin`' },
     { name: 'proxy.filters.K8sInjectImpersonation', uses: 13, area: 'proxy' },
     { name: 'proxy.filters.LastMile', uses: 1, area: 'proxy' },
@@ -341,7 +339,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       uses: 1,
       instead: 'use `filters.ScimGateway`, which answers searches over a target',
     },
-    { name: 'proxy.filters.MapUriRoot', uses: 4, instead: 'rewrite the path in the proxy in front of the application' },
+    { name: 'proxy.filters.MapUriRoot', uses: 4, instead: 'it is not needed: the gateway forwards no request' },
     { name: 'proxy.filters.PreAuthFilter', uses: 1, area: 'proxy' },
     { name: 'proxy.filters.RemoteBasic', uses: 1, area: 'proxy' },
     { name: 'proxy.filters.RemovePrefix', uses: 1, area: 'proxy' },
@@ -354,7 +352,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'proxy.filters.SetNoCacheHeaders',
       uses: 20,
-      accepted: 'it is not needed: answers that must not be cached say so',
+      instead: 'it is not needed: answers that must not be cached say so',
     },
     {
       name: 'proxy.filters.SetupEndSessionWatch',
@@ -364,7 +362,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'proxy.filters.SetupGroupMetadataWatch',
       uses: 1,
-      instead: 'use `tasks.MapGroups`, with the mapping in the workflow',
+      instead: 'write which group means which other one in a task `tasks.MapGroups`',
     },
     {
       name: 'proxy.filters.SetupSyncTLSKeys',
@@ -372,7 +370,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       instead: 'it is not needed: keys are read from secrets, and read again after a change',
     },
     { name: 'proxy.filters.UserToJSON', uses: 1, instead: 'use the portal API: `GET main/user` of `filters.Main`' },
-    { name: 'proxy.filters.XForward', uses: 9, accepted: 'it is not needed: the gateway forwards no request' },
+    { name: 'proxy.filters.XForward', uses: 9, instead: 'it is not needed: the gateway forwards no request' },
     { name: 'scalejs.password.ws.ScalePassword', uses: 0, instead: 'use `filters.Passwords`' },
     { name: 'scalejs.register.ws.ScaleRegister', uses: 3 },
     {
@@ -414,7 +412,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'provisioning.scheduler.jobs.UpdateApprovalAz',
       uses: 1,
-      accepted: 'it is not needed: the rules check the approver when a decision is made',
+      instead: 'it is not needed: the rules check the approver when a decision is made',
     },
     {
       name: 'unison.openshiftv3.jobs.DeleteObject',
@@ -516,21 +514,21 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'idp.providers.oidc.db.DbOidcSessionStore',
       uses: 0,
-      accepted: 'it is not used: an identity provider keeps its state in the database of the gateway',
+      instead: 'it is not used: an identity provider keeps its state in the database of the gateway',
     },
     {
       name: 'idp.providers.oidc.none.NoneBackend',
       uses: 2,
-      accepted: 'it is not used: an identity provider keeps its state in the database of the gateway',
+      instead: 'it is not used: an identity provider keeps its state in the database of the gateway',
     },
     {
       name: 'oidc.k8s.K8sSessionStore',
       uses: 8,
-      accepted: 'it is not used: an identity provider keeps its state in the database of the gateway',
+      instead: 'it is not used: an identity provider keeps its state in the database of the gateway',
     },
   ],
   'source of trusts': [
-    { name: 'oidc.k8s.K8sLoadTrusts', uses: 2, accepted: 'it is not used: `Trust` objects are always read' },
+    { name: 'oidc.k8s.K8sLoadTrusts', uses: 2, instead: 'it is not used: `Trust` objects are always read' },
   ],
   'source of claims': [
     {
@@ -622,5 +620,5 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
 export const openUnisonPrefix = 'com.tremolosecurity.'
 
 /** What to use as long as no module has the name. */
-export const insteadOf = ({ accepted, instead, area }: OpenUnisonClass): string | undefined =>
-  instead ?? accepted ?? (area === undefined ? undefined : outsideAreas[area])
+export const insteadOf = ({ instead, area }: OpenUnisonClass): string | undefined =>
+  instead ?? (area === undefined ? undefined : outsideAreas[area])

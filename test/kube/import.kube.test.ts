@@ -1,0 +1,164 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { configResources } from '#config/sources/kubernetes-source.ts'
+import { defineAll, objectPath, tokenKubeconfig } from '#testing/custom-resources.ts'
+import { type KubeApiServer, startKubeApiServer } from '#testing/kube-api-server.ts'
+import { kubeBinaries } from '#testing/kube-binaries.ts'
+import type { KubeClient } from '#testing/kube-client.ts'
+
+const run = promisify(execFile)
+const group = 'openunison.tremolo.io'
+const password = 'a secret that no one may see'
+
+/** Kinds of OpenUnison that a gateway does not have. */
+const definition = (kind: string, version: string) => {
+  const plural = `${kind.toLowerCase()}s`
+  const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } }
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: 'Namespaced',
+      names: { plural, singular: kind.toLowerCase(), kind },
+      versions: [{ name: version, served: true, storage: true, schema }],
+    },
+  }
+}
+
+const rules = [{ scope: 'dn', constraint: 'o=Tremolo' }]
+
+describe.skipIf(inject('kube') === undefined)('gatehouse import of a namespace', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-kube-import-'))
+  const kubeconfig = join(folder, 'kubeconfig')
+  let server: KubeApiServer
+  let cluster: KubeClient
+  let namespace = ''
+
+  const create = (kind: string, name: string, spec: object, path = objectPath(`${group}/v1`, kind, namespace)) =>
+    cluster.must('POST', path, { apiVersion: path.split('/').slice(2, 4).join('/'), kind, metadata: { name }, spec })
+  const importTo = (out: string, ...more: string[]) =>
+    run('bin/gatehouse', [
+      'import',
+      ...['--openunison', `kubernetes:${namespace}`, '--out', join(folder, out), '--kubeconfig', kubeconfig],
+      ...more,
+    ])
+  const rbac = () => `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`
+  const grant = (name: string, rules: object[]) =>
+    cluster.must('POST', `${rbac()}/roles`, { metadata: { name }, rules })
+
+  beforeAll(async () => {
+    server = await startKubeApiServer(await kubeBinaries())
+    cluster = server.client
+    await defineAll(cluster)
+    await cluster.defineKind(definition('OpenUnison', 'v6'), `/apis/${group}/v6/openunisons`)
+    await cluster.defineKind(definition('GroupMetaData', 'v1'), `/apis/${group}/v1/groupmetadatas`)
+    namespace = await cluster.namespace()
+    await cluster.serviceAccount({ namespace, name: 'importer' })
+    const plurals = [...configResources.map(({ plural }) => plural), 'openunisons', 'groupmetadatas']
+    await grant('importer', [
+      { apiGroups: [group], resources: plurals, verbs: ['list'] },
+      { apiGroups: [group], resources: ['javascripts', 'messagelisteners'], verbs: ['list'] },
+      { apiGroups: [''], resources: ['secrets'], resourceNames: ['orchestra-secrets-source'], verbs: ['get'] },
+    ])
+    await cluster.must('POST', `${rbac()}/rolebindings`, {
+      metadata: { name: 'importer' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'importer' },
+      subjects: [{ kind: 'ServiceAccount', name: 'importer', namespace }],
+    })
+    const token = await cluster.token({ namespace, name: 'importer' }, { seconds: 3600 })
+    writeFileSync(kubeconfig, tokenKubeconfig(cluster, token))
+    await cluster.must('POST', `/api/v1/namespaces/${namespace}/secrets`, {
+      metadata: { name: 'orchestra-secrets-source' },
+      stringData: { DB_PASSWORD: password, NOT_NAMED: 'other' },
+    })
+    await create(
+      'OpenUnison',
+      'orchestra',
+      {
+        image: 'example.com/openunison:1',
+        hosts: [{ names: [{ env_var: 'OU_HOST', name: 'portal.example.com' }] }],
+        non_secret_data: [{ name: 'K8S_CLUSTER_NAME', value: 'one' }],
+        secret_data: ['DB_PASSWORD'],
+        source_secret: 'orchestra-secrets-source',
+      },
+      `/apis/${group}/v6/namespaces/${namespace}/openunisons`,
+    )
+    await create('PortalUrl', 'wiki', {
+      label: 'Wiki of #[K8S_CLUSTER_NAME]',
+      url: 'https://#[OU_HOST]/wiki',
+      azRules: rules,
+    })
+    await create('Target', 'people', {
+      className: 'com.tremolosecurity.provisioning.core.providers.BasicDB',
+      params: Object.entries({
+        driver: 'org.postgresql.Driver',
+        url: 'jdbc:postgresql://db.example.com:5432/people',
+        user: 'people',
+        password: '#[DB_PASSWORD]',
+        userTable: 'users',
+        userPrimaryKey: 'id',
+        userName: 'login',
+        groupMode: 'None',
+      }).map(([name, value]) => ({ name, value })),
+      targetAttributes: [{ name: 'login', source: 'uid', sourceType: 'user' }],
+    })
+    await create('AuthenticationMechanism', 'saml2', {
+      className: 'com.tremolosecurity.proxy.auth.SAML2Auth',
+      uri: '/auth/saml',
+    })
+    await create('AuthenticationChain', 'enterprise', {
+      level: 20,
+      authMechs: [{ name: 'saml2', required: 'required' }],
+    })
+    await create(
+      'GroupMetaData',
+      'outside',
+      { groupName: 'admins', externalName: 'cn=admins,dc=example,dc=com' },
+      `/apis/${group}/v1/namespaces/${namespace}/groupmetadatas`,
+    )
+  }, 180_000)
+
+  afterAll(async () => {
+    await server?.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }, 60_000)
+
+  test('writes a folder that check accepts, with secrets on request, and says what is set aside', async () => {
+    const { stdout } = await importTo('with', '--with-secrets')
+    expect(stdout).toContain('2 of 5 objects are ready to serve, 3 are set aside')
+    expect(stdout).toContain('AuthenticationMechanism saml2: spec.className')
+    expect(stdout).toContain('depends on AuthenticationMechanism "saml2", which is set aside')
+    expect(stdout).toContain('GroupMetaData outside')
+    expect(stdout).not.toContain(password)
+    const secret = join(folder, 'with', 'secrets', 'orchestra-secrets-source', 'DB_PASSWORD')
+    expect(readFileSync(secret, 'utf8')).toBe(password)
+    expect(statSync(secret).mode & 0o777).toBe(0o600)
+    expect(readFileSync(join(folder, 'with', 'targets', 'people.yaml'), 'utf8')).not.toMatch(/uid:|resourceVersion/)
+    expect((await run('bin/gatehouse', ['check', '--strict', '--config', join(folder, 'with')])).stdout).toBe('')
+  }, 60_000)
+
+  test('reads no secret without the option', async () => {
+    const { stdout } = await importTo('without')
+    expect(stdout).toContain('orchestra-secrets-source/DB_PASSWORD')
+    expect(() => statSync(join(folder, 'without', 'secrets'))).toThrow('ENOENT')
+    await run('bin/gatehouse', ['check', '--config', join(folder, 'without')])
+  }, 60_000)
+
+  test('an account that may not list the objects gets a reason, and no folder', async () => {
+    const stranger = join(folder, 'stranger')
+    await cluster.serviceAccount({ namespace, name: 'stranger' })
+    writeFileSync(
+      stranger,
+      tokenKubeconfig(cluster, await cluster.token({ namespace, name: 'stranger' }, { seconds: 3600 })),
+    )
+    const failed = await importTo('none', '--kubeconfig', stranger).catch((error: unknown) => error)
+    expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining('openunisons') })
+    expect(() => statSync(join(folder, 'none'))).toThrow('ENOENT')
+  }, 60_000)
+})
