@@ -46,14 +46,14 @@ describe('what is set aside', () => {
   })
 
   test('a name that nothing has is the cause of all that need it', () => {
-    const text = workflow('a', provision('k8s')) + workflow('b', provision('k8s')) + workflow('c', call('a'))
+    const text = workflow('a', provision('crm')) + workflow('b', provision('crm')) + workflow('c', call('a'))
     expect(aside(text)).toEqual([
-      ['Workflow "a"', 'target "k8s"'],
-      ['Workflow "b"', 'target "k8s"'],
-      ['Workflow "c"', 'target "k8s"'],
+      ['Workflow "a"', 'target "crm"'],
+      ['Workflow "b"', 'target "crm"'],
+      ['Workflow "c"', 'target "crm"'],
     ])
     expect(summarize(load(text + target('good')))).toEqual([
-      '3 set aside because of target "k8s": no target named "k8s": Workflow "a", Workflow "b", Workflow "c"',
+      '3 set aside because of target "crm": no target named "crm": Workflow "a", Workflow "b", Workflow "c"',
       '1 object served, 3 set aside',
     ])
   })

@@ -134,7 +134,7 @@ test('rendered charts become a folder that check accepts, and a report', async (
     '"com.tremolosecurity.proxy.auth.SAML2Auth" is a class of OpenUnison that is not served; use OpenID',
   )
   expect(text).toContain('AuthenticationMechanism saml2: spec.className')
-  expect(text).toContain('needs the AuthenticationMechanism "saml2", which is set aside')
+  expect(text).toContain('depends on AuthenticationMechanism "saml2", which is set aside')
   expect(text).toMatch(/Not part of the configuration\n {2}Deployment +1/)
   expect(text).toContain('orchestra-secrets-source/DB_PASSWORD')
   expect(files()).toEqual([
@@ -167,7 +167,7 @@ K8S_CLUSTER_NAME: one
 OU_HOST: portal.example.com
 `)
   expect(await written('set-aside/authchains/enterprise.yaml')).toMatch(
-    /^# Set aside:\n# spec\.authMechs\[0\]\.name: needs the AuthenticationMechanism "saml2", which is set aside\n/,
+    /^# Set aside:\n# depends on AuthenticationMechanism "saml2", which is set aside\n/,
   )
 })
 
@@ -213,6 +213,18 @@ test('a folder that is not empty stays as it is', async () => {
   expect(code).toBe(1)
   expect(err.join()).toContain('is not empty, so nothing was written')
   expect(files()).toEqual(['mine.txt'])
+})
+
+test('what depends on a name that nothing has says so', async () => {
+  const workflow = (name: string, task: string) => object('Workflow', name, `tasks: |-\n  - taskType: ${task}`)
+  const lost = workflow('lost', 'provision\n    sync: true\n    target: nowhere')
+  const caller = workflow('caller', 'callWorkflow\n    name: lost')
+  await writeFile(join(work, 'export.yaml'), `${lost}${caller}`)
+  const { text } = await importFrom('export.yaml')
+  expect(text).toContain('0 of 2 objects are ready to serve, 2 are set aside')
+  expect(text).toContain('no target named "nowhere"\n    Workflow lost: spec.tasks[0].target')
+  expect(text).toContain('depends on target "nowhere", which does not exist\n    Workflow caller')
+  expect(text).not.toContain('gatehouse serve')
 })
 
 test('an export with a List, from one file, with names that lead elsewhere', async () => {
@@ -273,6 +285,18 @@ test.each([
   const { code, err } = await run(importCommand, ...args.map((arg) => (arg === 'x' ? join(work, arg) : arg)))
   expect(code).toBeGreaterThan(0)
   expect(err.join('\n')).toContain(message)
+})
+
+test('hostile YAML is a problem, and the rest is imported', async () => {
+  await writeChart()
+  const aliases = Array.from({ length: 9 }, (_, i) => `a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(9)}]`).join('\n')
+  await writeFile(join(work, 'charts', 'bomb.yaml'), `kind: List\napiVersion: v1\na0: &a0 [x]\n${aliases}\nitems: []\n`)
+  await writeFile(join(work, 'charts', 'deep.yaml'), '['.repeat(50_000))
+  await writeFile(join(work, 'charts', 'proto.yaml'), '__proto__: { kind: Secret }\nconstructor: 1\n')
+  const { code, text } = await importFrom('charts')
+  expect(code).toBe(0)
+  expect(text).toContain('5 of 8 objects')
+  expect(text).toMatch(/Could not be read\n.*bomb\.yaml.*\n.*deep\.yaml/)
 })
 
 test('a source without objects writes nothing', async () => {

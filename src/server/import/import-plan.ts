@@ -18,9 +18,15 @@ export interface PlannedObject {
   readonly text: string
 }
 
+interface Reason {
+  /** Empty for the whole object. */
+  readonly path: string
+  readonly message: string
+}
+
 export interface SetAsideObject extends PlannedObject {
-  /** Its errors, or what it needs that is set aside. */
-  readonly reasons: readonly { readonly path: string; readonly message: string }[]
+  /** Its errors, or what it depends on. */
+  readonly reasons: readonly Reason[]
 }
 
 export interface ImportPlan {
@@ -81,10 +87,20 @@ export async function planImport(source: OpenUnisonSource, { folder, withSecrets
     }
   }
   const setAside: SetAsideObject[] = []
+  // Objects that were set aside may be what others had warnings about, so this is repeated until nothing changes.
   for (;;) {
     const result = await load()
     const errors = result.issues.filter(({ level }) => level === 'error')
-    const next = ready.filter(({ file }) => !errors.some((issue) => issue.file === file))
+    const causes = new Map(result.found.map(({ file, cause }) => [file, cause]))
+    const reasonsOf = ({ file }: PlannedObject): Reason[] => {
+      const own = errors.filter((issue) => issue.file === file).map(({ path, message }) => ({ path, message }))
+      const cause = causes.get(file)
+      if (own.length > 0 || cause === undefined) return own
+      const state = cause.at === undefined ? 'does not exist' : 'is set aside'
+      return [{ path: '', message: `depends on ${cause.object}, which ${state}` }]
+    }
+    const judged = ready.map((object) => ({ ...object, reasons: reasonsOf(object) }))
+    const next = ready.filter((_, i) => judged[i]?.reasons.length === 0)
     if (next.length === ready.length) {
       return {
         ready,
@@ -96,24 +112,13 @@ export async function planImport(source: OpenUnisonSource, { folder, withSecrets
         problems: errors.map(({ file, message }) => `${file}: ${message}`),
       }
     }
-    for (const object of ready) {
-      const reasons = errors.filter(({ file }) => file === object.file).map(({ path, message }) => ({ path, message }))
-      if (reasons.length > 0) setAside.push({ ...object, reasons: reasons.map((one) => explained(one, setAside)) })
-    }
+    setAside.push(...judged.filter(({ reasons }) => reasons.length > 0))
     ready = next
   }
 }
 
 const yamlFiles = (files: ReadonlyMap<string, string>): { name: string; text: string }[] =>
   Array.from(files, ([name, text]) => ({ name, text })).filter(({ name }) => name.endsWith('.yaml'))
-
-/** A reference to an object that was set aside before is not a mistake of this one. */
-function explained(reason: SetAsideObject['reasons'][number], setAside: readonly SetAsideObject[]) {
-  const [, name] = /^no [\w ]+ named "(.*?)"/.exec(reason.message) ?? []
-  const cause = setAside.find((object) => object.name === name)
-  if (cause === undefined) return reason
-  return { ...reason, message: `needs the ${cause.kind} "${cause.name}", which is set aside` }
-}
 
 /** Each object in a file of its own: the folder has the kind's name, the file that of the object. */
 function withFiles(objects: readonly ImportedObject[]): PlannedObject[] {

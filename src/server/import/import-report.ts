@@ -92,7 +92,7 @@ function secretLines({ secrets }: ImportPlan, { folder, withSecrets }: ReportOpt
   ]
 }
 
-function nextSteps({ setAside, warnings }: ImportPlan, { folder, command }: ReportOptions): string[] {
+function nextSteps({ ready, setAside, warnings }: ImportPlan, { folder, command }: ReportOptions): string[] {
   return [
     ...(setAside.length === 0
       ? []
@@ -100,6 +100,6 @@ function nextSteps({ setAside, warnings }: ImportPlan, { folder, command }: Repo
           `  Repair objects in ${folder}/set-aside, and move them to ${folder}. The first lines of each file say what is wrong.`,
         ]),
     `  ${command} check --config ${folder}${warnings === 0 ? '' : `    # has ${warnings === 1 ? 'a warning' : `${warnings} warnings`}`}`,
-    `  ${command} serve --config ${folder}`,
+    ...(ready.length === 0 ? [] : [`  ${command} serve --config ${folder}`]),
   ]
 }

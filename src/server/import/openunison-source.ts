@@ -127,23 +127,32 @@ class Collection {
   readonly secret: SecretLookup = (name, key) => this.#secrets.get(name)?.get(key)
 
   addFile({ name, text }: SourceFile): void {
-    const documents = parseAllDocuments(text, { prettyErrors: false })
-    for (const [i, document] of ('empty' in documents ? [] : documents).entries()) {
-      const where = `${name}, document ${i + 1}`
-      const [error] = document.errors
-      if (error === undefined) this.add(document, where)
-      else this.problems.push(`${where}: ${error.message}`)
-    }
+    this.#attempt(name, () => {
+      const documents = parseAllDocuments(text, { prettyErrors: false })
+      for (const [i, document] of ('empty' in documents ? [] : documents).entries()) {
+        const where = `${name}, document ${i + 1}`
+        const [error] = document.errors
+        if (error === undefined) this.add(document, where)
+        else this.problems.push(`${where}: ${error.message}`)
+      }
+    })
   }
 
   add(document: Document, where: string): void {
-    let value: unknown
+    this.#attempt(where, () => this.#sort(document, where))
+  }
+
+  /** YAML that is nested too deeply, or grows too large by its aliases, throws. */
+  #attempt(where: string, read: () => void): void {
     try {
-      value = document.toJS()
+      read()
     } catch (error) {
       this.problems.push(`${where}: ${error instanceof Error ? error.message : String(error)}`)
-      return
     }
+  }
+
+  #sort(document: Document, where: string): void {
+    const value: unknown = document.toJS()
     if (value === null || value === undefined) return
     if (!isJsonObject(value)) {
       this.problems.push(`${where}: is not an object`)

@@ -6,6 +6,7 @@ import { filtered, sorted, tableOf } from './report-table.ts'
 
 const report = (dataFields: readonly string[], rows: readonly (readonly string[])[]): ReportResult => ({
   name: 'Report',
+  reportid: 'r',
   description: '',
   headerFields: [],
   dataFields,
