@@ -6,6 +6,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import openIdConnect from '#modules/auth-mechanisms/openid-connect/openid-connect.ts'
+import { parseOpenIdConnect } from '#modules/auth-mechanisms/openid-connect/parameters.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import type { SessionHandle } from '#sdk/auth/session.ts'
 import { FakeIssuer, rsaKey, sendJson, signedToken } from '#testing/fake-issuer.ts'
@@ -438,5 +439,27 @@ describe('parameters', () => {
     tokens.signer = foreign
     expect((await back(other)).kind).toBe('rejected')
     expect(issuer.calls).not.toContain('/issuer/.well-known/openid-configuration')
+  })
+
+  test('may be those of an OpenUnison issuer, which is then known without its name', () => {
+    const of = (params: ParamValues) => {
+      const issues = noIssues()
+      const given = { clientid: 'gate', secretid: 's', noMatchOU: 'oidc', ...params }
+      const config = parseOpenIdConnect(fakeParams(given), issues, fakeParseContext())
+      return { issuer: config.issuer, endpoints: config.endpoints, issues: issueTexts(issues.list) }
+    }
+    const idp = 'https://k8sou.example.com/auth/idp/k8sIdp'
+    expect(of({ idpURL: `${idp}/auth`, loadTokenURL: `${idp}/token` })).toEqual({
+      issuer: idp,
+      endpoints: undefined,
+      issues: [],
+    })
+    for (const [idpURL, loadTokenURL] of [
+      [`${idp}/auth`, 'https://elsewhere.test/auth/idp/k8sIdp/token'],
+      ['https://idp.example.com/authorize', 'https://idp.example.com/token'],
+      [`${idp}/auth?x=/auth`, `${idp}/token`],
+    ] as const) {
+      expect(of({ idpURL, loadTokenURL }).issues).toEqual([expect.stringContaining('"issuer" is required')])
+    }
   })
 })

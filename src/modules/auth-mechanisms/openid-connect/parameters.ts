@@ -10,8 +10,8 @@ export const parameters = {
   ...linkParameters,
   issuer: text({
     about:
-      'The issuer; the `iss` of an id_token must be exactly this. An `https:` address, or `http:` on this machine.',
-    required: true,
+      'The issuer; the `iss` of an id_token must be exactly this. An `https:` address, or `http:` on this machine. Where `idpURL` is `<issuer>/auth` of an issuer at `/auth/idp/<name>`, as in OpenUnison, it may be absent, and the endpoints are discovered.',
+    requirement: 'yes, or such an `idpURL`',
   }),
   clientid: text({ about: 'The client id that the issuer gave.', required: true }),
   secretid: text({ about: 'The client secret; a public client when absent.', secret: true }),
@@ -90,13 +90,16 @@ export function parseOpenIdConnect(params: Params, issues: Issues, context: Pars
   for (const name of ['usePkce', 'usePKCE'] as const) {
     if (!given[name]) issues.warning(params.pathOf(name), `"${name}" has no effect: PKCE is always used`)
   }
-  checkIssuer(given.issuer, params, issues)
+  const ownIssuer = given.issuer === undefined ? issuerOfOpenUnison(given.idpURL, given.loadTokenURL) : undefined
+  const issuer = given.issuer ?? ownIssuer
+  if (issuer === undefined) issues.error(params.pathOf('issuer'), 'parameter "issuer" is required')
+  else checkIssuer(issuer, params, issues)
   return {
-    issuer: given.issuer,
+    issuer: issuer ?? '',
     clientId: given.clientid,
     clientSecret: given.secretid,
     /** Undefined if the issuer has a discovery document. */
-    endpoints: endpointsOf(given, params, issues),
+    endpoints: ownIssuer === undefined ? endpointsOf(given, params, issues) : undefined,
     userInfo: given.restURL,
     loadsUserInfo: source === 'userinfo',
     scope: given.scope,
@@ -111,12 +114,17 @@ export function parseOpenIdConnect(params: Params, issues: Issues, context: Pars
 }
 
 function checkIssuer(issuer: string, params: Params, issues: Issues): void {
-  if (issuer === '') return
   try {
     parseIssuerUrl(issuer)
   } catch (error) {
     issues.error(params.pathOf('issuer', 0), `"issuer": ${error instanceof Error ? error.message : String(error)}`)
   }
+}
+
+/** Its issuers, like ours, are `/auth/idp/<name>`, with a discovery document that names these endpoints. */
+function issuerOfOpenUnison(authorization: URL | undefined, token: URL | undefined): string | undefined {
+  const issuer = /^(https?:\/\/[^/]+\/auth\/idp\/[\w.-]+)\/auth$/.exec(authorization?.href ?? '')?.[1]
+  return issuer !== undefined && token?.href === `${issuer}/token` ? issuer : undefined
 }
 
 /** Both addresses are required, or neither. */
