@@ -8,7 +8,7 @@ import { IllegalArgumentException, IllegalStateException, NoSuchElementException
 import { StringBuffer } from './java-lang.ts'
 import { javaText, javaValue, optionalText } from './java-value.ts'
 import { AuthController } from './login.ts'
-import { URLDecoder } from './uri.ts'
+import { formText } from './uri.ts'
 
 /** A request as the gateway passes it. */
 export interface PlainRequest {
@@ -103,9 +103,8 @@ abstract class ScriptRequest {
     for (const pair of isForm ? (this.#plain.body ?? '').split('&') : []) {
       if (pair === '') continue
       const [name = '', ...rest] = pair.split('=')
-      const values = found.get(URLDecoder.decode(name)) ?? []
-      values.push(URLDecoder.decode(rest.join('=')))
-      found.set(URLDecoder.decode(name), values)
+      const key = formText(name)
+      found.set(key, [...(found.get(key) ?? []), formText(rest.join('='))])
     }
     return [...found]
   }

@@ -92,6 +92,9 @@ export const URLDecoder = {
   },
 }
 
+/** A part of a form, as servers read it: what isn't an escape stays as it is. */
+export const formText = (text: string): string => decoded(text.replaceAll('+', ' '))
+
 function decoded(text: string, charset?: unknown): string {
   return text.replace(/(?:%[0-9a-f]{2})+/gi, (run) => {
     const bytes = run

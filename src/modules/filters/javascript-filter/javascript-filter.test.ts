@@ -104,10 +104,26 @@ describe('doFilter', () => {
       cookie: 's=s3cret',
       'content-type': 'application/x-www-form-urlencoded',
     }
-    const { body } = await ask(filter, { method: 'POST', url: 'http://h.test/m?a=1', headers, body: 'a=%C3%BC+2&b=' })
+    const { body } = await ask(filter, {
+      method: 'POST',
+      url: 'http://h.test/m?a=1',
+      headers,
+      body: 'a=%C3%BC+2&b=&a=%zz',
+    })
     expect(JSON.parse(String(body))).toEqual([
-      ...['POST', 'http://h.test/m', '/m', 'h.test', false, 'b', null, ['x-a', 'content-type'], ['1', 'ü 2'], null],
-      ...['a=%C3%BC+2&b=', 'uid=ada,o=Tremolo', ['a', 'b'], true],
+      ...[
+        'POST',
+        'http://h.test/m',
+        '/m',
+        'h.test',
+        false,
+        'b',
+        null,
+        ['x-a', 'content-type'],
+        ['1', 'ü 2', '%zz'],
+        null,
+      ],
+      ...['a=%C3%BC+2&b=&a=%zz', 'uid=ada,o=Tremolo', ['a', 'b'], true],
     ])
   })
 
