@@ -59,6 +59,8 @@ export function previewTarget(target: Target, parts: PreviewTargetParts): Target
 function previewObjects(api: ClusterApi, { name: target, steps, countRead }: PreviewTargetParts): ClusterApi {
   /** Undefined: deleted by the preview. */
   const written = new Map<string, ClusterObject | undefined>()
+  /** Each kind is read once, since the reads of a preview are few. */
+  const kinds = new Map<string, ReturnType<ClusterApi['servedKind']>>()
   const add = (action: 'create' | 'change' | 'delete', path: string): void =>
     steps.add({ kind: 'object', action, target, name: path })
   const read = <T>(call: () => Promise<T>): Promise<T> => {
@@ -78,7 +80,12 @@ function previewObjects(api: ClusterApi, { name: target, steps, countRead }: Pre
   }
   return {
     get,
-    servedKind: (apiVersion, kind) => read(() => api.servedKind(apiVersion, kind)),
+    servedKind: (apiVersion, kind) => {
+      const key = `${apiVersion} ${kind}`
+      const served = kinds.get(key) ?? read(() => api.servedKind(apiVersion, kind))
+      kinds.set(key, served)
+      return served
+    },
     list: (resource, most, selection) => read(() => api.list(resource, most, selection)),
     create: async (resource, object) => {
       const { metadata } = object
