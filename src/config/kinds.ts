@@ -132,7 +132,7 @@ export const otherKinds: Readonly<Record<string, string>> = {
   Secret: 'put its values into the secrets folder or the environment',
   ConfigMap: 'put its values into values.yaml or the environment',
   List: 'put each of its items into a document of its own',
-  EndSession: 'it is no configuration: filters.EndSessions reads such objects from a cluster',
+  EndSession: "it isn't configuration: filters.EndSessions reads such objects from a cluster",
   GroupMetaData: 'write which group means which other one in a task tasks.MapGroups',
   MessageListener:
     'there are no message queues here; run its script as a JavaScriptTask, in a workflow that an OUJob or the call-workflow API starts',
