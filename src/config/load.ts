@@ -489,9 +489,7 @@ function finish({ state, files, raw, root, hash, aside, providers, environment }
     workflows: configs('Workflow', draft.workflows),
     resultGroups: served('ResultGroup', draft.resultGroups),
     authorizations: served('CustomAuthorization', draft.authorizations),
-    javaScripts: scriptTexts(
-      new Map([...draft.javaScripts].filter(([name, { kind }]) => !isGone(kind, name))),
-    ),
+    javaScripts: scriptTexts(new Map([...draft.javaScripts].filter(([name, { kind }]) => !isGone(kind, name)))),
     trusts: served('Trust', draft.trusts),
     orgs: configs('Org', draft.orgs),
     portalUrls: served('PortalUrl', draft.portalUrls),
