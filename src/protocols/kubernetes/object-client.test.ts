@@ -169,6 +169,11 @@ describe('a call to any path', () => {
     '/a\r\nx: y',
     '/a#b',
     '/a\\b',
+    '/api/v1/namespaces/../secrets',
+    '/api/v1/namespaces/x/..',
+    '/api/v1/namespaces/%2E%2e/secrets',
+    '/api/v1/./pods?limit=1',
+    '/api/v1/.%2e?limit=1',
   ])('%j is not a path, so nothing is sent', async (path) => {
     api.override = () => expect.unreachable()
     await expect(client.call({ method: 'GET', path })).rejects.toMatchObject({ code: 'BAD_REQUEST' })

@@ -80,6 +80,9 @@ const watchGraceSeconds = 15
 /** How often a list is restarted because its pages were compacted away meanwhile. */
 const listAttempts = 3
 
+/** A part of a path that would lead elsewhere, such as one from a parameter of a request. */
+const dotSegment = /^[^?]*\/(?:\.|%2e){1,2}(?:[/?]|$)/i
+
 /** Objects of one cluster, by plain JSON calls. The server rejects unknown fields instead of dropping them. */
 export class ObjectClient {
   readonly #server: ApiServer
@@ -109,7 +112,8 @@ export class ObjectClient {
     const { who, timeoutMillis } = this.#options
     const what = `${method} ${path}`
     const base = new URL(`${this.#server.address}/`).href
-    const url = /^\/[^\s#\\]*$/.test(path) ? URL.parse(`${this.#server.address}${path}`) : null
+    const isPath = /^\/[^\s#\\]*$/.test(path) && !dotSegment.test(path)
+    const url = isPath ? URL.parse(`${this.#server.address}${path}`) : null
     if (url?.href.startsWith(base) !== true) {
       throw new GatewayError('BAD_REQUEST', `${who}: ${JSON.stringify(path.slice(0, 300))} is not a path`)
     }
