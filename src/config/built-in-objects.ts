@@ -1,4 +1,4 @@
-import { noKind, type ParsedFiles, parseFiles } from '#config/parse.ts'
+import { mayHoldValues, type ParsedFiles, parseFiles } from '#config/parse.ts'
 import type { SourceFile } from '#config/sources/directory-source.ts'
 import type { Issues } from '#kernel/issues.ts'
 
@@ -30,13 +30,15 @@ spec:
   azRules: [{ scope: dn, constraint: '#[directoryRoot:o=Tremolo]' }]
 `
 
+const ownNames: ReadonlySet<string> = new Set(['anon', 'openunison-root'])
+
 /**
  * Adds the objects that OpenUnison brings itself, if the files mention and don't define them: the chain and mechanism
  * `anon`, and the root org.
  */
 export function withBuiltIn(parsed: ParsedFiles, files: readonly SourceFile[], issues: Issues): ParsedFiles {
   // What can't be read may define them, with other rules.
-  if (parsed.unread.some(({ kind }) => kind === 'file' || kind === noKind)) return parsed
+  if (parsed.unread.some((part) => mayHoldValues(part) || ownNames.has(part.name ?? ''))) return parsed
   const mentions = (word: RegExp) => files.some(({ text }) => word.test(text))
   const defines = (kind: string, name: string) =>
     parsed.objects.some((object) => object.kind.kind === kind && object.name === name)

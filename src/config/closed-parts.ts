@@ -31,8 +31,8 @@ export function closedApplication({ object, value, reason }: ClosedObject): Appl
     setAside: reason,
     urls: (Array.isArray(urls) ? urls : []).flatMap((url: unknown, i): UrlConfig[] => {
       const { uri, hosts, regex } = isJsonObject(url) ? url : {}
-      if (typeof uri !== 'string' || !Array.isArray(hosts)) return []
-      const names = hosts.flatMap((host) => (typeof host === 'string' ? [host.toLowerCase()] : []))
+      if (typeof uri !== 'string') return []
+      const names = [hosts].flat().flatMap((host) => (typeof host === 'string' ? [host.toLowerCase()] : []))
       const pattern = regex === true ? patternOf(uri) : undefined
       if (regex === true && pattern === undefined) return []
       return [closedUrl({ at: object.document.at(['spec', 'urls', i]), hosts: names, uri, pattern })]

@@ -27,7 +27,7 @@ import { kinds, unnamed } from '#config/kinds.ts'
 import { readYaml } from '#config/locate.ts'
 import { type LocatedIssue, locateIssues } from '#config/located-issue.ts'
 import { type OpenUnisonValues, openUnisonKind, readOpenUnisonValues } from '#config/openunison-values.ts'
-import { holdsValues, noKind, type ParsedFiles, type ParsedObject, parseFiles } from '#config/parse.ts'
+import { holdsValues, mayHoldValues, noKind, type ParsedFiles, type ParsedObject, parseFiles } from '#config/parse.ts'
 import { readSchema } from '#config/schema-issues.ts'
 import { certificateIn, NamedFiles, type SecretLookup, SecretSource } from '#config/secrets.ts'
 import {
@@ -129,12 +129,16 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     const what = origin === undefined ? 'YAML files in this folder' : `objects in ${origin}`
     issues.for(new FixedPlace('.')).warning([], `there are no ${what}: nothing is served`)
   }
-  const files = withBuiltIn(parseFiles(sources.files, issues), sources.files, issues)
+  const parsed = parseFiles(sources.files, issues)
+  const files = withBuiltIn({ ...parsed, unread: [...parsed.unread, ...unreadable] }, sources.files, issues)
   const folder = resolve(options.folder)
   const secrets = new SecretSource(secretsFolder(options), options.environment, options.clusterSecrets)
   const given = collectValues(files.values, secrets, issues)
   const values = withPublicUrl(given.values, options.listenUrl)
-  const substitution = new Substitution(options.environment, values, given.missingSecrets)
+  const substitution = new Substitution(options.environment, values, {
+    missingSecrets: given.missingSecrets,
+    unread: files.unread.find(mayHoldValues)?.place.file,
+  })
   const ignored: { document: ConfigDocument; path: Path; since: number }[] = []
   const state: LoadState = {
     catalog: options.catalog,
@@ -180,7 +184,6 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
       ...files.objects.map(({ kind, name, document }) => ({ kind: kind.kind, name, place: document })),
       ...files.values.map((place) => ({ kind: 'values', name: undefined, place })),
       ...files.unread,
-      ...unreadable,
     ],
     dependents: dependentsOf(state, providers),
     missing: missingReferences(state.references, known).filter(({ absent }) => absent === 'error'),
@@ -283,18 +286,27 @@ function findObjects(
 function buildObjects(files: ParsedFiles, substitution: Substitution, state: LoadState) {
   const objects: LoadedObject[] = []
   const raw = new Map<ConfigDocument, unknown>()
-  const read = (document: ConfigDocument, isTemplate: (path: Path) => boolean): unknown => {
+  const read = (
+    document: ConfigDocument,
+    decides: (path: Path) => boolean,
+    isTemplate = (_: Path) => true,
+  ): unknown => {
     const filed = state.issues.for(document)
     const report = (path: Path, message: string) => {
       filed.error(path, message)
       state.ignoreLater(document, path)
     }
     const unset = (path: Path, message: string) => {
-      if (decidesAccess(path)) report(path, `${message}, and this place decides who gets in`)
+      if (decides(path)) report(path, `${message}, and this place decides who gets in`)
       else filed.warning(path, `${message}, so it is empty`)
     }
     const text = (value: string, path: Path) => {
       if (!isTemplate(path)) return value
+      const unread = substitution.unreadValue(value)
+      if (unread !== undefined) {
+        report(path, unread)
+        return value
+      }
       const missing = substitution.missingSecret(value)
       if (missing === undefined) return substitution.apply(value, path, unset)
       filed[state.strictSecrets ? 'error' : 'warning'](path, missing)
@@ -306,7 +318,8 @@ function buildObjects(files: ParsedFiles, substitution: Substitution, state: Loa
   for (const kind of kinds) {
     for (const object of files.objects) {
       if (object.kind !== kind) continue
-      const value = object.usable ? read(object.document, () => true) : readBroken(object.document, substitution)
+      const decides = accessKinds.has(kind.kind) ? () => true : decidesAccess
+      const value = object.usable ? read(object.document, decides) : readBroken(object.document, substitution)
       raw.set(object.document, value)
       if (!object.usable) continue
       kind.build(value, object.document, state)
@@ -314,14 +327,24 @@ function buildObjects(files: ParsedFiles, substitution: Substitution, state: Loa
     }
   }
   for (const document of files.values) {
-    const value = read(document, (path) => path[0] === 'sts')
+    const isTokenService = (path: Path): boolean => path[0] === 'sts'
+    const value = read(document, isTokenService, isTokenService)
     buildSts(value, document, state)
   }
   return { objects, raw }
 }
 
+/** Kinds of which every part can decide who gets in. */
+const accessKinds: ReadonlySet<string> = new Set([
+  'AuthenticationChain',
+  'AuthenticationMechanism',
+  'CustomAuthorization',
+  'Trust',
+])
+
 /** Fields and parameters in which less text can mean that more callers get in. */
 const accessFields = new Set([
+  ...['hosts', 'uri'],
   ...['azRules', 'authChain', 'authChainName', 'approvers', 'constraint', 'rules', 'administrators', 'operators'],
   ...['hd', 'cors-origins', 'uihelper.params'],
 ])

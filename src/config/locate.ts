@@ -45,18 +45,49 @@ const parseOptions = { prettyErrors: false, strict: true, uniqueKeys: true, vers
 /** All documents of a YAML text; empty ones are left out. Returns problems with them, never throws. */
 export function readYaml(text: string): { documents: LocatedYaml[]; problems: YamlProblem[] } {
   const lines = new LineCounter()
-  const place = (offset: number): Position => positionAt(lines, offset)
   try {
     const parsed = parseAllDocuments(text, { ...parseOptions, lineCounter: lines })
     const documents = 'empty' in parsed ? [] : parsed
-    const [empty, full] = partition(documents, (document) => isEmpty(document.contents))
-    return {
-      documents: full.map((document) => new LocatedYaml(document, text, place)),
-      problems: empty.flatMap((document) => problemsOf(document, place)),
-    }
+    const isBroken = documents.some(({ errors }) => errors.length > 0)
+    const parts = isBroken ? splitDocuments(text) : []
+    if (parts.length < 2) return locatedDocuments(documents, text, (offset) => positionAt(lines, offset))
+    const read = parts.map(({ start, text }) => {
+      const found = parseAllDocuments(text, parseOptions)
+      return locatedDocuments('empty' in found ? [] : found, text, (offset) => positionAt(lines, start + offset))
+    })
+    return { documents: read.flatMap((part) => part.documents), problems: read.flatMap((part) => part.problems) }
   } catch (error) {
     return { documents: [], problems: [{ position: { line: 1, column: 1 }, message: reasonOf(error) }] }
   }
+}
+
+function locatedDocuments(
+  documents: readonly Document.Parsed[],
+  text: string,
+  place: (offset: number) => Position,
+): { documents: LocatedYaml[]; problems: YamlProblem[] } {
+  const [empty, full] = partition(documents, (document) => isEmpty(document.contents))
+  return {
+    documents: full.map((document) => new LocatedYaml(document, text, place)),
+    problems: empty.flatMap((document) => problemsOf(document, place)),
+  }
+}
+
+/**
+ * The texts of the documents. No text within a document can have a line that begins with `---`, but the parser reads over
+ * it after an unclosed quote, so that the documents after it would be lost.
+ */
+function splitDocuments(text: string): { readonly start: number; readonly text: string }[] {
+  const parts: { start: number; text: string }[] = []
+  let start = 0
+  for (const { index } of text.matchAll(/^---(?=\s|$)/gm)) {
+    const before = text.slice(start, index)
+    // Directives and comments belong to the document that follows.
+    if (before.split('\n').every((line) => /^\s*$|^\s*#|^%/.test(line))) continue
+    parts.push({ start, text: before })
+    start = index
+  }
+  return [...parts, { start, text: text.slice(start) }]
 }
 
 /**

@@ -31,7 +31,7 @@ export interface ParsedFiles {
   readonly objects: readonly ParsedObject[]
   /** Documents without kind and apiVersion, and the `OpenUnison` object. */
   readonly values: readonly ConfigDocument[]
-  /** Parts with errors; and documents, such as tests, that are not configuration. */
+  /** Parts with errors. */
   readonly unread: readonly UnreadPart[]
 }
 
@@ -50,13 +50,14 @@ export function parseFiles(files: readonly SourceFile[], issues: Issues): Parsed
     for (const yaml of documents) {
       const document = new ConfigDocument(file.name, yaml, file.isObject !== true)
       const found = classify(document, issues.for(document))
-      if (found !== undefined && found !== 'values') {
+      if (found !== undefined && found !== 'values' && found !== 'tests') {
         for (const path of found.yamlTexts) yaml.embed(path)
       }
       const isShared = found === 'values' || (found === undefined && holdsValues(file.name))
       for (const problem of yaml.problems) reportYaml(problem, file, isShared ? 'everything' : document, issues)
       const usable = yaml.problems.length === 0
       const name = textAt(document, ['metadata', 'name'])
+      if (found === 'tests') continue
       if (found === undefined) unread.push({ place: document, kind: textAt(document, ['kind']) ?? noKind, name })
       else if (found !== 'values') objects.push({ document, kind: found, name, usable })
       else if (usable) values.push(document)
@@ -71,6 +72,10 @@ export const noKind = 'document'
 /** Values change the meaning of every object, so that nothing can be served without them. */
 export const holdsValues = (file: string): boolean => /(?:^|\/)values\.ya?ml$|^ConfigMap\/[^/]+\/[^/]+\//.test(file)
 
+/** Whether a part that can't be read may be a values document: nothing shows that it isn't one. */
+export const mayHoldValues = ({ kind }: UnreadPart): boolean =>
+  kind === 'file' || kind === noKind || kind === openUnisonKind
+
 /** If a file has no lines, the path and the line within the text at that path give the place. */
 function reportYaml(
   { position, message, inside }: YamlProblem,
@@ -84,7 +89,7 @@ function reportYaml(
 }
 
 /** Reads only a document's top level; an invalid document may still have a kind. */
-function classify(document: ConfigDocument, issues: Issues): Kind | 'values' | undefined {
+function classify(document: ConfigDocument, issues: Issues): Kind | 'values' | 'tests' | undefined {
   const broken = document.yaml.problems.length > 0
   const top = document.yaml.toValue(untouched)
   if (!isJsonObject(top)) {
@@ -92,7 +97,7 @@ function classify(document: ConfigDocument, issues: Issues): Kind | 'values' | u
     return undefined
   }
   const { kind: name, apiVersion } = top
-  if (isPolicyTests(top)) return undefined
+  if (isPolicyTests(top)) return 'tests'
   if (name === undefined && apiVersion === undefined && !('spec' in top) && !('metadata' in top)) return 'values'
   if (typeof name !== 'string' || typeof apiVersion !== 'string') {
     for (const key of ['apiVersion', 'kind'] as const) {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
+import { buildConfiguration } from '#config/load.ts'
 import { lostObjects, summarize, titleOf } from '#config/set-aside.ts'
 import { loadText } from '#testing/check-text.ts'
 
@@ -218,6 +219,86 @@ describe('what is set aside', () => {
   })
 })
 
+describe('nothing is served with less protection', () => {
+  const open = application('open', '/open', development)
+  const withRule = (constraint: string): string => open.replace('(a=b)', `'${constraint}'`)
+
+  test.each([
+    ['### more.yaml\n- GROUP: x', 'a list'],
+    ['### more.yaml\nspec: { GROUP: x }', 'a document without a kind'],
+    ['### more.yaml\napiVersion: v1\nkind: OpenUnison\nmetadata: { name: o }\n---\n"', 'an unclosed quote'],
+  ])('while %j may have a value, its default does not replace it (%s)', (file) => {
+    const text = (value: string) => `${file}\n### app.yaml\n${withRule(value)}`
+    expect(aside(text('#[GROUP:(uid=*)]'))).toContainEqual(['Application "open"', 'Application "open"'])
+    expect(aside(text('(uid=a)'))).not.toContainEqual(['Application "open"', 'Application "open"'])
+    expect(aside(withRule('#[GROUP:(uid=*)]'))).toEqual([])
+  })
+
+  test('a file that could not be read counts like that', () => {
+    const sources = {
+      files: [{ name: 'app.yaml', text: withRule('#[GROUP:(uid=*)]') }],
+      keys: new Map(),
+      problems: [{ name: 'more.yaml', message: 'cannot be read' }],
+    }
+    const { configuration } = buildConfiguration(sources, { folder: '/nowhere', catalog, environment: {} })
+    expect(configuration?.applications).toMatchObject([{ name: 'open', setAside: expect.any(String) }])
+    const known = buildConfiguration(sources, { folder: '/nowhere', catalog, environment: { GROUP: '(uid=a)' } })
+    expect(known.configuration?.applications[0]?.setAside).toBeUndefined()
+  })
+
+  test.each([
+    ['AuthenticationChan', 'a misspelled kind'],
+    ['Chain', 'an unknown kind'],
+  ])('a chain "anon" of the kind %s is not replaced by the built-in one (%s)', (kind) => {
+    const guarded = application('guarded', '/guarded', `, authChain: anon${development}`)
+    expect(aside(guarded)).toEqual([])
+    expect(aside(object(kind, 'anon', '{}') + guarded)).toContainEqual(['Application "guarded"', 'chain "anon"'])
+  })
+
+  test('tests of token policies do not hide the built-in chain', () => {
+    const guarded = application('guarded', '/guarded', `, authChain: anon${development}`)
+    expect(aside(`### policy.yaml\ntests: []\n### app.yaml\n${guarded}`)).toEqual([])
+  })
+
+  test.each([
+    ["hosts: ['*']", "hosts: ['#[HOST]']"],
+    ["hosts: ['*']", "hosts: ['x.#[HOST]']"],
+    ['uri: /open', "uri: '/open/#[PART]'"],
+    ['constraint: (a=b)', "constraint: '(a=#[VALUE])'"],
+  ])('%s without its value, as %s, sets the application aside', (before, after) => {
+    expect(aside(open.replace(before, after)).map(([name]) => name)).toEqual(['Application "open"'])
+  })
+
+  test.each([
+    [object('AuthenticationMechanism', 'm', "{ className: auth.Anonymous, uri: /auth/m, init: { userName: '#[X]' } }")],
+    [object('CustomAuthorization', 'c', "{ className: authorizations.AlwaysFail, params: { a: '#[X]' } }")],
+    [object('Trust', 't', "{ clientId: t, publicEndpoint: true, redirectURI: ['https://t.test/', '#[X]'] }")],
+    ["### values.yaml\nsts: { endpoints: [{ name: a, path: /a, audience: '#[X]' }] }"],
+  ])('%j is set aside as a whole, since every part of it may decide who gets in', (text) => {
+    const { issues } = load(text)
+    expect(issues.map(({ level, message }) => `${level} ${message}`).join('\n')).toMatch(
+      /error #\[X\].*decides who gets in/,
+    )
+  })
+
+  test('the address of an application is reserved even if its hosts are no list', () => {
+    const { configuration } = load(open.replace("hosts: ['*']", 'hosts: X.test'))
+    expect(configuration?.applications).toMatchObject([
+      { setAside: expect.any(String), urls: [{ hosts: ['x.test'], uri: '/open' }] },
+    ])
+  })
+
+  test('an unclosed quote does not hide the documents after it', () => {
+    const broken = object('Workflow', 'broken', '{ label: "open }')
+    const { configuration, issues } = load(broken + open + application('closed', '/open/closed', ', authChain: none'))
+    expect(configuration?.applications.map(({ name, setAside }) => [name, setAside !== undefined])).toEqual([
+      ['open', false],
+      ['closed', true],
+    ])
+    expect(issues.find(({ path }) => path === 'spec.urls[0].authChain')).toMatchObject({ line: 15 })
+  })
+})
+
 describe('an error of the whole', () => {
   const served = (text: string): boolean =>
     load(`${text}\n### w.yaml\n${workflow('w', '')}`).configuration !== undefined
@@ -245,6 +326,11 @@ describe('objects that a change would lose', () => {
     expect(lost(before, workflow('w', provision('t')))).toEqual(['Workflow "w"'])
     expect(lost(before, target('t'))).toEqual([])
     expect(lost(before, before + workflow('new', provision('none')))).toEqual([])
+  })
+
+  test('one whose kind is misspelled now', () => {
+    const before = workflow('a', '') + workflow('b', '')
+    expect(lost(before, before.replace('kind: Workflow', 'kind: Workflw'))).toEqual(['Workflow "a"'])
   })
 
   test('those of a file that can no longer be read', () => {

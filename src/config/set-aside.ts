@@ -112,6 +112,10 @@ export function lostObjects(served: readonly FoundObject[], next: readonly Found
     if (object.cause !== undefined) return false
     const found = kept.get(objectKey(object))
     if (found !== undefined) return found.cause !== undefined
+    // The kind may be misspelled now.
+    if (next.some(({ name, file, cause }) => name === object.name && file === object.file && cause !== undefined)) {
+      return true
+    }
     return unread.some((file) => object.file === file || object.file.startsWith(`${file}/`))
   })
 }

@@ -12,18 +12,35 @@ export class Substitution {
   readonly used = new Map<string, string>()
   readonly #environment: Environment
   readonly #values: ReadonlyMap<string, string>
-
   readonly #missingSecrets: ReadonlyMap<string, string>
+  readonly #unread: string | undefined
 
   constructor(
     environment: Environment,
     values: ReadonlyMap<string, string>,
-    /** By name of a value that a secret should have: why it has none. */
-    missingSecrets: ReadonlyMap<string, string> = new Map(),
+    {
+      missingSecrets = new Map(),
+      unread,
+    }: {
+      /** By name of a value that a secret should have: why it has none. */
+      readonly missingSecrets?: ReadonlyMap<string, string>
+      /** A file that can't be read and may have values. */
+      readonly unread?: string | undefined
+    } = {},
   ) {
     this.#environment = environment
     this.#values = values
     this.#missingSecrets = missingSecrets
+    this.#unread = unread
+  }
+
+  /** Why it isn't known what the text becomes, not even if it has a default; undefined if it is known. */
+  unreadValue(text: string): string | undefined {
+    if (this.#unread === undefined || !text.includes('#[')) return undefined
+    for (const [written, name = ''] of text.matchAll(placeholder)) {
+      if (this.#lookUp(name) === undefined) return `${written} may have a value in ${this.#unread}, which can't be read`
+    }
+    return undefined
   }
 
   /** Why the text can't be substituted; undefined if no secret is missing. */

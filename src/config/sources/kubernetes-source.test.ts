@@ -87,7 +87,9 @@ test('number and size are bounded', () => {
   const many = Array.from({ length: 5 }, (_, i) => object('Org', `o${i}`, { uuid: `u${i}` }))
   const { files, problems } = namespaceSources('ns', many, [], { objects: 3, totalBytes: 1 << 20 })
   expect(files).toHaveLength(3)
-  expect(problems).toEqual([{ name: 'Org/ns/o3', message: expect.stringContaining('more than 3 objects') }])
+  expect(problems).toEqual([
+    { name: 'Org/ns/o3', message: expect.stringContaining('more than 3 objects'), whole: true },
+  ])
   expect(namespaceSources('ns', many, [], { objects: 10, totalBytes: 200 }).files.length).toBeLessThan(3)
 })
 

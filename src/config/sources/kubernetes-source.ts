@@ -48,6 +48,7 @@ export function namespaceSources(
       problems.push({
         name: file.name,
         message: `the namespace holds more than ${most}: this and later ones are not read`,
+        whole: true,
       })
       break
     }
