@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
@@ -306,4 +306,68 @@ test('a source without objects writes nothing', async () => {
   expect(code).toBe(1)
   expect(err.join('\n')).toContain('there are no objects of OpenUnison')
   expect(readdirSync(work)).toEqual(['charts'])
+})
+
+test('names that differ in case, very long ones, and secrets called like another file each get a file', async () => {
+  const link = (name: string, label: string): string =>
+    object('PortalUrl', name, `label: "${label}"\nurl: https://example.com\nazRules: [{ scope: dn, constraint: o=x }]`)
+  const secrets = ['values', 'a.b', 'a-b', `x${'y'.repeat(240)}`]
+  const values = secrets.map((secret, i) =>
+    object('OpenUnison', `ou${i}`, `secret_data: [S${i}]\nsource_secret: ${secret}\nnon_secret_data: []`, 'v6'),
+  )
+  const own = 'LABEL: plain\n'
+  const links = [link('wiki', '#[LABEL]'), link('Wiki', 'x'), ...secrets.map((_, i) => link(`s${i}`, `#[S${i}]`))]
+  const long = [object('K'.repeat(3_000), 'n', 'a: 1'), link('l'.repeat(3_000), 'x')]
+  await writeFile(join(work, 'export.yaml'), [own, ...values, ...links, ...long].join(''))
+  const { code } = await importFrom('export.yaml')
+  expect(code).toBe(0)
+  const names = files().map((path) => path.toLowerCase())
+  expect(new Set(names).size).toBe(names.length)
+  expect(names).toEqual(expect.arrayContaining(['portalurls/wiki.yaml', 'portalurls/wiki_2.yaml', 'values_2.yaml']))
+  expect(await written('values.yaml')).toContain('LABEL: plain')
+  expect(await written('values_2.yaml')).toContain('source_secret: values')
+  expect((await written('a-b.yaml')) + (await written('a-b_2.yaml'))).toMatch(
+    /source_secret: a\.b.*source_secret: a-b/s,
+  )
+})
+
+test('a secret that begins like another one is not shown in part', async () => {
+  await mkdir(join(work, 'charts'))
+  const secret = (key: string, text: string): string => `${key}: ${Buffer.from(text).toString('base64')}`
+  const values = object('OpenUnison', 'o', 'secret_data: [SHORT, LONG]\nsource_secret: s', 'v6')
+  const link = (name: string): string =>
+    object('PortalUrl', name.toLowerCase(), `label: x\nurl: "#[${name}]"\nazRules: [{ scope: dn, constraint: o=x }]`)
+  const stored = `---\napiVersion: v1\nkind: Secret\nmetadata: { name: s }\ndata: { ${secret('SHORT', 'hunter')}, ${secret('LONG', 'hunter-and-gatherer')} }\n`
+  await writeFile(join(work, 'charts', 'all.yaml'), [values, link('SHORT'), link('LONG'), stored].join(''))
+  const { text, err } = await importFrom('charts', '--with-secrets')
+  expect(text).toContain('(secret)')
+  const shown = [text, ...err, await written('set-aside/portalurls/long.yaml')].join('\n')
+  expect(shown).not.toMatch(/hunter|gatherer/)
+})
+
+test('a secret whose name leads elsewhere is not written', async () => {
+  await mkdir(join(work, 'charts'))
+  const values = object('OpenUnison', 'o', 'secret_data: [PASSWORD]\nsource_secret: ../../escape', 'v6')
+  const link = object(
+    'PortalUrl',
+    'l',
+    'label: "#[PASSWORD]"\nurl: https://x.test\nazRules: [{ scope: dn, constraint: o=x }]',
+  )
+  const stored =
+    '---\napiVersion: v1\nkind: Secret\nmetadata: { name: ../../escape }\nstringData: { PASSWORD: hunter }\n'
+  await writeFile(join(work, 'charts', 'all.yaml'), [values, link, stored].join(''))
+  await importFrom('charts', '--with-secrets')
+  expect(files().filter((path) => path.startsWith('secrets'))).toEqual([])
+  expect(readdirSync(work).sort()).toEqual(['charts', 'out'])
+})
+
+test('a file that is too large, and a link to nowhere as the new folder, are refused', async () => {
+  await writeChart()
+  await writeFile(join(work, 'huge.yaml'), '')
+  await truncate(join(work, 'huge.yaml'), 100 << 20)
+  expect((await importFrom('huge.yaml')).err.join()).toContain('is larger than')
+  await symlink(join(work, 'nowhere'), join(work, 'out'))
+  const { code, err } = await importFrom('charts')
+  expect([code, err.join()]).toEqual([1, expect.stringContaining('is a link to a folder that does not exist')])
+  expect(readdirSync(work).sort()).toEqual(['charts', 'huge.yaml', 'out'])
 })

@@ -63,7 +63,7 @@ async function importOpenUnison(values: Values<typeof options>, io: CommandIo): 
     for (const line of importReport(plan, source, { source: from, folder, withSecrets, command: commandName() })) {
       io.stdout(terminalLine(hide(line), longestLine))
     }
-    return await verify(folder, io)
+    return await verify(folder, hide, io)
   } finally {
     source.close()
   }
@@ -106,16 +106,16 @@ function filesOf(plan: ImportPlan): Map<string, { readonly text: string; readonl
 
 const oneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
 
-/** Messages may quote a value that comes from a secret. */
-const hiding =
-  ({ secretTexts }: ImportPlan) =>
-  (text: string): string =>
-    secretTexts.reduce((line, secret) => line.replaceAll(secret, '(secret)'), text)
+/** Messages may quote a value that comes from a secret. The longest first, since a secret may be part of another. */
+function hiding({ secretTexts }: ImportPlan): (text: string) => string {
+  const longestFirst = secretTexts.toSorted((a, b) => b.length - a.length)
+  return (text) => longestFirst.reduce((line, secret) => line.replaceAll(secret, '(secret)'), text)
+}
 
 /** The folder as it was written must have no errors. */
-async function verify(folder: string, io: CommandIo): Promise<number> {
+async function verify(folder: string, hide: (text: string) => string, io: CommandIo): Promise<number> {
   const { issues } = await loadConfiguration({ folder, catalog, environment: {}, strictSecrets: false })
   const errors = issues.filter(({ level }) => level === 'error')
-  for (const issue of errors) io.stderr(formatIssue(issue))
+  for (const issue of errors) io.stderr(hide(formatIssue(issue)))
   return errors.length === 0 ? 0 : 1
 }

@@ -126,15 +126,19 @@ function withFiles(objects: readonly ImportedObject[]): PlannedObject[] {
   return objects.map((object) => {
     const folder =
       configResources.find(({ kind }) => kind.kind === object.kind)?.plural ??
-      object.kind.toLowerCase().replaceAll(/[^a-z0-9]/g, '-')
+      object.kind
+        .toLowerCase()
+        .replaceAll(/[^a-z0-9]/g, '-')
+        .slice(0, 100)
     const stem =
       object.name
         .replaceAll(/[^A-Za-z0-9.-]/g, '-')
         .replace(/^[.-]+/, '')
         .slice(0, 200) || 'unnamed'
     const path = `${folder}/${stem}`
-    const count = (counts.get(path) ?? 0) + 1
-    counts.set(path, count)
+    // Some file systems ignore case.
+    const count = (counts.get(path.toLowerCase()) ?? 0) + 1
+    counts.set(path.toLowerCase(), count)
     // "_" can't be part of a name in a cluster, so no other object has this file.
     return { ...object, file: count === 1 ? `${path}.yaml` : `${path}_${count}.yaml` }
   })
@@ -228,7 +232,12 @@ function valueFiles(
     const object = { apiVersion: 'openunison.tremolo.io/v6', kind: openUnisonKind, metadata: { name: secret }, spec }
     const document = new Document(object)
     document.commentBefore = ` The values of ${names.map((name) => `#[${name}]`).join(', ')} are keys of this secret.`
-    files.set(`${secret.replaceAll(/[^A-Za-z0-9-]/g, '-')}.yaml`, document.toString({ lineWidth: 0 }))
+    const stem = secret.replaceAll(/[^A-Za-z0-9-]/g, '-').slice(0, 200)
+    const isTaken = (name: string): boolean =>
+      Array.from(files.keys()).some((taken) => taken.toLowerCase() === name.toLowerCase())
+    let file = `${stem}.yaml`
+    for (let count = 2; isTaken(file); count++) file = `${stem}_${count}.yaml`
+    files.set(file, document.toString({ lineWidth: 0 }))
   }
   for (const [name, pem] of certificates) files.set(`keys/${name}.crt`, pem)
   return { files, emptyValues, valueCount: Object.keys(values).length }
