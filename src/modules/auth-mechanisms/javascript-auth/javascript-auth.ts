@@ -97,7 +97,7 @@ async function openJavaScriptAuth(
       run(await plainRequest(request, { maxBodyBytes, withheld: nothing }), subject),
     async renew(subject) {
       const outcome = await run(noRequest, subject)
-      const isOther = outcome.kind === 'authenticated' && outcome.subject.dn.key !== subject.dn.key
+      const isOther = outcome.kind === 'authenticated' && !outcome.subject.dn.equals(subject.dn)
       return isOther ? rejected('the script named another user for a session that exists') : outcome
     },
     close: () => plugin.close(),

@@ -40,14 +40,18 @@ async function open() {
     sessions: { ...noSessions, end: async (_user, id) => ended.push(id) > 0 },
   }
   const filter = await prepared.create(host)
-  const ask = (authenticated: string | undefined, accept = 'application/json') =>
+  const ask = (
+    authenticated: string | undefined,
+    accept = 'application/json',
+    { path = '/scale/main', dn = 'uid=ada,ou=people,o=Tremolo' } = {},
+  ) =>
     filter.handle(
       {
-        request: fakeRequest({ url: 'https://portal.test/scale/main?a=b', headers: { accept } }),
+        request: fakeRequest({ url: `https://portal.test${path}?a=b`, headers: { accept } }),
         application: 'scale',
         mount: '/scale',
         pathInfo: '/main',
-        subject: subject('uid=ada,ou=people,o=Tremolo'),
+        subject: subject(dn),
         ...(authenticated === undefined
           ? {}
           : { session: { id: 's1', authenticated: new Date(authenticated) } as never }),
@@ -66,9 +70,35 @@ test('a session from before the object ends, and a later one does not', async ()
   state.now += 6_000
   await expect(ask(early)).rejects.toMatchObject({ code: 'AUTH_REQUIRED' })
   expect(ended).toEqual(['s1'])
-  expect(await ask(early, 'text/html')).toMatchObject({ status: 303, headers: { location: '/scale/main?a=b' } })
+  expect(await ask(early, 'text/html')).toMatchObject({
+    status: 303,
+    headers: { location: 'https://portal.test/scale/main?a=b' },
+  })
   expect(await ask('2026-05-01T09:30:00.400Z').catch((error: GatewayError) => error.code)).toBe('AUTH_REQUIRED')
   expect(await ask('2026-05-01T09:31:00Z')).toMatchObject({ body: 'next' })
+})
+
+test('a path of two slashes does not lead to another host', async () => {
+  const { state, ask } = await open()
+  state.objects = [object('uid=ada,ou=people,o=Tremolo', '2026-05-01T09:30:00Z')]
+  const { headers } = await ask(early, 'text/html', { path: '//evil.test/' })
+  expect(new URL(String(headers['location']), 'https://portal.test/scale/').host).toBe('portal.test')
+})
+
+test.each(['UID=ADA , OU=people,o=tremolo', 'uid=\\61da,ou=people,o=Tremolo', 'uid=#0403616461,ou=people,o=Tremolo'])(
+  '%s names the same user',
+  async (written) => {
+    const { state, ask } = await open()
+    state.objects = [object(written, '2026-05-01T09:30:00Z')]
+    await expect(ask(early)).rejects.toMatchObject({ code: 'AUTH_REQUIRED' })
+  },
+)
+
+test('the order and white space within a name do not matter', async () => {
+  const { state, ask } = await open()
+  state.objects = [object('cn=Ada  King+uid=ada,o=Tremolo', '2026-05-01T09:30:00Z')]
+  const ada = { dn: 'uid=ada+cn=ada king,o=Tremolo' }
+  await expect(ask(early, undefined, ada)).rejects.toMatchObject({ code: 'AUTH_REQUIRED' })
 })
 
 test('objects are read at most every five seconds, and callers without a session are not concerned', async () => {

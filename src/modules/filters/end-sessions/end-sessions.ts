@@ -37,14 +37,18 @@ export default defineFilter({
         if (session === undefined || !(await ends.covers(subject, session.authenticated))) return next()
         const ended = await sessions.end(subject.identity, session.id)
         log.info('an EndSession object ended a session', { requestId: request.id, dn: subject.dn.toString() })
-        if (ended && isPage(request)) return seeOther(`${request.path}${querySuffix(request)}`)
+        // With the origin, since a path may begin with two slashes, which alone would name another host.
+        if (ended && isPage(request)) return seeOther(`${request.origin}${request.path}${querySuffix(request)}`)
         throw new GatewayError('AUTH_REQUIRED', 'an EndSession object ended the session')
       },
     }
   },
 })
 
-/** The latest EndSession object of each user. */
+/**
+ * The latest EndSession object of each user. Names with the same key are one user here, even if they differ in a claim's
+ * letter case: to end too many sessions is the safe mistake.
+ */
 class SessionEnds {
   readonly #objects: ClusterObjects
   readonly #namespace: string
@@ -64,7 +68,7 @@ class SessionEnds {
   async covers({ dn, otherNames = [] }: Subject, authenticated: Date): Promise<boolean> {
     const { ends } = await this.#current()
     // The API server cuts the time of creation to seconds.
-    return [dn, ...otherNames].some((name) => (ends.get(keyOf(name)) ?? -Infinity) + 999 >= authenticated.getTime())
+    return [dn, ...otherNames].some((name) => (ends.get(name.key) ?? -Infinity) + 999 >= authenticated.getTime())
   }
 
   async #current(): Promise<{ readonly ends: ReadonlyMap<string, number> }> {
@@ -109,14 +113,11 @@ function readEnd({ metadata, content }: ClusterObject): { readonly key: string; 
   const created = Date.parse(metadata.creationTimestamp ?? '')
   if (typeof dn !== 'string' || Number.isNaN(created)) return undefined
   try {
-    return { key: keyOf(Dn.parse(dn)), created }
+    return { key: Dn.parse(dn).key, created }
   } catch {
     return undefined
   }
 }
-
-/** Names that differ in letter case only are one user here: to end too many sessions is the safe mistake. */
-const keyOf = (dn: Dn): string => dn.toString().toLowerCase()
 
 const isPage = (request: GatewayRequest): boolean =>
   request.method === 'GET' && (header(request, 'accept') ?? '').includes('text/html')
