@@ -152,6 +152,12 @@ spec: { className: ${name}, params: [] }
 
 /** Objects whose class may be known without having an effect, by slot. */
 const registered: Readonly<Record<string, (className: string) => string>> = {
+  [catalog.authMechanisms.slot]: (name) => ofMechanism(name, ''),
+  [catalog.customTasks.slot]: (name) => `apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: probe }
+spec: { tasks: [{ taskType: customTask, className: ${name}, params: {} }] }
+`,
   [catalog.filters.slot]: (name) => ofFilter(name, ''),
   [catalog.jobs.slot]: (name) => `apiVersion: openunison.tremolo.io/v1
 kind: OUJob

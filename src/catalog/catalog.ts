@@ -13,6 +13,7 @@ import github from '#modules/auth-mechanisms/github/github.ts'
 import includeChain from '#modules/auth-mechanisms/include-chain/include-chain.ts'
 import javaScriptAuth from '#modules/auth-mechanisms/javascript-auth/javascript-auth.ts'
 import jitProvision from '#modules/auth-mechanisms/jit-provision/jit-provision.ts'
+import logUserAgent from '#modules/auth-mechanisms/log-user-agent/log-user-agent.ts'
 import loginService from '#modules/auth-mechanisms/login-service/login-service.ts'
 import mappingMechanism from '#modules/auth-mechanisms/mapping/mapping.ts'
 import oauth2Jwt from '#modules/auth-mechanisms/oauth2-jwt/oauth2-jwt.ts'
@@ -30,7 +31,11 @@ import ldapInsert from '#modules/directory-inserts/ldap/ldap.ts'
 import targetInsert from '#modules/directory-inserts/target/target.ts'
 import directoryDynamicWorkflow from '#modules/dynamic-workflows/directory/directory.ts'
 import javaScriptDynamicWorkflow from '#modules/dynamic-workflows/javascript/javascript.ts'
-import { listClusterApproverGroups, listClusters } from '#modules/dynamic-workflows/kubernetes/kubernetes.ts'
+import {
+  kubernetesObjects,
+  listClusterApproverGroups,
+  listClusters,
+} from '#modules/dynamic-workflows/kubernetes/kubernetes.ts'
 import sqlDynamicWorkflow from '#modules/dynamic-workflows/sql/sql.ts'
 import account from '#modules/filters/account/account.ts'
 import approvalLink from '#modules/filters/approval-link/approval-link.ts'
@@ -101,6 +106,8 @@ import { deleteUser, extendAccess, revokeAccess } from '#modules/workflow-tasks/
 import approval from '#modules/workflow-tasks/approval/approval.ts'
 import {
   addAttribute,
+  addTimestampToUser,
+  clearPasswordResets,
   copyFromUserToRequest,
   genUuidAttribute,
   printUserInfo,
@@ -115,6 +122,7 @@ import {
 import {
   addGroupToStore,
   createGroups,
+  createUserGroups,
   deleteGroup,
   nestGroup,
   updateGroup,
@@ -146,6 +154,8 @@ import {
   attributeToGroups,
   clearGroups,
   filterGroups,
+  keepTargetGroups,
+  mapAttributeToGroups,
   mapGroups,
   mergeGitHubGroups,
 } from '#modules/workflow-tasks/memberships/memberships.ts'
@@ -168,6 +178,7 @@ export const authMechanisms = createRegistry('authentication mechanism', [
   includeChain,
   jitProvision,
   loginService,
+  logUserAgent,
   mappingMechanism,
   oauth2Jwt,
   oauth2K8sServiceAccount,
@@ -238,16 +249,19 @@ export const valueSources = createRegistry('value source', [
 
 export const customTasks = createRegistry('custom task', [
   addGroupToStore,
+  addTimestampToUser,
   asyncCallWorkflow,
   attributeToGroups,
   checkApiExists,
   checkForGit,
   cleanLabels,
   clearGroups,
+  clearPasswordResets,
   copyFromUserToRequest,
   copyGroupMembers,
   createGroups,
   createK8sObject,
+  createUserGroups,
   deleteGroup,
   deleteGroupMembers,
   deleteK8sObject,
@@ -256,11 +270,13 @@ export const customTasks = createRegistry('custom task', [
   filterGroups,
   genUuidAttribute,
   javaScriptTask,
+  keepTargetGroups,
   loadAttributes,
   loadAttributesFromTarget,
   loadConfigMap,
   loadGroups,
   loadGroupsFromTarget,
+  mapAttributeToGroups,
   mapGroups,
   mergeGitHubGroups,
   nestGroup,
@@ -313,6 +329,7 @@ const notifiers = createRegistry('notifier', [noNotifier, smtp, webhookNotifier]
 const dynamicWorkflows = createRegistry('dynamic workflow', [
   directoryDynamicWorkflow,
   javaScriptDynamicWorkflow,
+  kubernetesObjects,
   listClusterApproverGroups,
   listClusters,
   sqlDynamicWorkflow,

@@ -148,6 +148,7 @@ const unneededJobs = new Map([
     'com.tremolosecurity.idp.providers.oidc.model.jobs.ClearSessions',
     'the gateway removes expired sessions and tokens of its issuers itself',
   ],
+  ['com.tremolosecurity.provisioning.jobs.WaitForJob', 'a run that waits for an object of a cluster wakes up itself'],
   ['com.tremolosecurity.jobs.ClearLogouts', 'an EndSession object does not end later logins, so it may stay'],
 ])
 

@@ -6,7 +6,7 @@ import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { subject } from '#testing/subjects.ts'
-import { listClusterApproverGroups, listClusters } from './kubernetes.ts'
+import { kubernetesObjects, listClusterApproverGroups, listClusters } from './kubernetes.ts'
 
 async function namespacesOf(groups: string[], more: ParamValues = {}): Promise<unknown> {
   const issues = noIssues()
@@ -49,4 +49,45 @@ test('all clusters are rows and choices, and other targets are not', async () =>
   ])
   expect(await choices.check('k8s', ann)).toBeUndefined()
   expect(await choices.check('people', ann)).toBe('is not the name of a cluster')
+})
+
+test('each object that the labels select is a row with its annotations and labels, up to a limit', async () => {
+  const asked: unknown[] = []
+  const content = {
+    metadata: {
+      annotations: { 'acme.test/owner': 'eve', name: 'another', constructor: 'x', approval_id: '7' },
+      labels: { 'cost-center': '42' },
+    },
+  }
+  const object = (name: string) => ({ metadata: { name, uid: name, resourceVersion: '1' }, content })
+  const list = async (...call: unknown[]) => {
+    asked.push(call)
+    return [object('blue'), object('kube-system')]
+  }
+  const cluster = Object.assign(new MemoryTarget(), { objects: { list } as unknown as ClusterApi })
+  const given = {
+    target: 'k8s',
+    kind: '/api/v1/namespaces?labelSelector=acme.test%2Fopen%3Dyes',
+    filter: ['kube-system'],
+  }
+  const prepared = kubernetesObjects.prepare(fakeParams(given), noIssues(), fakeParseContext())
+  const rows = await prepared.create({ ...fakeModuleHost(), targets: { get: () => cluster } })
+  const expected = { name: 'blue', 'acme_test/owner': 'eve', cost_center: '42' }
+  expect(await rows.parameterSets(subject('uid=ann,o=x'))).toMatchObject([expected])
+  const resource = { group: '', version: 'v1', plural: 'namespaces' }
+  expect(asked).toEqual([[resource, 1000, { labels: 'acme.test/open=yes' }]])
+})
+
+test.each([
+  'namespaces',
+  '/api/v1',
+  '/api/v1/namespaces/blue/pods/one',
+  '/api/v1/namespaces?watch=true',
+  '/api/v1/namespaces?labelSelector=a&limit=1',
+])('"%s" is not the path of a list', (kind) => {
+  const issues = noIssues()
+  kubernetesObjects.prepare(fakeParams({ target: 'k8s', kind }), issues, fakeParseContext())
+  expect(issueTexts(issues.list)).toEqual([
+    expect.stringMatching(/^error params\.kind\.0: .*(is not the path|not supported)/),
+  ])
 })

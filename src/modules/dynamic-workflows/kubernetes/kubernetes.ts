@@ -1,12 +1,18 @@
 import { Dn } from '#identity/dn.ts'
-import { flag, text } from '#sdk/module/parameter-types.ts'
+import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
+import { isForbiddenKey, isJsonObject } from '#kernel/json.ts'
+import { flag, list, parsed, text } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
-import { clustersOf } from '#sdk/target/kubernetes-cluster.ts'
-import { defineDynamicWorkflow } from '#sdk/workflow/dynamic-workflow.ts'
+import { clustersOf, objectsOf } from '#sdk/target/kubernetes-cluster.ts'
+import { defineDynamicWorkflow, type ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
+import { isEngineKey } from '#sdk/workflow/workflow.ts'
 
 /** Rows of a workflow for clusters and their namespaces. */
 
 const maxSets = 1_000
+
+/** Group, version, namespace and resource. */
+const listForm = /^\/api(?:s\/([^/]+))?\/([^/]+)(?:\/namespaces\/([^/]+))?\/([^/]+)$/
 
 const parameters = {
   cluster: text({ about: 'The name of the cluster, as it is in the names of the groups.', required: true }),
@@ -48,6 +54,62 @@ function firstValue(group: string): string[] {
   } catch {
     return []
   }
+}
+
+/**
+ * One row for each object of a kind, with its name, namespace, annotations and labels; in the names of those, `-` and
+ * `.` become `_`.
+ */
+export const kubernetesObjects = defineDynamicWorkflow({
+  className: 'dynamicWorkflows.KubernetesObjects',
+  aliases: ['com.tremolosecurity.unison.openshiftv3.wf.OpenShiftWorkflows'],
+  ...withParameters({
+    target: text({
+      about: 'The [targets.Kubernetes](../targets/targets.Kubernetes.md) target of the cluster.',
+      required: true,
+      reference: 'target',
+    }),
+    kind: parsed('path', parseListPath, {
+      about:
+        'The path of the objects in the API, such as `/api/v1/namespaces`; `?labelSelector=` selects some of them.',
+      required: true,
+      fallback: parseListPath('/api/v1/namespaces'),
+    }),
+    filter: list({ about: 'The name of an object that gets no row; may be repeated.' }),
+  }),
+  create: ({ target, kind: { resource, labels }, filter }, { targets }) => ({
+    async parameterSets() {
+      const selection = labels === undefined ? undefined : { labels }
+      const found = await objectsOf(targets, target).list(resource, maxSets, selection)
+      return found.filter(({ metadata }) => !filter.includes(metadata.name)).map(objectSet)
+    },
+  }),
+})
+
+/** Own facts of the object come last, so that no label replaces them. */
+function objectSet({ metadata: { name, namespace }, content }: ClusterObject): ParameterSet {
+  const metadata = isJsonObject(content['metadata']) ? content['metadata'] : {}
+  const given = [metadata['annotations'], metadata['labels']].flatMap((one) => Object.entries(one ?? {}))
+  const values = given.flatMap(([key, value]) => {
+    const parameter = key.replaceAll(/[-.]/g, '_')
+    const isUsable = typeof value === 'string' && !isEngineKey(parameter) && !isForbiddenKey(parameter)
+    return isUsable ? [[parameter, value] as const] : []
+  })
+  return Object.fromEntries([...values, ...(namespace === undefined ? [] : [['namespace', namespace]]), ['name', name]])
+}
+
+/** Throws an Error that says what is wrong. */
+function parseListPath(text: string): { readonly resource: ClusterResource; readonly labels: string | undefined } {
+  const [path = '', query, ...others] = text.split('?')
+  const [, group = '', version = '', namespace, plural = ''] = listForm.exec(decodeURIComponent(path)) ?? []
+  if (plural === '' || others.length > 0)
+    throw new Error(`"${text}" is not the path of a list, such as /api/v1/namespaces`)
+  const given = [...new URLSearchParams(query)]
+  const [parameter, labels] = given[0] ?? []
+  if (given.length > 1 || (given.length === 1 && (parameter !== 'labelSelector' || labels === ''))) {
+    throw new Error(`"?${query}" is not supported; there is ?labelSelector=NAME%3DVALUE`)
+  }
+  return { resource: { group, version, plural, ...(namespace === undefined ? {} : { namespace }) }, labels }
 }
 
 /** One row for each cluster. */

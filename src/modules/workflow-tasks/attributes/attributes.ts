@@ -131,6 +131,42 @@ export const genUuidAttribute = defineCustomTask({
   }),
 })
 
+export const addTimestampToUser = defineCustomTask({
+  className: 'tasks.AddTimestampToUser',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.AddTimestampToUser'],
+  parameters: {
+    attributeName: text({
+      about: 'The attribute that gets the time of the step, in milliseconds since 1970; its former values are removed.',
+      required: true,
+    }),
+  },
+  prepare: ({ attributeName }, { pathOf }) => ({
+    flow: { ...noFlow, produces: [{ attribute: attributeName, path: pathOf('attributeName') }] },
+    create: ({ clock }) => ({
+      run({ user }) {
+        user.attributes.set(attributeName, [String(clock().getTime())])
+        return next
+      },
+      /** The time is not known in advance. */
+      preview({ user }) {
+        user.attributes.set(attributeName, ['…'])
+        return next
+      },
+    }),
+  }),
+})
+
+export const clearPasswordResets = defineCustomTask({
+  className: 'tasks.ClearPasswordResets',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.ClearPasswordResets'],
+  parameters: { mechName: text({ about: 'Not used.' }) },
+  prepare: (_, { issues, pathOf }) => {
+    const reason = 'the link of a password reset works once and expires automatically'
+    issues.warning(pathOf('').slice(0, -1), `tasks.ClearPasswordResets has no effect here: ${reason}`)
+    return { create: () => onContext(() => next) }
+  },
+})
+
 export const printUserInfo = defineCustomTask({
   className: 'tasks.PrintUserInfo',
   aliases: ['com.tremolosecurity.provisioning.customTasks.PrintUserInfo'],

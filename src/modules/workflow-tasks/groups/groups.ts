@@ -62,6 +62,22 @@ export const addGroupToStore = defineCustomTask({
   },
 })
 
+/** Creates the groups of the workflow's user that the target does not have, without attributes. */
+export const createUserGroups = defineCustomTask({
+  className: 'tasks.CreateUserGroups',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.JITBasicDBCreateGroups'],
+  parameters: {
+    targetName: text({ about: 'The target that gets the groups.', required: true, reference: 'target' }),
+  },
+  prepare: ({ targetName }) => ({
+    create: onGroups(targetName, async (groups, { user }, request) => {
+      for (const name of user.keepGroups ? (user.groupChanges?.add ?? []) : user.groups) {
+        if ((await groups.findGroup(name)) === undefined) await createGroup(groups, name, {}, request, false)
+      }
+    }),
+  }),
+})
+
 /** Creates groups. An existing equal group is left unchanged. */
 export const createGroups = defineCustomTask({
   className: 'tasks.CreateGroup',

@@ -1,13 +1,25 @@
+import { Dn } from '#identity/dn.ts'
+import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Template } from '#kernel/template.ts'
+import { findInTarget } from '#modules/shared/tasks/find-workflow-user.ts'
 import { expiryFields, readTaskExpiry } from '#modules/shared/tasks/task-expiry.ts'
 import { defineTask, template } from '#modules/shared/tasks/task-fields.ts'
 import { renderGroupName, renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
 import { list, text } from '#sdk/module/parameter-types.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onContext } from '#sdk/workflow/preview.ts'
+import { onContext, onTarget } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
-import { changeGroups, rewriteGroups, setGroups, timeGroup, unionOfGroups } from '#sdk/workflow/workflow-user.ts'
+import {
+  changeGroups,
+  isGroupIn,
+  noteVersion,
+  rewriteGroups,
+  setGroups,
+  timeGroup,
+  unionOfGroups,
+  withoutGroups,
+} from '#sdk/workflow/workflow-user.ts'
 
 /** Tasks that change the groups of the workflow's user. */
 
@@ -60,7 +72,10 @@ function readFlag(text: string): boolean | undefined {
 
 export const attributeToGroups = defineCustomTask({
   className: 'tasks.Attribute2Groups',
-  aliases: ['com.tremolosecurity.provisioning.customTasks.Attribute2Groups'],
+  aliases: [
+    'com.tremolosecurity.provisioning.customTasks.Attribute2Groups',
+    'com.tremolosecurity.provisioning.customTasks.Attribute2Group',
+  ],
   parameters: {
     attributeName: text({
       about: 'The attribute whose values become groups; it is then removed from the user.',
@@ -148,4 +163,75 @@ export const mapGroups = defineCustomTask({
         }),
     }
   },
+})
+
+export const mapAttributeToGroups = defineCustomTask({
+  className: 'tasks.MapAttributeToGroups',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.MapJitGroups'],
+  parameters: {
+    attributeName: text({
+      about: 'The attribute with the distinguished names of groups of the identity provider.',
+      required: true,
+    }),
+    groupMap: list({
+      about:
+        '`group=distinguished name`: the user is put in `group` if the attribute has that name, and taken out of it if not; may be repeated. With several names for one group, one is enough.',
+      required: true,
+    }),
+  },
+  prepare: ({ attributeName: attribute, groupMap }, { issues, pathOf }) => {
+    const rules = groupMap.flatMap((rule, i) => {
+      const cut = rule.indexOf('=')
+      const name = dnKey(rule.slice(cut + 1))
+      if (cut > 0 && name !== undefined) return [{ group: rule.slice(0, cut), name }]
+      issues.error(pathOf('groupMap', i), `"${rule}" is not group=distinguished name`)
+      return []
+    })
+    return {
+      flow: { ...noFlow, reads: [{ attribute, path: pathOf('attributeName') }] },
+      create: () =>
+        onContext(({ user }) => {
+          const names = new Set(user.attributes.values(attribute).map(dnKey))
+          const wanted = unionOfGroups(
+            rules.filter(({ name }) => names.has(name)).map(({ group }) => group),
+            [],
+          )
+          const all = rules.map(({ group }) => group)
+          changeGroups(user, wanted, withoutGroups(all, wanted))
+          return next
+        }),
+    }
+  },
+})
+
+/** Equal for names that differ only in letter case and spaces. Undefined if it is not a distinguished name. */
+function dnKey(text: string): string | undefined {
+  try {
+    const dn = Dn.parse(text)
+    return dn.rdns.length === 0 ? undefined : dn.toString().toLowerCase()
+  } catch {
+    return undefined
+  }
+}
+
+export const keepTargetGroups = defineCustomTask({
+  className: 'tasks.KeepTargetGroups',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.JITIgnoreGroups'],
+  parameters: {
+    groupName: list({
+      about: 'A group that the user keeps if the target has the membership; may be repeated.',
+      required: true,
+    }),
+    targetName: text({ about: 'The target whose memberships are read.', required: true, reference: 'target' }),
+  },
+  prepare: ({ groupName: names, targetName }) => ({
+    create: ({ targets }) =>
+      onTarget(targetName, targets.get(targetName), async (target, { user, forTarget }) => {
+        const found = await findInTarget(target, user, userIdName, [], forTarget(targetName))
+        noteVersion(user, targetName, found)
+        const kept = names.filter((name) => isGroupIn(found?.groups ?? [], name))
+        if (kept.length > 0) changeGroups(user, kept, [])
+        return next
+      }),
+  }),
 })
