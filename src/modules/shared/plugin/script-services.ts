@@ -1,5 +1,7 @@
+import { Attributes } from '#identity/attributes.ts'
 import type { Directory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
+import { entryChange, newGroupChanges } from '#identity/entry-changes.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
@@ -7,7 +9,14 @@ import { silentLogger } from '#kernel/logger.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
 import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 import { type ClusterCall, type ClusterCalls, isCluster } from '#sdk/target/kubernetes-cluster.ts'
-import { type GroupTarget, hasGroups, type Target, type TargetRequest, type TargetSource } from '#sdk/target/target.ts'
+import {
+  type GroupTarget,
+  hasGroups,
+  type Target,
+  type TargetChange,
+  type TargetRequest,
+  type TargetSource,
+} from '#sdk/target/target.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
@@ -88,17 +97,19 @@ const services: Readonly<Record<string, Service>> = {
     const method = methods.find((one) => one === question.text('method'))
     if (method === undefined) throw new GatewayError('BAD_REQUEST', `unknown method ${question.text('method')}`)
     const path = question.text('path')
+    const cluster = clusterOf(question, reach)
     const request = method === 'GET' ? undefined : writing(step, question)
-    const { status, body } = await clusterOf(question, reach).call({
+    const action = actions[method]
+    const changes: TargetChange[] =
+      action === undefined ? [] : [{ subject: 'entry', action, attribute: 'object', value: path.replace(/\?.*$/, '') }]
+    await request?.planChanges?.(changes)
+    const { status, body } = await cluster.call({
       method,
       path,
       ...question.optionalText('body'),
       ...question.optionalText('contentType'),
     })
-    const action = actions[method]
-    if (status >= 200 && status <= 299 && action !== undefined) {
-      request?.audit({ subject: 'entry', action, attribute: 'object', value: path.replace(/\?.*$/, '') })
-    }
+    if (status >= 200 && status <= 299) for (const change of changes) request?.audit(change)
     return { status, body }
   },
 
@@ -119,12 +130,21 @@ const services: Readonly<Record<string, Service>> = {
   async addGroup(question, reach, step) {
     const attributes: Record<string, string[]> = Object.create(null)
     for (const [name, value] of Object.entries(question.record('attributes'))) attributes[name] = [String(value)]
-    await groupsOf(question, reach).createGroup(question.text('group'), attributes, writing(step, question))
+    const [groups, name, request] = [groupsOf(question, reach), question.text('group'), writing(step, question)]
+    // The target reports its own change; this is for a lost report.
+    if (request.planChanges !== undefined && (await groups.findGroup(name)) === undefined) {
+      await request.planChanges(newGroupChanges(name, Attributes.from(attributes)))
+    }
+    await groups.createGroup(name, attributes, request)
     return null
   },
 
   async deleteGroup(question, reach, step) {
-    await groupsOf(question, reach).deleteGroup(question.text('group'), writing(step, question))
+    const [groups, name, request] = [groupsOf(question, reach), question.text('group'), writing(step, question)]
+    if (request.planChanges !== undefined && (await groups.findGroup(name)) !== undefined) {
+      await request.planChanges([entryChange('entry', 'delete', 'name', name)])
+    }
+    await groups.deleteGroup(name, request)
     return null
   },
 

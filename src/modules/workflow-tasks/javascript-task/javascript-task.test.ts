@@ -28,6 +28,7 @@ async function open(javaScript: string, params: Record<string, string> = {}): Pr
 
 function contextOf(user: Partial<WorkflowUser> = {}, request: [string, unknown][] = []) {
   const changes: [string, TargetChange][] = []
+  const planned: TargetChange[] = []
   const context: TaskContext = {
     user: {
       userID: 'ada',
@@ -48,10 +49,11 @@ function contextOf(user: Partial<WorkflowUser> = {}, request: [string, unknown][
       requestor: 'boss',
       params: {},
       log: silentLogger,
+      planChanges: async (wanted) => void planned.push(...wanted),
       audit: (change) => void changes.push([name, change]),
     }),
   }
-  return { context, changes }
+  return { context, changes, planned }
 }
 
 test('true continues and false stops', async () => {
@@ -241,9 +243,9 @@ describe('a script of OpenUnison', () => {
     expect(issueTexts(issues.list)).toEqual([])
     const task = await prepared.create({ ...fakeModuleHost({ targets }), name: 'onboard' })
     opened.push(task)
-    const { context, changes } = contextOf({ requestReason: 'because' }, [['cluster', 'k8s']])
+    const { context, changes, planned } = contextOf({ requestReason: 'because' }, [['cluster', 'k8s']])
     await task.run({ ...context, ...more })
-    return { context, changes }
+    return { context, changes, planned }
   }
 
   describe('starts workflows', () => {
@@ -341,7 +343,7 @@ describe('a script of OpenUnison', () => {
 
   test('changes a cluster, and every change is audited', async () => {
     const { calls, target } = cluster()
-    const { changes } = await run(
+    const { changes, planned } = await run(
       `var k8s = engine.getTarget("k8s").getProvider(), token = k8s.getAuthToken(), con = k8s.createClient();
        k8s.callWSPost(token, con, "/api/v1/namespaces?x=1", '{"kind":"Namespace"}');
        k8s.callWSPatchJson(token, con, "/api/v1/namespaces/a", "{}");
@@ -362,20 +364,33 @@ describe('a script of OpenUnison', () => {
       ['k8s', { ...entry, action: 'replace', value: '/api/v1/namespaces/a' }],
       ['k8s', { ...entry, action: 'delete', value: '/api/v1/namespaces/a' }],
     ])
+    // Written down before each call, so that a killed gateway loses none.
+    expect(planned.map(({ action, value }) => `${action} ${value}`)).toEqual([
+      'add /api/v1/namespaces',
+      'replace /api/v1/namespaces/a',
+      'delete /api/v1/namespaces/none',
+      'delete /api/v1/namespaces/a',
+    ])
   })
 
   test('uses the users and groups of a target', async () => {
     const store = await database.prepare(fakeParams({}), noIssues(), fakeParseContext()).create(fakeModuleHost())
     opened.push(store as never)
-    const { context } = await run(
+    const { context, planned } = await run(
       `var db = engine.getTarget("db").getProvider();
        var before = db.isGroupExists("crew", user, request);
        var extra = new HashMap(); extra.put("unison.group.create.sql", "INSERT"); extra.put("description", "The crew");
        db.addGroup("crew", extra, user, request);
-       request.put("seen", [before, db.isGroupExists("crew", user, request), db.findUser("nobody", [], request)]);`,
+       request.put("seen", [before, db.isGroupExists("crew", user, request), db.findUser("nobody", [], request)]);
+       db.addGroup("crew", extra, user, request); db.deleteGroup("crew", user, request); db.deleteGroup("crew", user, request);`,
       { db: store },
     )
     expect(context.request.get('seen')).toEqual([false, true, null])
+    expect(planned.map(({ action, attribute, value }) => [action, attribute, value])).toEqual([
+      ['add', 'name', 'crew'],
+      ['add', 'description', 'The crew'],
+      ['delete', 'name', 'crew'],
+    ])
   })
 
   test.each([
