@@ -286,18 +286,14 @@ function findObjects(
 function buildObjects(files: ParsedFiles, substitution: Substitution, state: LoadState) {
   const objects: LoadedObject[] = []
   const raw = new Map<ConfigDocument, unknown>()
-  const read = (
-    document: ConfigDocument,
-    decides: (path: Path) => boolean,
-    isTemplate = (_: Path) => true,
-  ): unknown => {
+  const read = (document: ConfigDocument, decides: typeof decidesAccess, isTemplate = (_: Path) => true): unknown => {
     const filed = state.issues.for(document)
     const report = (path: Path, message: string) => {
       filed.error(path, message)
       state.ignoreLater(document, path)
     }
     const unset = (path: Path, message: string) => {
-      if (decides(path)) report(path, `${message}, and this place decides who gets in`)
+      if (decides(path, document)) report(path, `${message}, and this place decides who gets in`)
       else filed.warning(path, `${message}, so it is empty`)
     }
     const text = (value: string, path: Path) => {
@@ -342,14 +338,22 @@ const accessKinds: ReadonlySet<string> = new Set([
   'Trust',
 ])
 
-/** Fields and parameters in which less text can mean that more callers get in. */
+/** Fields and parameters in which less text can mean that more callers get in, or with less protection. */
 const accessFields = new Set([
-  ...['hosts', 'uri'],
-  ...['azRules', 'authChain', 'authChainName', 'approvers', 'constraint', 'rules', 'administrators', 'operators'],
-  ...['hd', 'cors-origins', 'uihelper.params'],
+  ...['hosts', 'uri', 'azRules', 'authChain', 'authChainName', 'approvers', 'constraint', 'rules', 'administrators'],
+  ...['operators', 'hd', 'cors-origins', 'uihelper.params', 'clientAzRules', 'subjectAzRules', 'inviterRule'],
+  ...['allowedWorkflow', 'requireRequestorMatch', 'stepUpChain', 'issuer', 'audience', 'authorizedAudiences'],
+  ...['requireInvitation', 'requireReCaptcha', 'humanCheck', 'captcha', 'verifyEmail', 'confirmByMail'],
+  ...['readOnly', 'startTls', 'useSSL'],
 ])
 
-const decidesAccess = (path: Path): boolean => path.some((step) => typeof step === 'string' && accessFields.has(step))
+/** A parameter may be written as a key, or as `name` beside `value`. */
+function decidesAccess(path: Path, { yaml }: ConfigDocument): boolean {
+  return path.some((step, i) => {
+    const name = step === 'value' ? yaml.scalarText([...path.slice(0, i), 'name']) : step
+    return typeof name === 'string' && accessFields.has(name)
+  })
+}
 
 /** What can be read of a document with errors in its YAML, which are already reported. */
 function readBroken({ yaml }: ConfigDocument, substitution: Substitution): unknown {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import { buildConfiguration } from '#config/load.ts'
 import { lostObjects, summarize, titleOf } from '#config/set-aside.ts'
-import { loadText } from '#testing/check-text.ts'
+import { checkText, loadText } from '#testing/check-text.ts'
 
 const object = (kind: string, name: string, spec: string): string =>
   `---\napiVersion: openunison.tremolo.io/v1\nkind: ${kind}\nmetadata: { name: ${name} }\nspec: ${spec}\n`
@@ -279,6 +279,16 @@ describe('nothing is served with less protection', () => {
     expect(issues.map(({ level, message }) => `${level} ${message}`).join('\n')).toMatch(
       /error #\[X\].*decides who gets in/,
     )
+  })
+
+  test.each([
+    "params: { rules: '#[X]' }",
+    "params: [{ name: rules, value: '#[X]' }]",
+    "params: { rules: ['a', '#[X]'] }",
+    "params: [{ name: readOnly, value: '#[X]' }]",
+  ])('a filter with %s is not served without the value', (params) => {
+    const filter = `, filterChain: [{ className: filters.DevelopmentIssuer, ${params} }]`
+    expect(checkText(application('a', '/a', filter), catalog).join('\n')).toMatch(/#\[X\].*decides who gets in/)
   })
 
   test('the address of an application is reserved even if its hosts are no list', () => {
