@@ -61,6 +61,16 @@ spec: { level: 20, authMechs: [{ name: probe, required: required, params: { ${pa
 /** What the loaders of tokens need beside their class. */
 const loaderParameters = 'attributes: mail, attributeName: mail'
 
+/** What the classes that choose the workflow of a registration need. */
+const handlerSettings =
+  'callWorkflowInit: [workflowName=probe, targetName=k8s, projectAttributeName=name, "javaScript=function createTremoloUser() {} function setWorkflowParameters() {}"]'
+
+const emptyWorkflow = `apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: probe }
+spec: { tasks: [] }
+`
+
 const resultGroup = (result: string): string => `apiVersion: openunison.tremolo.io/v1
 kind: ResultGroup
 metadata: { name: probe }
@@ -117,8 +127,9 @@ const parts: Readonly<Record<string, Part>> = {
   'registration handler': {
     field: 'callWorkflowClassName',
     page: 'reference/filters/filters.Register.md',
-    object: (name) => ofFilter('filters.Register', `useCallWorkflowClass: "true", callWorkflowClassName: ${name}`),
-    without: ofFilter('filters.Register', ''),
+    object: (name) =>
+      `${ofFilter('filters.Register', `useCallWorkflowClass: "true", callWorkflowClassName: ${name}, ${handlerSettings}`)}---\n${emptyWorkflow}`,
+    without: ofFilter('filters.Register', 'workflowName: probe'),
   },
   'source of portal groups': {
     field: 'loadPortalGroupsClassName',

@@ -26,6 +26,7 @@ import totp from '#modules/auth-mechanisms/totp/totp.ts'
 import alwaysFail from '#modules/authorizations/always-fail/always-fail.ts'
 import gitHubTeams from '#modules/authorizations/github-teams/github-teams.ts'
 import javaScriptAuthorization from '#modules/authorizations/javascript-authorization/javascript-authorization.ts'
+import userHasSession from '#modules/authorizations/user-has-session/user-has-session.ts'
 import databaseInsert from '#modules/directory-inserts/database/database.ts'
 import ldapInsert from '#modules/directory-inserts/ldap/ldap.ts'
 import targetInsert from '#modules/directory-inserts/target/target.ts'
@@ -335,7 +336,12 @@ const dynamicWorkflows = createRegistry('dynamic workflow', [
   sqlDynamicWorkflow,
 ])
 
-const authorizations = createRegistry('authorization', [alwaysFail, gitHubTeams, javaScriptAuthorization])
+const authorizations = createRegistry('authorization', [
+  alwaysFail,
+  gitHubTeams,
+  javaScriptAuthorization,
+  userHasSession,
+])
 
 /** Everything this build of Gatehouse can be configured with. */
 export const catalog: Catalog = {

@@ -20,6 +20,7 @@ const filters = 'net.sourceforge.myvd.types'
 const filter = 'com.tremolosecurity.proxy.filter'
 const auth = 'com.tremolosecurity.proxy.auth'
 const servlet = 'jakarta.servlet.http'
+const register = 'com.tremolosecurity.scalejs.register'
 const ldap = 'com.novell.ldap'
 const dateTime = 'org.joda.time.DateTime'
 const apache = 'org.apache.http'
@@ -111,6 +112,8 @@ const returns: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   [`${ldap}.LDAPSearchResults`]: { next: `${ldap}.LDAPEntry` },
   [`${ldap}.LDAPEntry`]: { getAttribute: `${ldap}.LDAPAttribute`, getAttributeSet: set },
   [`${auth}.AuthInfo`]: { getAttribs: map },
+  [`${register}.cfg.ScaleJSRegisterConfig`]: { getCustomSubmissionConfig: map },
+  [`${register}.data.NewUserRequest`]: { getAttributes: map },
   [`${auth}.AuthController`]: { getAuthInfo: `${auth}.AuthInfo`, getHolder: `${auth}.RequestHolder` },
   'com.tremolosecurity.config.util.UrlHolder': { getConfig: `${auth}.sys.LoginConfig` },
   [`${auth}.sys.LoginConfig`]: {
@@ -196,6 +199,11 @@ const parameterTypes: Readonly<Partial<Record<LegacyParameter['kind'], string>>>
   loginRequest: `${servlet}.HttpServletRequest`,
   loginResponse: `${servlet}.HttpServletResponse`,
   loginStep: `${auth}.util.AuthStep`,
+  registerConfig: `${register}.cfg.ScaleJSRegisterConfig`,
+  callerRequest: `${servlet}.HttpServletRequest`,
+  newUser: `${register}.data.NewUserRequest`,
+  list,
+  map,
 }
 
 /** A variable has a type if every value assigned to it has that type. */

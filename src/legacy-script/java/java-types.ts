@@ -39,6 +39,7 @@ import { Duration, JavaEnum, Optional, StringBuffer } from './java-lang.ts'
 import { itemsOf, javaText, javaValue, optionalText, TextValue } from './java-value.ts'
 import { Filter, FilterBuilder, FilterNode, FilterType, filterTree } from './ldap-filter.ts'
 import { AuthChainType, AuthController, AuthManager, AuthStep, LoginConfig, RequestHolder, UrlHolder } from './login.ts'
+import { NewUserRequest, ScaleJSRegisterConfig } from './registration.ts'
 import {
   Enumeration,
   HttpFilterChain,
@@ -403,6 +404,8 @@ export const namelessTypes: ReadonlyMap<string, JavaType> = new Map<string, Java
   ['com.tremolosecurity.config.xml.TargetType', given(TargetType)],
   ['com.tremolosecurity.config.xml.TargetsType', given(TargetsType)],
   ['com.tremolosecurity.config.xml.TremoloType', given(TremoloType)],
+  ['com.tremolosecurity.scalejs.register.cfg.ScaleJSRegisterConfig', given(ScaleJSRegisterConfig)],
+  ['com.tremolosecurity.scalejs.register.data.NewUserRequest', given(NewUserRequest)],
   ['com.tremolosecurity.proxy.auth.AuthController', given(AuthController)],
   ['com.tremolosecurity.proxy.auth.RequestHolder', given(RequestHolder)],
   ['com.tremolosecurity.proxy.auth.sys.AuthManager', given(AuthManager)],

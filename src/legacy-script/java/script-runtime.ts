@@ -79,14 +79,16 @@ function outcomeOf(
   }
 }
 
-/** The gateway's arguments after the call: the function may have changed users and requests. */
+/** The gateway's arguments after the call: the function may have changed some of them. */
 function argumentsAfter(parameters: readonly ScriptParameter[], given: readonly unknown[], args: unknown[]): unknown[] {
   const after = [...args]
   for (const [i, { kind, from }] of parameters.entries()) {
-    if (from !== undefined && (kind === 'user' || kind === 'taskRequest')) after[from] = plainData(given[i])
+    if (from !== undefined && changeable.has(kind)) after[from] = plainData(given[i])
   }
   return after
 }
+
+const changeable: ReadonlySet<ScriptParameter['kind']> = new Set(['user', 'taskRequest', 'newUser', 'list', 'map'])
 
 function describe(thrown: unknown): ThrownText {
   try {

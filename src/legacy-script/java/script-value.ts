@@ -1,12 +1,16 @@
 import { ArrayList, JavaCollection } from './collections.ts'
+import { ProxyConstants } from './constants.ts'
 import { HashMap, HashSet } from './hash-map.ts'
 import { ConfigManager, setRun, Workflow, WorkflowTask } from './host-objects.ts'
 import { Attribute, AuthInfo, Group, User, userFrom } from './identity.ts'
 import { IllegalStateException } from './java-exception.ts'
 import { JavaEnum, StringBuffer } from './java-lang.ts'
+import { NVP } from './java-types.ts'
 import { javaText, javaValue, TextValue } from './java-value.ts'
+import { AuthController } from './login.ts'
+import { NewUserRequest, ScaleJSRegisterConfig } from './registration.ts'
 import { type CallResult, FilterCall, LoginCall } from './script-call.ts'
-import { HttpFilterConfig, HttpServletResponse, type PlainRequest } from './servlet.ts'
+import { HttpFilterConfig, HttpServletRequest, HttpServletResponse, HttpSession, type PlainRequest } from './servlet.ts'
 
 /** The sources of a function's parameter: the gateway's own arguments, by position. */
 export interface ScriptParameter {
@@ -30,6 +34,11 @@ export interface ScriptParameter {
     | 'loginRequest'
     | 'loginResponse'
     | 'loginStep'
+    | 'registerConfig'
+    | 'newUser'
+    | 'callerRequest'
+    | 'list'
+    | 'map'
   readonly from?: number
 }
 
@@ -124,8 +133,35 @@ export function javaArgument(
       return new HttpServletResponse()
     case 'loginStep':
       return shared.login.step
+    case 'registerConfig':
+      return new ScaleJSRegisterConfig(fields)
+    case 'newUser':
+      return new NewUserRequest(fieldsOf(fields['attributes']), fields['reason'])
+    case 'callerRequest':
+      return callerRequest(javaSubject(fieldsOf(fields['subject'])))
+    case 'list':
+      return new ArrayList(plain ?? [])
+    case 'map':
+      return new HashMap(fields)
   }
 }
+
+/** A request of which only the signed-in user is known. */
+const callerRequest = (authInfo: AuthInfo): HttpServletRequest =>
+  new HttpServletRequest(
+    {
+      method: 'GET',
+      origin: '',
+      host: '',
+      path: '',
+      query: {},
+      headers: {},
+      remoteAddress: '',
+      body: null,
+      bodyBase64: null,
+    },
+    new HttpSession([[ProxyConstants.AUTH_CTL, new AuthController(authInfo)]]),
+  )
 
 const beginRun = ({ id, name }: Fields, requestor: unknown, user: Fields): void =>
   setRun({ id: javaText(id), name: javaText(name), requestor: javaText(requestor), user })
@@ -164,6 +200,9 @@ export function plainData(value: unknown, depth = 0): unknown {
   if (typeof plain !== 'object') return undefined
   if (plain instanceof User) return plainUser(plain)
   if (plain instanceof Group) return plainGroup(plain)
+  if (plain instanceof NVP) return { name: plain.getName(), value: plain.getValue() }
+  if (plain instanceof NewUserRequest)
+    return { attributes: plainFields(plain.getAttributes(), depth + 1), reason: plain.getReason() }
   if (plain instanceof Attribute) return { name: plain.getName(), values: texts(plain.getValues()) }
   if (plain instanceof TextValue || plain instanceof StringBuffer || plain instanceof JavaEnum) return plain.toString()
   if (plain instanceof Workflow || plain instanceof ConfigManager || plain instanceof WorkflowTask) return undefined

@@ -120,7 +120,8 @@ async function runtimeOf({ modules, entry }: PluginRealm): Promise<(bridge: unkn
 
 /** Copies the function's changes into the argument; its own functions stay. */
 function replace(arg: unknown, after: unknown): void {
-  if (typeof arg !== 'object' || arg === null || Array.isArray(arg)) return
+  if (typeof arg !== 'object' || arg === null || Array.isArray(arg) !== Array.isArray(after)) return
+  if (Array.isArray(arg)) arg.length = 0
   if (typeof after !== 'object' || after === null || stringify(arg) === stringify(after)) return
   for (const key of Object.keys(arg)) {
     if (typeof Reflect.get(arg, key) !== 'function') Reflect.deleteProperty(arg, key)

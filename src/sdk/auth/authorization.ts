@@ -1,5 +1,7 @@
 import type { Subject } from '#identity/subject.ts'
 import type { Closable } from '#kernel/scope.ts'
+import type { SessionAccess } from '#sdk/auth/session.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 
 /** A rule of scope `custom`. Throws if it can't decide; that denies. */
@@ -13,11 +15,17 @@ export interface Authorization extends Closable {
   listPossibleApprovers?(params: readonly string[]): Promise<readonly string[]>
 }
 
+/** What a custom authorization may use of Gatehouse. */
+interface AuthorizationHost extends ModuleHost {
+  readonly sessions: Pick<SessionAccess, 'ofUser'>
+}
+
 /** A custom authorization whose parameters are checked. */
-export type PreparedAuthorization = Prepared<Authorization>
+export type PreparedAuthorization = Prepared<Authorization, AuthorizationHost>
 /** A kind of custom authorization, as the catalog lists it. */
-export type AuthorizationModule = Module<Authorization>
+export type AuthorizationModule = Module<Authorization, AuthorizationHost>
 
 /** Describes a kind of custom authorization. */
-export const defineAuthorization = <C>(definition: ModuleDefinition<C, Authorization>): AuthorizationModule =>
-  defineModule(definition)
+export const defineAuthorization = <C>(
+  definition: ModuleDefinition<C, Authorization, AuthorizationHost>,
+): AuthorizationModule => defineModule(definition)

@@ -1,7 +1,9 @@
 import * as z from 'zod'
 import type { HumanCheckKind, InvitationRequest, RegisterRequest } from '#contract/register.ts'
-import type { Issues, Path } from '#kernel/issues.ts'
+import type { Issues } from '#kernel/issues.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
+import { readHandler } from '#modules/filters/register/registration-handler.ts'
+import { settingParams } from '#modules/filters/register/setting-params.ts'
 import {
   type FormAttribute,
   formAttributeRows,
@@ -48,11 +50,15 @@ export function readRegisterSettings(params: Params, issues: Issues, context: Pa
       'parameter "termsAndConditionsText" is required where requireTermsAndConditions is "true"',
     )
   }
-  if (given.useCallWorkflowClass) {
-    report(
-      'useCallWorkflowClass',
-      'classes that choose the workflow are not served; name the workflow in "workflowName"',
-    )
+  const { useCallWorkflowClass, callWorkflowClassName = '', callWorkflowInit } = given
+  const handler = useCallWorkflowClass
+    ? readHandler(callWorkflowClassName, callWorkflowInit, params, issues, context)
+    : undefined
+  if (!useCallWorkflowClass && given.workflowName === '') {
+    report('workflowName', 'parameter "workflowName" is required unless useCallWorkflowClass is "true"')
+  }
+  if (useCallWorkflowClass && given.verifyEmail) {
+    report('verifyEmail', '"verifyEmail" is not supported where useCallWorkflowClass is "true"')
   }
   if (given.passwordMinChars > given.passwordMaxChars)
     report('passwordMinChars', '"passwordMinChars" is more than "passwordMaxChars"')
@@ -67,6 +73,9 @@ export function readRegisterSettings(params: Params, issues: Issues, context: Pa
   return {
     given,
     attributes,
+    handler,
+    /** The workflow of every registration; undefined if a script chooses it. */
+    workflow: useCallWorkflowClass ? handler?.workflow : given.workflowName,
     sources: readSources(attributes, issues, context),
     /** The types of the fields as written, which are more than we distinguish. */
     fieldTypes: new Map(attributes.map(({ name }) => [name, params.values(`${name}.type`)[0] || 'text'])),
@@ -162,31 +171,6 @@ function readSources(
   return sources
 }
 
-/** Parameters that are written as a list of `name=value`. A setting without an equals sign is reported and skipped. */
-function settingParams(
-  settings: readonly string[],
-  path: Path,
-  settingPath: (index: number) => Path,
-  issues: Issues,
-): Params {
-  const found = new Map<string, { readonly value: string; readonly path: Path }[]>()
-  for (const [index, setting] of settings.entries()) {
-    const equals = setting.indexOf('=')
-    const name = setting.slice(0, Math.max(equals, 0)).trim()
-    if (name === '') {
-      issues.error(settingPath(index), `a setting is written "name=value", not "${setting}"`)
-      continue
-    }
-    found.set(name, [...(found.get(name) ?? []), { value: setting.slice(equals + 1), path: settingPath(index) }])
-  }
-  return {
-    names: () => found.keys(),
-    values: (name) => found.get(name)?.map(({ value }) => value) ?? [],
-    pathOf: (name, index = 0) => found.get(name)?.[index]?.path ?? path,
-    isSecret: () => false,
-  }
-}
-
 /** Values are bounded by the form's own rules, which report what is wrong. */
 const requestMembers = {
   attributes: z
@@ -239,7 +223,12 @@ const inherited = {
   homeURL: text({ about: 'Where the link to the home page leads.', required: true }),
   logoutURL: text({ about: 'Where the link to log out leads.', required: true }),
   uidAttributeName: text({ about: 'The attribute with the login of the subject of the workflow.', required: true }),
-  workflowName: text({ about: 'The workflow that a registration starts.', required: true, reference: 'workflow' }),
+  workflowName: text({
+    about: 'The workflow that a registration starts.',
+    requirement: 'unless `useCallWorkflowClass` is `"true"`',
+    fallback: '',
+    reference: 'workflow',
+  }),
   attributeNames: list({ about: 'The fields of the form, in their order.', required: true }),
   ...formAttributeRows,
   '<attribute>.editJavaScriptFunction': text({
@@ -276,9 +265,16 @@ const inherited = {
   submitLoggedInUser: flag({
     about: '`"true"`: the workflow is about the caller, who must be logged in; no field can change that.',
   }),
-  useCallWorkflowClass: flag({ about: 'Only `"false"` is supported.' }),
-  callWorkflowClassName: text({ about: 'Not supported.' }),
-  callWorkflowInit: list({ about: 'Not supported.' }),
+  useCallWorkflowClass: flag({ about: '`"true"`: the class in `callWorkflowClassName` chooses the workflow.' }),
+  callWorkflowClassName: text({
+    about:
+      '`K8sProjectCheck` refuses a namespace that exists, `JavaScriptRegister` is a script; also by the full class names of OpenUnison.',
+    requirement: 'with `useCallWorkflowClass`',
+  }),
+  callWorkflowInit: list({
+    about:
+      'Settings of the class, as `name=value`. `K8sProjectCheck`: `workflowName`, `targetName`, `projectAttributeName` and `checkIfExists`. `JavaScriptRegister`: `javaScript`, `includeJs`, `timeoutSeconds`, `memoryMegabytes`, and any other name for its `init`.',
+  }),
   displayNameAttribute: text({ about: 'Sent with `configFormat: openunison`, else not used.' }),
   ...themeParameters(parseColour),
   headerTitle: text({ about: 'The title of the page.', fallback: 'Gatehouse' }),

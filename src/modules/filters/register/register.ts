@@ -38,6 +38,7 @@ import {
 } from './register-settings.ts'
 import { Registrar, type SubmitOutcome } from './registrar.ts'
 import { actionOf, configView, openUnisonConfigView, submittedText, ValueLists } from './registration-form.ts'
+import type { RegistrationHandler } from './registration-handler.ts'
 
 const maxBodyBytes = 256 * 1024
 
@@ -63,21 +64,21 @@ export default defineFilter<RegisterSettings>({
   errors: registerErrors,
   takesForms: true,
   parse: readRegisterSettings,
-  summarize: ({ given, humanCheck }) => [
-    { label: 'workflow', value: given.workflowName },
+  summarize: ({ workflow, handler, humanCheck }) => [
+    { label: 'workflow', value: workflow ?? `chosen by ${handler?.className}` },
     { label: 'human check', value: humanCheck },
   ],
-  flow: ({ given, places }) => ({
+  flow: ({ given, places, workflow }) => ({
     produces: places,
-    workflows: [given.workflowName],
+    workflows: workflow === undefined ? [] : [workflow],
     reads: [],
     target: undefined,
     given: [given.uidAttributeName],
   }),
   invitations: invitationForm,
   api: () => registerApi.served(placeBelow('/register'), { formats: ['openapi', 'swagger'], users: registerApi }),
-  form: ({ given, attributes }) => ({
-    workflow: given.workflowName,
+  form: ({ workflow = '', attributes }) => ({
+    workflow,
     fields: attributes.map(({ name, displayName: label, items }) => ({ name, label, items })),
   }),
   create: openRegister,
@@ -99,13 +100,21 @@ async function openRegister(settings: RegisterSettings, host: FilterHost): Promi
     await close()
     throw error
   }
+  let handler: RegistrationHandler | undefined
+  try {
+    handler = await settings.handler?.create(host)
+  } catch (error) {
+    await close()
+    throw error
+  }
+  closing.push(() => handler?.close?.())
   const humanCheck = openHumanCheck(settings, host)
   const passwords = openPasswords(settings, host)
   closing.push(
     () => humanCheck.close(),
     () => passwords.close(),
   )
-  return new RegisterFilter({ settings, host, sources, humanCheck, passwords, close })
+  return new RegisterFilter({ settings, host, sources, handler, humanCheck, passwords, close })
 }
 
 function openHumanCheck({ given, humanCheck: kind }: RegisterSettings, host: FilterHost): HumanCheck | ProofOfWork {
@@ -138,6 +147,7 @@ interface RegisterParts {
   readonly settings: RegisterSettings
   readonly host: FilterHost
   readonly sources: ReadonlyMap<string, ValueSource>
+  readonly handler: RegistrationHandler | undefined
   readonly humanCheck: HumanCheck | ProofOfWork
   readonly passwords: PasswordRules
   readonly close: () => Promise<void>
@@ -156,7 +166,7 @@ class RegisterFilter implements Filter {
   readonly #body: ReturnType<typeof readRequest>
   readonly #texts: ConfiguredTexts | undefined
 
-  constructor({ settings, host, sources, humanCheck, passwords, close }: RegisterParts) {
+  constructor({ settings, host, sources, handler, humanCheck, passwords, close }: RegisterParts) {
     const { attributes, given } = settings
     const form = formName(host.name, settings)
     const mails = new Mails(settings)
@@ -171,6 +181,7 @@ class RegisterFilter implements Filter {
       settings,
       form,
       sources,
+      handler,
       humanCheck,
       passwords,
       mails,

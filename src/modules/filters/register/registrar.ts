@@ -11,6 +11,7 @@ import type { HumanCheck } from '#modules/filters/register/human-check.ts'
 import type { Limits } from '#modules/filters/register/limits.ts'
 import type { Mails } from '#modules/filters/register/mails.ts'
 import type { ReadRequest, RegisterSettings } from '#modules/filters/register/register-settings.ts'
+import type { RegistrationHandler } from '#modules/filters/register/registration-handler.ts'
 import type { FormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import { type CheckedForm, checkForm } from '#modules/shared/forms/form-values.ts'
 import { anothersLoginText, hasOwnLogin, isLoginName, isPlainText } from '#modules/shared/login/own-login.ts'
@@ -31,6 +32,8 @@ interface RegistrarParts {
   /** The name under which registrations and invitations of this form are stored. */
   readonly form: string
   readonly sources: ReadonlyMap<string, ValueSource>
+  /** Chooses the workflow; absent if it is always the same. */
+  readonly handler?: RegistrationHandler | undefined
   readonly humanCheck: HumanCheck
   readonly passwords: PasswordRules
   readonly mails: Mails
@@ -80,7 +83,9 @@ export class Registrar {
     const hidden = settings.given.hideExisting
     if (!hidden) errors.push(...taken.map((value) => this.#notAvailable(value)))
     if (errors.length > 0) return { kind: 'refused', errors }
-    const registration = this.#registration(submission, checked.values)
+    const sent = this.#registration(submission, checked.values)
+    const registration = await this.#chosen(sent, subject)
+    if ('errors' in registration) return { kind: 'refused', errors: registration.errors }
     const id = newId()
     const addNewUsers = subject.level > 0
     if (settings.given.verifyEmail && invitation === undefined) {
@@ -101,13 +106,35 @@ export class Registrar {
     }
   }
 
+  /** The registration with the workflow that the handler chooses. */
+  async #chosen(sent: Registration, subject: Subject): Promise<Registration | { readonly errors: readonly string[] }> {
+    const { handler, settings } = this.#parts
+    if (handler === undefined) return sent
+    const chosen = await handler.choose({ values: sent.values, subject, reason: sent.reason })
+    if ('errors' in chosen) return chosen
+    // Checked before: a handler can't replace the subject, or a value that no other user may have.
+    const { uidAttributeName } = settings.given
+    for (const { name, unique } of settings.attributes) {
+      if ((unique || name === uidAttributeName) && chosen.values.get(name) !== sent.values.get(name)) {
+        throw new GatewayError('WORKFLOW_FAILED', `the handler of the form changed "${name}", which was checked before`)
+      }
+    }
+    return { ...sent, values: chosen.values, workflow: chosen.workflow, params: chosen.params }
+  }
+
   /** Throws ACCESS_DENIED where another user has the caller's login, since the workflow would be about that user. */
   async #requireOwnLogin(subject: Subject, { id: requestId }: GatewayRequest): Promise<void> {
     const { settings, host } = this.#parts
     const { uid, identity } = subject
     if (await hasOwnLogin(callerRef(subject), host.directory, settings.given.uidAttributeName)) return
     const refused = [{ kind: 'entry', attribute: 'subject', value: uid }] as const
-    await host.runs.refuse({ name: settings.given.workflowName, caller: uid, subject: uid, requestId, refused })
+    await host.runs.refuse({
+      name: settings.workflow ?? settings.handler?.className ?? '',
+      caller: uid,
+      subject: uid,
+      requestId,
+      refused,
+    })
     throw new GatewayError('ACCESS_DENIED', `the login "${uid}" of ${identity} belongs to another user`, {
       publicText: anothersLoginText,
     })
@@ -139,7 +166,7 @@ export class Registrar {
     const { host, form, settings } = this.#parts
     const open = await host.registrations.open(form, secret)
     if (open === undefined || open.data['refused'] === true) return undefined
-    const registration = fromJson(open.data)
+    const registration = fromJson(open.data, settings.given.workflowName)
     const { values } = registration
     const current = checkForm(settings.attributes, Object.fromEntries(values), ({ name }) => values.get(name))
     if (current.errors.length > 0) return undefined
@@ -180,6 +207,8 @@ export class Registrar {
     if (userID === undefined) throw new GatewayError('INTERNAL', 'a registration without a user')
     const reason = body.reason?.trim() ?? ''
     return {
+      workflow: this.#parts.settings.workflow ?? '',
+      params: {},
       userID,
       values,
       requestor: subject.uid,
@@ -252,6 +281,9 @@ const uniqueValues = (attributes: readonly FormAttribute[], values: ReadonlyMap<
 
 /** A validated registration: all that its workflow needs, and nothing else. */
 interface Registration {
+  readonly workflow: string
+  /** Request parameters of the workflow. */
+  readonly params: Readonly<Record<string, string>>
   /** The subject of the workflow. */
   readonly userID: string
   readonly values: ReadonlyMap<string, string>
@@ -267,13 +299,13 @@ interface Registration {
 
 function workflowCall(
   { given }: RegisterSettings,
-  { userID, values, requestor, identity, reason, password }: Registration,
+  { workflow, params, userID, values, requestor, identity, reason, password }: Registration,
   requestId: string,
 ): WorkflowCall {
   const attributes = Attributes.from([...values].map(([name, value]) => [name, [value]] as const))
   attributes.set(given.uidAttributeName, [userID])
   return {
-    name: given.workflowName,
+    name: workflow,
     requestor,
     ...(identity === undefined ? {} : { who: { requestor: identity } }),
     user: { userID, attributes, groups: [] },
@@ -281,7 +313,7 @@ function workflowCall(
     asynchronous: true,
     kept: true,
     requestId,
-    params: {},
+    params,
     ...(reason === undefined ? {} : { reason }),
     ...(password === undefined ? {} : { password }),
   }
@@ -299,15 +331,17 @@ const storedSchema = z.object({
   invitation: z.string().optional(),
 })
 
-const toJson = ({ values, ...registration }: Registration): JsonObject =>
+const toJson = ({ values, workflow: _, params: __, ...registration }: Registration): JsonObject =>
   wireForm(storedSchema, { ...registration, values: Object.fromEntries(values) })
 
-function fromJson(data: JsonObject): Registration {
+function fromJson(data: JsonObject, workflow: string): Registration {
   const read = storedSchema.safeParse(data)
   if (!read.success) throw new GatewayError('INTERNAL', 'a stored registration is not as it was stored')
   const { values, identity, reason, password, invitation, ...rest } = read.data
   return {
     ...rest,
+    workflow,
+    params: {},
     identity: identity === undefined ? undefined : storedIdentity(identity),
     values: new Map(Object.entries(values)),
     reason,

@@ -43,3 +43,31 @@ test('an invalid answer is rejected', async () => {
 test('both functions are required', async () => {
   await expect(open('function getSourceList() { return [] }')).rejects.toThrow('validate')
 })
+
+test('a script of OpenUnison gets a request with the caller, and returns pairs', async () => {
+  const source = await open(`
+    ArrayList = Java.type("java.util.ArrayList");
+    NVP = Java.type("com.tremolosecurity.util.NVP");
+    ProxyConstants = Java.type("com.tremolosecurity.proxy.util.ProxyConstants");
+    function init(attribute, config) { globals.put("kind", config.get("kind").getValues().get(0)); }
+    function getSourceList(request) {
+      var user = request.getSession().getAttribute(ProxyConstants.AUTH_CTL).getAuthInfo();
+      var found = new ArrayList();
+      var groups = user.getAttribs().get("groups").getValues();
+      for (var i = 0; i < groups.size(); i++) found.add(new NVP(globals.get("kind") + " " + groups.get(i), groups.get(i)));
+      return found;
+    }
+    function validate(value, request) {
+      var all = getSourceList(request);
+      for (var i = 0; i < all.size(); i++) if (all.get(i).getValue() == value) return null;
+      return "is not one of your groups";
+    }
+  `)
+  const ann = subject('uid=ann,o=Tremolo', { groups: ['blue', 'red'] })
+  expect(await source.list({ limit: 10, subject: ann })).toEqual([
+    { name: 'x blue', value: 'blue' },
+    { name: 'x red', value: 'red' },
+  ])
+  expect(await source.check('red', ann)).toBeUndefined()
+  expect(await source.check('green', ann)).toBe('is not one of your groups')
+})

@@ -1,3 +1,4 @@
+import { type LegacySignatures, parameter, value } from '#legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
 import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#modules/shared/plugin/plugin-code.ts'
 import { plainSubject } from '#modules/shared/plugin/plugin-request.ts'
@@ -9,12 +10,19 @@ import type { ModuleHost } from '#sdk/module/host.ts'
 const idleMillis = 30_000
 const maxTextLength = 2_000
 
+/** The form of OpenUnison's scripts. */
+const legacySignatures: LegacySignatures = {
+  init: [value(0), parameter('attributes', 1)],
+  getSourceList: [parameter('callerRequest', 0)],
+  validate: [value(0), parameter('callerRequest', 1)],
+}
+
 /** Values from a plug-in: `getSourceList({search, limit, subject})` and `validate(value, {subject})`. */
 export default defineValueSource<PluginCode>({
   className: 'sources.JavaScript',
   aliases: ['com.tremolosecurity.scalejs.register.dynamicSource.JavaScriptSource'],
   parameters: pluginParameters,
-  parse: parsePluginCode(),
+  parse: parsePluginCode(legacySignatures),
   create: openJavaScriptSource,
 })
 
