@@ -2,6 +2,7 @@ import type { ConfigDocument } from '#config/config-document.ts'
 import type { Draft, Reference, UrlClaim } from '#config/draft.ts'
 import type { ParsedObject } from '#config/parse.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
+import type { UrlConfig } from '#sdk/module/configuration.ts'
 import { defaultNotifier, isDefaultNotifier } from '#sdk/notifier/notifier.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
@@ -84,6 +85,51 @@ export function checkLogins(draft: Draft, issues: Issues): void {
       if (asks.required) issues.for(document).error(path, message)
       else issues.for(document).warning(path, message)
     }
+  }
+}
+
+/** Applications that share a session may leave its logout to one of them. */
+export function checkLogouts({ applications }: Draft, issues: Issues): void {
+  for (const { config, document } of applications) {
+    const { cookies } = config
+    const logout = cookies?.logoutUri
+    if (logout === undefined) continue
+    const hosts = config.urls.flatMap((url) => url.hosts)
+    const ends = applications.some(
+      ({ config: { cookies: other, urls } }) =>
+        other?.logoutUri === logout &&
+        other.name === cookies?.name &&
+        other.domain === cookies.domain &&
+        urls.some((url) => covers(url, logout) && sharesHost(url.hosts, hosts)),
+    )
+    if (ends) continue
+    const message = `no URL of this application covers ${logout}, so no user can log out there`
+    issues.for(document).warning(['spec', 'cookieConfig', 'logoutURI'], message)
+  }
+}
+
+const covers = ({ uri, pattern }: UrlConfig, path: string): boolean =>
+  pattern === undefined ? `${path}/`.startsWith(uri.endsWith('/') ? uri : `${uri}/`) : pattern.matches(path)
+
+const sharesHost = (some: readonly string[], others: readonly string[]): boolean =>
+  some.some((host) => host === '*' || others.includes(host)) || others.includes('*')
+
+const openUnisonPage = /^(?:https?:\/\/([^/:]+)(?::\d+)?)?(\/auth\/forms\/[\w-]+\.jsp)$/i
+
+/** Results often lead to pages that are part of OpenUnison. Here that would be a page that does not exist. */
+export function dropOpenUnisonPages({ resultGroups, applications }: Draft, issues: Issues): void {
+  const urls = applications.flatMap(({ config }) => config.urls)
+  for (const [name, group] of resultGroups) {
+    const results = group.results.filter(({ type, source, value }, i) => {
+      const [, host, page] = (type === 'redirect' && source === 'static' && openUnisonPage.exec(value)) || []
+      if (page === undefined) return true
+      const here = host === undefined ? urls : urls.filter(({ hosts }) => hosts.includes(host.toLowerCase()))
+      if (here.length === 0 || here.some((url) => url.uri.startsWith('/auth/') && covers(url, page))) return true
+      const message = `"${value}" is a page of OpenUnison that does not exist here, so there is no redirect: Gatehouse shows its own page`
+      issues.for(group.document).warning(['spec', i, 'value'], message)
+      return false
+    })
+    resultGroups.set(name, { ...group, results })
   }
 }
 

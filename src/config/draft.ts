@@ -101,7 +101,7 @@ export class Draft {
   readonly targets = new Map<string, Built<TargetConfig>>()
   readonly inserts: Built<InsertConfig>[] = []
   readonly workflows = new Map<string, DraftWorkflow>()
-  readonly resultGroups = new Map<string, ResultGroupConfig>()
+  readonly resultGroups = new Map<string, ResultGroupConfig & { readonly document: ConfigDocument }>()
   readonly authorizations = new Map<string, AuthorizationConfig>()
   readonly javaScripts = new Map<string, JavaScriptObject>()
   readonly trusts = new Map<

@@ -119,7 +119,9 @@ describe('secrets', () => {
     const place = 'application.yaml:16:41'
     const path = 'spec.urls[0].filterChain[0].secretParams[0].secretName'
     const reason = 'no such secret (gate-way/the.token in the secrets folder, GATE_WAY_THE_TOKEN in the environment)'
-    expect(checkText(good, fakeCatalog)).toEqual([`${place}: warning: ${path}: ${reason}`])
+    expect(checkText(good, fakeCatalog)).toEqual([
+      `${place}: warning: ${path}: ${reason}; without it, serve sets this object aside`,
+    ])
     const strict = loadText(good, fakeCatalog, { strictSecrets: true })
     expect(strict.configuration?.applications).toMatchObject([{ name: 'people', urls: [{ rules: [], filters: [] }] }])
     expect(strict.issues).toMatchObject([{ level: 'error', message: reason }])

@@ -16,9 +16,11 @@ import {
   checkCycles,
   checkDuplicates,
   checkLogins,
+  checkLogouts,
   checkNotifiers,
   checkProfiles,
   checkTrusts,
+  dropOpenUnisonPages,
 } from '#config/cross-check.ts'
 import { checkCallableWorkflows, checkDataFlow } from '#config/data-flow.ts'
 import { warnOfDeprecations } from '#config/deprecations.ts'
@@ -161,6 +163,8 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   checkClaims(state.draft, issues)
   checkCycles(state.draft, issues)
   checkLogins(state.draft, issues)
+  checkLogouts(state.draft, issues)
+  dropOpenUnisonPages(state.draft, issues)
   checkProfiles(state.draft, issues)
   checkTrusts(state.draft, issues)
   const root = readDirectoryRoot(files.values, values, options.environment, issues)

@@ -112,7 +112,7 @@ export function addSecretParams(
       continue
     }
     if (answer.absent && tolerate !== undefined) {
-      issues.warning([...here, 'secretName'], answer.problem)
+      issues.warning([...here, 'secretName'], `${answer.problem}; without it, serve sets this object aside`)
       params.add(name, 'absent', here, here, true)
       tolerate(here)
     } else issues.error([...here, 'secretName'], answer.problem)

@@ -142,7 +142,9 @@ function reportUnknown(top: JsonObject, group: string, kind: Kind | undefined, i
       name,
       kinds.map((candidate) => candidate.kind),
     )
-    issues.error(['kind'], `no kind "${name}"${hint}`)
+    const isOurs = (groups as readonly string[]).includes(group)
+    const advice = isOurs ? '' : '; remove the object, or make a folder without it with gatehouse import'
+    issues.error(['kind'], `no kind "${name}"${hint || advice}`)
   }
 }
 

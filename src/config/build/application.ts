@@ -35,11 +35,6 @@ export function buildApplication(spec: ApplicationFrame, context: BuildContext):
   )
   const azTimeoutMillis = spec.azTimeoutMillis ?? defaultAzTimeoutMillis
   const config = { ...context.placed, azTimeoutMillis, cookies, urls }
-  const logout = cookies?.logoutUri
-  if (logout !== undefined && urls.length === spec.urls.length && !urls.some((url) => covers(url, logout))) {
-    const message = `no URL of this application covers ${logout}, so no user can log out there`
-    context.issues.warning(['spec', 'cookieConfig', 'logoutURI'], message)
-  }
   draft.applications.push({ config, document: context.document })
 }
 
@@ -84,9 +79,6 @@ function buildUrl(
     },
   }
 }
-
-const covers = ({ uri, pattern }: UrlConfig, path: string): boolean =>
-  pattern === undefined ? `${path}/`.startsWith(uri.endsWith('/') ? uri : `${uri}/`) : pattern.matches(path)
 
 function readHost(host: string, path: Path, context: BuildContext): string {
   const lower = host.toLowerCase()
@@ -143,7 +135,7 @@ function buildFilters(
       const page = portalInstead(spec, [...path, 'proxyTo'], context, all)
       if (page !== undefined) return [...filters, page]
       const message =
-        'Gatehouse does not proxy, so requests to this URL get 404: put a reverse proxy before the application'
+        'Gatehouse does not proxy, so allowed requests get 404: put a reverse proxy in front of the application'
       issues.warning([...path, 'proxyTo'], message)
     } else if (!isLogout && !redirects(spec, state) && filters.every(({ answers }) => answers === false)) {
       issues.warning([...path, 'filterChain'], 'no filter of this URL answers requests')
@@ -180,7 +172,9 @@ function portalInstead(
   const module = filters.find('filters.Portal')
   if (module === undefined || (params.values('main').length === 0 && params.values('register').length === 0))
     return undefined
-  context.issues.warning(at, "the portal of Gatehouse is served here instead of OpenUnison's pages: use filters.Portal")
+  const message =
+    "the portal of Gatehouse is served here instead of OpenUnison's pages; filters.Portal in place of proxyTo does the same"
+  context.issues.warning(at, message)
   return { ...module.prepare(params, context.issues, context), at: context.at(at) }
 }
 

@@ -77,7 +77,7 @@ function checkRoot(root: string | undefined, context: BuildContext): void {
 }
 
 export function buildResultGroup(spec: ResultGroupSpec, context: BuildContext): void {
-  const { state, issues, placed } = context
+  const { state, issues, placed, document } = context
   const results = spec.flatMap(({ resultType: type, source, value }, i) => {
     if (source === 'custom') {
       const className = value.slice(value.indexOf('=') + 1)
@@ -90,5 +90,5 @@ export function buildResultGroup(spec: ResultGroupSpec, context: BuildContext): 
     }
     return [{ type, source, value }]
   })
-  state.draft.resultGroups.set(placed.name, { ...placed, results })
+  if (results.length === spec.length) state.draft.resultGroups.set(placed.name, { ...placed, results, document })
 }

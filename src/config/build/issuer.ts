@@ -59,7 +59,10 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
   const given = readParameters(issuerParameters, params, issues, context)
   for (const unused of unusedIssuerParameters) {
     if (params.values(unused).some((value) => value !== '')) {
-      issues.warning(params.pathOf(unused), `"${unused}" is not used: an issuer remembers in Gatehouse's own database`)
+      const reason = /^trust/.test(unused)
+        ? 'trusts are read from the configuration'
+        : 'issuers store sessions and tokens in the database of Gatehouse'
+      issues.warning(params.pathOf(unused), `"${unused}" is not used: ${reason}`)
     }
   }
   if (given['cors-headers'].length > 0) {
@@ -270,7 +273,8 @@ function weakest(trusts: readonly IssuerTrust[], chains: Draft['chains']): strin
 }
 
 /** Where OpenUnison stored the state of its issuers; here that is in Gatehouse's own database. */
-const unusedAbout = 'Not used: what an issuer remembers is in Gatehouse’s own database.'
+const unusedAbout =
+  'Not used: issuers store sessions and tokens in the database of Gatehouse, and trusts are read from the configuration.'
 
 export const unusedIssuerParameters = [
   'sessionStoreClassName',

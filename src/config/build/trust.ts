@@ -152,7 +152,8 @@ function readSecret({ clientSecret }: TrustSpec, { state, issues }: BuildContext
     return undefined
   }
   const path = ['spec', 'clientSecret', 'secretName']
-  if (answer.absent && !state.strictSecrets) issues.warning(path, answer.problem)
+  if (answer.absent && !state.strictSecrets)
+    issues.warning(path, `${answer.problem}; without it, serve sets this object aside`)
   else issues.error(path, answer.problem)
   return undefined
 }
