@@ -279,7 +279,7 @@ function openUnisonCoverage(rows: ReadonlyMap<string, readonly ClassRow[]>): Cov
 /** One sentence for the pages that state the coverage. */
 export function coverageSentence(link: string): string {
   const { overall, inside } = openUnisonCoverage(openUnisonRows())
-  return `Of the class names in OpenUnison's charts and documentation, ${overall} of the uses are served; ${inside} without the reverse proxy, SAML, Git and GitLab. [The table](${link}) has every name.`
+  return `Of the class names in OpenUnison's charts and documentation, ${overall} of the uses are served or accepted; ${inside} without the reverse proxy, SAML, Git and GitLab. [The table](${link}) has every name.`
 }
 
 type Table = (header: readonly string[], rows: readonly (readonly string[])[]) => string

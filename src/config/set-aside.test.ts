@@ -53,8 +53,8 @@ describe('what is set aside', () => {
       ['Workflow "b"', 'target "crm"'],
       ['Workflow "c"', 'target "crm"'],
     ])
-    expect(summarize(load(text + target('good')))).toEqual([
-      '3 set aside because of target "crm": no target named "crm": Workflow "a", Workflow "b", Workflow "c"',
+    expect(summarize(load(`${text}${target('good')}### values.yaml\nA: b\n`))).toEqual([
+      '3 set aside because of target "crm", which does not exist: Workflow "a", Workflow "b", Workflow "c"',
       '1 object served, 3 set aside',
     ])
   })

@@ -120,6 +120,10 @@ export function lostObjects(served: readonly FoundObject[], next: readonly Found
   })
 }
 
+/** How many objects are served. Values documents are not objects. */
+export const servedCount = (found: readonly FoundObject[]): number =>
+  found.filter(({ kind, cause }) => cause === undefined && kind !== 'values').length
+
 const mostCauses = 100
 const mostNames = 20
 
@@ -137,7 +141,7 @@ export function summarize({
   if (configuration === undefined) return ['nothing is served: an error concerns the whole configuration']
   const aside = found.filter(({ cause }) => cause !== undefined)
   if (aside.length === 0) return []
-  const groups = [...Map.groupBy(aside, ({ cause }) => causeText(cause)).values()]
+  const groups = [...Map.groupBy(aside, ({ cause }) => placeText(cause)).values()]
   // Their errors are listed with all others.
   const alone = groups.filter((group) => group.length === 1 && group[0]?.cause?.own === true).flat()
   const causes = groups
@@ -147,10 +151,10 @@ export function summarize({
   const line = (reason: string, objects: readonly FoundObject[]): string =>
     plainLine(`${objects.length} set aside because of ${reason}: ${namesOf(objects)}`)
   return [
-    ...causes.slice(0, mostCauses).map((group) => line(causeText(group[0]?.cause), group)),
+    ...causes.slice(0, mostCauses).map((group) => line(placeText(group[0]?.cause), group)),
     ...(more > 0 ? [`… and ${more} more causes`] : []),
     ...(alone.length > 0 ? [line(alone.length === 1 ? 'its own errors' : 'their own errors', alone)] : []),
-    `${counted(found.length - aside.length)} served, ${aside.length} set aside`,
+    `${counted(servedCount(found))} served, ${aside.length} set aside`,
   ]
 }
 
@@ -159,8 +163,15 @@ function namesOf(objects: readonly FoundObject[]): string {
   return objects.length > mostNames ? `${names} and ${objects.length - mostNames} more` : names
 }
 
-/** `Target "k8s" (targets.yaml:2:3): spec.className: no target named "x"`. */
-export const causeText = (cause: Cause | undefined): string =>
-  cause === undefined ? '' : `${cause.object}${cause.at === undefined ? '' : ` (${cause.at})`}: ${cause.message}`
+/** `Target "k8s" (targets.yaml:2:3)`. What is wrong there is listed with all other errors. */
+const placeText = (cause: Cause | undefined): string =>
+  cause === undefined ? '' : `${cause.object}${cause.at === undefined ? ', which does not exist' : ` (${cause.at})`}`
+
+/** Follows "because of": `Target "k8s" (targets.yaml:2:3): spec.className: no target named "x"`. */
+export function causeText(cause: Cause | undefined): string {
+  if (cause === undefined) return ''
+  const { own, at, message } = cause
+  return `${own ? 'its own error' : cause.object}${at === undefined ? '' : ` (${at})`}: ${message}`
+}
 
 const counted = (count: number): string => `${count} object${count === 1 ? '' : 's'}`

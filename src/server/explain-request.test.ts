@@ -44,6 +44,30 @@ test('an application that is set aside is not served, and the cause is shown', a
   expect(await explainIn(folder, 'GET', people, '--as', 'dn=sub=idp,ou=api,o=Tremolo')).toMatch(/^decision +allowed$/m)
 })
 
+test('a URL that OpenUnison would proxy is allowed and not answered; an error of its own sets an application aside', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-explain-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const application = (name: string, className: string) => `---
+apiVersion: openunison.tremolo.io/v1
+kind: Application
+metadata: { name: ${name} }
+spec:
+  urls:
+    - hosts: [wiki.test]
+      uri: /${name}
+      proxyTo: http://wiki.svc\${fullURI}
+      azRules: [{ scope: dn, constraint: o=Tremolo }]
+      filterChain: [{ className: ${className}, params: {} }]
+`
+  const text = application('wiki', 'filters.NoCache') + application('old', 'filters.Nothing')
+  writeFileSync(join(folder, 'all.yaml'), text)
+  const proxied = await explainIn(folder, 'GET', 'http://wiki.test/wiki', '--as', 'uid=ada')
+  expect(proxied).toMatch(/^decision +allowed\n.*filters\.NoCache.*\nanswer +404: no filter of this URL answers$/m)
+  const aside = await explainIn(folder, 'GET', 'http://wiki.test/old', '--as', 'uid=ada')
+  expect(aside).toMatch(/^ +is set aside because of its own error \(all\.yaml:\d+:\d+\): spec\.urls\[0\]\.filterChain/m)
+  expect(await explain('GET', people, '--as', 'dn=sub=idp,ou=api,o=Tremolo')).not.toMatch(/^answer/m)
+})
+
 test('what callers of workflows may request is shown', async () => {
   const shown = await explain('POST', 'http://127.0.0.1:8080/call-workflow', '--as', 'uid=ada')
   for (const line of ['workflow: crm-sync', 'for the user: caller', 'groups: none', 'requestor: caller']) {

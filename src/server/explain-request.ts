@@ -70,6 +70,16 @@ export async function explainRequest(
   const allowed = verdicts.some((verdict) => verdict.passed)
   lines.push(`decision     ${allowed ? 'allowed' : 'denied: 403'}`)
   lines.push(...describeFilters(runtime, application.name, found.at))
+  const redirects = found.results.azSuccess?.some(({ type }) => type === 'redirect') ?? false
+  const filters = urlConfig(runtime, application.name, found.at)?.filters ?? []
+  if (
+    allowed &&
+    !redirects &&
+    path !== application.cookies?.logoutUri &&
+    filters.every(({ answers }) => answers === false)
+  ) {
+    lines.push('answer       404: no filter of this URL answers')
+  }
   return { allowed, deniedByName: !allowed && verdicts.some(({ rule }) => rule.scope === 'dn'), lines }
 }
 
@@ -83,11 +93,11 @@ function whatIsServed(runtime: Runtime, host: string): string {
   return `hosts that are served: ${words(urls.flatMap(({ hosts }) => hosts))}`
 }
 
+const urlConfig = (runtime: Runtime, application: string, at: string): UrlConfig | undefined =>
+  runtime.configuration.applications.find((one) => one.name === application)?.urls.find((one) => one.at === at)
+
 function describeFilters(runtime: Runtime, application: string, at: string): string[] {
-  const config: UrlConfig | undefined = runtime.configuration.applications
-    .find((one) => one.name === application)
-    ?.urls.find((one) => one.at === at)
-  return (config?.filters ?? []).flatMap((filter) => [
+  return (urlConfig(runtime, application, at)?.filters ?? []).flatMap((filter) => [
     `filter       ${filter.className} (${filter.at})`,
     ...filter.summary.map(({ label, value }) => `             ${label}: ${value}`),
   ])

@@ -1,5 +1,5 @@
 import type { FastifyReply } from 'fastify'
-import { causeText, type FoundObject, titleOf } from '#config/set-aside.ts'
+import { causeText, type FoundObject, servedCount, titleOf } from '#config/set-aside.ts'
 import type { OutsideHealth } from '#engine/runtime.ts'
 import type { Logger } from '#kernel/logger.ts'
 
@@ -35,7 +35,7 @@ export async function answerHealth(
     outside.status === 'rejected' ||
     [...targets, ...issuers].some(({ health }) => health === 'down')
   const configuration = {
-    served: found.length - aside.length,
+    served: servedCount(found),
     setAside: aside.length,
     ...(aside.length === 0 ? {} : { objects: aside.slice(0, mostObjects) }),
   }

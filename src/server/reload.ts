@@ -1,6 +1,6 @@
 import type { LoadResult } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
-import { causeText, type FoundObject, lostObjects, titleOf } from '#config/set-aside.ts'
+import { causeText, type FoundObject, lostObjects, servedCount, titleOf } from '#config/set-aside.ts'
 import { NotCreated } from '#engine/module-host.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -69,10 +69,7 @@ export class RunningConfiguration {
 export class ConfigurationRefused extends Error {
   readonly problems: readonly string[]
 
-  constructor(
-    problems: readonly string[],
-    reason = `the configuration has ${problems.length} problem${problems.length === 1 ? '' : 's'}`,
-  ) {
+  constructor(problems: readonly string[], reason: string) {
     super(reason)
     this.name = 'ConfigurationRefused'
     this.problems = problems
@@ -103,7 +100,9 @@ interface StartOptions extends UseOptions {
 export function usable({ configuration, issues, found }: LoadResult, { strict, served }: UseOptions): Configuration {
   const errors = issues.filter(({ level }) => level === 'error').map(formatIssue)
   if (configuration === undefined || (strict && errors.length > 0)) {
-    throw new ConfigurationRefused(issues.map(formatIssue))
+    const count = errors.length === 1 ? 'an error' : `${errors.length} errors`
+    const rule = configuration === undefined ? '' : ', which --strict does not allow'
+    throw new ConfigurationRefused(issues.map(formatIssue), `the configuration has ${count}${rule}`)
   }
   const lost = lostObjects(served, found)
   if (lost.length === 0) return configuration
@@ -147,7 +146,7 @@ function report({ issues, found }: LoadResult, log: Logger): void {
     log.error('object set aside', { object: titleOf(object), at, reason: causeText(object.cause) })
   }
   if (aside.length > 0) {
-    log.warn('some objects are set aside', { served: found.length - aside.length, setAside: aside.length })
+    log.warn('some objects are set aside', { served: servedCount(found), setAside: aside.length })
   }
 }
 

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
+import { kinds } from '#config/kinds.ts'
 import { type Manifest, objectPath } from '#testing/helm-chart.ts'
 import { kustomizeBinary } from '#testing/kustomize-binary.ts'
 import { onKubernetes } from '#testing/on-kubernetes.ts'
@@ -36,7 +37,8 @@ onKubernetes('an overlay of the base', (cluster) => {
   test('is accepted by the API server, object by object', async () => {
     // A definition is installed before the objects of its kind.
     const definitions = objects.filter(({ kind }) => kind === 'CustomResourceDefinition')
-    expect(definitions).toHaveLength(18)
+    // Those of the configuration, and the users that a target stores.
+    expect(definitions).toHaveLength(kinds.length + 1)
     for (const definition of definitions) {
       const { group, names, versions } = (definition as unknown as Definition).spec
       await cluster.defineKind(definition, `/apis/${group}/${versions[0]?.name}/${names.plural}`)

@@ -84,7 +84,7 @@ test('as text, a line has the level, what was seen and what to do', async () => 
   const config = configFolder('kind: [')
   const io = { stdout: (line: string) => void output.push(line), stderr: () => {} }
   expect(await doctorCommand(['--config', config, '--data', join(config, 'data')], io)).toBe(1)
-  expect(output[0]).toMatch(/^PROBLEM configuration .*all\.yaml:1:.*Correct it\. Until then/)
+  expect(output[0]).toMatch(/^PROBLEM configuration .*all\.yaml:1:.* its own error .*Correct it\. Until then/)
   expect(output).toContainEqual(expect.stringMatching(/^OK {6}node: Node\.js \d+/))
 })
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { catalog } from '#catalog/catalog.ts'
 import { formatIssue } from '#config/located-issue.ts'
-import { causeText, titleOf } from '#config/set-aside.ts'
+import { causeText, servedCount, titleOf } from '#config/set-aside.ts'
 import { checkTarget } from '#engine/provisioning/target-health.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
@@ -144,7 +144,8 @@ async function configuredProbes(
       const { cause } = object
       if (cause === undefined) return []
       const seen = `${titleOf(object)} is set aside because of ${causeText(cause)}`
-      const advice = 'Correct it. Until then, it is not served; run gatehouse check for all problems.'
+      const what = cause.own ? 'it' : cause.at === undefined ? `the name, or add ${cause.object}` : cause.object
+      const advice = `Correct ${what}. Until then, ${titleOf(object)} is not served. Run gatehouse check for all problems.`
       return [
         {
           level: 'problem',
@@ -176,7 +177,7 @@ async function configuredProbes(
       ],
       diagnoses: [
         ...aside,
-        { level: 'ok', probe: 'configuration', at: config, seen: `${found.length - aside.length} objects` },
+        { level: 'ok', probe: 'configuration', at: config, seen: `${servedCount(found)} objects are served` },
         ...diagnoses,
       ],
     }

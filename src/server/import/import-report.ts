@@ -77,18 +77,24 @@ function valueLines({ valueCount, emptyValues }: ImportPlan, folder: string): st
 
 function secretLines({ secrets }: ImportPlan, { folder, withSecrets }: ReportOptions): string[] {
   const missing = Array.from(secrets).flatMap(([place, { text }]) => (text === undefined ? [place] : []))
+  const isKeyPair = (place: string): boolean => place.endsWith('/tls.key')
   const count = secrets.size - missing.length
-  return [
-    ...(count === 0 ? [] : [`  ${folder}/secrets has ${count}, readable by you only.`]),
-    ...(missing.length === 0
+  const list = (title: string, places: readonly string[]): string[] =>
+    places.length === 0
       ? []
       : [
-          withSecrets
-            ? `  Not found. Put the ones you need into ${folder}/secrets:`
-            : `  Not imported, since --with-secrets is not given. Put them into ${folder}/secrets:`,
-          ...missing.slice(0, mostListed).map((place) => `    ${place}`),
-          ...(missing.length > mostListed ? [`    and ${missing.length - mostListed} more`] : []),
-        ]),
+          `  ${title} ${folder}/secrets:`,
+          ...places.slice(0, mostListed).map((place) => `    ${place}`),
+          ...(places.length > mostListed ? [`    and ${places.length - mostListed} more`] : []),
+        ]
+  const absence = withSecrets ? 'Not found' : 'Not imported, since --with-secrets is not given'
+  return [
+    ...(count === 0 ? [] : [`  ${folder}/secrets has ${count}, readable by you only.`]),
+    ...list(
+      `${absence}. serve sets aside the objects that name them, until you put them into`,
+      missing.filter((place) => !isKeyPair(place)),
+    ),
+    ...list(`${absence}. serve creates new key pairs for signing, unless you put them into`, missing.filter(isKeyPair)),
   ]
 }
 
@@ -97,7 +103,7 @@ function nextSteps({ ready, setAside, warnings }: ImportPlan, { folder, command 
     ...(setAside.length === 0
       ? []
       : [
-          `  Repair objects in ${folder}/set-aside, and move them to ${folder}. The first lines of each file say what is wrong.`,
+          `  Repair objects in ${folder}/set-aside, and move them to ${folder}. The first lines of each file say what is wrong and what to use.`,
         ]),
     `  ${command} check --config ${folder}${warnings === 0 ? '' : `    # has ${warnings === 1 ? 'a warning' : `${warnings} warnings`}`}`,
     ...(ready.length === 0 ? [] : [`  ${command} serve --config ${folder}`]),
