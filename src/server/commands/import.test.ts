@@ -135,6 +135,7 @@ test('rendered charts become a folder that check accepts, and a report', async (
   )
   expect(text).toContain('AuthenticationMechanism saml2: spec.className')
   expect(text).toContain('depends on AuthenticationMechanism "saml2", which is set aside')
+  expect(text.indexOf('SAML2Auth" is a class of OpenUnison')).toBeLessThan(text.indexOf('depends on Auth'))
   expect(text).toMatch(/Not part of the configuration\n {2}Deployment +1/)
   expect(text).toContain('orchestra-secrets-source/DB_PASSWORD')
   expect(files()).toEqual([

@@ -22,6 +22,8 @@ interface Reason {
   /** Empty for the whole object. */
   readonly path: string
   readonly message: string
+  /** Whether the error is that of another object. */
+  readonly isElsewhere: boolean
 }
 
 export interface SetAsideObject extends PlannedObject {
@@ -93,11 +95,13 @@ export async function planImport(source: OpenUnisonSource, { folder, withSecrets
     const errors = result.issues.filter(({ level }) => level === 'error')
     const causes = new Map(result.found.map(({ file, cause }) => [file, cause]))
     const reasonsOf = ({ file }: PlannedObject): Reason[] => {
-      const own = errors.filter((issue) => issue.file === file).map(({ path, message }) => ({ path, message }))
+      const own = errors
+        .filter((issue) => issue.file === file)
+        .map(({ path, message }) => ({ path, message, isElsewhere: false }))
       const cause = causes.get(file)
       if (own.length > 0 || cause === undefined) return own
       const state = cause.at === undefined ? 'does not exist' : 'is set aside'
-      return [{ path: '', message: `depends on ${cause.object}, which ${state}` }]
+      return [{ path: '', message: `depends on ${cause.object}, which ${state}`, isElsewhere: true }]
     }
     const judged = ready.map((object) => ({ ...object, reasons: reasonsOf(object) }))
     const next = ready.filter((_, i) => judged[i]?.reasons.length === 0)

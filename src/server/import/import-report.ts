@@ -50,23 +50,23 @@ function columns(counts: ReadonlyMap<string, number>): string[] {
     .map(([kind, count]) => `  ${kind.padEnd(width)}${count}`)
 }
 
-/** Each cause once, the most frequent first, with the objects that have it. */
+/** Each cause once, with the objects that have it: errors before what follows from them, the most frequent first. */
 function causes(objects: readonly SetAsideObject[]): string[] {
-  const byMessage = new Map<string, string[]>()
-  for (const { kind, name, reasons } of objects) {
-    for (const { path, message } of reasons) {
-      const places = byMessage.get(message) ?? []
-      byMessage.set(message, places)
-      places.push(`${kind} ${name}${path === '' ? '' : `: ${path}`}`)
-    }
-  }
-  return Array.from(byMessage)
-    .sort(([, a], [, b]) => b.length - a.length)
-    .flatMap(([message, places]) => [
-      `  ${message}`,
-      ...places.slice(0, mostListed).map((place) => `    ${place}`),
-      ...(places.length > mostListed ? [`    and ${places.length - mostListed} more`] : []),
-    ])
+  const places = objects.flatMap(({ kind, name, reasons }) =>
+    reasons.map((reason) => ({ ...reason, place: `${kind} ${name}${reason.path === '' ? '' : `: ${reason.path}`}` })),
+  )
+  const groups = (isElsewhere: boolean) =>
+    Array.from(
+      Map.groupBy(
+        places.filter((place) => place.isElsewhere === isElsewhere),
+        ({ message }) => message,
+      ),
+    ).sort(([, a], [, b]) => b.length - a.length)
+  return [...groups(false), ...groups(true)].flatMap(([message, group]) => [
+    `  ${message}`,
+    ...group.slice(0, mostListed).map(({ place }) => `    ${place}`),
+    ...(group.length > mostListed ? [`    and ${group.length - mostListed} more`] : []),
+  ])
 }
 
 function valueLines({ valueCount, emptyValues }: ImportPlan, folder: string): string[] {
