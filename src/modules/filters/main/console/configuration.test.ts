@@ -60,7 +60,7 @@ test('an object that is set aside is shown with its cause', async () => {
   report.settled(load(org('one'), org('two', ', nonsense: 1'), org('three', ', parent: two')), 'applied')
   const { objects } = await get('/objects?status=set%20aside')
   expect(objects).toMatchObject([
-    { name: 'two', running: false, errors: 1, setAside: expect.stringContaining('Org "two" (a.yaml:9:') },
+    { name: 'two', running: false, errors: 1, setAside: expect.stringContaining('its own error (a.yaml:9:') },
     { name: 'three', running: false, errors: 0, setAside: expect.stringContaining('unknown key "nonsense"') },
   ])
   expect((await get('/objects?status=loaded')).objects).toHaveLength(2)
