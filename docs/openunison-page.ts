@@ -206,20 +206,22 @@ function judgePart({ object, without }: Part, name: string): Verdict {
 }
 
 /** A module, or a class that the loader leaves out with a warning. */
-function judgeRegistered(registry: Registry<Named>, name: string): Verdict {
+function judgeRegistered(registry: Registry<Named>, { name, area }: OpenUnisonClass): Verdict {
   const object = registered[registry.slot]
   const caused = object === undefined ? [] : causedBy(name, object)
   const warning = caused.find(({ level, message }) => level === 'warning' && hasNoEffect.test(message))
   const isError = caused.some(({ level, path }) => level === 'error' && path.endsWith('className'))
   if (warning !== undefined && !isError) return { status: 'accepted', reason: warning.message }
-  return { status: registry.find(`${openUnisonPrefix}${name}`) === undefined ? 'set aside' : 'served' }
+  if (registry.find(`${openUnisonPrefix}${name}`) === undefined) return { status: 'set aside' }
+  // What is outside this product is never done here, even where a module lets its objects load.
+  return { status: area === undefined ? 'served' : 'accepted' }
 }
 
 function catalogRows([folder, registry]: (typeof registries)[number]): ClassRow[] {
   const linkTo = (className: string): string => `[${className}](reference/${folder}/${className}.md)`
   const documented = openUnisonClasses[registry.slot] ?? []
   const rows = documented.map((known): ClassRow => {
-    const { status, reason } = judgeRegistered(registry, known.name)
+    const { status, reason } = judgeRegistered(registry, known)
     const module = registry.find(`${openUnisonPrefix}${known.name}`)
     const link = module === undefined ? '' : linkTo(module.className)
     if (status === 'set aside') return row(known, status, insteadOf(known) ?? '')
@@ -333,7 +335,7 @@ Every class name that the objects in OpenUnison's Helm charts and documentation 
 | Result | Meaning |
 |---|---|
 | served | A module of Gatehouse has this name. Its page lists the parameters. |
-| accepted | It may stay in the configuration and has no effect; \`gatehouse check\` says why. |
+| accepted | It may stay in the configuration, and does not do here what it does in OpenUnison; \`gatehouse check\` or its page says why. |
 | set aside | The object that names it is not served; \`gatehouse check\` says what to use. |
 
 A served class does not mean that every parameter has the same effect: [migrating from OpenUnison](migration-from-openunison.md) has the differences.
