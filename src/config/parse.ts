@@ -136,7 +136,9 @@ function reportUnknown(top: JsonObject, group: string, kind: Kind | undefined, i
       `${name} is of ${groups.join(' or ')}, not of "${apiVersion}"${suggestion(group, groups)}`,
     )
   } else if (reason !== undefined) {
-    issues.error(['kind'], `"${name}" is not read: ${listenerReason(name, top) ?? reason}`)
+    const listener = listenerReason(name, top)
+    const level = listener?.includes('it is not needed') ? 'warning' : 'error'
+    issues[level](['kind'], `"${name}" is not read: ${listener ?? reason}`)
   } else {
     const hint = suggestion(
       name,
@@ -148,7 +150,7 @@ function reportUnknown(top: JsonObject, group: string, kind: Kind | undefined, i
   }
 }
 
-/** The class of a listener often says why it is not needed. */
+/** The class of a listener often says why it is not needed: such an object may stay. */
 function listenerReason(kind: string, { spec }: JsonObject): string | undefined {
   const className = isJsonObject(spec) ? spec['className'] : undefined
   if (kind !== 'MessageListener' || typeof className !== 'string') return undefined
