@@ -206,7 +206,7 @@ function judgePart({ object, without }: Part, name: string): Verdict {
 }
 
 /** A module, or a class that the loader leaves out with a warning. */
-function judgeRegistered(registry: Registry<Named>, { name, area }: OpenUnisonClass): Verdict {
+function judgeRegistered(registry: Registry<Named>, { name, area }: Pick<OpenUnisonClass, 'name' | 'area'>): Verdict {
   const object = registered[registry.slot]
   const caused = object === undefined ? [] : causedBy(name, object)
   const warning = caused.find(({ level, message }) => level === 'warning' && hasNoEffect.test(message))
@@ -234,7 +234,7 @@ function catalogRows([folder, registry]: (typeof registries)[number]): ClassRow[
       .map((alias) => alias.slice(openUnisonPrefix.length))
       .filter((name) => !names.has(name))
       .map((name): ClassRow => {
-        const { status } = judgeRegistered(registry, name)
+        const { status } = judgeRegistered(registry, { name })
         return { name, uses: undefined, isOutside: false, status, remark: linkTo(className) }
       }),
   )
