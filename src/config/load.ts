@@ -297,7 +297,7 @@ function buildObjects(files: ParsedFiles, substitution: Substitution, state: Loa
       state.ignoreLater(document, path)
     }
     const unset = (path: Path, message: string) => {
-      if (decides(path, document)) report(path, `${message}, and this place decides who gets in`)
+      if (decides(path, document) && !namesSecret(path)) report(path, `${message}, and this place decides who gets in`)
       else filed.warning(path, `${message}, so it is empty`)
     }
     const text = (value: string, path: Path) => {
@@ -341,6 +341,9 @@ const accessKinds: ReadonlySet<string> = new Set([
   'CustomAuthorization',
   'Trust',
 ])
+
+/** Charts end the names of secrets with a value that may be unset. A name that no secret has is an error of its own. */
+const namesSecret = (path: Path): boolean => path.at(-1) === 'secretName'
 
 /** Fields and parameters in which less text can mean that more callers get in, or with less protection. */
 const accessFields = new Set([

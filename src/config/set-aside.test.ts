@@ -281,6 +281,16 @@ describe('nothing is served with less protection', () => {
     )
   })
 
+  test('the name of a secret may end with a value that is not set', () => {
+    const chain =
+      "authMechs: [{ name: m, required: required, secretParams: [{ name: token, secretName: 's#[X]', secretKey: k }] }]"
+    const text =
+      object('AuthenticationMechanism', 'm', '{ className: auth.BearerToken, uri: /auth/m, init: { userName: u } }') +
+      object('AuthenticationChain', 'c', `{ level: 1, ${chain} }`)
+    const about = load(text).issues.filter(({ message }) => message.includes('#[X]'))
+    expect(about.map(({ level }) => level)).toEqual(['warning'])
+  })
+
   test.each([
     "params: { rules: '#[X]' }",
     "params: [{ name: rules, value: '#[X]' }]",
