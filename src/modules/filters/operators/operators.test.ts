@@ -54,13 +54,13 @@ async function open(params: ParamValues = basic, more: ParamValues = {}) {
   if (main?.profile === undefined) throw new Error('the main filter has no profile')
   const calls: WorkflowCall[] = []
   const host = fakeModuleHost({ entries, profiles: [{ application: 'scale', uri: '/scale/main', form: main.profile }] })
-  const outcome = { status: 'completed' as 'completed' | 'waiting' }
+  const outcome = { status: 'completed' as 'completed' | 'waiting', changes: 1 }
   const filter = await prepared.create({
     ...host,
     workflows: {
       run: async (call) => {
         calls.push(call)
-        return { id: 'r', status: outcome.status, changes: 1 }
+        return { id: 'r', ...outcome }
       },
     },
   })
@@ -238,6 +238,13 @@ describe('a change', () => {
     const waiting = await send('PUT', '/user', update(dnOf('bob'), { mail: '' }))
     expect(waiting).toMatchObject({ status: 200, body: { status: 'waiting' } })
     expect(calls[1]?.cleared).toEqual(['mail'])
+  })
+
+  test('that the workflow did not make is not called completed', async () => {
+    const { send, outcome } = await open()
+    outcome.changes = 0
+    const { body } = await send('PUT', '/user', update(dnOf('bob'), { mail: 'other@example.com' }))
+    expect(body).toEqual({ status: 'unchanged' })
   })
 
   test('of nothing starts no workflow, and says so', async () => {

@@ -215,7 +215,7 @@ async function changeUser(parts: OperatorParts, { request, subject }: Exchange):
   if (errors.length > 0) return answer({ errors }, 500)
   if (changed.size === 0) return answer({ status: 'unchanged' } satisfies OperatorUpdate)
   whole.set(profile.loginAttribute, [login])
-  const { status } = await host.workflows.run({
+  const { status, changes } = await host.workflows.run({
     name: workflow,
     requestor: subject.uid,
     who: { requestor: subject.identity, subject: entry.identity },
@@ -227,5 +227,6 @@ async function changeUser(parts: OperatorParts, { request, subject }: Exchange):
     params: {},
   })
   // The page knows no other status of success than 200.
-  return answer({ status: status === 'completed' ? 'completed' : 'waiting' } satisfies OperatorUpdate)
+  if (status !== 'completed') return answer({ status: 'waiting' } satisfies OperatorUpdate)
+  return answer({ status: changes === 0 ? 'unchanged' : 'completed' } satisfies OperatorUpdate)
 }
