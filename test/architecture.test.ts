@@ -120,6 +120,12 @@ describe('the source tree', () => {
     expect(wrong).toEqual([])
   })
 
+  test('no folder has more than 30 files, so that it can be read as a list', () => {
+    const folders = Map.groupBy(production, (file) => dirname(file))
+    const large = Array.from(folders, ([folder, files]) => `${folder}: ${files.length}`)
+    expect(large.filter((line) => Number(line.split(': ')[1]) > 30)).toEqual([])
+  })
+
   test('there are no barrels, catch-all files, test switches or silenced types', () => {
     const named = sources.filter((file) => /\/(?:index|utils?|helpers?|misc|common)\.ts$/.test(file))
     const pattern = /NODE_ENV|VITEST|@ts-(?:ignore|nocheck|expect-error)|\bas any\b|:\s*any\b|\benum\s+\w+\s*\{/

@@ -2,7 +2,7 @@ import type { ParsedObject } from '#config/parse.ts'
 import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
-import { compilePattern, type SafePattern } from '#kernel/safe-pattern.ts'
+import { compilePattern, type SafePattern } from '#kernel/text/safe-pattern.ts'
 import type { ApplicationConfig, InsertConfig, Placed, UrlConfig } from '#sdk/module/configuration.ts'
 
 /** An object that is set aside, with its values substituted as far as they can be read. */

@@ -1,4 +1,4 @@
-import { isSecretName } from '#kernel/redaction.ts'
+import { isSecretName } from '#kernel/text/redaction.ts'
 
 /** What a filter, a mapping or a template reads: the values of a named attribute, none if it is absent. */
 export interface AttributeSource {

@@ -11,8 +11,8 @@ import type {
   RequestExplanation,
 } from '#sdk/filter/configuration-access.ts'
 import type { LoadOutcome } from '#server/configuration-source.ts'
-import { explainRequest } from '#server/explain-request.ts'
-import { explainedCaller } from '#server/explained-caller.ts'
+import { explainedCaller } from '#server/explain/caller.ts'
+import { explainRequest } from '#server/explain/request.ts'
 
 type Loaded = Pick<LoadResult, 'issues' | 'found' | 'hash'>
 type UseRuntime = <T>(work: (runtime: Runtime) => Promise<T>) => Promise<T>

@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger as Pino, pino } from 'pino'
 import type { LogFields, Logger } from '#kernel/logger.ts'
-import { redact } from '#kernel/redaction.ts'
+import { redact } from '#kernel/text/redaction.ts'
 import { tracer } from '#kernel/tracing.ts'
 
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const

@@ -1,7 +1,7 @@
 import { type KeyRing, mayActivateAt, readRing } from '#engine/keys/key-ring.ts'
 import { readPublications } from '#engine/sts/publish/publication.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { withoutTokens } from '#kernel/redaction.ts'
+import { withoutTokens } from '#kernel/text/redaction.ts'
 import { hostOrigins } from '#sdk/filter/host-origins.ts'
 import type { TokenIssuerFacts, TokenKeyFacts, TokenReportAccess } from '#sdk/filter/token-report.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'

@@ -1,4 +1,4 @@
-import type { ScimClientName } from '#server/commands/scim-init.ts'
+import type { ScimClientName } from '#server/init/scim.ts'
 import { coreUser, type ScimClient } from '#testing/scim-client.ts'
 
 interface Answer {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { afterAll, beforeAll, describe } from 'vitest'
-import { type ScimClientName, scimClientNames, scimPath } from '#server/commands/scim-init.ts'
+import { type ScimClientName, scimClientNames, scimPath } from '#server/init/scim.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 import { type ScimClient, type ScimServer, startScimServer } from '#testing/scim-client.ts'
 import { type InitializedScim, startInitializedScim } from '#testing/scim-init.ts'

@@ -2,7 +2,7 @@ import { buildIssuer } from '#config/build/issuer.ts'
 import type { BuildContext } from '#config/build-context.ts'
 import { ParamsBuilder } from '#config/params.ts'
 import type { Path } from '#kernel/issues.ts'
-import { compilePattern, type SafePattern } from '#kernel/safe-pattern.ts'
+import { compilePattern, type SafePattern } from '#kernel/text/safe-pattern.ts'
 import { type ApplicationFrame, type CookieConfigSpec, type UrlSpec, urlSchema } from '#model/application.ts'
 import type { CookieConfig, UrlConfig } from '#sdk/module/configuration.ts'
 

@@ -11,7 +11,7 @@ import { formerIdentity, type UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import { oneLine } from '#kernel/one-line.ts'
+import { oneLine } from '#kernel/text/one-line.ts'
 import { isMailAddress } from '#sdk/notifier/mail.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
 

@@ -1,5 +1,5 @@
 import type { MailLink } from '#domain/mail.ts'
-import { escapeHtml } from '#kernel/html.ts'
+import { escapeHtml } from '#kernel/text/html.ts'
 import type { Texts } from '#sdk/filter/page-texts.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { MailText } from '#sdk/notifier/mail.ts'

@@ -1,6 +1,6 @@
 import type { MailLink, NewMail } from '#domain/mail.ts'
 import { secretHash } from '#kernel/ids.ts'
-import { inWrittenOrder } from '#kernel/one-line.ts'
+import { inWrittenOrder } from '#kernel/text/one-line.ts'
 import { checkMail, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
 
 /**

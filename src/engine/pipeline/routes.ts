@@ -1,5 +1,5 @@
 import type { Chain } from '#engine/pipeline/chain.ts'
-import type { SafePattern } from '#kernel/safe-pattern.ts'
+import type { SafePattern } from '#kernel/text/safe-pattern.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import type { ErrorFormat } from '#sdk/filter/error-format.ts'
 import type { Filter } from '#sdk/filter/filter.ts'

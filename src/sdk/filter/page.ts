@@ -1,5 +1,5 @@
 import { type ErrorCode, errorCodes, type GatewayError } from '#kernel/errors.ts'
-import { escapeHtml } from '#kernel/html.ts'
+import { escapeHtml } from '#kernel/text/html.ts'
 import type { ErrorFormat } from '#sdk/filter/error-format.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 import type { Theme } from '#sdk/filter/page-look.ts'

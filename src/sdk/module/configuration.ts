@@ -1,7 +1,7 @@
 import type { Dn } from '#identity/dn.ts'
 import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
-import type { SafePattern } from '#kernel/safe-pattern.ts'
 import type { Schedule } from '#kernel/schedule.ts'
+import type { SafePattern } from '#kernel/text/safe-pattern.ts'
 import type { TimeSpan } from '#kernel/time.ts'
 import type { OrgSpec, PortalUrlSpec, ReportSpec } from '#model/portal.ts'
 import type { StsEndpointSpec } from '#model/sts.ts'

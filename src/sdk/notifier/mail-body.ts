@@ -1,4 +1,4 @@
-import { escapeHtml } from '#kernel/html.ts'
+import { escapeHtml } from '#kernel/text/html.ts'
 
 /** The text as HTML, line by line, with nothing in it read as markup. */
 export const htmlOfText = (text: string): string => `<div style="white-space: pre-wrap">${escapeHtml(text)}</div>`

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { escapeHtml } from '#kernel/html.ts'
+import { escapeHtml } from '#kernel/text/html.ts'
 import { checkMail, isMailAddress, isMailSubject, type StepMail } from '#sdk/notifier/mail.ts'
 import { htmlOfText, textOfHtml } from '#sdk/notifier/mail-body.ts'
 

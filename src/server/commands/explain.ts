@@ -3,8 +3,8 @@ import type { Subject } from '#identity/subject.ts'
 import { defineCommand, messageOf, readPairs, WrongUsage } from '#server/commands/command-line.ts'
 import { openRuntime, withConfiguration } from '#server/commands/installation.ts'
 import { configOption, directoryOptions, secretsOption } from '#server/commands/options.ts'
-import { explainRequest } from '#server/explain-request.ts'
-import { explainedCaller } from '#server/explained-caller.ts'
+import { explainedCaller } from '#server/explain/caller.ts'
+import { explainRequest } from '#server/explain/request.ts'
 
 export const explainCommand = defineCommand({
   name: 'explain',

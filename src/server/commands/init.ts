@@ -4,11 +4,11 @@ import { dirname, join } from 'node:path'
 import process from 'node:process'
 import type { CommandIo, RunCommand, Values } from '#server/commands/command-line.ts'
 import { commandName, defineCommand } from '#server/commands/command-line.ts'
-import { gatewayFiles } from '#server/commands/init-files.ts'
-import { type GatewayPlan, planOptions, readPlan } from '#server/commands/init-plan.ts'
-import { Questions, type Terminal } from '#server/commands/init-questions.ts'
-import { scimPath } from '#server/commands/init-target.ts'
 import { checkNewFolder, writeNewFolder } from '#server/commands/new-folder.ts'
+import { gatewayFiles } from '#server/init/files.ts'
+import { type GatewayPlan, planOptions, readPlan } from '#server/init/plan.ts'
+import { Questions, type Terminal } from '#server/init/questions.ts'
+import { scimPath } from '#server/init/target.ts'
 
 /** Asks on the given terminal; without one, options and defaults decide everything. */
 export const initCommandOn = (terminal: Terminal | undefined): RunCommand =>

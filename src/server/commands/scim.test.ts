@@ -10,7 +10,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { clientNames } from '#modules/filters/scim-gateway/parameter-table.ts'
 import { journalJson, journalLines, scimCommand } from '#server/commands/scim.ts'
-import { scimClientNames, scimClientYaml } from '#server/commands/scim-init.ts'
+import { scimClientNames, scimClientYaml } from '#server/init/scim.ts'
 import { openStorage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 

@@ -16,7 +16,7 @@ import {
 } from '#server/commands/command-line.ts'
 import { withDatabase } from '#server/commands/installation.ts'
 import { databaseOptions } from '#server/commands/options.ts'
-import { scimInit } from '#server/commands/scim-init.ts'
+import { scimInit } from '#server/init/scim.ts'
 import type { JournalStore } from '#storage/journal-store.ts'
 
 const options = {

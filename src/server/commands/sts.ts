@@ -30,7 +30,7 @@ import {
   type TokenDecision,
   verdictText,
   withoutClusters,
-} from '#server/explain-token.ts'
+} from '#server/explain/token.ts'
 
 const testOptions = { ...configOption, ...directoryOptions, ...secretsOption } as const
 

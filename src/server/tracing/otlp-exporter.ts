@@ -1,6 +1,6 @@
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { oneLine } from '#kernel/one-line.ts'
+import { oneLine } from '#kernel/text/one-line.ts'
 import type { SpanAttribute, SpanStart, TraceContext } from '#kernel/tracing.ts'
 import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
 import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'

@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { scimClientNames } from '#server/commands/scim-init.ts'
+import { scimClientNames } from '#server/init/scim.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 import { PlainBrowser } from '#testing/plain-browser.ts'
 import { coreGroup, coreUser, type ScimClient } from '#testing/scim-client.ts'

@@ -1,7 +1,7 @@
 import type { PersonNames } from '#contract/person-names.ts'
 import { isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { inWrittenOrder } from '#kernel/one-line.ts'
+import { inWrittenOrder } from '#kernel/text/one-line.ts'
 import { readPageUrl } from '#modules/shared/http/page-url.ts'
 import { isAnonymousLogin } from '#modules/shared/login/own-login.ts'
 import { type LookUpNames, nameLookup, usersOfItem } from '#modules/shared/people/person-names.ts'

@@ -1,6 +1,6 @@
 import { Dn } from '#identity/dn.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { isSecretName } from '#kernel/redaction.ts'
+import { isSecretName } from '#kernel/text/redaction.ts'
 import { flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'

@@ -1,7 +1,7 @@
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { isSecretName } from '#kernel/redaction.ts'
+import { isSecretName } from '#kernel/text/redaction.ts'
 import { errorBody } from '#protocols/scim/scim-error.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayRequest } from '#sdk/filter/http.ts'

@@ -1,6 +1,6 @@
 import type { FormAttributeType, FormAttributeView, ListItem } from '#contract/main.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
-import { compilePattern, type SafePattern } from '#kernel/safe-pattern.ts'
+import { compilePattern, type SafePattern } from '#kernel/text/safe-pattern.ts'
 import type { Translate } from '#sdk/module/configured-texts.ts'
 import { flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import type { ParsedParameters } from '#sdk/module/parameters.ts'

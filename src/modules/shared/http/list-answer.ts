@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { byteOrderMark, csvLine } from '#kernel/csv.ts'
+import { byteOrderMark, csvLine } from '#kernel/text/csv.ts'
 import { parseTime } from '#kernel/time.ts'
 import { answer, badRequest } from '#modules/shared/http/json-answer.ts'
 import { readLimit, readQuery } from '#modules/shared/http/routes.ts'

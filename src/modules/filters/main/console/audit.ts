@@ -6,7 +6,7 @@ import {
 } from '#contract/console-audit.ts'
 import { wireForm } from '#contract/wire.ts'
 import type { AuditEntry, AuditQuery } from '#domain/audit.ts'
-import { isSecretName, withoutTokens } from '#kernel/redaction.ts'
+import { isSecretName, withoutTokens } from '#kernel/text/redaction.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer } from '#modules/shared/http/json-answer.ts'
 import { answerList, listQuery, readTime } from '#modules/shared/http/list-answer.ts'

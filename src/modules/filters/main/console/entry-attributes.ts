@@ -1,6 +1,6 @@
 import type { EntryAttribute } from '#contract/console-people.ts'
 import { type Attributes, isSecretAttribute } from '#identity/attributes.ts'
-import { withoutTokens } from '#kernel/redaction.ts'
+import { withoutTokens } from '#kernel/text/redaction.ts'
 
 const maxValues = 50
 const maxLength = 1_000

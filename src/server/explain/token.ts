@@ -12,7 +12,7 @@ import type { TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 import type { KubernetesCluster } from '#sdk/target/kubernetes-cluster.ts'
 import { workloadAttributes } from '#sdk/target/service-account.ts'
 import type { AccountTokenVerifier } from '#sdk/target/token-review.ts'
-import type { Explanation } from '#server/explain-request.ts'
+import type { Explanation } from './request.ts'
 
 /** The explained token: an actual one, or that of a described workload. */
 export type ExplainedWorkload =

@@ -5,9 +5,9 @@ import { Dn } from '#identity/dn.ts'
 import { isLoopbackHost } from '#kernel/address.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
 import { fileProblem, messageOf, WrongUsage } from '#server/commands/command-line.ts'
-import type { Questions } from '#server/commands/init-questions.ts'
-import { type TargetKind, targetKinds } from '#server/commands/init-target.ts'
 import { plainConnection } from '#server/production/serving-checks.ts'
+import type { Questions } from './questions.ts'
+import { type TargetKind, targetKinds } from './target.ts'
 
 export const loginKinds = ['passwords', 'oidc', 'okta', 'entra'] as const
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isSecretName, redact, withoutTokens } from '#kernel/redaction.ts'
+import { isSecretName, redact, withoutTokens } from './redaction.ts'
 
 describe('redact', () => {
   test('replaces secrets by their names, at any depth', () => {

@@ -1,15 +1,8 @@
 import { hash, randomBytes } from 'node:crypto'
 import { stringify } from 'yaml'
 import { authoritiesOf, renewWebhookTls } from '#protocols/admission/webhook-tls.ts'
-import type { GatewayPlan } from '#server/commands/init-plan.ts'
-import {
-  scimYaml,
-  targetCertificate,
-  targetSchema,
-  targetSecret,
-  targetSetup,
-  workflowsYaml,
-} from '#server/commands/init-target.ts'
+import type { GatewayPlan } from './plan.ts'
+import { scimYaml, targetCertificate, targetSchema, targetSecret, targetSetup, workflowsYaml } from './target.ts'
 
 interface NewFile {
   readonly text: string

@@ -1,4 +1,4 @@
-import type { ScimClientName } from '#server/commands/scim-init.ts'
+import type { ScimClientName } from './scim.ts'
 
 export const targetKinds = ['none', 'sql', 'ldap', 'scim', 'kubernetes', 'webhook'] as const
 export type TargetKind = (typeof targetKinds)[number]

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { csvCell } from '#kernel/csv.ts'
+import { csvCell } from './csv.ts'
 
 test.each([
   ['=1+1', "'=1+1"],

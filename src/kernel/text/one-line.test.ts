@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { inWrittenOrder, oneLine } from '#kernel/one-line.ts'
+import { inWrittenOrder, oneLine } from './one-line.ts'
 
 test('a text becomes one line that reverses nothing', () => {
   expect(oneLine(' Ada\r\nBcc: eve\u2028x\u0000 ', 100)).toBe('Ada Bcc: eve x')
