@@ -117,8 +117,8 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys, migr
 export async function openRunWakeUp(url: string | undefined, log: Logger): Promise<RunWakeUp> {
   const { dialect, address } = url === undefined ? { dialect: 'sqlite', address: '' } : readAddress(url)
   if (dialect === 'sqlite') return new InProcessWakeUp()
-  const { PgBossWakeUp } = await import('#storage/runs/pg-boss-wake-up.ts')
-  return new PgBossWakeUp(address, log)
+  const { NotifyWakeUp } = await import('#storage/runs/notify-wake-up.ts')
+  return new NotifyWakeUp(address, log)
 }
 
 const selectOne = statement<object, unknown>('select 1')

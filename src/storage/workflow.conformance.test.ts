@@ -16,13 +16,8 @@ import { auditRow, type WorkflowStores } from '#testing/storage/workflow-stores.
 import { openStores } from '#testing/stores.ts'
 
 async function storesAt(url: string): Promise<WorkflowStores> {
-  const woken = { inside: [] as string[], after: [] as string[] }
-  const wake: WakeUp = {
-    inTransaction: async (_tx, runs) => {
-      woken.inside.push(...runs)
-    },
-    committed: (runs) => woken.after.push(...runs),
-  }
+  const woken: string[] = []
+  const wake: WakeUp = { committed: (runs) => void woken.push(...runs) }
   return { ...(await openStores(url, { wake })), woken }
 }
 

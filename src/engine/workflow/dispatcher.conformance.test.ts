@@ -5,12 +5,11 @@ import { subjectQueue } from '#engine/workflow/workflow-services.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { next, type TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { readAddress } from '#storage/client/databases.ts'
-import { PgBossWakeUp } from '#storage/runs/pg-boss-wake-up.ts'
+import { NotifyWakeUp } from '#storage/runs/notify-wake-up.ts'
 import type { RunWakeUp } from '#storage/runs/wake-up.ts'
 import { InProcessWakeUp } from '#storage/runs/wake-up.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { type DurableProcess, dyingStore, openDurable } from '#testing/durable-fixture.ts'
-import { runSql } from '#testing/postgres.ts'
 import type { FixtureOptions } from '#testing/workflow-fixture.ts'
 
 const asynchronous = { asynchronous: true } as const
@@ -23,12 +22,8 @@ async function openFleet(url: string, options: Omit<FixtureOptions, 'services'>)
     const process = await openDurable(url, options, { wake: new InProcessWakeUp() })
     return [process, process, process]
   }
-  const schema = `boss_${Math.random().toString(36).slice(2, 10)}`
-  onTestFinished(async () => {
-    await runSql(url, `drop schema if exists ${schema} cascade`)
-  })
   const open = async (): Promise<DurableProcess> => {
-    const wake = new PgBossWakeUp(url, silentLogger, schema)
+    const wake = new NotifyWakeUp(url, silentLogger)
     const process = await openDurable(url, options, { wake })
     onTestFinished(() => wake.close())
     return process

@@ -5,10 +5,8 @@ import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.
  * workers finds the run a little later.
  */
 export interface WakeUp {
-  /** Called inside the transaction that makes the runs ready, which may run more than once. */
-  inTransaction(tx: DatabaseTransaction, runs: readonly string[]): Promise<void>
-  /** Called after its commit, in this process. */
-  committed?(runs: readonly string[]): void
+  /** Called after the commit that made the runs ready. */
+  committed(runs: readonly string[]): void
 }
 
 export interface RunWakeUp extends WakeUp {
@@ -17,11 +15,9 @@ export interface RunWakeUp extends WakeUp {
   close(): Promise<void>
 }
 
-/** Wakes the workers of this process, after the commit. */
+/** Wakes the workers of this process. */
 export class InProcessWakeUp implements RunWakeUp {
   #wake: (() => void) | undefined
-
-  async inTransaction(): Promise<void> {}
 
   committed(): void {
     this.#wake?.()
@@ -47,11 +43,7 @@ export async function transactionWithWakeUp<T>(
   wake: WakeUp | undefined,
   work: (tx: DatabaseTransaction) => Promise<ReadyRuns<T>>,
 ): Promise<T> {
-  const { value, ready } = await client.transaction(async (tx) => {
-    const done = await work(tx)
-    if (done.ready.length > 0) await wake?.inTransaction(tx, done.ready)
-    return done
-  })
-  if (ready.length > 0) wake?.committed?.(ready)
+  const { value, ready } = await client.transaction(work)
+  if (ready.length > 0) wake?.committed(ready)
   return value
 }

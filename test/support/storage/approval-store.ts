@@ -92,7 +92,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
   test('a decision, the ready run, audit, mails and the end of timers are one commit', async () => {
     const { one, two, woken } = await open()
     await openApproval(one, 'a')
-    woken.inside.length = 0
+    woken.length = 0
     const decided = await two.approvals.decide(
       decision('a', {
         onBehalfOf: 'chief',
@@ -106,7 +106,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
       decision: { at: expect.any(Date), by: userRef('boss'), onBehalfOf: 'chief', comment: 'fine\ufffd' },
       version: 2,
     })
-    expect(woken.inside).toEqual(['run of a'])
+    expect(woken).toEqual(['run of a'])
     expect(await one.timers.claim(5, minute)).toEqual([])
     expect((await one.audit.list({ limit: 5 })).rows).toMatchObject([{ approval: 'a', reason: 'fine' }])
     expect(await one.mails.claim(5, minute)).toHaveLength(1)

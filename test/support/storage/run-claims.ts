@@ -98,12 +98,12 @@ export function runClaimConformance(open: () => Promise<WorkflowStores>): void {
     const { one, woken } = await open()
     const subject = 'bob'
     for (const id of ['1', '2', '3', '4']) await one.runs.start(newRun(id, { subject }))
-    woken.inside.length = 0
+    woken.length = 0
     await one.runs.commit(commitOf(await claimOne(one.runs), { state: 'waiting' }))
     const incident = { task: 't', code: 'TARGET_FAILED', message: 'it said no' }
     await one.runs.commit(commitOf(await claimOne(one.runs), { state: 'incident', incident }))
     await one.runs.commit(commitOf(await claimOne(one.runs), { state: 'completed' }))
-    expect(woken.inside).toEqual(['2', '3', '4'])
+    expect(woken).toEqual(['2', '3', '4'])
     expect((await claimOne(one.runs)).id).toBe('4')
     expect((await shown(one.runs, '2')).incident).toEqual(incident)
     await one.runs.signal('1', { timer: 'due' }, {})

@@ -21,7 +21,7 @@ export function runsWithinCallsConformance(open: () => Promise<WorkflowStores>):
     const effects = { steps: [stepRecord(1)], audit: [auditRow('x')] }
     await one.runs.start(newRun('a', { state: { state: 'completed' }, touched: true }), { effects })
     await one.runs.start(newRun('b', { state: { state: 'failed', incident } }))
-    expect(woken).toEqual({ inside: [], after: [] })
+    expect(woken).toEqual([])
     expect(await shown(two.runs, 'a')).toMatchObject({ state: 'completed', touched: true, ended: expect.any(Date) })
     expect(await shown(two.runs, 'b')).toMatchObject({ state: 'failed', incident })
     expect(await two.runs.steps('a')).toHaveLength(1)

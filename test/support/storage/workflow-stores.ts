@@ -12,8 +12,8 @@ export interface WorkflowStores {
   readonly two: Storage
   readonly dialect: 'sqlite' | 'postgres'
   sql(statement: string): Promise<readonly Readonly<Record<string, unknown>>[]>
-  /** Runs that woke workers, in the transaction and after it. */
-  readonly woken: { readonly inside: string[]; readonly after: string[] }
+  /** Runs that woke workers. */
+  readonly woken: string[]
 }
 
 export const minute = 60_000

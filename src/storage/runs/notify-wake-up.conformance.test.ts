@@ -1,0 +1,89 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { openStorage } from '#storage/open.ts'
+import { NotifyWakeUp } from '#storage/runs/notify-wake-up.ts'
+import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
+import { newRun } from '#testing/storage/workflow-stores.ts'
+import { recordingLogger } from '#testing/workflow-fixture.ts'
+
+describe.skipIf(postgresUrl() === '')('waking by NOTIFY', () => {
+  const open = async (url: string, log = recordingLogger()) => {
+    const wake = new NotifyWakeUp(url, log)
+    const storage = openStorage({ url, clock: systemClock, log: silentLogger, wake })
+    onTestFinished(async () => {
+      await wake.close()
+      await storage.close()
+    })
+    await storage.ready()
+    return { wake, storage, log }
+  }
+  const counter = () => {
+    const heard = { count: 0 }
+    return { heard, wake: () => void heard.count++ }
+  }
+  /** With a name for its connections, so that the connections of no other test are ended. */
+  const named = (url: string, name: string): string => {
+    const address = new URL(url)
+    address.searchParams.set('application_name', name)
+    return address.href
+  }
+
+  test('runs are stored before it is started and after it is closed', async () => {
+    const { wake, storage } = await open(await freshSchema())
+    await storage.runs.start(newRun('early'))
+    await wake.start(() => {})
+    await storage.runs.start(newRun('in time'))
+    await wake.close()
+    await storage.runs.start(newRun('late'))
+    expect((await storage.runs.list({ limit: 10 })).runs.length).toBe(3)
+  })
+
+  test('every process is woken, the one that stored the run directly', async () => {
+    const url = await freshSchema()
+    const [one, two, three] = [await open(url), await open(url), await open(url)]
+    const heard = [one, two, three].map(() => counter())
+    await Promise.all([one, two, three].map(({ wake }, i) => wake.start(heard[i]?.wake ?? (() => {}))))
+    const before = heard[0]?.heard.count ?? 0
+    await one.storage.runs.start(newRun('a'))
+    expect(heard[0]?.heard.count).toBeGreaterThan(before)
+    await expect.poll(() => heard[1]?.heard.count, { timeout: 20_000 }).toBeGreaterThan(0)
+    await expect.poll(() => heard[2]?.heard.count, { timeout: 20_000 }).toBeGreaterThan(0)
+  })
+
+  test('a notification within the pause after another one is sent at its end', async () => {
+    const url = await freshSchema()
+    const [one, two] = [await open(url), await open(url)]
+    const { heard, wake } = counter()
+    await one.wake.start(() => {})
+    await two.wake.start(wake)
+    await one.storage.runs.start(newRun('a'))
+    await expect.poll(() => heard.count, { timeout: 20_000 }).toBeGreaterThan(0)
+    const first = heard.count
+    await one.storage.runs.start(newRun('b'))
+    await expect.poll(() => heard.count, { timeout: 20_000 }).toBeGreaterThan(first)
+  })
+
+  test('a lost connection is opened again, and wakes for what was missed', async () => {
+    const plain = await freshSchema()
+    const { wake, storage, log } = await open(named(plain, 'lost wake-up'))
+    const { heard, wake: note } = counter()
+    await wake.start(note)
+    const connections = "from pg_stat_activity where application_name = 'lost wake-up' and query like 'listen %'"
+    expect(await runSql(plain, `select pg_terminate_backend(pid) as ended ${connections}`)).toEqual([{ ended: true }])
+    await expect.poll(() => heard.count, { timeout: 20_000 }).toBeGreaterThan(0)
+    expect(log.lines.some(({ level }) => level === 'warn')).toBe(true)
+    const before = heard.count
+    const other = await open(plain)
+    await other.wake.start(() => {})
+    await other.storage.runs.start(newRun('after'))
+    await expect.poll(() => heard.count, { timeout: 20_000 }).toBeGreaterThan(before)
+    expect(await storage.runs.get('after')).toBeDefined()
+  })
+
+  test('start rejects when the database cannot be reached, and leaves nothing open', async () => {
+    const wake = new NotifyWakeUp('postgres://nobody@127.0.0.1:1/none', silentLogger)
+    await expect(wake.start(() => {})).rejects.toThrow()
+    await wake.close()
+  })
+})
