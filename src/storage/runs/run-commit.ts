@@ -232,6 +232,45 @@ export async function commitStep(tx: DatabaseTransaction, step: StepCommit): Pro
   return { value: state, ready: [...own, ...following, ...started] }
 }
 
+/**
+ * Whether `commitTogether` can commit the step with others: it goes on with the next step or ends, and its only effects
+ * are records of steps and of the audit.
+ */
+export const isPlainStep = ({ next, effects }: StepCommit): boolean =>
+  (next.state === 'running' || next.state === 'completed') &&
+  Object.entries(effects).every(([name, value]) => value === undefined || name === 'steps' || name === 'audit')
+
+/**
+ * Commits plain steps of different runs on PostgreSQL, with as many statements as one of them takes. Undefined, and
+ * nothing may be committed, if a claim is void or a run was cancelled.
+ */
+export async function commitTogether(
+  tx: DatabaseTransaction,
+  steps: readonly StepCommit[],
+): Promise<ReadyRuns<ReadonlyMap<string, RunState>> | undefined> {
+  const moves = steps.map(({ run: { id, fence }, next, data, secret, touched }) => ({
+    id,
+    fence,
+    state: next.state,
+    data: JSON.stringify(data),
+    secret: next.state === 'running' ? (secret ?? null) : null,
+    touched: touched ? 1 : 0,
+    lease: next.state === 'running' ? next.leaseMillis : null,
+  }))
+  const moved = await moveTogether.all(tx, { moves: JSON.stringify(moves) })
+  if (moved.length !== steps.length) return undefined
+  await insertSteps.run(
+    tx,
+    steps.flatMap(({ run: { id }, effects }) => (effects.steps ?? []).map((step) => toStepRow(id, step))),
+  )
+  const audit = steps.flatMap(({ effects }) => effects.audit ?? [])
+  if (audit.length > 0) await appendToChain(tx, audit)
+  return {
+    value: new Map(moved.map(({ id, state }) => [id, state])),
+    ready: moved.flatMap(({ following }) => following ?? []),
+  }
+}
+
 const isDueNow = (due: When): boolean => 'inMillis' in due && due.inMillis <= 0
 
 /** The statement that ends the run deletes its timers too, unless one of them must still be found. */
@@ -485,6 +524,27 @@ const endClaim = statement<ClaimEnd, { updated: number; following: string | null
      ended = ${endedText(on)}
    where id = :id and fence = :fence and state = 'running' and (cancel is null or cast(:despiteCancel as bigint) = 1)
    returning updated, ${following}`,
+)
+
+/** `keepClaim` and `endClaim` for many runs, each in another run than the others. */
+const moveTogether = statement<{ moves: string }, { id: string; state: RunState; following: string | null }>(
+  (on) => `with moves as
+     (select * from json_to_recordset(cast(:moves as json))
+       as move(id text, fence bigint, state text, data text, secret text, touched bigint, lease bigint)),
+   ended_timers as (delete from timers where run in (select id from moves where state = 'completed'))
+   update runs set state = moves.state, data = moves.data, signal = null, secret = moves.secret,
+     attempt = case when moves.state = 'running' then 1 else 0 end,
+     worker = case when moves.state = 'running' then runs.worker end,
+     lease_until = coalesce(${on.now} + moves.lease, 0), touched = moves.touched, updated = ${on.now},
+     due = case when moves.state = 'running' then runs.due else ${on.now} end,
+     incident = case when moves.state = 'running' then runs.incident end,
+     ended = case when moves.state = 'completed' then ${on.now} end
+   from moves
+   where runs.id = moves.id and runs.fence = moves.fence and runs.state = 'running' and runs.cancel is null
+   returning runs.id, runs.state, case when moves.state = 'completed' then
+     (select next.id from runs as next
+      where next.subject_key = runs.subject_key and next.state = 'ready' and next.seq <> runs.seq
+      order by next.seq limit 1) end as following`,
 )
 
 const endUnclaimed = statement<{ id: string; state: RunState; cancel: string }, { following: string | null }>(

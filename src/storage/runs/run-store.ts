@@ -60,6 +60,7 @@ import {
   toRun,
   toRunWithData,
 } from '#storage/runs/run-row.ts'
+import { StepBatches } from '#storage/runs/step-batches.ts'
 import { type ReadyRuns, transactionWithWakeUp, type WakeUp } from '#storage/runs/wake-up.ts'
 import { finishTimers } from '#storage/timer-store.ts'
 
@@ -118,10 +119,13 @@ interface OpenRuns {
 export class RunStore {
   readonly #client: SqlClient
   readonly #wake: WakeUp | undefined
+  readonly #steps: StepBatches | undefined
 
   constructor(client: SqlClient, wake?: WakeUp) {
     this.#client = client
     this.#wake = wake
+    // On SQLite all transactions share commits.
+    this.#steps = client.dialect === 'postgres' ? new StepBatches(client, wake) : undefined
   }
 
   /** Known definitions stay unchanged, and count as used. */
@@ -212,7 +216,7 @@ export class RunStore {
    * opened. Throws VERSION_MISMATCH, and commits nothing, when the claim is void.
    */
   commit(step: StepCommit): Promise<RunState> {
-    return this.#transaction((tx) => commitStep(tx, step))
+    return this.#steps?.commit(step) ?? this.#transaction((tx) => commitStep(tx, step))
   }
 
   /** From `waiting` to `ready`, with the result of the wait. False, and nothing happens, when the run does not wait. */

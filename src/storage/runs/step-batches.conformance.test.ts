@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest'
+import { onEachDatabase } from '#testing/databases.ts'
+import { auditRow, commitOf, minute, newRun, outcomes, shown, stepRecord } from '#testing/storage/workflow-stores.ts'
+import { openStores } from '#testing/stores.ts'
+
+onEachDatabase('steps that are committed at the same time', (freshUrl) => {
+  const effects = (id: string) => ({
+    steps: [stepRecord(1)],
+    audit: [auditRow(`audit of ${id}`, { workflow: { id, name: 'create-user' } })],
+  })
+  const claimed = async (count: number) => {
+    const stores = await openStores(await freshUrl())
+    const { runs } = stores.one
+    for (let i = 0; i < count; i++) await runs.start(newRun(`run-${i}`))
+    return { ...stores, runs, claims: await runs.claim('worker', count, minute) }
+  }
+
+  test('share transactions, and each has all its effects', async () => {
+    const { runs, claims, one, sql, dialect } = await claimed(40)
+    const ends = { state: 'completed' } as const
+    const goesOn = { state: 'running', leaseMillis: minute } as const
+    const states = await Promise.all(
+      claims.map((run, i) => runs.commit(commitOf(run, i % 2 === 0 ? ends : goesOn, effects(run.id)))),
+    )
+    expect(states).toEqual(claims.map((_, i) => (i % 2 === 0 ? 'completed' : 'running')))
+    for (const [i, { id, fence }] of claims.entries()) {
+      const run = await shown(runs, id)
+      expect(run).toMatchObject({ state: i % 2 === 0 ? 'completed' : 'running', fence, data: { step: 1 } })
+      expect(run.ended !== undefined).toBe(i % 2 === 0)
+      expect((await runs.steps(id)).length).toBe(1)
+    }
+    expect(await one.audit.verify()).toMatchObject({ checked: 40, problems: [] })
+    if (dialect === 'postgres') {
+      const [row] = await sql('select count(distinct cast(xmin as text)) as count from steps')
+      expect(Number(row?.['count'])).toBeLessThan(20)
+    }
+    // Those that go on keep their claim.
+    const others = claims.filter((_, i) => i % 2 !== 0)
+    await Promise.all(others.map((run) => runs.commit(commitOf(run, ends))))
+    expect((await runs.figures()).running).toBe(0)
+  })
+
+  test('a void claim and a cancelled run have their own result, and the others are committed', async () => {
+    const { runs, claims, one } = await claimed(12)
+    const [lost, cancelled] = claims
+    if (lost === undefined || cancelled === undefined) throw new Error('nothing was claimed')
+    const cancellation = { by: 'admin', at: new Date(), reason: 'not needed' }
+    const request = { id: cancelled.id, fence: cancelled.fence, effects: {}, cancellation, onlyUntouched: false }
+    await runs.cancel({ ...request, outcome: 'cancelled' })
+    const commits = claims.map((run) => {
+      const claim = run === lost ? { ...run, fence: run.fence + 1 } : run
+      const next = run === cancelled ? { state: 'running', leaseMillis: minute } : { state: 'completed' }
+      return runs.commit(commitOf(claim, next as Parameters<typeof commitOf>[1], effects(run.id)))
+    })
+    const settled = await Promise.allSettled(commits)
+    expect(outcomes(settled)).toEqual({ done: 11, refused: ['VERSION_MISMATCH'] })
+    expect(settled[1]).toEqual({ status: 'fulfilled', value: 'cancelled' })
+    expect((await shown(runs, lost.id)).state).toBe('running')
+    expect((await runs.steps(lost.id)).length).toBe(0)
+    expect((await shown(runs, cancelled.id)).state).toBe('cancelled')
+    expect((await runs.figures()).running).toBe(1)
+    expect(await one.audit.verify()).toMatchObject({ checked: 11, problems: [] })
+  })
+
+  test('the next run of a subject can be claimed when the one before it ends', async () => {
+    const { runs, claims } = await claimed(4)
+    for (const { subject } of claims) await runs.start(newRun(`second of ${subject}`, { subject }))
+    expect(await runs.claim('worker', 10, minute)).toEqual([])
+    await Promise.all(claims.map((run) => runs.commit(commitOf(run, { state: 'completed' }))))
+    expect((await runs.claim('worker', 10, minute)).length).toBe(4)
+  })
+})
