@@ -106,6 +106,8 @@ const returns: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     getFirstHeader: `${apache}.message.BasicHeader`,
   },
   'com.tremolosecurity.k8s.util.K8sUtils': builds(map, 'loadConfigMap', 'loadSecret'),
+  'org.quartz.JobExecutionContext': { getJobDetail: 'org.quartz.JobDetail' },
+  'org.quartz.JobDetail': { getJobDataMap: 'org.quartz.JobDataMap' },
   [`${core}.WorkflowTask`]: { getConfigManager: manager, getWorkflow: `${core}.Workflow` },
   [`${core}.Workflow`]: builds(`${core}.User`, 'getRequester', 'getUser'),
   'com.tremolosecurity.proxy.myvd.MyVDConnection': { search: `${ldap}.LDAPSearchResults` },
@@ -157,6 +159,7 @@ const returns: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 const same: Readonly<Record<string, string>> = {
   'java.util.LinkedHashMap': map,
+  'org.quartz.JobDataMap': map,
   'java.util.LinkedHashSet': set,
   'java.util.LinkedList': list,
   'java.lang.StringBuilder': buffer,
@@ -192,6 +195,7 @@ const parameterTypes: Readonly<Partial<Record<LegacyParameter['kind'], string>>>
   subject: 'com.tremolosecurity.proxy.auth.AuthInfo',
   manager: 'com.tremolosecurity.config.util.ConfigManager',
   task: 'com.tremolosecurity.provisioning.core.WorkflowTask',
+  jobContext: 'org.quartz.JobExecutionContext',
   filterConfig: `${filter}.HttpFilterConfig`,
   filterRequest: `${filter}.HttpFilterRequest`,
   filterResponse: `${filter}.HttpFilterResponse`,

@@ -138,11 +138,28 @@ describe('unsupported use is reported with its line', () => {
     expect(checkScript(source, signatures)).toMatchObject({ targets: ['k8s', 'satellite'], findings: [] })
   })
 
-  test('only a workflow task starts workflows', () => {
+  test('a job starts workflows, also by a name in another place of the script, and changes no target itself', () => {
+    const job: LegacySignatures = { execute: [parameter('manager'), parameter('jobContext', 1)] }
+    const source = `function end(name) { engine().getWorkFlow(name) }
+      function execute(manager, context) {
+        engine = () => manager.getProvisioningEngine();
+        manager.getProvisioningEngine().getWorkFlow(name); end("end-access");
+        context.getJobDetail().getJobDataMap().getString("days");
+        context.getJobDetail().getKey();
+        manager.getProvisioningEngine().getTarget("k8s").getProvider().callWSDelete(null, null, "/x") }`
+    const checked = checkScript(source, job)
+    expect(checked).toMatchObject({ workflows: [undefined], texts: expect.arrayContaining(['end-access']) })
+    expect(checked.findings.map(({ message }) => message)).toEqual([
+      'line 6: org.quartz.JobDetail.getKey() is not served',
+      'line 7: com.tremolosecurity.provisioning.core.UserStoreProvider.callWSDelete() is served in workflow tasks only; start a workflow that does it',
+    ])
+  })
+
+  test('only workflow tasks and jobs start workflows', () => {
     const source =
       'Java.type("com.tremolosecurity.server.GlobalEntries").getGlobalEntries().getConfigManager().getProvisioningEngine().getWorkFlow("x")'
     expect(findings(source)).toEqual([
-      'error line 1: com.tremolosecurity.provisioning.core.ProvisioningEngine.getWorkFlow() is served in workflow tasks only',
+      'error line 1: com.tremolosecurity.provisioning.core.ProvisioningEngine.getWorkFlow() is served in workflow tasks and jobs only',
     ])
     const task: LegacySignatures = { doTask: [parameter('user', 0), parameter('taskRequest', 1)] }
     expect(checkScript(source, task)).toMatchObject({ findings: [], workflows: ['x'] })

@@ -38,6 +38,8 @@ export interface CheckedScript {
   readonly targets: readonly string[]
   /** Workflows that it starts and names by a plain text; undefined for one whose name is not known beforehand. */
   readonly workflows: readonly (string | undefined)[]
+  /** All plain texts in it, if it starts a workflow whose name is not known beforehand. */
+  readonly texts: readonly string[]
 }
 
 type Infer = (node: AnyNode, scope: Scope) => JavaFact | undefined
@@ -51,16 +53,18 @@ export function checkScript(source: string, signatures: LegacySignatures | undef
   const nodes = scopedNodes(parseScript(code.text, code.form))
   const infer = inferJava(nodes, signatures ?? {})
   const use = nodes.find((item) => usesJava(item, infer))
-  if (use === undefined && !always) return { code, legacy: false, findings: [], targets: [], workflows: [] }
+  if (use === undefined && !always) return { code, legacy: false, findings: [], targets: [], workflows: [], texts: [] }
   const line = use === undefined ? 1 : lineOf(use.node, code.text)
   if (code.form === 'module') throw new Error(`line ${line}: modules are given no objects of Java`)
   if (signatures === undefined) throw new Error(`line ${line}: scripts of this kind are given no objects of Java`)
+  const workflows = namesIn(nodes, infer, workflowMembers)
   return {
     code,
     legacy: true,
-    findings: [...findingsOf(nodes, infer, code.text), ...misplacedStarts(nodes, infer, signatures, code.text)],
+    findings: [...findingsOf(nodes, infer, code.text), ...misplacedCalls(nodes, infer, signatures, code.text)],
     targets: namesIn(nodes, infer, targetMembers).flatMap((name) => name ?? []),
-    workflows: namesIn(nodes, infer, workflowMembers),
+    workflows,
+    texts: workflows.includes(undefined) ? textsIn(nodes) : [],
   }
 }
 
@@ -170,23 +174,37 @@ const targetMembers: NamingMembers = {
 /** Members whose first argument names a workflow. */
 const workflowMembers: NamingMembers = { 'com.tremolosecurity.provisioning.core.ProvisioningEngine': ['getWorkFlow'] }
 
-/** Only tasks start workflows. A script without functions that the gateway calls may be included in a task. */
-function misplacedStarts(
+/** Members that change a target. */
+const writingMembers: NamingMembers = {
+  'com.tremolosecurity.provisioning.core.UserStoreProvider': [
+    ...['callWSPost', 'callWSPut', 'callWSPatchJson', 'callWSDelete'],
+    ...['addGroup', 'deleteGroup'],
+  ],
+}
+
+/**
+ * Only tasks and jobs start workflows, and jobs leave changes to them. A script without functions that the gateway calls
+ * may be included in a task.
+ */
+function misplacedCalls(
   nodes: readonly ScopedNode[],
   infer: Infer,
   signatures: LegacySignatures,
   script: string,
 ): LegacyFinding[] {
   const called = Object.values(signatures)
-  const isTask = called.length === 0 || called.some((list) => list.some(({ kind }) => kind === 'taskRequest'))
-  if (isTask) return []
+  const has = (wanted: string): boolean => called.some((list) => list.some(({ kind }) => kind === wanted))
+  if (called.length === 0 || has('taskRequest')) return []
+  const isJob = has('jobContext')
+  const members = isJob ? writingMembers : workflowMembers
+  const where = isJob ? 'in workflow tasks only; start a workflow that does it' : 'in workflow tasks and jobs only'
   return nodes.flatMap(({ node, scope }) => {
     if (node.type !== 'CallExpression' || node.callee.type !== 'MemberExpression') return []
     const type = infer(node.callee.object, scope)?.name ?? ''
     const name = memberName(node.callee) ?? ''
-    if (workflowMembers[type]?.includes(name) !== true) return []
+    if (members[type]?.includes(name) !== true) return []
     const use = `${type}.${name}()`
-    const message = `line ${lineOf(node, script)}: ${use} is served in workflow tasks only`
+    const message = `line ${lineOf(node, script)}: ${use} is served ${where}`
     return [{ level: 'error' as const, use, message }]
   })
 }
@@ -203,6 +221,13 @@ function namesIn(nodes: readonly ScopedNode[], infer: Infer, members: NamingMemb
   }
   return [...found]
 }
+
+const textsIn = (nodes: readonly ScopedNode[]): string[] =>
+  Array.from(
+    new Set(
+      nodes.flatMap(({ node }) => (node.type === 'Literal' && typeof node.value === 'string' ? [node.value] : [])),
+    ),
+  )
 
 function makesCode(node: AnyNode, scope: Scope): boolean {
   if (node.type !== 'CallExpression' && node.type !== 'NewExpression') return false

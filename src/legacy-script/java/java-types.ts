@@ -37,6 +37,7 @@ import * as exceptions from './java-exception.ts'
 import { IllegalArgumentException, NumberFormatException } from './java-exception.ts'
 import { Duration, JavaEnum, Optional, StringBuffer } from './java-lang.ts'
 import { itemsOf, javaText, javaValue, optionalText, TextValue } from './java-value.ts'
+import { JobDataMap, JobDetail, JobExecutionContext } from './job-context.ts'
 import { Filter, FilterBuilder, FilterNode, FilterType, filterTree } from './ldap-filter.ts'
 import { AuthChainType, AuthController, AuthManager, AuthStep, LoginConfig, RequestHolder, UrlHolder } from './login.ts'
 import { NewUserRequest, ScaleJSRegisterConfig } from './registration.ts'
@@ -398,6 +399,9 @@ export const namelessTypes: ReadonlyMap<string, JavaType> = new Map<string, Java
   ['com.tremolosecurity.provisioning.core.ProvisioningTarget', given(ProvisioningTarget)],
   ['com.tremolosecurity.provisioning.core.UserStoreProvider', given(UserStoreProvider)],
   ['com.tremolosecurity.provisioning.util.HttpCon', given(HttpCon)],
+  ['org.quartz.JobDataMap', given(JobDataMap)],
+  ['org.quartz.JobDetail', given(JobDetail)],
+  ['org.quartz.JobExecutionContext', given(JobExecutionContext)],
   ['com.tremolosecurity.config.util.UrlHolder', given(UrlHolder)],
   ['com.tremolosecurity.config.xml.AuthChainType', given(AuthChainType)],
   ['com.tremolosecurity.config.xml.ProvisioningType', given(ProvisioningType)],

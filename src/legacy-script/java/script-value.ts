@@ -7,6 +7,7 @@ import { IllegalStateException } from './java-exception.ts'
 import { JavaEnum, StringBuffer } from './java-lang.ts'
 import { NVP } from './java-types.ts'
 import { javaText, javaValue, TextValue } from './java-value.ts'
+import { JobExecutionContext } from './job-context.ts'
 import { AuthController } from './login.ts'
 import { NewUserRequest, ScaleJSRegisterConfig } from './registration.ts'
 import { type CallResult, FilterCall, LoginCall } from './script-call.ts'
@@ -27,6 +28,7 @@ export interface ScriptParameter {
     | 'subject'
     | 'manager'
     | 'task'
+    | 'jobContext'
     | 'filterConfig'
     | 'filterRequest'
     | 'filterResponse'
@@ -102,7 +104,7 @@ export function javaArgument(
     case 'attributes':
       return attributeMap(fields)
     case 'textMap':
-      return new HashMap(Object.fromEntries(Object.entries(fields).map(([name, values]) => [name, firstOf(values)])))
+      return new HashMap(firstTexts(fields))
     case 'request':
       beginRun(fieldsOf(fields['workflow']), fields['requestor'], {})
       return requestMap(fieldsOf(fields['params']))
@@ -119,6 +121,8 @@ export function javaArgument(
       return new ConfigManager()
     case 'task':
       return new WorkflowTask()
+    case 'jobContext':
+      return new JobExecutionContext(firstTexts(fieldsOf(fields['params'])))
     case 'filterConfig':
       return new HttpFilterConfig(attributeMap(fields))
     case 'filterRequest':
@@ -258,5 +262,8 @@ function plainAttributes(attributes: HashMap): object {
 const texts = (items: ArrayList): unknown[] => items.toArray().map((item) => (item === null ? null : javaText(item)))
 
 const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value !== null ? (value as Fields) : {})
+
+const firstTexts = (fields: Fields): Fields =>
+  Object.fromEntries(Object.entries(fields).map(([name, values]) => [name, firstOf(values)]))
 
 const firstOf = (values: unknown): unknown => (Array.isArray(values) ? (values[0] ?? null) : values)

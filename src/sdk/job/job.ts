@@ -1,8 +1,10 @@
+import type { Directory } from '#identity/directory.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { MaintenanceTasks } from '#sdk/job/maintenance-tasks.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
+import type { TargetSource } from '#sdk/target/target.ts'
 import type { RunAccess } from '#sdk/workflow/runs.ts'
 
 /** One run of a job. */
@@ -27,6 +29,8 @@ export type JobOutcome = Readonly<Record<string, number>>
 
 /** What a job may use of Gatehouse. */
 export interface JobHost extends ModuleHost {
+  readonly targets: TargetSource
+  readonly directory: Pick<Directory, 'search'>
   readonly maintenance: MaintenanceTasks
   /** Stored runs. */
   readonly runs: RunAccess

@@ -1,4 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import type { InsertEntry } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
 import type { Job } from '#sdk/job/job.ts'
 import type { CallKey, RunAccess } from '#sdk/workflow/runs.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
@@ -27,14 +30,14 @@ function rememberedRuns() {
   return { started, runs: { ...noRuns, start } }
 }
 
-async function open(javaScript: string, runs: RunAccess = noRuns): Promise<Job> {
+async function open(javaScript: string, runs: RunAccess = noRuns, entries: readonly InsertEntry[] = []): Promise<Job> {
   const issues = noIssues()
   const params = fakeParams({ javaScript, color: 'red', allowedWorkflow: ['offboard', 'sync'] })
   const context = fakeParseContext()
   const prepared = javaScriptJob.prepare(params, issues, context)
   expect(issueTexts(issues.list)).toEqual([])
   expect(context.references.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['workflow offboard', 'workflow sync'])
-  const job = await prepared.create(fakeJobHost({ runs }))
+  const job = await prepared.create(fakeJobHost({ runs, entries }))
   opened.push(job)
   return job
 }
@@ -100,11 +103,62 @@ test('code that fails, or has nothing to execute', async () => {
   await expect(open('function init() {}')).rejects.toThrow(/no function execute/)
 })
 
-test('has no Java objects', () => {
-  const issues = noIssues()
-  const params = fakeParams({ javaScript: '\nvar System = Java.type("java.lang.System")\nfunction execute() {}' })
-  javaScriptJob.prepare(params, issues, fakeParseContext())
-  expect(issueTexts(issues.list)).toEqual([
-    'error params.javaScript: "javaScript": line 2: scripts of this kind are given no objects of Java',
-  ])
+describe('a script of OpenUnison', () => {
+  const call = `
+    var GlobalEntries = Java.type("com.tremolosecurity.server.GlobalEntries");
+    var TremoloUser = Java.type("com.tremolosecurity.provisioning.service.util.TremoloUser");
+    var WFCall = Java.type("com.tremolosecurity.provisioning.service.util.WFCall");
+    var ProvisioningParams = Java.type("com.tremolosecurity.provisioning.core.ProvisioningParams");
+    function begin(name, login) {
+      var user = new TremoloUser(); user.setUid(login);
+      var call = new WFCall(); call.setUser(user); call.setReason("expired"); call.setRequestor("system");
+      call.getRequestParams().put(ProvisioningParams.UNISON_EXEC_TYPE, ProvisioningParams.UNISON_EXEC_ASYNC);
+      call.getRequestParams().put("group", "admins");
+      GlobalEntries.getGlobalEntries().getConfigManager().getProvisioningEngine().getWorkFlow(name).executeWorkflow(call);
+    }`
+
+  test('reads parameters, targets and the directory, and starts workflows that it names, in the name of the job', async () => {
+    const { started, runs } = rememberedRuns()
+    const entry = { dn: Dn.parse('uid=ada,o=Tremolo'), attributes: Attributes.from({ uid: ['ada'] }) }
+    const body = `${call}
+      function execute(manager, context) {
+        var found = manager.getMyVD().search("o=Tremolo", 2, "(uid=ada)", new (Java.type("java.util.ArrayList"))());
+        found.hasMore();
+        if (context.getJobDetail().getJobDataMap().getString("color") != "red") throw new Error("another color");
+        begin("revoke", found.next().getAttribute("uid").getStringValue());
+      }`
+    const job = await open(body, runs, [entry])
+    expect(await job.run(jobContext())).toEqual({ workflows: 1 })
+    expect(await job.run(jobContext({ attempt: 2 }))).toEqual({ workflows: 0 })
+    expect(started).toMatchObject([
+      {
+        name: 'revoke',
+        requestor: 'nightly',
+        reason: 'expired',
+        asynchronous: true,
+        keepGroups: true,
+        user: { userID: 'ada' },
+        params: { group: 'admins' },
+      },
+    ])
+  })
+
+  test('starts nothing if it fails later, or names a workflow in no plain text', async () => {
+    const { started, runs } = rememberedRuns()
+    const fails = await open(`${call} function execute() { begin("revoke", "ada"); throw new Error("no luck") }`, runs)
+    await expect(fails.run(jobContext())).rejects.toThrow(/no luck/)
+    const other = await open(`${call} function execute() { begin("rev" + "oke", "ada") }`, runs)
+    await expect(other.run(jobContext())).rejects.toThrow(/may not start "revoke"/)
+    expect(started).toEqual([])
+  })
+
+  test('leaves changes to workflows', () => {
+    const issues = noIssues()
+    const script = `function execute(manager) {
+      manager.getProvisioningEngine().getTarget("k8s").getProvider().callWSDelete("", null, "/api/v1/namespaces/x") }`
+    javaScriptJob.prepare(fakeParams({ javaScript: script }), issues, fakeParseContext())
+    expect(issueTexts(issues.list)).toEqual([
+      expect.stringContaining('callWSDelete() is served in workflow tasks only; start a workflow that does it'),
+    ])
+  })
 })

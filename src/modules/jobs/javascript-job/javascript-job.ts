@@ -1,8 +1,11 @@
 import { hash } from 'node:crypto'
 import { ownIdentity } from '#identity/identity.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import { type LegacySignatures, parameter } from '#legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
 import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-code.ts'
+import { type ScriptCall, scriptServices } from '#modules/shared/plugin/script-services.ts'
 import { defineJob, type JobHost } from '#sdk/job/job.ts'
 import { list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
@@ -15,25 +18,30 @@ const parameters = {
   ...pluginParameters,
   '<name>': list({ about: 'Any other parameter is passed to `init` and `execute`.' }),
   allowedWorkflow: list({
-    about: 'A workflow that the job may start; may repeat. Without any, it starts none.',
+    about:
+      'A workflow that the job may start; may repeat. A script of OpenUnison may also start workflows that it names in plain text; other scripts start none without it.',
     reference: 'workflow',
   }),
 }
+
+/** How OpenUnison calls it. */
+const legacySignatures: LegacySignatures = { execute: [parameter('manager'), parameter('jobContext', 1)] }
 
 interface JavaScriptJobConfig {
   readonly code: PluginCode
   readonly allowed: readonly string[]
 }
 
-/** A job written in JavaScript. It runs in its own process, and may request workflows. */
+/** A job written in JavaScript. It runs in its own process, and may request workflows; all changes are left to these. */
 export default defineJob<JavaScriptJobConfig>({
   className: 'jobs.JavaScriptJob',
   aliases: ['com.tremolosecurity.provisioning.scheduler.jobs.JavaScriptJob'],
   parameters,
   parse: (params, issues, context) => {
     const values = readParameters(parameters, params, issues, context)
-    const code = readPluginCode(values, Object.keys(parameters), params, issues, context)
-    return { code, allowed: values.allowedWorkflow }
+    const code = readPluginCode(values, Object.keys(parameters), params, issues, context, legacySignatures)
+    const named = (code.starts ?? []).flatMap((name) => name ?? [])
+    return { code, allowed: [...values.allowedWorkflow, ...named, ...(code.texts ?? [])] }
   },
   create: async ({ code, allowed }, host) => {
     const job = { name: host.name }
@@ -48,8 +56,16 @@ export default defineJob<JavaScriptJobConfig>({
     return {
       async run({ due, attempt, log, signal }) {
         const args = [job, { due: due.toISOString(), attempt, params: code.config }]
-        const { value } = await plugin.call({ function: 'execute', args, request: 1, log })
-        const calls = askedWorkflows(value, allowed, host.name)
+        const calls: WorkflowCall[] = []
+        const start = (call: ScriptCall): void => {
+          if (calls.length >= maxWorkflows) {
+            throw new GatewayError('BAD_REQUEST', `a job starts at most ${maxWorkflows} workflows`)
+          }
+          calls.push({ ...call, ...startedBy(host.name) })
+        }
+        const serve = scriptServices(host, undefined, { workflows: allowed, start })
+        const { value } = await plugin.call({ function: 'execute', args, request: 1, log, serve })
+        calls.push(...askedWorkflows(value, allowed, host.name))
         return { workflows: await startWorkflows(calls, due, host, signal) }
       },
       close: () => plugin.close(),
@@ -58,6 +74,12 @@ export default defineJob<JavaScriptJobConfig>({
 })
 
 const maxWorkflows = 1000
+
+const startedBy = (job: string): Pick<WorkflowCall, 'requestor' | 'who' | 'asynchronous'> => ({
+  requestor: job,
+  who: { requestor: ownIdentity(`job ${job}`) },
+  asynchronous: true,
+})
 
 /**
  * The workflows that a job's answer requests. Throws, and none is started, if the answer is malformed or names a
@@ -81,15 +103,13 @@ function askedWorkflows(answer: JsonValue | undefined, allowed: readonly string[
     }
     return {
       name,
-      requestor: job,
-      who: { requestor: ownIdentity(`job ${job}`) },
+      ...startedBy(job),
       user: {
         userID: at.text(fields['userID'], 'userID'),
         attributes: at.attributes(fields['attributes'] ?? {}),
         groups: at.texts(fields['groups'] ?? [], 'groups'),
       },
       keepGroups: fields['groups'] === undefined,
-      asynchronous: true,
       params,
       ...at.optionalText('reason', fields['reason']),
     }

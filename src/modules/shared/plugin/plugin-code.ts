@@ -51,6 +51,8 @@ export interface PluginCode {
   readonly isLegacy?: boolean
   /** Workflows that a legacy script starts; undefined for one whose name is not known beforehand. */
   readonly starts?: readonly (string | undefined)[]
+  /** The plain texts of a legacy script that starts such a workflow. */
+  readonly texts?: readonly string[]
 }
 
 /** Code that is ready to run. */
@@ -95,9 +97,11 @@ export function readPluginCode(
   }
   let declared: ReadonlySet<string> | undefined
   let starts: PluginCode['starts'] = []
+  let texts: PluginCode['texts'] = []
   if (inline !== undefined) {
     const checked = readScript(inline, 'javaScript', params, issues, context, { signatures })
     starts = checked?.workflows ?? []
+    texts = checked?.texts ?? []
     if (includeJs.length === 0 && checked !== undefined) declared = declaredNames(checked.code)
   }
   if (module !== undefined && includeJs.length > 0) {
@@ -111,6 +115,7 @@ export function readPluginCode(
   return {
     ...(declared === undefined ? {} : { declared }),
     starts,
+    texts,
     inline,
     file,
     includes: includeJs,

@@ -17,7 +17,7 @@ import {
   type TargetRequest,
   type TargetSource,
 } from '#sdk/target/target.ts'
-import { isEngineKey } from '#sdk/workflow/workflow.ts'
+import { isEngineKey, type WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
@@ -34,18 +34,27 @@ export interface ScriptStep {
   readonly workflows: readonly string[]
 }
 
+/** The run of a scheduled job: it starts workflows, which make the changes. */
+export interface ScriptJob {
+  readonly workflows: readonly string[]
+  start(call: ScriptCall): void
+}
+
+/** A workflow that a script starts. */
+export type ScriptCall = Pick<WorkflowCall, 'name' | 'user' | 'keepGroups' | 'params' | 'reason'>
+
 /** How many entries a search returns; more are an error, because the script could not see that some are missing. */
 const maxEntries = 1000
 
 /** Answers one request of a script. Throws NOT_SUPPORTED if scripts of this kind may not do it. */
 export const scriptServices =
-  (reach: Partial<ScriptReach>, step?: ScriptStep) =>
+  (reach: Partial<ScriptReach>, step?: ScriptStep, job?: ScriptJob) =>
   async (request: JsonValue): Promise<JsonValue> => {
     const asked = isJsonObject(request) ? request : {}
     const { service } = asked
     const answer = typeof service === 'string' && Object.hasOwn(services, service) ? services[service] : undefined
     if (answer === undefined) throw new GatewayError('NOT_SUPPORTED', `scripts cannot ask for ${String(service)}`)
-    return answer(new ScriptQuestion(asked), reach, step)
+    return answer(new ScriptQuestion(asked), reach, step, job)
   }
 
 class ScriptQuestion {
@@ -82,6 +91,7 @@ type Service = (
   question: ScriptQuestion,
   reach: Partial<ScriptReach>,
   step: ScriptStep | undefined,
+  job: ScriptJob | undefined,
 ) => Promise<JsonValue>
 
 const services: Readonly<Record<string, Service>> = {
@@ -148,43 +158,23 @@ const services: Readonly<Record<string, Service>> = {
     return null
   },
 
-  /** It runs when the step is committed, in the name of the same requester. */
-  async startWorkflow(question, _reach, step) {
-    if (step === undefined) throw new GatewayError('NOT_SUPPORTED', 'only a workflow task may start a workflow')
+  /** In a step, it runs when the step is committed, in the name of the same requester. */
+  async startWorkflow(question, _reach, step, job) {
+    const allowed = (step ?? job)?.workflows
+    if (allowed === undefined) {
+      throw new GatewayError('NOT_SUPPORTED', 'only a workflow task or a job may start a workflow')
+    }
+    const call = scriptCall(question, allowed)
+    job?.start(call)
+    if (step === undefined) return null
     const { requestor, user, bound, effects } = step.context
-    const [name, userID] = [question.text('workflow'), question.text('userID')]
-    const given = question.record('params')
-    if (!step.workflows.includes(name)) {
-      throw new GatewayError('NOT_SUPPORTED', `the script may not start "${name}"; name it in allowedWorkflow`)
-    }
-    if (given[executionType] !== asynchronously) {
-      throw new GatewayError('NOT_SUPPORTED', 'set UNISON_EXEC_TYPE to UNISON_EXEC_ASYNC: a task waits for no workflow')
-    }
-    if (userID === '') throw new GatewayError('BAD_REQUEST', 'the user of the workflow has no login')
     if (question.text('requestor') !== requestor) {
       throw new GatewayError('BAD_REQUEST', 'the requestor must be that of the running workflow')
     }
-    if (bound !== undefined && !sameLogin(userID, user.userID)) {
+    if (bound !== undefined && !sameLogin(call.user.userID, user.userID)) {
       throw new GatewayError('BAD_REQUEST', 'the caller may act for their own user only')
     }
-    const params: Record<string, string> = Object.create(null)
-    for (const [key, value] of Object.entries(given)) {
-      if (key === executionType) continue
-      if (isEngineKey(key)) throw new GatewayError('BAD_REQUEST', `the parameter "${key}" belongs to the engine`)
-      params[key] = String(value)
-    }
-    const reader = new PluginAnswerReader('executeWorkflow', 'BAD_REQUEST')
-    const groups = question.texts('groups')
-    const reason = question.text('reason')
-    effects.start({
-      name,
-      requestor,
-      asynchronous: true,
-      user: { userID, attributes: reader.attributes(question.record('attributes')), groups },
-      keepGroups: groups.length === 0,
-      params,
-      ...(reason === '' ? {} : { reason }),
-    })
+    effects.start({ ...call, requestor, asynchronous: true })
     return null
   },
 
@@ -202,6 +192,34 @@ const services: Readonly<Record<string, Service>> = {
     if (entries.length > maxEntries) throw new GatewayError('BAD_REQUEST', `more than ${maxEntries} entries match`)
     return entries.map((entry) => ({ dn: entry.dn.toString(), attributes: shownAttributes(entry).toObject() }))
   },
+}
+
+function scriptCall(question: ScriptQuestion, allowed: readonly string[]): ScriptCall {
+  const [name, userID] = [question.text('workflow'), question.text('userID')]
+  const given = question.record('params')
+  if (!allowed.includes(name)) {
+    throw new GatewayError('NOT_SUPPORTED', `the script may not start "${name}"; name it in allowedWorkflow`)
+  }
+  if (given[executionType] !== asynchronously) {
+    throw new GatewayError('NOT_SUPPORTED', 'set UNISON_EXEC_TYPE to UNISON_EXEC_ASYNC: a script waits for no workflow')
+  }
+  if (userID === '') throw new GatewayError('BAD_REQUEST', 'the user of the workflow has no login')
+  const params: Record<string, string> = Object.create(null)
+  for (const [key, value] of Object.entries(given)) {
+    if (key === executionType) continue
+    if (isEngineKey(key)) throw new GatewayError('BAD_REQUEST', `the parameter "${key}" belongs to the engine`)
+    params[key] = String(value)
+  }
+  const reader = new PluginAnswerReader('executeWorkflow', 'BAD_REQUEST')
+  const groups = question.texts('groups')
+  const reason = question.text('reason')
+  return {
+    name,
+    user: { userID, attributes: reader.attributes(question.record('attributes')), groups },
+    keepGroups: groups.length === 0,
+    params,
+    ...(reason === '' ? {} : { reason }),
+  }
 }
 
 const executionType = 'UNISON.EXEC.TYPE'
