@@ -68,7 +68,7 @@ function patternOf(uri: string): SafePattern | undefined {
  * The part of the directory that an insert would be: a search there fails, as if its system did not answer. Without it,
  * its users would look as if they had been removed. If its suffix can't be read, it could be any part.
  */
-export function closedInsert({ object, value, reason }: ClosedObject, root: Dn): InsertConfig {
+export function closedInsert({ object, value, reason }: ClosedObject, root: Dn, roots: readonly Dn[]): InsertConfig {
   const { suffix, order } = specOf(value)
   const placed = placedOf(object)
   const refuse = (): Promise<never> =>
@@ -77,7 +77,7 @@ export function closedInsert({ object, value, reason }: ClosedObject, root: Dn):
     )
   return {
     ...placed,
-    suffix: suffixOf(suffix, root),
+    suffix: suffixOf(suffix, root, roots),
     order: typeof order === 'number' ? order : 0,
     mapping: new Map(),
     insert: {
@@ -87,10 +87,10 @@ export function closedInsert({ object, value, reason }: ClosedObject, root: Dn):
   }
 }
 
-function suffixOf(text: unknown, root: Dn): Dn {
+function suffixOf(text: unknown, root: Dn, roots: readonly Dn[]): Dn {
   try {
     const suffix = Dn.parse(String(text))
-    return suffix.isWithin(root) ? suffix : root
+    return roots.some((one) => suffix.isWithin(one)) ? suffix : root
   } catch {
     return root
   }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
-import { checkInserts } from '#config/build/directory-insert.ts'
+import { checkInserts, searchedRoots } from '#config/build/directory-insert.ts'
 import { trustNames, withIssuer, withoutClients } from '#config/build/issuer.ts'
 import { buildWorkflow } from '#config/build/provisioning.ts'
 import { buildSts } from '#config/build/sts.ts'
@@ -518,7 +518,9 @@ function finish({ state, files, raw, root, hash, aside, providers, environment }
     directoryRoot: root,
     inserts: [
       ...here(draft.inserts).map(({ config }) => config),
-      ...gone.filter(({ kind }) => kind.kind === 'DirectoryInsert').map((object) => closedInsert(closed(object), root)),
+      ...gone
+        .filter(({ kind }) => kind.kind === 'DirectoryInsert')
+        .map((object) => closedInsert(closed(object), root, searchedRoots(draft, root))),
     ].sort((a, b) => a.order - b.order || (a.name < b.name ? -1 : 1)),
     workflows: configs('Workflow', draft.workflows),
     resultGroups: served('ResultGroup', draft.resultGroups),

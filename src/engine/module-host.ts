@@ -14,6 +14,7 @@ import type { SessionChanges } from '#engine/session/session-changes.ts'
 import { createSessionAccess, type Sessions } from '#engine/session/sessions.ts'
 import { createStatistics } from '#engine/statistics.ts'
 import { AdmissionAudit } from '#engine/sts/admission-audit.ts'
+import { reloadRoot } from '#engine/workflow/reload-root.ts'
 import type { Runs } from '#engine/workflow/run-service.ts'
 import { createWorkflowCatalog } from '#engine/workflow/workflow-catalog.ts'
 import { loginAttributes, workflowParameters } from '#engine/workflow/workflow-parameters.ts'
@@ -118,6 +119,7 @@ export function createHostFor(parts: HostParts): HostFor {
         },
         workflow,
       ),
+    reloadRoot: (workflow) => reloadRoot((name) => configuration.workflows.get(name)?.tasks, workflow),
     directory,
     authorize: (subject, wanted) => rules.decide(subject, wanted),
     openUserDirectory: services.openUserDirectory,

@@ -20,6 +20,7 @@ export interface DirectoryEntry extends InsertEntry {
 }
 
 export interface DirectorySearch {
+  /** The empty name stands for the root of the directory. */
   readonly base: Dn
   readonly scope: 'base' | 'one' | 'sub'
   readonly filter: Filter
@@ -27,6 +28,8 @@ export interface DirectorySearch {
   readonly limit: number
   /** The requested attributes, all if absent. The result may have more. */
   readonly attributes?: readonly string[]
+  /** If nothing matches, the search is repeated in the parts outside the root of the directory. */
+  readonly everyTree?: boolean
 }
 
 export interface DirectoryPageSearch extends DirectorySearch {

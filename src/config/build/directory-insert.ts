@@ -50,12 +50,15 @@ function readMapping(spec: Readonly<Record<string, string>>, issues: Issues): Ma
   return mapping
 }
 
-/** Every insert is below the root, and no two have the same suffix. */
+/** Every insert is below the root of the directory or of a chain, and no two have the same suffix. */
 export function checkInserts(draft: Draft, root: Dn, issues: Issues): void {
   const first = new Map<string, ConfigDocument>()
+  const roots = searchedRoots(draft, root)
   for (const { config, document } of draft.inserts) {
     const report = (message: string) => issues.for(document).error(['spec', 'suffix'], message)
-    if (!config.suffix.isWithin(root)) report(`"${config.suffix}" is not within the root of the directory, ${root}`)
+    if (!roots.some((one) => config.suffix.isWithin(one))) {
+      report(`"${config.suffix}" is neither within the root of the directory, ${root}, nor within the root of a chain`)
+    }
     const earlier = first.get(config.suffix.key)
     first.set(config.suffix.key, earlier ?? document)
     if (earlier === undefined) continue
@@ -63,3 +66,16 @@ export function checkInserts(draft: Draft, root: Dn, issues: Issues): void {
     draft.rivals.push({ first: earlier, later: document })
   }
 }
+
+/** The root of the directory, and those of chains, as far as they can be read. */
+export const searchedRoots = (draft: Draft, root: Dn): Dn[] => [
+  root,
+  ...Array.from(draft.chains.values()).flatMap(({ config }) => {
+    try {
+      const own = Dn.parse(config.root ?? '')
+      return own.rdns.length === 0 ? [] : [own]
+    } catch {
+      return []
+    }
+  }),
+]

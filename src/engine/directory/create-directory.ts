@@ -26,7 +26,8 @@ export async function createMounts(
   for (const config of inserts) {
     const { name, suffix, mapping } = config
     const insert = scope.own(await create(config))
-    mounts.push({ name, suffix, insert: mapping.size === 0 ? insert : new MappedInsert(insert, suffix, mapping) })
+    const mapped = mapping.size === 0 ? insert : new MappedInsert(insert, suffix, mapping)
+    mounts.push({ name, suffix, insert: mapped, ...(suffix.isWithin(directoryRoot) ? {} : { isApart: true }) })
   }
   return mounts
 }

@@ -235,3 +235,28 @@ test('a name that is invalid in a distinguished name is renamed everywhere else'
   expect(found?.attributes.values('name.familyName')).toContain('Lovelace')
   expect(found?.attributes.has('sn')).toBe(false)
 })
+
+test('a part outside the root is searched by its own name, and where every tree is asked and the root has no match', async () => {
+  const mount = (name: string, dn: string, isApart: boolean): Mount => ({
+    name,
+    suffix: Dn.parse(dn),
+    insert: new MemoryInsert([entry(`uid=ada,${dn}`), entry(`uid=${name},${dn}`)]),
+    ...(isApart ? { isApart } : {}),
+  })
+  const tree = new VirtualDirectory([
+    mount('people', 'ou=people,o=Tremolo', false),
+    mount('logins', 'ou=logins,o=Data', true),
+    mount('inner', 'ou=inner,ou=logins,o=Data', true),
+  ])
+  const names = async (base: string, filter: string, everyTree = false) =>
+    (await tree.search({ base: Dn.parse(base), scope: 'sub', filter: parseFilter(filter), limit: 10, everyTree })).map(
+      ({ dn }) => dn.toString(),
+    )
+  expect(await names('', '(uid=ada)')).toEqual(['uid=ada,ou=people,o=Tremolo'])
+  expect(await names('', '(uid=ada)', true)).toEqual(['uid=ada,ou=people,o=Tremolo'])
+  expect(await names('', '(uid=logins)')).toEqual([])
+  expect(await names('', '(uid=logins)', true)).toEqual(['uid=logins,ou=logins,o=Data'])
+  expect(await names('', '(uid=inner)', true)).toEqual(['uid=inner,ou=inner,ou=logins,o=Data'])
+  expect(await names('o=Data', '(uid=ada)')).toEqual(['uid=ada,ou=logins,o=Data', 'uid=ada,ou=inner,ou=logins,o=Data'])
+  expect(await names('o=Tremolo', '(uid=logins)', true)).toEqual([])
+})

@@ -24,6 +24,8 @@ export interface Mount {
   readonly insert: DirectoryInsert
   /** It may have no entries at all, so that a search of more than this part leaves it out. */
   readonly isOptional?: boolean
+  /** Outside the root of the directory: only searches by its own name, or of every tree, concern it. */
+  readonly isApart?: boolean
 }
 
 /** The maximum number of entries in one page. */
@@ -39,7 +41,7 @@ const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 /**
  * One tree of inserts, searched in order. A name belongs only to the insert with the longest suffix that contains
  * it, so one insert may be inside another and hides its entries there. Names between the root and the suffixes have
- * no entry.
+ * no entry. Inserts outside the root are trees of their own, for logins.
  */
 export class VirtualDirectory implements MemberDirectory {
   #mounts: readonly Mount[]
@@ -53,7 +55,20 @@ export class VirtualDirectory implements MemberDirectory {
     this.#mounts = mounts
   }
 
-  async search(search: DirectorySearch): Promise<readonly DirectoryEntry[]> {
+  async search({ everyTree = false, ...search }: DirectorySearch): Promise<readonly DirectoryEntry[]> {
+    const found = await this.#search(search)
+    if (!everyTree || found.length > 0) return found
+    const apart = this.#mounts.filter(({ suffix, isApart }) => isApart === true && suffix.isWithin(search.base))
+    const tops = apart.filter((one) => !apart.some((other) => other !== one && one.suffix.isWithin(other.suffix)))
+    const others: DirectoryEntry[] = []
+    for (const { suffix } of tops) {
+      if (others.length >= search.limit) break
+      others.push(...(await this.#search({ ...search, base: suffix, limit: search.limit - others.length })))
+    }
+    return others
+  }
+
+  async #search(search: DirectorySearch): Promise<readonly DirectoryEntry[]> {
     const limit = Math.min(search.limit, maxPage)
     const found: DirectoryEntry[] = []
     let after: string | undefined
@@ -197,6 +212,7 @@ export class VirtualDirectory implements MemberDirectory {
       if (mount === owner) return [{ mount, part: search }]
       const { suffix } = mount
       if (!suffix.isWithin(search.base) || mount.isOptional === true) return []
+      if (mount.isApart === true && search.base.rdns.length === 0) return []
       if (search.scope === 'sub') return [{ mount, part: { ...search, base: suffix } }]
       const isChild = search.scope === 'one' && suffix.parent?.equals(search.base) === true
       return isChild ? [{ mount, part: { ...search, base: suffix, scope: 'base' as const } }] : []

@@ -1,4 +1,5 @@
 import type { Directory } from '#identity/directory.ts'
+import type { Dn } from '#identity/dn.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Issues } from '#kernel/issues.ts'
@@ -117,6 +118,8 @@ export interface AuthHost extends ModuleHost {
   readonly sessions: SessionAccess
   readonly secondFactors: SecondFactorAccess
   readonly workflows: WorkflowStarter
+  /** Where a task of the workflow reads its user again; undefined if none names a part of the directory. */
+  reloadRoot?(workflow: string): Dn | undefined
   /** One passing rule is enough; no rule denies. */
   authorize(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
   /** Opens users and groups in Gatehouse's own database, or in another one. The caller closes it. */

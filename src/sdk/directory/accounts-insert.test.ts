@@ -166,3 +166,18 @@ test('errors of the store pass unchanged', async () => {
   const insert = new AccountsInsert({ ...accounts([], []), searchUsers: () => Promise.reject(down) }, layout)
   await expect(search(insert, { kind: 'and', filters: [] })).rejects.toBe(down)
 })
+
+test('shows the names of groups where the store says so', async () => {
+  const groupsOf = async (insert: AccountsInsert) => {
+    const search = {
+      base: person('ada'),
+      scope: 'base',
+      filter: { kind: 'present', attribute: 'uid' },
+      limit: 1,
+    } as const
+    return (await insert.search(search)).entries[0]?.attributes.values('groups')
+  }
+  const store = accounts(people, [])
+  expect(await groupsOf(new AccountsInsert({ ...store, showsGroups: true }, layout))).toEqual(['admins'])
+  expect(await groupsOf(new AccountsInsert(store, layout))).toEqual([])
+})

@@ -18,7 +18,8 @@ import type { LookupTarget, SearchPage, SearchQuery } from '#sdk/target/target.t
 export type Accounts = Pick<
   LookupTarget,
   'lookupUserByLogin' | 'lookupUserById' | 'searchUsers' | 'lookupGroupByName' | 'searchGroups' | 'groupMembersAreIds'
->
+> &
+  Pick<LookupTarget, 'showsGroups'>
 
 /** How many candidates one search reads if the store can't evaluate the filter. */
 const maxCandidates = 10_000
@@ -53,7 +54,7 @@ export class AccountsInsert implements DirectoryInsert {
     this.#accounts = accounts
     this.#layout = layout
     this.#target = target
-    this.#shape = new EntryShape(layout)
+    this.#shape = new EntryShape(layout, accounts.showsGroups === true)
   }
 
   /** The login of a name; undefined for a name that no user can have here. */
@@ -257,9 +258,11 @@ const idAttribute = 'entryUUID'
 class EntryShape {
   readonly #layout: AccountLayout
   readonly #words: Readonly<Record<'people' | 'groups', EntryWords>>
+  readonly #showsGroups: boolean
 
-  constructor(layout: AccountLayout) {
+  constructor(layout: AccountLayout, showsGroups: boolean) {
     this.#layout = layout
+    this.#showsGroups = showsGroups
     const names = (naming: string, ownName: string) =>
       new Map([
         [naming.toLowerCase(), ownName],
@@ -303,6 +306,7 @@ class EntryShape {
     attributes.set(this.#layout.userAttribute, [user.userID])
     attributes.set('objectClass', personClasses)
     if (user.id !== undefined) attributes.set(idAttribute, [user.id])
+    if (this.#showsGroups) attributes.set('groups', user.groups)
     attributes.set(
       'memberOf',
       user.groups.map((name) => this.#layout.groups.child(this.#layout.groupAttribute, name).toString()),

@@ -40,7 +40,8 @@ export async function takenValues(
 ): Promise<UniqueValue[]> {
   const found = await inParallel(values, 4, async ({ attribute, value }) => {
     const filter = { kind: 'equal', attribute, value } as const
-    return await directory.search({ base: everywhere, scope: 'sub', filter, limit: 1, attributes: [attribute] })
+    const search = { base: everywhere, scope: 'sub', filter, limit: 1, everyTree: true } as const
+    return await directory.search({ ...search, attributes: [attribute] })
   })
   return values.filter((_, i) => (found[i]?.length ?? 0) > 0)
 }

@@ -193,6 +193,8 @@ export interface LookupTarget extends Target {
   searchGroups(query: SearchQuery): Promise<SearchPage<Group>>
   /** Group members are ids rather than logins. */
   readonly groupMembersAreIds: boolean
+  /** The directory shows the names of a user's groups in the attribute `groups`, and a search can filter by it. */
+  readonly showsGroups?: boolean
   /** A user's id is the login itself. */
   readonly userIdIsLogin: boolean
   /** A group's id is distinct from its name. */

@@ -1,3 +1,4 @@
+import type { Dn } from '#identity/dn.ts'
 import type { Path } from '#kernel/issues.ts'
 
 /** An attribute name at a place in the module's document. */
@@ -90,6 +91,8 @@ export interface TaskFlow {
     /** The password of the run is set as well. */
     readonly password?: boolean
   }
+  /** The part of the directory from which the task reads the user again, and a login with it. */
+  readonly reloadsFrom?: Dn
   /** The attributes of the workflow's user that are written to a group; an undefined list means all. */
   readonly writesGroup?: { readonly target: string; readonly attributes: readonly string[] | undefined }
 }

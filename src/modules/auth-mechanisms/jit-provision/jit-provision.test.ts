@@ -21,6 +21,7 @@ interface Options {
   readonly known?: boolean
   /** The attribute of the entry before and after the workflow runs. */
   readonly active?: readonly [before: string, after: string]
+  readonly reloadRoot?: string
 }
 
 async function run({
@@ -30,6 +31,7 @@ async function run({
   found = caller,
   known = true,
   active = ['true', 'true'],
+  reloadRoot,
 }: Options) {
   const calls: WorkflowCall[] = []
   const attributes = Attributes.from({
@@ -50,11 +52,12 @@ async function run({
         return { id: 'r', status: 'completed', changes: 1 } as never
       },
     },
+    ...(reloadRoot === undefined ? {} : { reloadRoot: () => Dn.parse(reloadRoot) }),
   }
   const prepared = jitProvision.prepare(fakeParams(params), fakeParams({}), noIssues(), fakeParseContext())
   const mechanism = await prepared.create(host)
   const outcome = await mechanism.begin({ request: fakeRequest({}), subject: found, root: 'o=Tremolo' })
-  return { outcome, calls }
+  return { outcome, calls, bases: host.searches.map(({ base }) => base.toString()) }
 }
 
 describe('auth.JitProvision', () => {
@@ -71,6 +74,15 @@ describe('auth.JitProvision', () => {
     expect(outcome.subject.attributes.has('userPassword')).toBe(false)
     // The entry may have several logins, of which this is not the first.
     expect(outcome.subject.link).toMatchObject({ filter: { attribute: 'uid', value: 'ada' }, uidAttr: undefined })
+  })
+
+  test('finds the user where the workflow reads the user again, unless a base is configured', async () => {
+    expect((await run({})).bases).toEqual(['o=Tremolo', 'o=Tremolo'])
+    expect((await run({ reloadRoot: 'ou=shadow,o=Tremolo' })).bases).toEqual(Array(2).fill('ou=shadow,o=Tremolo'))
+    const params = { ...base, reloadBaseDN: 'ou=people,o=Tremolo' }
+    expect((await run({ params, reloadRoot: 'ou=shadow,o=Tremolo' })).bases).toEqual(
+      Array(2).fill('ou=people,o=Tremolo'),
+    )
   })
 
   test('an unverified mail address is not accepted as a login', async () => {

@@ -27,7 +27,8 @@ const parameters = {
     reference: 'workflow',
   }),
   reloadBaseDN: parsed('distinguished name', (written) => Dn.parse(written), {
-    about: "Where the user is found again in the directory, by `nameAttr`; the chain's root when absent.",
+    about:
+      "Where the user is found again in the directory, by `nameAttr`. When absent, the `newRoot` of a [resync](../workflow-tasks/resync.md) in the workflow, or else the chain's root.",
   }),
   gracePeriod: wholeNumber({
     about: 'The workflow does not run if the user was updated within this number of seconds; 0: it always runs.',
@@ -133,7 +134,8 @@ class JitProvision implements AuthMechanism {
 
   /** Undefined if no user matches, or more than one. */
   async #find(login: string, root: string) {
-    const base = this.#config.reloadBaseDN ?? Dn.parse(root)
+    const { reloadBaseDN, workflowName } = this.#config
+    const base = reloadBaseDN ?? this.#host.reloadRoot?.(workflowName) ?? Dn.parse(root)
     const search = { base, scope: 'sub', filter: this.#filter(login), limit: 2 } as const
     const [entry, second] = await this.#host.directory.search(search)
     return second === undefined ? entry : undefined

@@ -25,7 +25,8 @@ export async function findLogin(
 ): Promise<FoundLogin> {
   for (const name of sameLogin(attribute, 'uid') ? ['uid'] : [attribute, 'uid']) {
     const filter = { kind: 'equal', attribute: name, value: login } as const
-    const [entry, another] = await directory.search({ base: everywhere, scope: 'sub', filter, limit: 2 })
+    const search = { base: everywhere, scope: 'sub', filter, limit: 2, everyTree: true } as const
+    const [entry, another] = await directory.search(search)
     if (another !== undefined) return { kind: 'several' }
     if (entry !== undefined) return { kind: 'entry', entry, login: entry.attributes.first(name) ?? login }
   }

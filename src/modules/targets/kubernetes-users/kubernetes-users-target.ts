@@ -93,6 +93,8 @@ export function kubernetesUsersTarget(objects: () => ClusterObjects, namespace: 
     keepsVersions: true,
     storable: async () => storable,
     groupMembersAreIds: false,
+    // As in OpenUnison, whose rules and identity providers read it.
+    showsGroups: true,
     userIdIsLogin: true,
     groupHasOwnId: false,
     lookupUserByLogin: lookupUser,

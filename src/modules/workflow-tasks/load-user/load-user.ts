@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -131,7 +132,10 @@ export const resync = defineTask({
     keepExternalAttrs: flag({
       about: '`true` keeps attributes that the directory does not have; `false` when absent.',
     }),
-    changeRoot: flag({ about: '`true` finds the user below `newRoot`; `false` when absent.' }),
+    changeRoot: flag({
+      about:
+        '`true` finds the user below `newRoot`, also for a login whose [auth.JitProvision](../auth-mechanisms/auth.JitProvision.md) runs the workflow; `false` when absent.',
+    }),
     newRoot: text({
       about: 'Where in the directory to look; the whole directory when `changeRoot` is not `true`.',
       fallback: '',
@@ -147,7 +151,7 @@ export const resync = defineTask({
     }
     return {
       // The attributes of the directory are not known in advance.
-      flow: { ...noFlow, opaque: true },
+      flow: { ...noFlow, opaque: true, ...(changeRoot ? { reloadsFrom: base } : {}) },
       create: ({ directory }) =>
         onDirectory(directory, async (people, { user }) => {
           const entry = await findInDirectory(people, base, 'uid', user, 'resync')
@@ -157,8 +161,11 @@ export const resync = defineTask({
           const loaded = keepExternal ? user.attributes.clone() : new Attributes()
           for (const [name, values] of entry.attributes) loaded.set(name, values)
           for (const name of directoryAttributes) loaded.delete(name)
+          const groups = entry.attributes.values('memberOf').map(groupName)
+          // Some parts of the directory show the memberships in this attribute, too.
+          if (isDeepStrictEqual(entry.attributes.values('groups'), groups)) loaded.delete('groups')
           user.attributes = loaded
-          setGroups(user, entry.attributes.values('memberOf').map(groupName))
+          setGroups(user, groups)
           return next
         }),
     }

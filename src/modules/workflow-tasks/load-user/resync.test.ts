@@ -28,6 +28,16 @@ test('the user equals the directory entry, groups included', async () => {
   })
 })
 
+test('a list of the memberships is not an attribute of the user, another attribute of that name is', async () => {
+  const withGroups = (groups: string[]) => {
+    const one = entry('uid=jjackson,ou=people,o=Tremolo', 'new@example.com')
+    one.attributes.set('groups', groups)
+    return { host: fakeModuleHost({ entries: [one] }) }
+  }
+  expect((await run({}, withGroups(['admins', 'everyone']))).user.attributes.has('groups')).toBe(false)
+  expect((await run({}, withGroups(['other']))).user.attributes.values('groups')).toEqual(['other'])
+})
+
 test('attributes that the directory does not have are kept if configured', async () => {
   const { user } = await run({ keepExternalAttrs: 'true' })
   expect(user.attributes.toObject()).toEqual({ uid: ['jjackson'], mail: ['new@example.com'], badge: ['7'] })
