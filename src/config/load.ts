@@ -182,6 +182,18 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     (issue, i) =>
       !ignored.some((one) => i >= one.since && issue.document === one.document && within(issue.path, one.path)),
   )
+  // Routes give an address to the application that is served, if there is one.
+  const reserved = parseFiles(sources.reserved ?? [], new Issues()).objects.flatMap((object) =>
+    object.kind.kind === 'Application'
+      ? [
+          closedApplication({
+            object,
+            value: readBroken(object.document, substitution),
+            reason: 'its place in set-aside/',
+          }),
+        ]
+      : [],
+  )
   const hash = hashOf(sources, substitution.used, secrets.used, state.files.used)
   const dependencies: Dependencies = {
     nodes: [
@@ -219,7 +231,9 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     if (issues.list.some((issue) => issue.level === 'error' && isWhole(issue))) return result
     // Also without the objects whose errors are not reported, because a check tolerates their cause.
     const aside = causesIn([...issues.list, ...later])
-    const configuration = finish({ state, files, raw, root, hash, aside, providers, environment: options.environment })
+    const { environment } = options
+    const served = finish({ state, files, raw, root, hash, aside, providers, environment })
+    const configuration = { ...served, applications: [...served.applications, ...reserved] }
     return {
       ...result,
       configuration: { ...configuration, ...(publicUrl === undefined ? {} : { publicUrl }), texts },
@@ -561,7 +575,7 @@ function scriptTexts(scripts: Draft['javaScripts']): Map<string, string> {
 
 function hashOf(sources: Sources, ...used: readonly ReadonlyMap<string, string>[]): string {
   const sorted = (map: ReadonlyMap<string, string>) => [...map].sort(([a], [b]) => (a < b ? -1 : 1))
-  const files = sources.files.map(({ name, text }) => [name, text])
+  const files = [...sources.files, ...(sources.reserved ?? [])].map(({ name, text }) => [name, text])
   const content = [files, sources.problems, ...[sources.keys, ...used].map(sorted)]
   return createHash('sha256').update(JSON.stringify(content)).digest('base64url')
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import { buildConfiguration } from '#config/load.ts'
 import { lostObjects, summarize, titleOf } from '#config/set-aside.ts'
+import { Routes } from '#engine/pipeline/routes.ts'
 import { checkText, loadText } from '#testing/check-text.ts'
 
 const object = (kind: string, name: string, spec: string): string =>
@@ -363,4 +364,30 @@ describe('objects that a change would lose', () => {
     const broken = workflow('w', provision('none'))
     expect(lost(broken, broken)).toEqual([])
   })
+})
+
+test('applications in set-aside/ keep their addresses, unless another application has the same', () => {
+  const reserved = [
+    {
+      name: 'set-aside/a.yaml',
+      text: application('secret', '"/portal/#[PART]"', ', filterChain: [{ className: no.Class }]'),
+    },
+    { name: 'set-aside/b.yaml', text: application('portal', '/portal') },
+    { name: 'set-aside/c.yaml', text: `${target('bad', 'targets.Databse')}nonsense` },
+  ]
+  const files = [{ name: 'portal.yaml', text: application('portal', '/portal', development) }]
+  const sources = { files, reserved, keys: new Map<string, string>(), problems: [] }
+  const options = { folder: '/nowhere', catalog, environment: { PART: 'secret' }, strictSecrets: false }
+  const { configuration, issues, found, hash } = buildConfiguration(sources, options)
+  expect(issues).toEqual([])
+  expect(found.map(titleOf)).toEqual(['Application "portal"'])
+  const routes = new Routes((configuration?.applications ?? []) as unknown as ConstructorParameters<typeof Routes>[0])
+  const answers = (path: string) => {
+    const { name, setAside } = routes.find('acme.test', path)?.application ?? {}
+    return [name, setAside]
+  }
+  expect(answers('/portal')).toEqual(['portal', undefined])
+  expect(answers('/portal/other')).toEqual(['portal', undefined])
+  expect(answers('/portal/secret/x')).toEqual(['secret', 'its place in set-aside/'])
+  expect(buildConfiguration({ ...sources, reserved: [] }, options).hash).not.toBe(hash)
 })

@@ -24,6 +24,8 @@ export interface Sources {
   readonly origin?: string
   /** Sorted by name. */
   readonly files: readonly SourceFile[]
+  /** Files of `set-aside/`, sorted by name: only the addresses of their applications count. */
+  readonly reserved?: readonly SourceFile[]
   /** Names of the keys in `keys/`, with a digest of their files. */
   readonly keys: ReadonlyMap<string, string>
   readonly problems: readonly SourceProblem[]
@@ -38,12 +40,13 @@ interface DirectoryLimits {
 
 const defaultLimits: DirectoryLimits = { files: 5_000, fileBytes: 4 << 20, totalBytes: 64 << 20, depth: 16 }
 const keyFile = /^(.+)\.(?:pem|crt|key)$/
-const notConfiguration = new Set(['keys', 'secrets', 'set-aside'])
+const notConfiguration = new Set(['keys', 'secrets'])
+const reservedFile = /^set-aside\//
 
 /**
- * Reads every `.yaml` and `.yml` file of the folder and its sub-folders; skips hidden names, and `keys/`,
- * `secrets/` and `set-aside/` at the top. Follows links, each folder once. Never throws: what can't be read is a
- * problem, reported with everything else.
+ * Reads every `.yaml` and `.yml` file of the folder and its sub-folders; skips hidden names, and `keys/` and `secrets/`
+ * at the top. Follows links, each folder once. Never throws: what can't be read is a problem, reported with everything
+ * else.
  */
 export async function readDirectory(folder: string, limits: DirectoryLimits = defaultLimits): Promise<Sources> {
   const files: SourceFile[] = []
@@ -110,7 +113,12 @@ export async function readDirectory(folder: string, limits: DirectoryLimits = de
   }
 
   await visitFolder('', 0)
-  return { files, keys: await readKeys(join(folder, 'keys'), problems, limits), problems }
+  return {
+    files: files.filter(({ name }) => !reservedFile.test(name)),
+    reserved: files.filter(({ name }) => reservedFile.test(name)),
+    keys: await readKeys(join(folder, 'keys'), problems, limits),
+    problems,
+  }
 }
 
 /** An absent folder has no keys. A file without a key is a problem, even if nothing names it. */
