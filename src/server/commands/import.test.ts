@@ -138,6 +138,7 @@ test('rendered charts become a folder that check accepts, and a report', async (
   expect(text.indexOf('SAML2Auth" is a class of OpenUnison')).toBeLessThan(text.indexOf('depends on Auth'))
   expect(text).toMatch(/Not part of the configuration\n {2}Deployment +1/)
   expect(text).toContain('orchestra-secrets-source/DB_PASSWORD')
+  expect(text).toContain('the URLs of these applications get 503: dashboard.')
   expect(files()).toEqual([
     'authchains/login.yaml',
     'authmechs/login-form.yaml',

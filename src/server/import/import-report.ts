@@ -98,12 +98,22 @@ function secretLines({ secrets }: ImportPlan, { folder, withSecrets }: ReportOpt
   ]
 }
 
+/** No other application answers the URLs of those that are set aside. */
+function reservedLines(setAside: readonly SetAsideObject[]): string[] {
+  const names = setAside.flatMap(({ kind, name }) => (kind === 'Application' ? [name] : []))
+  if (names.length === 0) return []
+  const shown = names.slice(0, mostListed).join(', ')
+  const more = names.length > mostListed ? ` and ${names.length - mostListed} more` : ''
+  return [`  Until then, the URLs of these applications get 503: ${shown}${more}. Remove their files to free the URLs.`]
+}
+
 function nextSteps({ ready, setAside, warnings }: ImportPlan, { folder, command }: ReportOptions): string[] {
   return [
     ...(setAside.length === 0
       ? []
       : [
           `  Repair objects in ${folder}/set-aside, and move them to ${folder}. The first lines of each file say what is wrong and what to use.`,
+          ...reservedLines(setAside),
         ]),
     `  ${command} check --config ${folder}${warnings === 0 ? '' : `    # has ${warnings === 1 ? 'a warning' : `${warnings} warnings`}`}`,
     ...(ready.length === 0 ? [] : [`  ${command} serve --config ${folder}`]),

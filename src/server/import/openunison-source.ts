@@ -1,5 +1,5 @@
 import { readFile, stat } from 'node:fs/promises'
-import { Document, isMap, parseAllDocuments } from 'yaml'
+import { Document, isMap, parse, parseAllDocuments } from 'yaml'
 import { groups, kinds } from '#config/kinds.ts'
 import { openUnisonKind } from '#config/openunison-values.ts'
 import type { SecretLookup } from '#config/secrets.ts'
@@ -9,8 +9,9 @@ import type { ClusterObject } from '#kernel/cluster.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { KubernetesConnection } from '#protocols/kubernetes/api-connection.ts'
-import { KindNotServed } from '#protocols/kubernetes/api-failure.ts'
+import { AccessRefused, KindNotServed } from '#protocols/kubernetes/api-failure.ts'
 import { ObjectClient } from '#protocols/kubernetes/object-client.ts'
+import { myvdInserts, myvdKey, myvdName } from '#server/import/myvd-inserts.ts'
 import { KubernetesSecrets } from '#server/kubernetes-source.ts'
 
 export interface ImportedObject {
@@ -65,6 +66,7 @@ export async function openRenderedSource(path: string): Promise<OpenUnisonSource
     if (found.size > mostFileBytes) throw new Error(`${path} is larger than ${mostFileBytes} bytes`)
     collected.addFile({ name: path, text: await readFile(path, 'utf8') })
   }
+  collected.addDirectory()
   return { ...collected, secrets: collected.secret, fetchSecrets: async () => false, close: () => {} }
 }
 
@@ -79,6 +81,8 @@ export async function openNamespace(connection: KubernetesConnection, namespace:
         collected.add(new Document({ ...content, apiVersion: `${groups[0]}/${version}`, kind }), plural)
       }
     }
+    await addMyvd(client, namespace, collected)
+    collected.addDirectory()
     const secrets = new KubernetesSecrets(client, namespace, silentLogger)
     return {
       ...collected,
@@ -89,6 +93,17 @@ export async function openNamespace(connection: KubernetesConnection, namespace:
   } catch (error) {
     client.close()
     throw error
+  }
+}
+
+/** The virtual directory of the namespace; an account that may not read it gets a problem. */
+async function addMyvd(client: ObjectClient, namespace: string, collected: Collection): Promise<void> {
+  try {
+    const found = await client.get({ group: '', version: 'v1', plural: 'configmaps', namespace }, myvdName)
+    if (found !== undefined) collected.addConfigMap(found.content)
+  } catch (error) {
+    if (!(error instanceof AccessRefused)) throw error
+    collected.problems.push(`ConfigMap ${myvdName}, which has the directory: ${error.message}`)
   }
 }
 
@@ -123,6 +138,7 @@ class Collection {
   readonly others = new Map<string, number>()
   readonly problems: string[] = []
   readonly #secrets = new Map<string, ReadonlyMap<string, string>>()
+  #directory = ''
 
   readonly secret: SecretLookup = (name, key) => this.#secrets.get(name)?.get(key)
 
@@ -164,12 +180,34 @@ class Collection {
     else if (kind.endsWith('List') && Array.isArray(items)) {
       for (const [i, item] of items.entries()) this.add(new Document(item), `${where}, item ${i + 1}`)
     } else if (kind === 'Secret') this.#addSecret(value)
+    else if (kind === 'ConfigMap' && this.addConfigMap(value)) return
     else if (!isOurs(apiVersion)) this.others.set(kind, (this.others.get(kind) ?? 0) + 1)
     else if (kind === openUnisonKind) this.values.push(written(document))
     else {
       const name = isJsonObject(metadata) ? metadata['name'] : undefined
       this.objects.push({ kind, name: typeof name === 'string' ? name : '', text: written(document) })
     }
+  }
+
+  /** Whether it has the virtual directory. */
+  addConfigMap({ data }: Readonly<Record<string, unknown>>): boolean {
+    const text = isJsonObject(data) ? data[myvdKey] : undefined
+    if (typeof text !== 'string') return false
+    this.#directory = text
+    return true
+  }
+
+  /** Adds the parts of the virtual directory, unless there are some already. Call it when the targets are known. */
+  addDirectory(): void {
+    if (this.#directory === '' || this.objects.some(({ kind }) => kind === 'DirectoryInsert')) return
+    const targets = this.objects.flatMap(({ kind, name, text }) => {
+      if (kind !== 'Target') return []
+      const { spec } = parse(text) as { readonly spec?: { readonly className?: unknown } }
+      return [{ name, className: String(spec?.className) }]
+    })
+    const { objects, problems } = myvdInserts(this.#directory, targets)
+    this.objects.push(...objects.map((object) => ({ kind: 'DirectoryInsert', ...object })))
+    this.problems.push(...problems)
   }
 
   #addSecret({ metadata, data, stringData }: Readonly<Record<string, unknown>>): void {
