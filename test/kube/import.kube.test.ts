@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { parseAllDocuments, stringify } from 'yaml'
 import { configResources } from '#config/sources/kubernetes-source.ts'
 import { defineAll, objectPath, tokenKubeconfig } from '#testing/custom-resources.ts'
 import { type KubeApiServer, startKubeApiServer } from '#testing/kube-api-server.ts'
@@ -29,6 +30,35 @@ const definition = (kind: string, version: string) => {
       versions: [{ name: version, served: true, storage: true, schema }],
     },
   }
+}
+
+/** The virtual directory of a portal. */
+const myvd = `server.nameSpaces=myvdroot,shadowUsers,activedirectory
+server.myvdroot.chain=root
+server.myvdroot.nameSpace=o=Tremolo
+server.myvdroot.root.className=net.sourceforge.myvd.inserts.RootObject
+server.shadowUsers.chain=mapping,api
+server.shadowUsers.nameSpace=ou=shadow,o=Tremolo
+server.shadowUsers.mapping.className=net.sourceforge.myvd.inserts.mapping.AttributeMapper
+server.shadowUsers.mapping.config.mapping=mail=email,givenName=first_name,sn=last_name
+server.shadowUsers.api.className=com.tremolosecurity.myvd.K8sCrdInsert
+server.activedirectory.chain=ldap
+server.activedirectory.nameSpace=ou=activedirectory,o=Data
+server.activedirectory.ldap.className=com.tremolosecurity.proxy.myvd.inserts.ad.ADLdapInsert
+server.activedirectory.ldap.config.host=ad.acme.test
+server.activedirectory.ldap.config.port=636
+server.activedirectory.ldap.config.type=ldaps
+server.activedirectory.ldap.config.remoteBase=dc=acme,dc=test
+server.activedirectory.ldap.config.proxyDN=cn=reader,dc=acme,dc=test
+server.activedirectory.ldap.config.proxyPass=#[AD_BIND_PASSWORD]
+`
+
+interface ConfigObject {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: { readonly name: string }
+  readonly spec?: unknown
+  readonly data?: Readonly<Record<string, string>>
 }
 
 const rules = [{ scope: 'dn', constraint: 'o=Tremolo' }]
@@ -58,6 +88,7 @@ describe.skipIf(inject('kube') === undefined)('gatehouse import of a namespace',
     await defineAll(cluster)
     await cluster.defineKind(definition('OpenUnison', 'v6'), `/apis/${group}/v6/openunisons`)
     await cluster.defineKind(definition('GroupMetaData', 'v1'), `/apis/${group}/v1/groupmetadatas`)
+    await cluster.defineKind(definition('MessageListener', 'v1'), `/apis/${group}/v1/messagelisteners`)
     namespace = await cluster.namespace()
     await cluster.serviceAccount({ namespace, name: 'importer' })
     const plurals = [...configResources.map(({ plural }) => plural), 'openunisons', 'groupmetadatas']
@@ -65,6 +96,7 @@ describe.skipIf(inject('kube') === undefined)('gatehouse import of a namespace',
       { apiGroups: [group], resources: plurals, verbs: ['list'] },
       { apiGroups: [group], resources: ['javascripts', 'messagelisteners'], verbs: ['list'] },
       { apiGroups: [''], resources: ['secrets'], resourceNames: ['orchestra-secrets-source'], verbs: ['get'] },
+      { apiGroups: [''], resources: ['configmaps'], resourceNames: ['myvd'], verbs: ['get'] },
     ])
     await cluster.must('POST', `${rbac()}/rolebindings`, {
       metadata: { name: 'importer' },
@@ -142,6 +174,98 @@ describe.skipIf(inject('kube') === undefined)('gatehouse import of a namespace',
     expect(readFileSync(join(folder, 'with', 'targets', 'people.yaml'), 'utf8')).not.toMatch(/uid:|resourceVersion/)
     expect((await run('bin/gatehouse', ['check', '--strict', '--config', join(folder, 'with')])).stdout).toBe('')
   }, 60_000)
+
+  describe('of a whole portal', () => {
+    const sets = ['portal', 'namespaces', 'privileged-access', 'token-service']
+    const logins = ['login-active-directory', 'login-openid-connect', 'login-github']
+    const read = (names: readonly string[]) =>
+      names.flatMap((name) =>
+        parseAllDocuments(readFileSync(`test/openunison-portal/${name}.yaml`, 'utf8')).flatMap(
+          (document) => (document.toJS() as ConfigObject | null) ?? [],
+        ),
+      )
+    /** What the charts add to these objects. */
+    const others: ConfigObject[] = [
+      {
+        apiVersion: `${group}/v6`,
+        kind: 'OpenUnison',
+        metadata: { name: 'orchestra' },
+        spec: {
+          hosts: [{ names: [{ env_var: 'OU_HOST', name: 'portal.acme.test' }] }],
+          secret_data: ['AD_BIND_PASSWORD'],
+          source_secret: 'orchestra-secrets-source',
+        },
+      },
+      {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: 'orchestra-secrets-source' },
+        data: { AD_BIND_PASSWORD: Buffer.from(password).toString('base64') },
+      },
+      {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: 'acme-secrets' },
+        data: { OIDC_CLIENT_SECRET: 'eA==', GITHUB_CLIENT_SECRET: 'eA==' },
+      },
+      { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'myvd' }, data: { 'myvd.conf': myvd } },
+    ]
+    const collectionOf = ({ apiVersion, kind }: ConfigObject, at: string): string => {
+      if (apiVersion === 'v1') return `/api/v1/namespaces/${at}/${kind.toLowerCase()}s`
+      if (kind === 'OpenUnison' || kind === 'MessageListener') {
+        return `/apis/${apiVersion}/namespaces/${at}/${kind.toLowerCase()}s`
+      }
+      return objectPath(apiVersion, kind, at)
+    }
+    /** Only what is outside of this product. */
+    function expectReport(report: string, out: string): void {
+      const aside = readdirSync(join(folder, out, 'set-aside'), { recursive: true, encoding: 'utf8' })
+      expect(aside.filter((name) => name.endsWith('.yaml')).sort(), report).toEqual([
+        'applications/workload-token.yaml',
+        'authmechs/saml2.yaml',
+        'workflows/publish-namespace.yaml',
+      ])
+      expect(report).toContain('3 are set aside')
+      expect(report).toContain('the URLs of these applications get 503: workload-token.')
+      expect(report).not.toContain('Could not be read')
+      expect(report).not.toContain(password)
+      const directory = readFileSync(join(folder, out, 'directoryinserts', 'activedirectory.yaml'), 'utf8')
+      expect(directory).toContain('value: "#[AD_BIND_PASSWORD]"')
+    }
+
+    test('from its namespace', async () => {
+      const portal = await cluster.namespace()
+      for (const one of [...read([...sets, 'login-active-directory']), ...others]) {
+        await cluster.must('POST', collectionOf(one, portal), { ...one })
+      }
+      const from = ['--openunison', `kubernetes:${portal}`, '--kubeconfig', cluster.connection.kubeconfig]
+      const out = join(folder, 'portal')
+      const { stdout } = await run('bin/gatehouse', ['import', ...from, '--out', out, '--with-secrets'])
+      expectReport(stdout, 'portal')
+      await run('bin/gatehouse', ['check', '--config', out])
+    }, 240_000)
+
+    test.each(logins)(
+      'from rendered charts with %s',
+      async (login) => {
+        const charts = join(folder, `${login}.yaml`)
+        const objects = [...read([...sets, login]), ...others]
+        writeFileSync(charts, objects.map((one) => stringify(one)).join('---\n'))
+        const out = join(folder, login)
+        const { stdout } = await run('bin/gatehouse', [
+          'import',
+          '--openunison',
+          charts,
+          '--out',
+          out,
+          '--with-secrets',
+        ])
+        expectReport(stdout, login)
+        await run('bin/gatehouse', ['check', '--config', out])
+      },
+      240_000,
+    )
+  })
 
   test('reads no secret without the option', async () => {
     const { stdout } = await importTo('without')
