@@ -43,3 +43,19 @@ test('the name is one attribute and its value', () => {
   readParameters(anonymous.initParameters, given, issues, fakeParseContext())
   expect(issues.list.map(({ message }) => message)).toEqual([expect.stringContaining('one attribute and its value')])
 })
+
+test('the mechanism may give anonymous callers more attributes', async () => {
+  const init = { userName: 'uid=Anonymous', role: ['Users', 'Readers'], mail: 'none@example.com', sn: '' }
+  const issues = noIssues()
+  readParameters(anonymous.initParameters, fakeParams(init), issues, fakeParseContext())
+  expect(issues.list).toEqual([])
+  const [outcome] = await beginWith({ userName: 'guest' }, init, 'o=Tremolo')
+  if (outcome?.kind !== 'authenticated') throw new Error('not authenticated')
+  const { attributes } = outcome.subject
+  expect(['uid', 'role', 'mail', 'sn'].map((name) => attributes.values(name))).toEqual([
+    ['guest'],
+    ['Users', 'Readers'],
+    ['none@example.com'],
+    [],
+  ])
+})

@@ -3,7 +3,7 @@ import { Dn } from '#identity/dn.ts'
 import { ownIdentity } from '#identity/identity.ts'
 import { Issues } from '#kernel/issues.ts'
 import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
-import { parsed, text } from '#sdk/module/parameter-types.ts'
+import { list, parsed, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
@@ -15,6 +15,7 @@ const initParameters = {
     about: 'The name of anonymous callers, as an attribute and its value, or only the value of `uid`.',
     fallback: { attribute: 'uid', value: 'Anonymous' },
   }),
+  '<attribute>': list({ about: 'The values of another attribute of anonymous callers.' }),
 }
 
 /** Every caller passes, under one name. The rules decide what they may do. */
@@ -25,11 +26,12 @@ export default defineAuthMechanism({
   initParameters,
   parse: (params, issues, context, init) => {
     const { userName } = readParameters(parameters, params, issues, context)
-    const { userName: named } = readParameters(initParameters, init, new Issues(), context)
-    return userName === undefined ? named : { attribute: 'uid', value: userName }
+    const { userName: named, '<attribute>': more } = readParameters(initParameters, init, new Issues(), context)
+    return { ...(userName === undefined ? named : { attribute: 'uid', value: userName }), more }
   },
-  create: ({ attribute, value }) => {
+  create: ({ attribute, value, more }) => {
     const attributes = Attributes.from({ [attribute]: [value], objectClass: ['inetOrgPerson'] })
+    for (const [name, values] of more) attributes.set(name, values)
     let last: { readonly root: string; readonly outcome: AuthOutcome } | undefined
     return {
       async begin({ root }) {
