@@ -240,7 +240,9 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
       without(at, message) {
         const document = placeAt(dependencies.nodes, at)
         if (document === undefined || aside.has(document)) return undefined
-        return conclude([...later, { level: 'error', path: [], message, document }], origin ?? this)
+        // Only the token service is made of values documents.
+        const path = shared.has(document) ? ['sts'] : []
+        return conclude([...later, { level: 'error', path, message, document }], origin ?? this)
       },
     }
   }

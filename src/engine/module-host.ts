@@ -163,27 +163,3 @@ export function createHostFor(parts: HostParts): HostFor {
     return { ...shared, name, log, ...(tokens === undefined ? {} : { tokens }) }
   }
 }
-
-/** Creates a module; an error begins with the place in the YAML. */
-export async function createAt<T>(at: string, create: () => Promise<T>): Promise<T> {
-  try {
-    return await create()
-  } catch (cause) {
-    throw new NotCreated(at, cause)
-  }
-}
-
-/** A part of the configuration that could not be created. */
-export class NotCreated extends Error {
-  /** Where it is configured. */
-  readonly at: string
-  readonly reason: string
-
-  constructor(at: string, cause: unknown) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    super(`${at}: ${reason}`, { cause })
-    this.name = 'NotCreated'
-    this.at = at
-    this.reason = reason
-  }
-}

@@ -1,7 +1,7 @@
 import type { LoadResult } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import { causeText, type FoundObject, lostObjects, servedCount, titleOf } from '#config/set-aside.ts'
-import { NotCreated } from '#engine/module-host.ts'
+import { NotCreated } from '#engine/create-at.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'

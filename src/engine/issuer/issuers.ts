@@ -1,3 +1,4 @@
+import { createAt } from '#engine/create-at.ts'
 import { type IssuerMeter, noIssuerMeter } from '#engine/issuer/issuer-audit.ts'
 import { IssuerServer, type IssuerServerParts } from '#engine/issuer/issuer-server.ts'
 import type { HostFor } from '#engine/module-host.ts'
@@ -47,7 +48,7 @@ export class Issuers implements IssuerAccess {
       const { tokenKeys, audit, issuer } = services
       if (tokenKeys === undefined) throw new Error(`${config.at}: an issuer needs keys, and there is no store of them`)
       const own = host(config.name, 'idp.OpenIDConnect', config.at)
-      const claims = scope.own(await config.claims.create(own))
+      const claims = scope.own(await createAt(config.at, () => config.claims.create(own)))
       const server = new IssuerServer({
         config,
         claims,

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { createAt, type HostFor } from '#engine/module-host.ts'
+import { createAt } from '#engine/create-at.ts'
+import type { HostFor } from '#engine/module-host.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import type { Schedule } from '#kernel/schedule.ts'

@@ -1,4 +1,5 @@
-import { createAt, type HostFor } from '#engine/module-host.ts'
+import { createAt } from '#engine/create-at.ts'
+import type { HostFor } from '#engine/module-host.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import { isDefaultNotifier, type Notifier } from '#sdk/notifier/notifier.ts'

@@ -1,4 +1,5 @@
-import { createAt, type HostFor } from '#engine/module-host.ts'
+import { createAt } from '#engine/create-at.ts'
+import type { HostFor } from '#engine/module-host.ts'
 import type { Chain, ChainLink } from '#engine/pipeline/chain.ts'
 import type { Application, Url } from '#engine/pipeline/routes.ts'
 import type { Scope } from '#kernel/scope.ts'

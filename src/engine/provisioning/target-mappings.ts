@@ -1,3 +1,4 @@
+import { createAt } from '#engine/create-at.ts'
 import { withNewAccounts } from '#engine/provisioning/new-accounts.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
@@ -13,7 +14,8 @@ export async function createTargetMappings(
 ): Promise<ReadonlyMap<string, Mapping>> {
   const mappings = new Map<string, Mapping>()
   for (const [name, { mapping, at }] of targets) {
-    if (mapping !== undefined) mappings.set(name, scope.own(await mapping.create(hostFor(name, at))))
+    if (mapping === undefined) continue
+    mappings.set(name, scope.own(await createAt(at, () => mapping.create(hostFor(name, at)))))
   }
   return mappings
 }

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { ReportReader, ReportRow } from '#domain/report.ts'
+import { NotCreated } from '#engine/create-at.ts'
 import { ReportTable, type ServedReport, serveReport } from '#engine/reports/report.ts'
 import { reportCsv } from '#engine/reports/report-csv.ts'
 import { reportXlsx } from '#engine/reports/report-xlsx.ts'
@@ -388,7 +389,10 @@ export async function createReports(
       await parts.store.check(report.statement)
     } catch (cause) {
       if (cause instanceof GatewayError && cause.code === 'INTERNAL') {
-        throw new Error(`${at}: spec.sql: the database does not understand it: ${cause.message}`, { cause })
+        throw new NotCreated(
+          at,
+          new Error(`spec.sql: the database does not understand it: ${cause.message}`, { cause }),
+        )
       }
       parts.log.warn('the reports were not checked against the database', { err: cause })
       break

@@ -1,4 +1,5 @@
 import type { AuditEntry } from '#domain/audit.ts'
+import { createAt } from '#engine/create-at.ts'
 import type { IssuerHealth } from '#engine/issuer-health.ts'
 import type { HostFor } from '#engine/module-host.ts'
 import { ApiServerBreakers, type BreakerParts } from '#engine/sts/api-server-breaker.ts'
@@ -344,7 +345,7 @@ export async function createTokenService(parts: TokenServiceParts): Promise<Toke
   if (services.tokenKeys === undefined) throw new Error('token endpoints need keys, and there is no store of them')
   const issuing = new Map<string, IssuingEndpoint>()
   for (const { endpoint, rules, claims, at } of endpoints) {
-    const mapping = scope.own(await claims.create(host(endpoint.name, 'sts', at)))
+    const mapping = scope.own(await createAt(at, () => claims.create(host(endpoint.name, 'sts', at))))
     issuing.set(endpoint.name, { endpoint, rules, claims: mapping })
   }
   return new TokenIssuing({

@@ -1,5 +1,6 @@
 import type { NewMail } from '#domain/mail.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
+import { createAt } from '#engine/create-at.ts'
 import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import { portalLinks } from '#engine/mail/mail-links.ts'
 import { previewRun } from '#engine/preview/preview-run.ts'
@@ -52,7 +53,8 @@ export async function createWorkflows(
     const taskHost = (name: string, at: string): TaskHost => withMappings(hostFor(name, at), mappings)
     const created = new Map<string, Definition>()
     for (const [name, config] of configuration.workflows) {
-      created.set(name, await createDefinition(config, taskHost(name, config.at), scope))
+      const { at } = config
+      created.set(name, await createAt(at, () => createDefinition(config, taskHost(name, at), scope)))
     }
     return scope.own(new Definitions({ configuration, created, hostFor: taskHost, store: services.runs }))
   })
