@@ -47,6 +47,7 @@ export const runStep = requestStep.extend({ number: z.int(), task: z.string() })
 
 export const adminApproval = requestApproval.extend({
   version: z.int().describe('A reassignment names the one it was decided on.'),
+  step: z.int().describe('The number of the step that waits for it.'),
 })
 export type AdminApproval = Wire<typeof adminApproval>
 

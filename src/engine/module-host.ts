@@ -3,6 +3,7 @@ import type { EventStreams } from '#engine/events/event-streams.ts'
 import { createOwnAccess } from '#engine/grants/own-access.ts'
 import { withRemovalWorkflow } from '#engine/grants/removal-workflow.ts'
 import type { Journals } from '#engine/journals.ts'
+import { portalAddress } from '#engine/mail/mail-links.ts'
 import { PasswordChanges, type PasswordServices } from '#engine/passwords/password-changes.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { createPortal, createPortalMemory } from '#engine/portal.ts'
@@ -95,6 +96,7 @@ export function createHostFor(parts: HostParts): HostFor {
   const { configuration, services, directory, targets, rules, runs, approvals, issuers, reports } = parts
   const { clock, journals } = services
   const admissions = new AdmissionAudit(services)
+  const portalUrl = portalAddress(configuration.applications)
   const shared = {
     clock,
     keys: services.keys,
@@ -139,6 +141,7 @@ export function createHostFor(parts: HostParts): HostFor {
     passwords: new PasswordChanges({ services, configuration, directory, targets }),
     sessions: createSessionAccess(services.sessions, configuration),
     secondFactors: new SecondFactors({ ...services.secondFactors, clock }),
+    ...(portalUrl === undefined ? {} : { portalUrl }),
     apis: servedApis(configuration),
     forms: configuration.applications.flatMap(({ urls }) =>
       urls.flatMap(({ filters }) => filters.flatMap(({ form }) => form ?? [])),

@@ -111,6 +111,15 @@ describe.skipIf(!hasChromium())('the console of runs', () => {
     expect(complaints).toEqual([])
   })
 
+  test('the diagram of a run has the names of its steps, not the places of templates', async () => {
+    const { page } = await visit('/portal/console/runs?name=vault-access', 'linus')
+    await page.getByRole('link', { name: 'vault-access' }).click()
+    const diagram = page.getByRole('region', { name: 'Workflow' })
+    const approval = diagram.getByRole('listitem').filter({ hasText: 'approval' }).first()
+    await approval.getByText('Access to the vault for Ada Lovelace').waitFor()
+    expect(await diagram.textContent()).not.toContain('[displayName]')
+  })
+
   test('a workflow is a diagram of nested lists', async () => {
     const { page, complaints } = await visit('/portal/console/workflows?q=vault', 'linus')
     const table = page.getByRole('table', { name: 'Workflows' })

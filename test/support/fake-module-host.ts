@@ -76,6 +76,7 @@ export interface FakeHostOptions {
   readonly workflowParameters?: Readonly<Record<string, readonly string[]>>
   readonly pollEvents?: PollEvents
   readonly portal?: PortalAccess
+  readonly portalUrl?: string
   readonly texts?: ConfiguredTexts
   readonly forms?: readonly RegistrationForm[]
   readonly apis?: readonly ServedApi[]
@@ -119,6 +120,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     name: 'test',
     javaScript: () => undefined,
     ...(options.texts === undefined ? {} : { texts: options.texts }),
+    ...(options.portalUrl === undefined ? {} : { portalUrl: options.portalUrl }),
     ...(options.forms === undefined ? {} : { forms: options.forms }),
     ...(options.profiles === undefined ? {} : { profiles: options.profiles }),
     ...(options.apis === undefined ? {} : { apis: options.apis }),

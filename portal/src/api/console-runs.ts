@@ -7,15 +7,15 @@ import { consoleAddress } from './console.ts'
 /** The tasks of a workflow of the configuration. */
 export const definitionQuery = (name: string) => queryOf(name)
 
-/** The tasks of the definition that a run follows, which never change. */
-export const pinnedDefinitionQuery = (name: string, definition: string) =>
-  queryOptions({ ...queryOf(name, definition), staleTime: Number.POSITIVE_INFINITY, retry: false })
+/** The tasks of the definition that a run follows, with their names in the run, which tasks before them may change. */
+export const pinnedDefinitionQuery = (name: string, definition: string, run: string) =>
+  queryOptions({ ...queryOf(name, definition, run), retry: false })
 
-const queryOf = (name: string, definition?: string) =>
+const queryOf = (name: string, definition?: string, run?: string) =>
   queryOptions({
-    queryKey: ['admin', 'workflow', name, definition ?? ''],
+    queryKey: ['admin', 'workflow', name, definition ?? '', run ?? ''],
     queryFn: ({ signal }) =>
-      call<ConsoleDefinition>(consoleAddress(`workflows/${encodeURIComponent(name)}`, { definition }), { signal }),
+      call<ConsoleDefinition>(consoleAddress(`workflows/${encodeURIComponent(name)}`, { definition, run }), { signal }),
   })
 
 export const reassign = (id: string, body: ConsoleReassignment): Promise<ConsoleReassigned> =>

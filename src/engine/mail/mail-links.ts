@@ -13,12 +13,16 @@ export interface PortalLinks {
   notificationSettings(texts: Texts): MailLink
 }
 
-/** The pages of the first portal of the configuration that has an address. Undefined without one. */
-export function portalLinks(applications: Configuration['applications']): PortalLinks | undefined {
-  const base = applications
+/** The address of the first portal of the configuration that has one, without a slash at its end. */
+export const portalAddress = (applications: Configuration['applications']): string | undefined =>
+  applications
     .flatMap(({ urls }) => urls)
     .flatMap(({ filters }) => filters)
     .find((filter) => filter.portalUrl !== undefined)?.portalUrl
+
+/** The pages of that portal. Undefined without one. */
+export function portalLinks(applications: Configuration['applications']): PortalLinks | undefined {
+  const base = portalAddress(applications)
   if (base === undefined) return undefined
   const page = (texts: Texts, ...path: readonly string[]): MailLink => ({
     label: texts('mail.open'),

@@ -78,6 +78,13 @@ test('a definition is a tree of tasks whose places are those of steps, without w
   expect(JSON.stringify(shown)).not.toContain('hush-hush')
 })
 
+test('for a run, tasks have the names that they have in the run', async () => {
+  const parameters = new Map([['team', 'Red']])
+  expect(await catalog.get('join', undefined, parameters)).toMatchObject({
+    tasks: [{ onFailure: [{ details: { name: 'staff of Red' } }] }],
+  })
+})
+
 test('an earlier definition is shown as long as it can be read', async () => {
   expect(await catalog.get('join', earlier?.hash)).toMatchObject({
     current: false,

@@ -2,7 +2,7 @@ import type { RunState } from '#domain/run.ts'
 import { branchPlace } from '#engine/workflow/definitions.ts'
 import type { Configuration, WorkflowConfig } from '#sdk/module/configuration.ts'
 import type { ShownTask, ShownWorkflow, WorkflowCatalog } from '#sdk/workflow/workflow-catalog.ts'
-import { filledLabel, readableTemplate } from '#sdk/workflow/workflow-label.ts'
+import { filledLabel, type LabelParameters, readableTemplate } from '#sdk/workflow/workflow-label.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
@@ -31,11 +31,11 @@ export function createWorkflowCatalog(
         return config === undefined ? [] : [{ ...shown(config), open: open.get(name) ?? {} }]
       })
     },
-    async get(name, definition) {
+    async get(name, definition, parameters) {
       const config = await read(name, definition)
       if (config === undefined) return undefined
       const current = workflows.get(name)?.hash === config.hash
-      return { ...shown(config), current, tasks: shownTasks(config.name, '', config.tasks) }
+      return { ...shown(config), current, tasks: shownTasks(config.name, '', config.tasks, parameters) }
     },
   }
 }
@@ -50,13 +50,20 @@ const shown = ({ name, label, description, dynamic, orgId, inList, hash }: Workf
 })
 
 /** The tasks of the list at `place`; the parser bounds their number and depth. */
-const shownTasks = (workflow: string, place: string, tasks: readonly PreparedTask[]): readonly ShownTask[] =>
+const shownTasks = (
+  workflow: string,
+  place: string,
+  tasks: readonly PreparedTask[],
+  parameters: LabelParameters | undefined,
+): readonly ShownTask[] =>
   tasks.map(({ taskType, details, timeoutMillis, calls, onSuccess, onFailure }, index) => ({
     place: `${workflow}:${place === '' ? '' : `${place}/`}${index}`,
     taskType,
-    details: Object.fromEntries(Object.entries(details ?? {}).map(([key, text]) => [key, readableTemplate(text)])),
+    details: Object.fromEntries(
+      Object.entries(details ?? {}).map(([key, text]) => [key, readableTemplate(text, parameters)]),
+    ),
     ...(timeoutMillis === undefined ? {} : { timeoutMillis }),
     calls,
-    onSuccess: shownTasks(workflow, branchPlace(place, index, 'onSuccess'), onSuccess),
-    onFailure: shownTasks(workflow, branchPlace(place, index, 'onFailure'), onFailure),
+    onSuccess: shownTasks(workflow, branchPlace(place, index, 'onSuccess'), onSuccess, parameters),
+    onFailure: shownTasks(workflow, branchPlace(place, index, 'onFailure'), onFailure, parameters),
   }))

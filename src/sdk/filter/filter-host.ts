@@ -60,6 +60,8 @@ export interface FilterHost extends ModuleHost, WorkflowFacts {
   readonly registrations: RegistrationAccess
   /** What a portal shows: orgs, links, reports, workflows. */
   readonly portal: PortalAccess
+  /** The address of the portal, without a slash at its end; absent if none is configured. */
+  readonly portalUrl?: string
   /** The APIs of the configuration; none if absent. */
   readonly apis?: readonly ServedApi[]
   /** The registration forms of the configuration; none if absent. */

@@ -1,4 +1,5 @@
 import type { RunState } from '#domain/run.ts'
+import type { LabelParameters } from '#sdk/workflow/workflow-label.ts'
 
 /** A task of a definition as administrators see it. Has no values that the task writes. */
 export interface ShownTask {
@@ -40,7 +41,8 @@ export interface WorkflowCatalog {
   list(): Promise<readonly (ShownWorkflow & { readonly open: Readonly<Partial<Record<RunState, number>>> })[]>
   /**
    * The definition with this hash, as a stored run follows it, or the one of the configuration. Undefined if there is
-   * none, or if the configuration can't read an earlier one any more.
+   * none, or if the configuration can't read an earlier one any more. With the parameters of a run, its tasks have the
+   * names that they have in the run.
    */
-  get(name: string, definition?: string): Promise<ShownDefinition | undefined>
+  get(name: string, definition?: string, parameters?: LabelParameters): Promise<ShownDefinition | undefined>
 }

@@ -46,6 +46,7 @@ interface Scene {
   readonly entries?: readonly InsertEntry[]
   readonly workflows?: readonly PortalWorkflow[]
   readonly texts?: ConfiguredTexts
+  readonly portalUrl?: string
 }
 
 const tokenFor = async (more: { approver?: string; version?: number; approve?: boolean; expires?: number } = {}) => {
@@ -86,6 +87,7 @@ async function call(method: 'GET' | 'POST' | 'DELETE', token: string, scene: Sce
       runs,
       portal: { ...fakePortal(), workflows: scene.workflows ?? [] },
       ...(scene.texts === undefined ? {} : { texts: scene.texts }),
+      ...(scene.portalUrl === undefined ? {} : { portalUrl: scene.portalUrl }),
     }),
   )
   const url =
@@ -130,6 +132,17 @@ test('the page shows the label of the workflow, in the language of its reader an
   expect(await shown(scene)).toBe('<dd>Join Payroll &lt;1&gt;</dd>')
   const headers = { 'accept-language': 'de' }
   expect(await shown({ ...scene, headers })).toBe('<dd>Beitritt zu Payroll &lt;1&gt;</dd>')
+})
+
+test('pages after a decision lead to the approvals in the portal, where its address is known', async () => {
+  const link = '<a href="https://gate.example.com/portal/approvals">Open your approvals in the portal</a>'
+  const scene: Scene = { portalUrl: 'https://gate.example.com/portal' }
+  expect((await call('POST', await tokenFor(), scene)).page).toContain(link)
+  const used = await call('GET', await tokenFor(), { ...scene, approval: { state: 'approved' } })
+  expect(used.page).toContain('This request has been decided')
+  expect(used.page).toContain(link)
+  expect((await call('GET', await tokenFor(), scene)).page).not.toContain(link)
+  expect((await call('POST', await tokenFor())).page).not.toContain('<a ')
 })
 
 describe('opening a link', () => {

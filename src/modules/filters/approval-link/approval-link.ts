@@ -9,7 +9,7 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
-import { html, htmlErrors, notice, page } from '#sdk/filter/page.ts'
+import { html, htmlErrors, page } from '#sdk/filter/page.ts'
 import { languageOf, type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
 import { translator } from '#sdk/module/configured-texts.ts'
@@ -56,14 +56,9 @@ const notices = {
   refused: [403, 'foreign.title', 'decide.refused'],
   noLogin: [403, 'decide.noLoginTitle', 'decide.noLogin'],
   commentTooLong: [400, 'decide.commentTooLongTitle', 'decide.commentTooLong'],
+  exists: [409, 'decide.existsTitle', 'decide.exists'],
   commentMissing: [400, 'decide.commentMissingTitle', 'decide.commentMissing'],
 } as const satisfies Readonly<Record<string, readonly [status: number, title: TextKey, text: TextKey]>>
-
-function showNotice(name: keyof typeof notices, request: GatewayRequest): GatewayResponse {
-  const [status, title, text] = notices[name]
-  const t = textsFor(request)
-  return notice(status, t(title), t(text, { count: String(maxCommentLength) }), { request })
-}
 
 /** A link that is valid now, with its approval. */
 interface OpenLink {
@@ -122,49 +117,72 @@ class ApprovalLinkFilter implements Filter {
   async #open(token: string, { subject, request }: Exchange): Promise<OpenLink | GatewayResponse> {
     const { keys, clock, approvals } = this.#host
     const link = await readApprovalLink(token, await approvalLinkKeys(keys), clock())
-    if (link.kind !== 'valid') return showNotice(link.kind === 'expired' ? 'expired' : 'forged', request)
+    if (link.kind !== 'valid') return this.#notice(link.kind === 'expired' ? 'expired' : 'forged', request)
     const { claims } = link
     const anonymous = subject.level === 0
     const { identity, approver: login = '' } = claims
-    if (anonymous && identity === undefined) return showNotice('noLogin', request)
-    if (anonymous && !this.#withoutLogin) return showNotice('notYours', request)
+    if (anonymous && identity === undefined) return this.#notice('noLogin', request)
+    if (anonymous && !this.#withoutLogin) return this.#notice('notYours', request)
     if (!anonymous && identity !== undefined && !isUser(identity, approvalUser(subject)))
-      return showNotice('notYours', request)
+      return this.#notice('notYours', request)
     const user = anonymous && identity !== undefined ? { identity, login } : approvalUser(subject)
     const approval = await approvals.get(user, claims.approval)
-    if (approval === undefined) return showNotice(identity === undefined ? 'refused' : 'moved', request)
-    if (approval.state === 'approved' || approval.state === 'denied') return showNotice('used', request)
-    if (approval.state !== 'open' || approval.version !== claims.version) return showNotice('moved', request)
-    if (!approval.mayDecide) return showNotice('refused', request)
+    if (approval === undefined) return this.#notice(identity === undefined ? 'refused' : 'moved', request)
+    if (approval.state === 'approved' || approval.state === 'denied') return this.#notice('used', request)
+    if (approval.state !== 'open' || approval.version !== claims.version) return this.#notice('moved', request)
+    if (!approval.mayDecide) return this.#notice('refused', request)
     const hasEnded = approval.accessEnds !== undefined && approval.accessEnds <= clock()
-    return claims.approve && hasEnded ? showNotice('tooLate', request) : { claims, user, approval }
+    return claims.approve && hasEnded ? this.#notice('tooLate', request) : { claims, user, approval }
   }
 
   async #decide(exchange: Exchange): Promise<GatewayResponse> {
     const { request } = exchange
-    if (!isOwnPage(request)) return showNotice('foreign', request)
+    if (!isOwnPage(request)) return this.#notice('foreign', request)
     const form = await readForm(request, maxBody)
     const token = form.get('token') ?? ''
     const opened = await this.#open(token, exchange)
     if (!('claims' in opened)) return opened
     const comment = (form.get('comment') ?? '').replaceAll('\r\n', '\n').trim()
-    if (comment.length > maxCommentLength) return showNotice('commentTooLong', request)
+    if (comment.length > maxCommentLength) return this.#notice('commentTooLong', request)
     const { claims, user, approval } = opened
-    if (comment === '' && approval.commentRequired === true) return showNotice('commentMissing', request)
+    if (comment === '' && approval.commentRequired === true) return this.#notice('commentMissing', request)
     const { version, approve } = claims
     const vote = { approval: approval.id, version, approve, requestId: request.id }
     try {
       await this.#host.approvals.decide(user, comment === '' ? vote : { ...vote, comment })
     } catch (error) {
-      if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') return failurePage(error, request)
+      if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') return this.#failure(error, request)
       // Decided, reassigned or ended meanwhile: the link says which.
       const now = await this.#open(token, exchange)
-      return 'claims' in now ? showNotice('moved', request) : now
+      return 'claims' in now ? this.#notice('moved', request) : now
     }
     const t = textsFor(request)
     const name = nameIn(await this.#names(usersOfItem(approval)), approval.subject)
     const done = t(approve ? 'decide.approved' : 'decide.denied', { label: inWrittenOrder(approval.label), name })
-    return notice(200, t('verify.thanks'), done, { request })
+    return this.#page(200, t('verify.thanks'), done, request)
+  }
+
+  #failure(error: unknown, request: GatewayRequest): GatewayResponse {
+    if (error instanceof GatewayError) {
+      if (error.code === 'NOT_FOUND' || error.code === 'VERSION_MISMATCH') return this.#notice('moved', request)
+      if (error.code === 'ACCESS_DENIED') return this.#notice('refused', request)
+      if (error.code === 'UNPROCESSABLE') return this.#notice('tooLate', request)
+      if (error.code === 'ACCOUNT_EXISTS') return this.#notice('exists', request)
+    }
+    throw error
+  }
+
+  #notice(name: keyof typeof notices, request: GatewayRequest): GatewayResponse {
+    const [status, title, text] = notices[name]
+    const t = textsFor(request)
+    return this.#page(status, t(title), t(text, { count: String(maxCommentLength) }), request)
+  }
+
+  /** A page that ends here: it leads on to the approvals in the portal. */
+  #page(status: number, title: string, text: string, request: GatewayRequest): GatewayResponse {
+    const { portalUrl } = this.#host
+    const link = html`<p><a href="${`${portalUrl}/approvals`}">${textsFor(request)('decide.portal')}</a></p>`
+    return page(status, title, html`<p>${text}</p>\n${portalUrl === undefined ? '' : link}`, { request })
   }
 }
 
@@ -177,18 +195,6 @@ function isOwnPage(request: GatewayRequest): boolean {
   if (site !== undefined) return site === 'same-origin'
   const origin = header(request, 'origin')
   return origin === undefined || origin === request.origin
-}
-
-function failurePage(error: unknown, request: GatewayRequest): GatewayResponse {
-  if (error instanceof GatewayError) {
-    if (error.code === 'NOT_FOUND' || error.code === 'VERSION_MISMATCH') return showNotice('moved', request)
-    if (error.code === 'ACCESS_DENIED') return showNotice('refused', request)
-    if (error.code === 'UNPROCESSABLE') return showNotice('tooLate', request)
-    if (error.code === 'ACCOUNT_EXISTS') {
-      return notice(409, textsFor(request)('decide.existsTitle'), textsFor(request)('decide.exists'), { request })
-    }
-  }
-  throw error
 }
 
 const maxCommentLength = 2000

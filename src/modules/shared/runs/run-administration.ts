@@ -196,7 +196,11 @@ async function showRun({ host, names }: RunParts, { request }: Exchange, id = ''
     ...runDocument(run),
     definitions: run.definitions,
     timeline: timeline.map(stepDocument),
-    approvals: approvals.map((approval) => ({ ...approvalDocument(approval), version: approval.version })),
+    approvals: approvals.map((approval) => ({
+      ...approvalDocument(approval),
+      version: approval.version,
+      step: approval.step,
+    })),
     ...(names === undefined ? {} : { names: await names([...usersOfRun(run), ...approvals.flatMap(approversOf)]) }),
   } satisfies AdminRunDetails)
 }

@@ -125,8 +125,10 @@ function Summary({ run }: { readonly run: AdminRunDetails }) {
 /** The definition that the run follows, which may be an earlier one. */
 function Diagram({ run }: { readonly run: AdminRunDetails }) {
   const { t } = useTranslation()
-  const { name, definition, definitions, timeline, incident } = run
-  const query = useQuery(pinnedDefinitionQuery(name, definition))
+  const { id, name, definition, definitions, timeline, incident, approvals } = run
+  const query = useQuery(pinnedDefinitionQuery(name, definition, id))
+  const places = new Map(timeline.map(({ number, task }) => [number, task]))
+  const labels = new Map(approvals.map(({ step, label }) => [places.get(step) ?? '', label]))
   if (query.error !== null && query.data === undefined) return <Text c="dimmed">{t('runs.noDiagram')}</Text>
   return (
     <Answer query={query} rows={2}>
@@ -136,7 +138,7 @@ function Diagram({ run }: { readonly run: AdminRunDetails }) {
           <TaskTree
             label={t('runs.diagram')}
             tasks={tasks}
-            run={{ definitions, marks: marksOf(timeline, incident?.task) }}
+            run={{ id, definitions, labels, marks: marksOf(timeline, incident?.task) }}
           />
         </Stack>
       )}

@@ -13,10 +13,13 @@ import './task-tree.css'
 
 /** A run that follows a workflow. */
 interface FollowingRun {
+  readonly id: string
   /** What became of the tasks. */
   readonly marks: TaskMarks
   /** The hashes of the definitions that it follows, by workflow. */
   readonly definitions: Readonly<Record<string, string>>
+  /** The labels that approvals have in the run, by the place of their task. */
+  readonly labels: ReadonlyMap<string, string>
 }
 
 interface TaskTreeProps {
@@ -53,16 +56,14 @@ function TaskList({ tasks, run }: TaskListProps) {
         const mark = run?.marks.get(task.place)
         return (
           <li key={task.place}>
-            <TaskBox task={task} mark={mark} isRun={run !== undefined} />
+            <TaskBox task={task} mark={mark} label={run?.labels.get(task.place)} isRun={run !== undefined} />
             {(task.onSuccess.length > 0 || task.onFailure.length > 0) && (
               <div className="task-branches">
                 <Branch name="workflows.onSuccess" tasks={task.onSuccess} run={run} />
                 <Branch name="workflows.onFailure" tasks={task.onFailure} run={run} />
               </div>
             )}
-            {run !== undefined && mark?.called !== undefined && (
-              <CalledWorkflow {...mark.called} definitions={run.definitions} />
-            )}
+            {run !== undefined && mark?.called !== undefined && <CalledWorkflow {...run} {...mark.called} />}
           </li>
         )
       })}
@@ -88,7 +89,7 @@ function CalledWorkflow({ workflow, ...run }: FollowingRun & { readonly workflow
   const { t } = useTranslation()
   const definition = run.definitions[workflow]
   const query = useQuery({
-    ...pinnedDefinitionQuery(workflow, definition ?? ''),
+    ...pinnedDefinitionQuery(workflow, definition ?? '', run.id),
     enabled: definition !== undefined,
   })
   const isMissing = definition === undefined || (query.error !== null && query.data === undefined)
@@ -113,15 +114,17 @@ function CalledWorkflow({ workflow, ...run }: FollowingRun & { readonly workflow
 interface TaskBoxProps {
   readonly task: ConsoleTask
   readonly mark: TaskMark | undefined
+  /** Instead of that of the definition. */
+  readonly label: string | undefined
   /** A task without a mark was not executed. */
   readonly isRun: boolean
 }
 
-function TaskBox({ task, mark, isRun }: TaskBoxProps) {
+function TaskBox({ task, mark, label, isRun }: TaskBoxProps) {
   const { t, number } = useTranslation()
   const { taskType, details, calls, place } = task
-  const { label, name, target, className } = details
-  const title = label ?? name ?? className?.split('.').at(-1)
+  const { label: template, name, target, className } = details
+  const title = label ?? template ?? name ?? className?.split('.').at(-1)
   const look = mark && outcomeLooks[mark.outcome]
   return (
     <div className={`task-box${isRun ? ` task-${mark?.outcome ?? 'untouched'}` : ''}`} title={place}>

@@ -9,14 +9,21 @@ const workflow = (name: string) => ({ name, label: `Label of ${name}`, descripti
 const task = { taskType: 'provision', details: { target: 'crm' }, calls: [], onSuccess: [], onFailure: [] }
 const workflowCatalog: WorkflowCatalog = {
   list: async () => ['join', 'leave', 'move'].map((name) => ({ ...workflow(name), open: { waiting: 2 } })),
-  get: async (name, definition = 'h') =>
-    name === 'join' && ['h', 'old'].includes(definition)
-      ? { ...workflow(name), definition, current: definition === 'h', tasks: [{ ...task, place: 'join:0' }] }
-      : undefined,
+  get: async (name, definition = 'h', parameters = new Map()) => {
+    if (name !== 'join' || !['h', 'old'].includes(definition)) return undefined
+    const details = { target: parameters.get('target') ?? 'crm' }
+    return {
+      ...workflow(name),
+      definition,
+      current: definition === 'h',
+      tasks: [{ ...task, details, place: 'join:0' }],
+    }
+  },
 }
 
 const open = async () => {
-  const { send } = await openMain({ params, workflowCatalog })
+  const { send, runs } = await openMain({ params, workflowCatalog })
+  runs.parameters.set('r1', new Map([['target', 'erp']]))
   return { send, get: (path: string) => send('GET', `/admin/workflows${path}`, undefined, admin) }
 }
 
@@ -39,6 +46,8 @@ test('a workflow is shown as the configuration has it, or as a run follows it', 
     tasks: [{ place: 'join:0', details: { target: 'crm' } }],
   })
   expect((await get('/join?definition=old')).body).toMatchObject({ current: false, definition: 'old' })
+  expect((await get('/join?definition=old&run=r1')).body).toMatchObject({ tasks: [{ details: { target: 'erp' } }] })
+  expect((await get('/join?run=none')).body).toMatchObject({ tasks: [{ details: { target: 'crm' } }] })
   await expect(get('/join?definition=lost')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   await expect(get('/none')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   await expect(get('/join?version=1')).rejects.toMatchObject({ code: 'BAD_REQUEST' })

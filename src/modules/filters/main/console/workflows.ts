@@ -24,7 +24,10 @@ export const workflowOperations = {
   getWorkflowDefinition: {
     route: 'GET /admin/workflows/{name}',
     summary: 'The tasks of a workflow, without the values that they write',
-    query: { definition: 'The hash of a definition that a run follows; that of the configuration if absent' },
+    query: {
+      definition: 'The hash of a definition that a run follows; that of the configuration if absent',
+      run: 'The id of a run: its parameters fill the names of the tasks',
+    },
     answer: 'ConsoleDefinition',
   },
 } satisfies Readonly<Record<string, OperationDescription>>
@@ -55,8 +58,10 @@ async function listWorkflows({ host }: MainParts, exchange: Exchange): Promise<G
 }
 
 async function showWorkflow({ host }: MainParts, { request }: Exchange, name = ''): Promise<GatewayResponse> {
-  const [hash] = readQuery(request.query, ['definition']).definition
-  const found: ConsoleDefinition | undefined = await host.workflowCatalog.get(name, hash)
+  const { definition, run: runs } = readQuery(request.query, ['definition', 'run'])
+  const [[hash], [run]] = [definition, runs]
+  const parameters = run === undefined ? undefined : (await host.runs.parametersOf([run])).get(run)
+  const found: ConsoleDefinition | undefined = await host.workflowCatalog.get(name, hash, parameters)
   if (found !== undefined) return answer(found)
   const text =
     hash === undefined ? 'There is no such workflow.' : 'This definition of the workflow is no longer available.'
