@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,8 +31,8 @@ afterEach(async () => {
   expect(errors).toEqual([])
 })
 
-async function start(pollMillis = 50): Promise<void> {
-  const options = { folder, catalog: fakeCatalog, environment: {} }
+async function start(pollMillis = 50, environment: Readonly<Record<string, string>> = {}): Promise<void> {
+  const options = { folder, catalog: fakeCatalog, environment }
   const { hash } = await loadConfiguration(options)
   watching = watchConfiguration({
     ...options,
@@ -64,6 +65,26 @@ test('reports a change, an invalid change and its repair, and nothing if the con
   expect(results[1]?.issues.length).toBeGreaterThan(0)
   await put(org('third'))
   await eventually(() => expect(labels().at(-1)).toBe('third'))
+})
+
+test('reads again what changes while it is read, so that old and new files are not mixed', async () => {
+  let change = (): void => {}
+  const environment = {
+    // Read while the objects are made of files that were read before.
+    get LABEL(): string {
+      change()
+      return 'text'
+    },
+  }
+  await start(50, environment)
+  change = () => {
+    change = () => {}
+    writeFileSync(join(folder, 'more.yaml'), org('more').replaceAll("'1'", "'2'").replace('name: o', 'name: p'))
+  }
+  await writeFile(join(root, 'next'), org('"#[LABEL]"'))
+  await rename(join(root, 'next'), join(folder, 'org.yaml'))
+  await eventually(() => expect(results.length).toBeGreaterThan(0))
+  expect([...(results[0]?.configuration?.orgs.keys() ?? [])].sort()).toEqual(['o', 'p'])
 })
 
 test('sees an editor that writes a new file and renames it over the old', async () => {

@@ -21,6 +21,8 @@ export interface ConfigWatch {
 }
 
 const maxEntries = 20_000
+/** How often a folder that changes while it is read is read again before the result counts. */
+const mostRereads = 5
 const maxDepth = 16
 
 /**
@@ -39,6 +41,7 @@ export function watchConfiguration(options: WatchOptions): ConfigWatch {
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> | undefined
   let isDirty = false
+  let rereads = 0
 
   function lookIn(millis: number): void {
     if (stopping.signal.aborted) return
@@ -85,6 +88,13 @@ export function watchConfiguration(options: WatchOptions): ConfigWatch {
     if (stamp === lastStamp || stopping.signal.aborted) return
     const isReplaced = folderPart(stamp) !== folderPart(lastStamp)
     const result = await loadConfiguration(options)
+    // Otherwise some of its files could be older than others.
+    if (rereads < mostRereads && (await stampOf(folders)) !== stamp) {
+      rereads++
+      isDirty = true
+      return
+    }
+    rereads = 0
     lastStamp = stamp
     if (isReplaced) dropWatchers()
     if (result.hash === lastHash || stopping.signal.aborted) return

@@ -212,11 +212,30 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     loads.unread()
     log.error('configuration could not be read', { err })
   }
+  // One at a time, in the order in which they were read: otherwise an older configuration could replace a newer one.
+  let applying = Promise.resolve()
+  let isRereadDue = false
+  const inOrder = (work: () => Promise<void>): Promise<void> => {
+    applying = applying.then(work).catch(unread)
+    return applying
+  }
+  scope.defer(() => applying)
   const reload = async (): Promise<void> => {
-    await Promise.all([listeners.reloadCertificate(), source.load().then(apply).catch(unread)])
+    const applied = inOrder(async () => {
+      isRereadDue = true
+      await apply(await source.load())
+    })
+    await Promise.all([listeners.reloadCertificate(), applied])
     listeners.wakeWebhook()
   }
-  scope.own(source.watch({ hash: first.hash, onChange: apply, onError: unread }))
+  const onChange = (result: LoadResult): Promise<void> =>
+    inOrder(async () => {
+      // The watcher may have read this before a reload that is applied by now.
+      const latest = isRereadDue ? await source.load().catch(() => result) : result
+      isRereadDue = false
+      await apply(latest)
+    })
+  scope.own(source.watch({ hash: first.hash, onChange, onError: unread }))
   scope.defer(() => {
     listeners.startShutdown()
     services.events.drain()

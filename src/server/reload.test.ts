@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import { titleOf } from '#config/set-aside.ts'
@@ -47,7 +48,7 @@ const someBroken: Catalog = {
 
 async function start(text: string) {
   const folder = temporaryFolder()
-  const storage = openStorage({ url: 'sqlite::memory:', clock: systemClock, log: silentLogger })
+  const storage = openStorage({ url: `sqlite:${join(folder, 'test.db')}`, clock: systemClock, log: silentLogger })
   onTestFinished(() => storage.close())
   await storage.ready()
   const parts = { configFolder: folder, dataFolder: folder, clock: systemClock, log: silentLogger, environment: {} }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+import { PortalPerson } from '#testing/portal-story.ts'
 
 let folder: string
 let gateway: GatewayProcess
@@ -63,6 +64,81 @@ test('a configuration change under load drops no request', async () => {
   expect([...statuses.keys()]).toEqual([200])
   expect(statuses.get(200)).toBeGreaterThan(50)
 })
+
+/** Two links that belong together, an application that comes and goes, and on demand an error in one of the links. */
+function roundOf(number: number, { isBroken }: { isBroken: boolean }): string {
+  const link = (name: string, more = ''): string =>
+    `---\napiVersion: openunison.tremolo.io/v1\nkind: PortalUrl\nmetadata: { name: ${name} }\nspec: { label: round ${number}, url: https://${name}.example.com/, org: example, azRules: [{ scope: dn, constraint: "ou=people,o=Tremolo" }]${more} }\n`
+  const extra = `---\napiVersion: openunison.tremolo.io/v2\nkind: Application\nmetadata: { name: extra }\nspec: { isApp: false, urls: [{ hosts: ['*'], uri: /extra, azRules: [{ scope: dn, constraint: o=Tremolo }], filterChain: [{ className: filters.DevelopmentIssuer, params: { issuer: "#[GATEHOUSE_URL]/extra" } }] }] }\n`
+  return link('one') + link('two', isBroken ? ', colour: red' : '') + (number % 2 === 0 ? extra : '')
+}
+
+test('changes, broken changes and reloads at the same time as requests leave every answer whole', async () => {
+  const ada = await PortalPerson.logIn(gateway, 'ada')
+  const file = join(folder, 'rounds.yaml')
+  const put = (round: number, isBroken: boolean): void => {
+    writeFileSync(`${file}.new`, roundOf(round, { isBroken }))
+    renameSync(`${file}.new`, file)
+  }
+  const [appliedBefore, refusedBefore] = [await applied(), await refused()]
+  put(1, false)
+  await until(async () => (await applied()) > appliedBefore, 20_000)
+  let running = true
+  const unexpected: string[] = []
+  const seen = new Set<string>()
+  const worker = async (look: () => Promise<string | undefined>): Promise<void> => {
+    while (running) {
+      const problem = await look().catch((error: unknown) => String(error))
+      if (problem !== undefined) unexpected.push(problem)
+    }
+  }
+  const expectStatus = (path: string, ...allowed: number[]) =>
+    worker(async () => {
+      const response = await get(path)
+      await response.arrayBuffer()
+      seen.add(`${path} ${response.status}`)
+      return allowed.includes(response.status) ? undefined : `${path} ${response.status}`
+    })
+  const extra = '/extra/.well-known/openid-configuration'
+  const workers = [
+    expectStatus('/scim/people/Users', 200),
+    expectStatus('/scim/crm/Users/alan', 200),
+    expectStatus(extra, 200, 404),
+    worker(async () => {
+      const { status, json, text } = await ada.get('/main/urls/org/example')
+      if (status !== 200) return `links: ${status} ${text}`
+      const labels = Array.from(text.matchAll(/round \d+/g), ([label]) => label)
+      return labels.length === 2 && labels[0] === labels[1] ? undefined : `links: ${JSON.stringify(json)}`
+    }),
+  ]
+  const last = 12
+  for (let round = 2; round <= last; round++) {
+    const [done, rejected] = [await applied(), await refused()]
+    if (round % 3 === 0) {
+      put(round, true)
+      gateway.process.kill('SIGHUP')
+      await until(async () => (await refused()) > rejected, 20_000)
+    }
+    put(round, false)
+    // Sometimes the watcher is first, sometimes the signal, and sometimes they meet.
+    await new Promise((resolve) => setTimeout(resolve, (round % 5) * 60))
+    gateway.process.kill('SIGHUP')
+    await until(async () => (await applied()) > done, 20_000)
+  }
+  await until(async () => (await ada.get('/main/urls/org/example')).text.includes(`round ${last}`), 20_000)
+  await until(async () => seen.has(`${extra} 200`) && seen.has(`${extra} 404`), 20_000)
+  running = false
+  await Promise.all(workers)
+  expect(unexpected).toEqual([])
+  expect(await refused()).toBeGreaterThan(refusedBefore)
+  expect((await get(extra)).status).toBe(200)
+  // The last configuration stays: nothing that was read earlier replaces it.
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  expect((await ada.get('/main/urls/org/example')).text).toContain(`round ${last}`)
+  expect(await metric('gatehouse_configuration_current')).toBe(1)
+  rmSync(file)
+  await until(async () => (await get(extra)).status === 404, 20_000)
+}, 240_000)
 
 test('a broken change does not affect the running configuration and is reported with its position', async () => {
   const before = await refused()
