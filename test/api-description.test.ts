@@ -6,6 +6,8 @@ import { callWorkflowApi } from '#modules/filters/call-workflow/call-workflow.ts
 import { issuerApi } from '#modules/filters/issuer/issuer.ts'
 import { mainApi } from '#modules/filters/main/api-description.ts'
 import { approvalRoutes, portalRoutes } from '#modules/filters/main/main.ts'
+import { routes as operatorRoutes, operatorsApi } from '#modules/filters/operators/operators.ts'
+import { ownPasswordApi, routes as passwordRoutes } from '#modules/filters/own-password/own-password.ts'
 import { registerApi } from '#modules/filters/register/api-description.ts'
 import { tokenExchangeApi } from '#modules/filters/sts-token/sts-token.ts'
 import { tokenApiDescription } from '#modules/filters/token-api/token-api.ts'
@@ -18,6 +20,8 @@ const apis = Object.entries({
   token: tokenApiDescription,
   'call-workflow': callWorkflowApi,
   account: accountApi,
+  operators: operatorsApi,
+  'own-password': ownPasswordApi,
   'workflow-admin': workflowAdminApi,
   'token-exchange': tokenExchangeApi,
   issuer: issuerApi,
@@ -133,6 +137,14 @@ test('every route of the Account API is described', () => {
   const described = Object.values(accountApi.description.operations).map(({ route }) => route)
   const served = [...Object.keys(accountRoutes).map((route) => route.trim()), 'POST /password']
   expect(described.toSorted()).toEqual(served.toSorted())
+})
+
+test.each([
+  ['operator', operatorsApi, operatorRoutes],
+  ['password', ownPasswordApi, passwordRoutes],
+])('every route of the %s API is described', (_, api, served) => {
+  const described = Object.values(api.description.operations).map(({ route }) => route)
+  expect([...described, 'GET /openapi.json', 'GET /swagger.json'].toSorted()).toEqual(Object.keys(served).toSorted())
 })
 
 interface Operation {

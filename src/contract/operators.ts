@@ -28,8 +28,9 @@ export const operatorsConfig = z.object({
 })
 export type OperatorsConfig = Wire<typeof operatorsConfig>
 
-/** PUT ops/search: a list of users, each with `dn` and the configured attributes. */
-export type FoundUsers = readonly Readonly<Record<string, string>>[]
+/** PUT ops/search: a list of these. */
+export const foundUser = z.object({ dn: z.string() }).catchall(z.string().describe('A configured attribute'))
+export type FoundUser = Wire<typeof foundUser>
 
 /** GET ops/user?dn=. */
 export const operatedUser = z.object({

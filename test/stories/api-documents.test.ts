@@ -70,6 +70,51 @@ ${application('form', [
 ${application('proof', [
   registrationUrl('/proof/register', { ...limits, workflowName: 'nothing', humanCheck: 'proof-of-work' }),
 ])}
+---
+${application('pages', [
+  {
+    hosts: ['*'],
+    uri: '/ops',
+    authChain: 'api',
+    azRules: [{ scope: 'group', constraint: 'cn=administrators,ou=groups,ou=people,o=Tremolo' }],
+    filterChain: [
+      {
+        className: 'filters.Operators',
+        params: {
+          bases: ['People=ou=people,o=Tremolo'],
+          searchableAttributes: ['uid=Login'],
+          resultAttributes: ['uid=Login', 'displayName=Name'],
+          scaleMainAppName: 'portal',
+          scaleMainURI: '/portal/main',
+          homeUrl: '/portal/',
+        },
+      },
+    ],
+  },
+  {
+    hosts: ['*'],
+    uri: '/password',
+    authChain: 'api',
+    azRules: [{ scope: 'dn', constraint: 'ou=people,o=Tremolo' }],
+    filterChain: [
+      {
+        className: 'filters.OwnPassword',
+        params: {
+          displayNameAttribute: 'displayName',
+          'frontPage.title': 'New password',
+          'frontPage.text': 'Choose a new password',
+          homeURL: '/portal/',
+          logoutURL: '/logout',
+          uidAttributeName: 'uid',
+          reason: 'Set by the user',
+          workflowName: 'nothing',
+          validatorClassName: 'BasicValidator',
+          maxLoginMinutes: '0',
+        },
+      },
+    ],
+  },
+])}
 `
 
 // Other files of the worker have called some of the operations.
@@ -130,14 +175,16 @@ describe('the documents of the APIs', () => {
   const asynchronous = { requestParams: { 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' } }
 
   test('are served in both formats, with the address that they describe', async () => {
-    for (const [prefix, mount] of [
+    for (const [prefix, mount, as = 'ada'] of [
       ['/main', '/portal'],
       ['/register', ''],
       ['/call-workflow', ''],
+      ['/ops', '', 'linus'],
+      ['/password', ''],
     ] as const) {
       for (const format of ['swagger', 'openapi'] as const) {
         const response = await fetch(`${gateway.url}${mount}${prefix}/${format}.json`, {
-          headers: { authorization: `Bearer ${tokens.get('ada')}` },
+          headers: { authorization: `Bearer ${tokens.get(as)}` },
         })
         expect([prefix, format, response.status]).toEqual([prefix, format, 200])
         const place = { origin: gateway.url, base: mount, prefix }
@@ -182,6 +229,38 @@ describe('the documents of the APIs', () => {
     expect((await register('GET', '/invitation?token=x')).status).toBe(404)
     // These need a link of a mail; test/stories/registration.test.ts compares them.
     expect(contractOf('/register').unseen()).toEqual(['showVerification 200', 'verify 200', 'getInvitation 200'])
+  })
+
+  test('match every answer of the operator API', async () => {
+    const operator = (method: string, path: string, body?: unknown) => send('/ops', method, path, { body, as: 'linus' })
+    const { status, body: config } = await operator('GET', '/config')
+    expect(status).toBe(200)
+    const rows = (value: string) => config.searchableAttributes.map((one: object) => ({ ...one, value, picked: true }))
+    const found = await operator('PUT', '/search', { base: 'People', toSearch: rows('ada') })
+    expect(found.body).toMatchObject([{ uid: 'ada' }])
+    expect((await operator('PUT', '/search', { base: 'elsewhere', toSearch: rows('ada') })).status).toBe(400)
+    const [{ dn }] = found.body
+    expect((await operator('GET', `/user?dn=${encodeURIComponent(dn)}`)).body.uid).toBe('ada')
+    expect((await operator('GET', '/user?dn=uid%3Dnobody')).status).toBe(404)
+    const update = (value: string) => ({
+      dn,
+      reason: 'a reason',
+      attributes: [{ name: 'displayName', values: [value] }],
+    })
+    expect((await operator('POST', '/user', update('Ada Byron'))).body).toEqual({ status: 'completed' })
+    expect((await operator('PUT', '/user', update('Ada Byron'))).body).toEqual({ status: 'unchanged' })
+    expect((await operator('POST', '/user', update(''))).status).toBe(500)
+    expect((await send('/ops', 'GET', '/config')).status).toBe(403)
+    expect(contractOf('/ops').unseen()).toEqual([])
+  })
+
+  test('match every answer of the password API', async () => {
+    expect((await send('/password', 'GET', '/config')).status).toBe(200)
+    const submit = (password1: string, password2: string) =>
+      send('/password', 'POST', '/submit', { body: { password1, password2 } })
+    expect((await submit('correct horse', 'correct horse')).body).toEqual({ status: 'accepted' })
+    expect((await submit('correct horse', 'battery staple')).status).toBe(500)
+    expect(contractOf('/password').unseen()).toEqual([])
   })
 
   test('match every answer of the Main API', async () => {
@@ -307,9 +386,12 @@ describe('the documents of the APIs', () => {
     const read = { ids: notifications.map(({ id: one }: { id: string }) => one) }
     expect((await main('PUT', '/notifications/read', read)).status).toBe(200)
     const known = (await main('GET', '/apis')).body.apis.map(({ name }: { name: string }) => name)
-    expect(known).toEqual(expect.arrayContaining(['portal-main', 'call-workflow', 'register', 'proof-register']))
+    expect(known).toEqual(
+      expect.arrayContaining(['portal-main', 'call-workflow', 'register', 'proof-register', 'password']),
+    )
+    expect(known).not.toContain('ops')
     const all = (await administrator('GET', '/apis')).body.apis
-    expect(all.length).toBeGreaterThanOrEqual(known.length)
+    expect(all.map(({ name }: { name: string }) => name)).toEqual(expect.arrayContaining([...known, 'ops']))
     for (const { name, documents } of all) {
       for (const document of documents) {
         const path = `/apis/${name}/${document}`

@@ -2,6 +2,8 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { accountApi } from '#modules/filters/account/api-description.ts'
 import { callWorkflowApi } from '#modules/filters/call-workflow/call-workflow.ts'
 import { mainApi } from '#modules/filters/main/api-description.ts'
+import { operatorsApi } from '#modules/filters/operators/operators.ts'
+import { ownPasswordApi } from '#modules/filters/own-password/own-password.ts'
 import { registerApi } from '#modules/filters/register/api-description.ts'
 import { tokenApiDescription } from '#modules/filters/token-api/token-api.ts'
 import { type ApiAnswer, type ApiOperation, DescribedApi } from '#modules/shared/http/api-description.ts'
@@ -15,6 +17,8 @@ export const describedApis = {
   '/token': tokenApiDescription,
   '/call-workflow': callWorkflowApi,
   '/account': accountApi,
+  '/ops': operatorsApi,
+  '/password': ownPasswordApi,
 } as const
 export type ApiPrefix = keyof typeof describedApis
 

@@ -1,11 +1,14 @@
 import * as z from 'zod'
-import { type FoundUsers, type OperatedUser, type OperatorUpdate, operatorsConfig } from '#contract/operators.ts'
+import { formAttributeView, listItem, mainErrors } from '#contract/main.ts'
+import type { FoundUser, OperatedUser, OperatorUpdate } from '#contract/operators.ts'
+import * as schemas from '#contract/operators.ts'
 import { wireForm } from '#contract/wire.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter as EntryFilter } from '#identity/filter/ast.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { maxFormAttributes, maxValueLength } from '#modules/shared/forms/form-attribute.ts'
+import { apiPlace, DescribedApi, placeBelow } from '#modules/shared/http/api-description.ts'
 import { answer, badRequest, notFound, privateErrors } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#modules/shared/http/json-body.ts'
 import { answerRoute, pathBelow, type Routes, readQuery } from '#modules/shared/http/routes.ts'
@@ -27,6 +30,7 @@ export default defineFilter<OperatorsSettings>({
   errors: privateErrors,
   parse: parseOperators,
   summarize: ({ given }) => [{ label: 'profiles of', value: `${given.scaleMainAppName} ${given.scaleMainURI}` }],
+  api: () => operatorsApi.served(placeBelow('/ops'), { formats: ['openapi', 'swagger'], users: operatorsApi }),
   profileOf: ({ given }) => ({ application: given.scaleMainAppName, uri: given.scaleMainURI }),
   create: createOperators,
 })
@@ -57,18 +61,20 @@ function createOperators(settings: OperatorsSettings, host: FilterHost): Filter 
   }
 }
 
-const routes: Routes<OperatorParts> = {
+export const routes: Routes<OperatorParts> = {
   'GET /config': showConfig,
   'PUT /search': searchUsers,
   'GET /user': showUser,
   'POST /user': changeUser,
   'PUT /user': changeUser,
+  'GET /swagger.json': async (_, exchange) => answer(operatorsApi.swagger(apiPlace('/ops', exchange))),
+  'GET /openapi.json': async (_, exchange) => answer(operatorsApi.openApi(apiPlace('/ops', exchange))),
 }
 
 async function showConfig({ settings: { given, bases, searched, shown } }: OperatorParts): Promise<GatewayResponse> {
   const untouched = { picked: false, value: '' }
   return answer(
-    wireForm(operatorsConfig, {
+    wireForm(schemas.operatorsConfig, {
       ...given,
       rolesWidth: given.rolesWith || given.rolesWidth,
       searchBases: [...bases.keys()],
@@ -112,7 +118,7 @@ async function searchUsers(parts: OperatorParts, { request, subject }: Exchange)
     limit: maxResults + 1,
     attributes: [...new Set([profile.loginAttribute, ...settings.shown.map(({ name }) => name)])],
   })
-  const users: FoundUsers = found.slice(0, maxResults).map(({ dn, attributes }) => ({
+  const users: readonly FoundUser[] = found.slice(0, maxResults).map(({ dn, attributes }) => ({
     dn: dn.toString(),
     ...Object.fromEntries(settings.shown.map(({ name }) => [name, attributes.first(name) ?? ''])),
   }))
@@ -230,3 +236,55 @@ async function changeUser(parts: OperatorParts, { request, subject }: Exchange):
   if (status !== 'completed') return answer({ status: 'waiting' } satisfies OperatorUpdate)
   return answer({ status: changes === 0 ? 'unchanged' : 'completed' } satisfies OperatorUpdate)
 }
+
+const change = {
+  body: 'UserUpdate',
+  answer: 'UpdateResult',
+  failures: {
+    '403': 'The profile of this user cannot be changed',
+    '404': 'No user of that name below the search bases',
+    '500': 'Values that the profile does not accept',
+  },
+} as const
+
+/** Everything below `/ops`. */
+export const operatorsApi = new DescribedApi({
+  title: 'Operator API',
+  version: '1.0.0',
+  answers: {
+    OperatorsConfig: schemas.operatorsConfig,
+    FoundUser: schemas.foundUser,
+    User: schemas.operatedUser,
+    UpdateResult: schemas.operatorUpdate,
+    Attribute: formAttributeView,
+    AttributeValueListItem: listItem,
+    Errors: mainErrors,
+  },
+  bodies: { UserSearch: searchSchema, UserUpdate: updateSchema },
+  failure: { description: 'What is wrong', schema: 'Errors' },
+  operations: {
+    getConfig: { route: 'GET /config', summary: 'What the operator page needs to know', answer: 'OperatorsConfig' },
+    searchUsers: {
+      route: 'PUT /search',
+      summary: 'Finds users by the attributes that are picked',
+      description:
+        'A star at an end of a value matches any text. A header X-More-Results says that the search found more users than the answer contains.',
+      body: 'UserSearch',
+      answer: 'FoundUser[]',
+    },
+    getUser: {
+      route: 'GET /user',
+      summary: 'The profile of a user',
+      query: { dn: 'The name of the user in the directory' },
+      requiredQuery: ['dn'],
+      answer: 'User',
+      failures: { '404': 'No user of that name below the search bases' },
+    },
+    changeUser: {
+      route: 'POST /user',
+      summary: "Changes a user's profile by the workflow of the portal",
+      ...change,
+    },
+    putUser: { route: 'PUT /user', summary: 'The same as POST', ...change },
+  },
+})

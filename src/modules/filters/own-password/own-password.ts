@@ -1,11 +1,13 @@
 import * as z from 'zod'
-import { type OwnPasswordAnswer, ownPasswordConfig } from '#contract/own-password.ts'
+import { mainErrors } from '#contract/main.ts'
+import { type OwnPasswordAnswer, ownPasswordAnswer, ownPasswordConfig } from '#contract/own-password.ts'
 import { wireForm } from '#contract/wire.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { callerRef } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { themeParameters } from '#modules/shared/forms/theme-parameters.ts'
+import { apiPlace, DescribedApi, placeBelow } from '#modules/shared/http/api-description.ts'
 import { answer, privateErrors } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import { answerRoute, pathBelow, type Routes } from '#modules/shared/http/routes.ts'
@@ -69,6 +71,7 @@ export default defineFilter<OwnPasswordSettings>({
   errors: privateErrors,
   parse: parseOwnPassword,
   summarize: ({ given }) => [{ label: 'workflow', value: given.workflowName }],
+  api: () => ownPasswordApi.served(placeBelow('/password'), { formats: ['openapi', 'swagger'], users: ownPasswordApi }),
   create: createOwnPassword,
 })
 
@@ -98,7 +101,12 @@ function createOwnPassword(settings: OwnPasswordSettings, host: FilterHost): Fil
   }
 }
 
-const routes: Routes<OwnPasswordParts> = { 'GET /config': showConfig, 'POST /submit': setPassword }
+export const routes: Routes<OwnPasswordParts> = {
+  'GET /config': showConfig,
+  'POST /submit': setPassword,
+  'GET /swagger.json': async (_, exchange) => answer(ownPasswordApi.swagger(apiPlace('/password', exchange))),
+  'GET /openapi.json': async (_, exchange) => answer(ownPasswordApi.openApi(apiPlace('/password', exchange))),
+}
 
 async function showConfig({ given }: OwnPasswordParts, { subject }: Exchange): Promise<GatewayResponse> {
   const { homeURL, logoutURL } = given
@@ -179,3 +187,26 @@ function requireFreshLogin({ given: { maxLoginMinutes }, host }: OwnPasswordPart
     publicText: `Sign out and in again first: your login must not be older than ${maxLoginMinutes} minutes.`,
   })
 }
+
+/** Everything below `/password`. */
+export const ownPasswordApi = new DescribedApi({
+  title: 'Password API',
+  version: '1.0.0',
+  answers: { PasswordConfig: ownPasswordConfig, PasswordResult: ownPasswordAnswer, Errors: mainErrors },
+  bodies: { NewPassword: bodySchema },
+  failure: { description: 'What is wrong', schema: 'Errors' },
+  operations: {
+    getConfig: { route: 'GET /config', summary: 'What the password page needs to know', answer: 'PasswordConfig' },
+    setPassword: {
+      route: 'POST /submit',
+      summary: "Sets the caller's own password by a workflow",
+      description: 'The status is "completed" once the password is set; otherwise it is not set yet.',
+      body: 'NewPassword',
+      answer: 'PasswordResult',
+      failures: {
+        '403': "The login is too old, or the caller's login belongs to another user",
+        '500': 'A password that is not accepted',
+      },
+    },
+  },
+})
