@@ -13,12 +13,29 @@ export const configurationProblem = z.object({
 })
 export type ConfigurationProblemView = Wire<typeof configurationProblem>
 
+/** Objects that are set aside because of one error. */
+export const setAsideGroup = z.object({
+  object: z.string().describe('The object that has the error, or that nothing has the name of.'),
+  place: z.string().optional().describe('Where the error is. Absent: nothing has the name.'),
+  message: z.string(),
+  objects: z
+    .array(z.object({ kind: z.string(), name: z.string().optional(), file: z.string() }))
+    .describe('What is set aside because of it. The first 20.'),
+  objectCount: z.int(),
+})
+export type SetAsideGroup = Wire<typeof setAsideGroup>
+
 /** GET admin/configuration. */
 export const configuration = z.object({
   running: z.object({ hash: z.string(), since: z.string() }),
   latest: z
     .object({ outcome: z.enum(['applied', 'refused', 'failed', 'unread']), time: z.string() })
     .describe('The latest time that the configuration was read: `refused` because of errors, `failed` without any.'),
+  served: z.int().describe('How many objects the running configuration serves.'),
+  setAside: z.int().describe('How many it does not serve, because of errors.'),
+  setAsideBecause: z
+    .array(setAsideGroup)
+    .describe('Why they are set aside: the error that concerns most objects first. The first 100.'),
   problems: z.array(configurationProblem).describe('Of the latest configuration that could be read. The first 500.'),
   problemCount: z.int(),
 })
@@ -43,7 +60,9 @@ export type ConfigurationObjectView = Wire<typeof configurationObject>
 
 /** GET admin/configuration/objects?kind=&name=&status=&limit=&after=&format=. */
 export const configurationObjects = z.object({
-  objects: z.array(configurationObject).describe('By place.'),
+  objects: z
+    .array(configurationObject)
+    .describe('Objects that are set aside first, then those with errors, then objects that are not loaded; each by place.'),
   next: z.string().optional(),
 })
 

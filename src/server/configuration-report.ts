@@ -1,5 +1,5 @@
 import type { LoadResult } from '#config/load.ts'
-import { causeText, type FoundObject, objectKey } from '#config/set-aside.ts'
+import { type Cause, causeText, type FoundObject, objectKey } from '#config/set-aside.ts'
 import type { Runtime } from '#engine/runtime.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -9,6 +9,7 @@ import type {
   ConfigurationObject,
   DescribedCaller,
   RequestExplanation,
+  SetAsideCause,
 } from '#sdk/filter/configuration-access.ts'
 import type { LoadOutcome } from '#server/configuration-source.ts'
 import { explainedCaller } from '#server/explain/caller.ts'
@@ -100,6 +101,12 @@ const describeObject = (
   ...object,
   ...(name === undefined ? {} : { name }),
   ...(line === undefined ? {} : { line }),
-  ...(running?.cause === undefined ? {} : { setAside: causeText(running.cause) }),
+  ...(running?.cause === undefined ? {} : { setAside: causeText(running.cause), cause: describeCause(running.cause) }),
   loaded: running !== undefined && running.cause === undefined,
+})
+
+const describeCause = ({ object, at, message }: Cause): SetAsideCause => ({
+  object,
+  message,
+  ...(at === undefined ? {} : { at }),
 })

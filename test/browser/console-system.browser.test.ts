@@ -119,3 +119,44 @@ describe.skipIf(!hasChromium())('the console about the installation', () => {
     expect(await page.getByRole('button', { name: 'Verify the audit' }).count()).toBe(0)
   })
 })
+
+const broken = `
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: tickets }
+spec: { className: targets.Tickets }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: open-ticket }
+spec: { label: A ticket, inList: true, orgId: root, tasks: [{ taskType: provision, target: tickets, sync: true, attributes: [uid] }] }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: order }
+spec: { label: An order, inList: true, orgId: root, tasks: [{ taskType: provision, target: shop, sync: true, attributes: [uid] }] }
+`
+
+describe.skipIf(!hasChromium())('the console of a configuration with errors', () => {
+  const { visit } = usePortal({ more: { 'broken.yaml': broken } })
+
+  test('begins with what is set aside: how much, why, and what to do', async () => {
+    for (const options of [wide, phone]) {
+      const { page, complaints } = await visit('/portal/console/configuration', 'linus', options)
+      const alert = page.getByRole('alert').filter({ hasText: '3 objects are set aside' })
+      const causes = alert.getByRole('listitem')
+      await causes.nth(1).waitFor()
+      const texts = (await causes.allInnerTexts()).map((text) => text.replaceAll(/[\u2066-\u2069]/g, ''))
+      expect(texts[0]).toMatch(/^Target "tickets"\s+spec\.className: no target named "targets\.Tickets"/)
+      expect(texts[0]).toContain('correct it at broken.yaml:5:')
+      expect(texts[0]).toContain('Not served because of it: Target "tickets", Workflow "open-ticket"')
+      expect(texts[1]).toContain('create target "shop", or remove the references to it')
+      const rows = page.getByRole('table', { name: 'Objects' }).getByRole('row')
+      await rows.nth(4).waitFor()
+      const statuses = (await rows.allInnerTexts()).slice(1, 5).map((text) => text.includes('Set aside'))
+      expect(statuses).toEqual([true, true, true, false])
+      await expectUsable(page, `console-set-aside-${options === phone ? 'phone' : 'wide'}`)
+      expect(complaints).toEqual([])
+    }
+  })
+})

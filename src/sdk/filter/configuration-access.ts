@@ -39,11 +39,22 @@ export interface ConfigurationObject {
   readonly line?: number
   /** Whether it is part of the running configuration. */
   readonly loaded: boolean
-  /** Why the running configuration does not serve it; it may be the error of another object. */
+  /** Why the running configuration does not serve it, in words. */
   readonly setAside?: string
+  /** The error that `setAside` is about; it may be that of another object. */
+  readonly cause?: SetAsideCause
   /** Problems in the latest configuration that could be read. */
   readonly errors: number
   readonly warnings: number
+}
+
+/** Why objects are set aside. */
+export interface SetAsideCause {
+  /** The object that has the error: `Target "k8s"`, or `target "k8s"` if nothing has the name. */
+  readonly object: string
+  /** Where the error is; absent if nothing has the name. */
+  readonly at?: string
+  readonly message: string
 }
 
 /** Anonymous if it is empty. */

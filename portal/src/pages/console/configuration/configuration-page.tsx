@@ -22,6 +22,7 @@ import { ConsolePage } from '../console-page.tsx'
 import { FilterForm, filled } from '../filter-form.tsx'
 import { Section } from '../section.tsx'
 import { Explain } from './explain.tsx'
+import { SetAside } from './set-aside.tsx'
 import './configuration.css'
 
 const route = getRouteApi('/console/configuration')
@@ -76,6 +77,7 @@ function State({ configuration }: { readonly configuration: ConfigurationView })
           {t('configuration.stays', { latest: dateTime(latest.time), since: dateTime(running.since) })}
         </Alert>
       )}
+      <SetAside configuration={configuration} />
       <Section title={t('configuration.running')}>
         <Facts
           facts={[

@@ -44,6 +44,9 @@ test('shows which configuration runs and lists its objects with their places, an
   expect(await get()).toEqual({
     running: { hash: expect.any(String), since },
     latest: { outcome: 'applied', time: since },
+    served: 1,
+    setAside: 0,
+    setAsideBecause: [],
     problems: [],
     problemCount: 0,
   })
@@ -64,6 +67,35 @@ test('an object that is set aside is shown with its cause', async () => {
     { name: 'three', running: false, errors: 0, setAside: expect.stringContaining('unknown key "nonsense"') },
   ])
   expect((await get('/objects?status=loaded')).objects).toHaveLength(2)
+  const all = (await get('/objects')).objects.map(({ name = 'values' }: { name?: string }) => name)
+  expect(all).toEqual(['two', 'three', 'one', 'values'])
+  expect(await get()).toMatchObject({ served: 1, setAside: 2 })
+})
+
+test('what is set aside is grouped by cause, with the place to correct', async () => {
+  const { get, report } = await open()
+  report.settled(
+    load(org('one', ', parent: gone'), org('two', ', nonsense: 1'), org('three', ', parent: two'), org('four')),
+    'applied',
+  )
+  expect((await get()).setAsideBecause).toEqual([
+    {
+      object: 'Org "two"',
+      place: expect.stringMatching(/^a\.yaml:9:\d+$/),
+      message: expect.stringContaining('unknown key "nonsense"'),
+      objects: [
+        { kind: 'Org', name: 'two', file: 'a.yaml' },
+        { kind: 'Org', name: 'three', file: 'a.yaml' },
+      ],
+      objectCount: 2,
+    },
+    {
+      object: 'org "gone"',
+      message: expect.stringContaining('gone'),
+      objects: [{ kind: 'Org', name: 'one', file: 'a.yaml' }],
+      objectCount: 1,
+    },
+  ])
 })
 
 test('a refused change is shown with its problems, and the running configuration stays the one that runs', async () => {

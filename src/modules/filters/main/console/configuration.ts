@@ -1,5 +1,10 @@
 import * as z from 'zod'
-import type { ConfigurationObjectView, ConfigurationView, ExplanationView } from '#contract/console-configuration.ts'
+import type {
+  ConfigurationObjectView,
+  ConfigurationView,
+  ExplanationView,
+  SetAsideGroup,
+} from '#contract/console-configuration.ts'
 import { Dn } from '#identity/dn.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer, badRequest, notFound } from '#modules/shared/http/json-answer.ts'
@@ -11,6 +16,8 @@ import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { MainParts } from '../main-parts.ts'
 
 const maxProblems = 500
+const maxCauses = 100
+const maxObjects = 20
 const maxBodyBytes = 64 * 1024
 const maxName = 200
 const maxValue = 2000
@@ -60,13 +67,35 @@ function loadedOf({ host }: MainParts): ConfigurationAccess {
 }
 
 export async function showConfiguration(parts: MainParts): Promise<GatewayResponse> {
-  const { running, latest, problems } = loadedOf(parts).describe()
+  const { running, latest, problems, objects } = loadedOf(parts).describe()
+  const causes = causesOf(objects)
   return answer({
     running: { hash: running.hash, since: running.since.toISOString() },
     latest: { outcome: latest.outcome, time: latest.time.toISOString() },
+    served: objects.filter(({ kind, loaded }) => loaded && kind !== 'values').length,
+    setAside: objects.filter(({ cause }) => cause !== undefined).length,
+    setAsideBecause: causes.slice(0, maxCauses),
     problems: problems.slice(0, maxProblems),
     problemCount: problems.length,
   } satisfies ConfigurationView)
+}
+
+/** The error that concerns most objects first. */
+function causesOf(objects: readonly ConfigurationObject[]): SetAsideGroup[] {
+  const groups = Map.groupBy(objects, ({ cause }) => cause && JSON.stringify([cause.object, cause.at, cause.message]))
+  return [...groups.values()]
+    .flatMap((group): SetAsideGroup[] => {
+      const cause = group[0]?.cause
+      if (cause === undefined) return []
+      const { object, at: place, message } = cause
+      const shown = group.slice(0, maxObjects).map(({ kind, name, file }) => ({
+        kind,
+        file,
+        ...(name === undefined ? {} : { name }),
+      }))
+      return [{ object, ...(place === undefined ? {} : { place }), message, objects: shown, objectCount: group.length }]
+    })
+    .sort((a, b) => b.objectCount - a.objectCount)
 }
 
 const statuses = ['loaded', 'warnings', 'set aside', 'errors', 'not loaded'] as const
@@ -84,6 +113,7 @@ export async function listConfigurationObjects(parts: MainParts, exchange: Excha
     const shown = loadedOf(parts)
       .describe()
       .objects.map(shownObject)
+      .sort((a, b) => rankOf(a) - rankOf(b))
       .filter(
         (object) =>
           (kind === '' || object.kind === kind) &&
@@ -113,7 +143,15 @@ export async function listConfigurationObjects(parts: MainParts, exchange: Excha
   })
 }
 
-function shownObject({ loaded, ...object }: ConfigurationObject): ConfigurationObjectView {
+const urgent: readonly ConfigurationObjectView['status'][] = ['set aside', 'errors', 'not loaded']
+
+/** What needs attention is first. */
+function rankOf({ status }: ConfigurationObjectView): number {
+  const rank = urgent.indexOf(status)
+  return rank < 0 ? urgent.length : rank
+}
+
+function shownObject({ loaded, cause: _, ...object }: ConfigurationObject): ConfigurationObjectView {
   return { ...object, running: loaded, status: statusOf({ loaded, ...object }) }
 }
 
