@@ -40,6 +40,7 @@ export const previewStep = z.union([
     action: z.enum(['create', 'change', 'delete']),
     target: z.string(),
     name: z.string().describe('The path of the Kubernetes object in the API.'),
+    objectKind: z.string().describe('Such as RoleBinding, where it is known.').optional(),
   }),
   z.object({ kind: z.literal('mail'), recipient: z.string(), subject: z.string() }),
   z.object({ kind: z.literal('approval'), label: z.string() }),

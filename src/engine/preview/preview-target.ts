@@ -61,17 +61,26 @@ function previewObjects(api: ClusterApi, { name: target, steps, countRead }: Pre
   const written = new Map<string, ClusterObject | undefined>()
   /** Each kind is read once, since the reads of a preview are few. */
   const kinds = new Map<string, ReturnType<ClusterApi['servedKind']>>()
-  const add = (action: 'create' | 'change' | 'delete', path: string): void =>
-    steps.add({ kind: 'object', action, target, name: path })
+  const kindNames = new Map<string, string>()
+  const add = (action: 'create' | 'change' | 'delete', path: string): void => {
+    const objectKind = kindNames.get(path)
+    steps.add({ kind: 'object', action, target, name: path, ...(objectKind === undefined ? {} : { objectKind }) })
+  }
+  const noteKind = (path: string, { kind }: ClusterObject['content']): void => {
+    if (typeof kind === 'string') kindNames.set(path, kind)
+  }
   const read = <T>(call: () => Promise<T>): Promise<T> => {
     countRead()
     return call()
   }
   const get = async (resource: ClusterResource, name: string): Promise<ClusterObject | undefined> => {
     const path = objectPath(resource, name)
-    return written.has(path) ? written.get(path) : await read(() => api.get(resource, name))
+    const found = written.has(path) ? written.get(path) : await read(() => api.get(resource, name))
+    if (found !== undefined) noteKind(path, found.content)
+    return found
   }
   const change = (path: string, content: ClusterObject['content'], known?: ClusterObject): ClusterObject => {
+    noteKind(path, content)
     add(known === undefined ? 'create' : 'change', path)
     const name = path.slice(path.lastIndexOf('/') + 1)
     const stored = { metadata: known?.metadata ?? { name, uid: path, resourceVersion: 'preview' }, content }

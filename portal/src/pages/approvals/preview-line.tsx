@@ -7,6 +7,7 @@ import { type Fact, Facts } from '../../components/facts.tsx'
 import { Icon, type IconName } from '../../components/icon.tsx'
 import { NameBadges } from '../../components/name-badges.tsx'
 import { Preline } from '../../components/preline.tsx'
+import { objectText } from './object-text.ts'
 
 const entryTexts: Readonly<Record<PreviewEntry['kind'], Readonly<Record<PreviewEntry['action'], MessageKey>>>> = {
   user: { create: 'preview.accountCreate', change: 'preview.accountChange', delete: 'preview.accountDelete' },
@@ -40,6 +41,11 @@ export function PreviewLine({ step }: { readonly step: PreviewStep }) {
       <Stack gap={4} className="preview-text">
         <Text>{text}</Text>
         {(step.kind === 'user' || step.kind === 'group') && <Entry entry={step} />}
+        {step.kind === 'object' && (
+          <Text size="xs" c="dimmed">
+            {isolated(step.name)}
+          </Text>
+        )}
         {step.kind === 'unforeseen' && step.reason !== undefined && (
           <Text size="sm" c="dimmed">
             {isolated(step.reason)}
@@ -57,7 +63,7 @@ function useStepText(step: PreviewStep): string {
     case 'group':
       return t(entryTexts[step.kind][step.action], { name: step.name, target: step.target })
     case 'object':
-      return t(objectTexts[step.action], { name: step.name, target: step.target })
+      return t(objectTexts[step.action], { name: objectText(step), target: step.target })
     case 'end': {
       const { name, target, expires } = step
       return t(step.of === 'user' ? 'preview.accountEnds' : 'preview.accessEnds', {
