@@ -83,6 +83,36 @@ describe.skipIf(!hasChromium())('the parts of the portal', () => {
     await heading(page, 'Welcome')
   })
 
+  test('without a connection, a page whose part is loaded says that it waits, and loads when the connection returns', async () => {
+    for (const width of [1280, 360]) {
+      const { page } = await visit('/portal', 'ada')
+      await page.setViewportSize({ width, height: 800 })
+      await heading(page, 'Welcome')
+      await page.waitForLoadState('networkidle')
+      // The part alone, as when the pointer passes the link.
+      const asset = await page.evaluate(async () => {
+        const sources = Array.from(document.scripts, ({ src }) => src).filter((src) => src.includes('/assets/'))
+        const texts = await Promise.all(sources.map(async (src) => (await fetch(src)).text()))
+        return /requests-page-[\w-]+\.js/.exec(texts.join())?.[0]
+      })
+      expect(asset).toBeDefined()
+      // As a text, since the test runner would replace the import.
+      await page.evaluate(`import('/portal/assets/${asset}').then(() => undefined)`)
+      await page.context().setOffline(true)
+      if (width < 500) await page.getByRole('button', { name: 'Menu' }).click()
+      await follow(page, 'My requests')
+      await heading(page, 'My requests')
+      const status = page.locator('main').getByRole('status').filter({ hasText: 'No connection' })
+      await status.getByText("loads as soon as you're back online").waitFor()
+      expect(await page.getByText('No requests').count()).toBe(0)
+      await expectAccessible(page, `a page that waits for a connection at ${width}`)
+      await picture(page, `no-connection-${width}`)
+      await page.context().setOffline(false)
+      await page.getByText('No requests').waitFor()
+      expect(await status.count()).toBe(0)
+    }
+  })
+
   test('a language that fails to load is reported, and the current one stays', async () => {
     const { page } = await visit('/portal', 'ada')
     await heading(page, 'Welcome')

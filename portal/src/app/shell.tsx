@@ -1,10 +1,11 @@
 import { ActionIcon, Alert, AppShell, Burger, Button, Group, Kbd, Text, Title } from '@mantine/core'
-import { useDisclosure, useNetwork } from '@mantine/hooks'
+import { useDisclosure } from '@mantine/hooks'
 import { useIsFetching } from '@tanstack/react-query'
 import { Outlet, useLocation, useRouterState } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { saveMailLanguage } from '../api/notifications.ts'
 import { Icon } from '../components/icon.tsx'
+import { useOnline } from '../components/online.ts'
 import { useConfig } from './config.tsx'
 import { useTranslation } from './i18n.tsx'
 import { useKeptFocus } from './kept-focus.ts'
@@ -114,8 +115,7 @@ function SearchButton({ onOpen }: { readonly onOpen: () => void }) {
 
 function OfflineNotice() {
   const { t } = useTranslation()
-  const { online } = useNetwork()
-  if (online) return null
+  if (useOnline()) return null
   return (
     <Alert
       color="yellow"

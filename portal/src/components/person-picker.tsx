@@ -104,8 +104,8 @@ export function PersonPicker({ label, value, onChange, single = false, free = fa
             </Combobox.Option>
           ))}
           {takesTyped && <Combobox.Option value={q}>{t('people.use', { login: q })}</Combobox.Option>}
-          {people.length === 0 && !takesTyped && !search.isFetching && (
-            <Combobox.Empty>{t('people.none')}</Combobox.Empty>
+          {people.length === 0 && !takesTyped && !search.isFetching && search.error === null && (
+            <Combobox.Empty>{t(search.isPaused ? 'offline.waiting' : 'people.none')}</Combobox.Empty>
           )}
         </Combobox.Options>
       </Combobox.Dropdown>

@@ -4,6 +4,7 @@ import { ApiError, NoConnection } from '../api/call.ts'
 import { useTranslation } from '../app/i18n.tsx'
 import { MissingPart } from '../app/part.ts'
 import { Icon, type IconName } from './icon.tsx'
+import { useOnline } from './online.ts'
 
 /** Faster results are shown without a flicker. */
 const patienceMillis = 300
@@ -17,19 +18,38 @@ interface LoadingProps {
   readonly shape?: LoadingShape
 }
 
-/** A placeholder for loading content, in the shape of that content. */
+/** A placeholder for loading content, in the shape of that content. Without a connection it says what it waits for. */
 export function Loading({ rows = 4, height = 64, shape = 'rows' }: LoadingProps) {
   const { t } = useTranslation()
+  const isOnline = useOnline()
   const [isLate, setLate] = useState(false)
   useEffect(() => {
     const timer = setTimeout(() => setLate(true), patienceMillis)
     return () => clearTimeout(timer)
   }, [])
+  if (!isOnline) return <NoConnectionYet />
   if (!isLate) return null
   return (
     <div role="status" aria-label={t('state.loading')}>
       {placeholders[shape](rows, height)}
     </div>
+  )
+}
+
+function NoConnectionYet() {
+  const { t } = useTranslation()
+  return (
+    <Paper withBorder p="md" role="status">
+      <Group gap="sm" wrap="nowrap" align="start">
+        <Icon name="offline" />
+        <div>
+          <Text fw={600}>{t('offline.waiting')}</Text>
+          <Text size="sm" c="dimmed">
+            {t('offline.waitingText')}
+          </Text>
+        </div>
+      </Group>
+    </Paper>
   )
 }
 

@@ -1,6 +1,7 @@
 import { Modal, Text, TextInput } from '@mantine/core'
 import { Fragment, type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
 import { Icon } from '../../components/icon.tsx'
+import { useOnline } from '../../components/online.ts'
 import { Failure } from '../../components/states.tsx'
 import { useTranslation } from '../i18n.tsx'
 import { isolated } from '../isolated.ts'
@@ -36,8 +37,9 @@ export function Palette({ onClose }: OverlayProps) {
     act()
   }
   const hasItems = items.length > 0
+  const isOnline = useOnline()
   const status = isPending
-    ? t('state.loading')
+    ? t(isOnline ? 'state.loading' : 'offline.waiting')
     : hasItems
       ? tn('palette.results', items.length)
       : error === null

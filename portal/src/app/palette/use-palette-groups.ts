@@ -103,7 +103,7 @@ export function usePaletteGroups(query: string): Searched {
   const queries = [urls, requests, workflows, people]
   return {
     groups,
-    isPending: q !== typed || queries.some(({ isLoading }) => isLoading),
+    isPending: q !== typed || queries.some(({ data, fetchStatus }) => data === undefined && fetchStatus !== 'idle'),
     error: queries.map(({ error }) => error).find((error) => error !== null) ?? null,
   }
 }

@@ -63,13 +63,13 @@ export function HomePage() {
   )
 }
 
-/** Workflows that match the same words as the links; undefined while the search runs. */
+/** Workflows that match the same words as the links; undefined while the search runs, or waits for a connection. */
 function useFoundWorkflows(query: string): Workflows | undefined {
   const typed = query.trim()
   const [q] = useDebouncedValue(typed, 200)
-  const { data, isFetching } = useQuery(searchQuery(q, 'workflow'))
+  const { data, fetchStatus } = useQuery(searchQuery(q, 'workflow'))
   if (typed === '') return []
-  if (q !== typed || (isFetching && data === undefined)) return undefined
+  if (q !== typed || (fetchStatus !== 'idle' && data === undefined)) return undefined
   return data?.workflows ?? []
 }
 

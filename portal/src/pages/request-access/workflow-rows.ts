@@ -37,7 +37,7 @@ export function useWorkflowRows(orgs: readonly FlatOrg[], org: string, query: st
   const all = lists.flatMap(({ data }) => data ?? [])
   return {
     rows: useMemo(() => select(all, q, named), [all, q, named]),
-    isPending: lists.some(({ isPending }) => isPending) || (found.isFetching && lists.length === 0),
+    isPending: lists.some(({ isPending }) => isPending) || (found.fetchStatus !== 'idle' && lists.length === 0),
     error: lists.find(({ error, data }) => error !== null && data === undefined)?.error ?? null,
     retry: () => {
       for (const list of lists) if (list.error !== null) void list.refetch()
