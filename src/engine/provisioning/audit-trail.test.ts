@@ -35,3 +35,10 @@ test('values of secret attributes are left out', async () => {
   trail.add(place, { ...mail, attribute: 'userPassword', value: 'hunter2' })
   expect(trail.rows[0]).not.toHaveProperty('value')
 })
+
+test('the name of an entry is shown, also if it is that of a Secret', async () => {
+  const { trail } = trailWith(false)
+  const value = '/api/v1/namespaces/argocd/secrets/repo'
+  trail.add(place, { subject: 'entry', action: 'add', attribute: 'kubernetes-Secret', value })
+  expect(trail.rows[0]).toMatchObject({ value })
+})

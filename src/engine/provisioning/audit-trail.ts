@@ -48,7 +48,9 @@ export class AuditTrail {
 
   #row({ time, subject, target }: AuditPlace, change: TargetChange): AuditEntry {
     const { action, attribute, value } = change
-    const shown = value === undefined || isSecretAttribute(attribute) ? {} : { value }
+    // The value of an entry is its name, also that of a Kubernetes Secret.
+    const isSecret = change.subject !== 'entry' && isSecretAttribute(attribute)
+    const shown = value === undefined || isSecret ? {} : { value }
     return { id: newId(), time, ...this.#run, subject, target, kind: change.subject, action, attribute, ...shown }
   }
 }
