@@ -95,6 +95,7 @@ import kubernetesRoleBindings from '#modules/targets/kubernetes-role-bindings/ku
 import kubernetesUsers from '#modules/targets/kubernetes-users/kubernetes-users.ts'
 import { activeDirectory, ldap as ldapTarget } from '#modules/targets/ldap/ldap.ts'
 import pluginTarget from '#modules/targets/plugin/plugin.ts'
+import remoteGateway from '#modules/targets/remote-gateway/remote-gateway.ts'
 import scim from '#modules/targets/scim/scim.ts'
 import sqlTarget from '#modules/targets/sql/sql.ts'
 import webhook from '#modules/targets/webhook/webhook.ts'
@@ -110,9 +111,11 @@ import {
   addTimestampToUser,
   clearPasswordResets,
   copyFromUserToRequest,
+  environmentToRequest,
   genUuidAttribute,
   printUserInfo,
 } from '#modules/workflow-tasks/attributes/attributes.ts'
+import callRemoteWorkflow from '#modules/workflow-tasks/calls/call-remote-workflow.ts'
 import { asyncCallWorkflow, callWorkflow, customTask } from '#modules/workflow-tasks/calls/calls.ts'
 import { ifAttrExists, ifAttrHasValue, ifNotUserExists } from '#modules/workflow-tasks/conditions/conditions.ts'
 import {
@@ -129,6 +132,7 @@ import {
   updateGroup,
 } from '#modules/workflow-tasks/groups/groups.ts'
 import javaScriptTask from '#modules/workflow-tasks/javascript-task/javascript-task.ts'
+import { addToRbac, createGitRepository } from '#modules/workflow-tasks/kubernetes/argocd.ts'
 import {
   checkApiExists,
   checkForGit,
@@ -142,6 +146,7 @@ import {
   patchK8sObject,
 } from '#modules/workflow-tasks/kubernetes/kubernetes-objects.ts'
 import { waitForObjectCreation, waitForStatus } from '#modules/workflow-tasks/kubernetes/kubernetes-waits.ts'
+import { addGroupToRole, createProject } from '#modules/workflow-tasks/kubernetes/openshift.ts'
 import {
   loadAttributes,
   loadAttributesFromTarget,
@@ -160,6 +165,7 @@ import {
   mapGroups,
   mergeGitHubGroups,
 } from '#modules/workflow-tasks/memberships/memberships.ts'
+import mailPasswordLink from '#modules/workflow-tasks/notify-user/mail-password-link.ts'
 import notifyUser from '#modules/workflow-tasks/notify-user/notify-user.ts'
 import provision from '#modules/workflow-tasks/provision/provision.ts'
 import type { Catalog } from '#sdk/module/catalog.ts'
@@ -235,6 +241,7 @@ export const targets = createRegistry('target', [
   ldapTarget,
   activeDirectory,
   pluginTarget,
+  remoteGateway,
   scim,
   sqlTarget,
   webhook,
@@ -249,10 +256,13 @@ export const valueSources = createRegistry('value source', [
 ])
 
 export const customTasks = createRegistry('custom task', [
+  addGroupToRole,
   addGroupToStore,
   addTimestampToUser,
+  addToRbac,
   asyncCallWorkflow,
   attributeToGroups,
+  callRemoteWorkflow,
   checkApiExists,
   checkForGit,
   cleanLabels,
@@ -260,13 +270,16 @@ export const customTasks = createRegistry('custom task', [
   clearPasswordResets,
   copyFromUserToRequest,
   copyGroupMembers,
+  createGitRepository,
   createGroups,
   createK8sObject,
+  createProject,
   createUserGroups,
   deleteGroup,
   deleteGroupMembers,
   deleteK8sObject,
   doesGroupExist,
+  environmentToRequest,
   extendAccess,
   filterGroups,
   genUuidAttribute,
@@ -277,6 +290,7 @@ export const customTasks = createRegistry('custom task', [
   loadConfigMap,
   loadGroups,
   loadGroupsFromTarget,
+  mailPasswordLink,
   mapAttributeToGroups,
   mapGroups,
   mergeGitHubGroups,

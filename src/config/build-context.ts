@@ -14,7 +14,7 @@ import type { Catalog } from '#sdk/module/catalog.ts'
 import type { Placed } from '#sdk/module/configuration.ts'
 import { type OwnPlaces, ownFile } from '#sdk/module/own-file.ts'
 import type { Params } from '#sdk/module/params.ts'
-import type { ParseContext, ReferenceKind } from '#sdk/module/parse-context.ts'
+import type { ParseContext, ReferenceKind, ShownValue } from '#sdk/module/parse-context.ts'
 
 /** What all objects of one load share. */
 export interface LoadState {
@@ -32,6 +32,8 @@ export interface LoadState {
   readonly draft: Draft
   /** The chain of the URL that serves this path; undefined if there is none. */
   chainAt(address: string): string | undefined
+  /** See ParseContext. */
+  shownValue(name: string): ShownValue
   /** Suppresses later issues at this place or below: their cause is already reported. */
   ignoreLater(document: ConfigDocument, path: Path): void
 }
@@ -67,6 +69,10 @@ export class BuildContext implements ParseContext {
 
   chainAt(address: string): string | undefined {
     return this.state.chainAt(address)
+  }
+
+  shownValue(name: string): ShownValue {
+    return this.state.shownValue(name)
   }
 
   refer(kind: ReferenceKind, name: string, path: Path, absent: 'error' | 'warning' = 'error'): void {

@@ -168,6 +168,9 @@ export function absence(kind: ReferenceKind, name: string): string {
     const space = name.indexOf(' ')
     return `the identity provider "${name.slice(0, space)}" has no trust "${name.slice(space + 1)}"`
   }
+  if (kind === 'password page') {
+    return 'no URL has filters.Passwords, whose link lets users set a password: add one, with a target or directory that stores passwords'
+  }
   if (kind === 'channel notifier') return `no notifier named "${name}"`
   return `no ${kind} named "${name}"`
 }

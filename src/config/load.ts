@@ -139,6 +139,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   const values = withPublicUrl(given.values, options.listenUrl)
   const substitution = new Substitution(options.environment, values, {
     missingSecrets: given.missingSecrets,
+    secretNames: given.secretNames,
     unread: files.unread.find(mayHoldValues)?.place.file,
   })
   const ignored: { document: ConfigDocument; path: Path; since: number }[] = []
@@ -154,6 +155,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     scripts: [],
     draft: new Draft(),
     chainAt: (address) => chainOfAddress(files.objects, (text) => substitution.apply(text, [], () => {}), address),
+    shownValue: (name) => substitution.shownValue(name),
     ignoreLater: (document, path) => ignored.push({ document, path, since: issues.list.length }),
   }
   const { objects, raw } = buildObjects(files, substitution, state)
@@ -434,6 +436,11 @@ function providersOf(
       }
     }
   }
+  for (const { config, document } of draft.applications) {
+    if (config.urls.some(({ filters }) => filters.some((filter) => filter.resetLinks !== undefined))) {
+      add('password page', '', document)
+    }
+  }
   return (kind, references = own) => {
     if (kind !== 'key') return all.get(kind) ?? new Map()
     const named = references.flatMap(({ kind, name }) => (kind === 'key' ? [name] : []))
@@ -591,6 +598,8 @@ interface GivenValues {
   readonly values: ReadonlyMap<string, string>
   /** By name of a value that a secret should have: why it has none. */
   readonly missingSecrets: ReadonlyMap<string, string>
+  /** The values that secrets have, or should have. */
+  readonly secretNames: ReadonlySet<string>
 }
 
 /** The scalars of all values documents, by name. Two documents may not define the same name. */
@@ -617,7 +626,8 @@ function collectValues(documents: readonly ConfigDocument[], secrets: SecretSour
       if (name !== 'sts') values.set(name, document.yaml.scalarText([name]) ?? '')
     }
   }
-  return { values, missingSecrets: addOpenUnisonValues(ofOpenUnison, values, secrets, issues) }
+  const secretNames = new Set(ofOpenUnison.flatMap(({ read }) => read.secrets.names))
+  return { values, missingSecrets: addOpenUnisonValues(ofOpenUnison, values, secrets, issues), secretNames }
 }
 
 /** Our own values documents win over those of OpenUnison, of which two may not contradict each other. */

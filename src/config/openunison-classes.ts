@@ -127,13 +127,8 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     },
   ],
   'custom task': [
-    { name: 'argocd.tasks.AddtoRBAC', uses: 2, instead: 'patch the ConfigMap `argocd-rbac-cm` with `PatchK8sObject`' },
-    {
-      name: 'argocd.tasks.CreateGitRepository',
-      uses: 2,
-      area: 'Git',
-      instead: 'create the repository Secret of Argo CD with `CreateK8sObject`',
-    },
+    { name: 'argocd.tasks.AddtoRBAC', uses: 2 },
+    { name: 'argocd.tasks.CreateGitRepository', uses: 2 },
     { name: 'mongodb.unison.CreateMongoGroups', uses: 2, instead: 'use a plug-in target (`targets.Plugin`)' },
     { name: 'provisioning.customTasks', uses: 2 },
     { name: 'provisioning.customTasks.AddGroupToStore', uses: 32 },
@@ -145,12 +140,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     { name: 'provisioning.customTasks.AsyncCallWorkflow', uses: 1 },
     { name: 'provisioning.customTasks.Attribute2Group', uses: 1, instead: 'use `tasks.Attribute2Groups`' },
     { name: 'provisioning.customTasks.Attribute2Groups', uses: 3 },
-    {
-      name: 'provisioning.customTasks.CallRemoteWorkflow',
-      uses: 2,
-      instead:
-        'use `targets.Webhook`, or the call-workflow API of the other gateway from a JavaScript task (`tasks.JavaScriptTask`)',
-    },
+    { name: 'provisioning.customTasks.CallRemoteWorkflow', uses: 2 },
     { name: 'provisioning.customTasks.ClearGroups', uses: 1 },
     {
       name: 'provisioning.customTasks.ClearPasswordResets',
@@ -197,11 +187,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     { name: 'provisioning.customTasks.MapJitGroups', uses: 2, instead: 'use `tasks.MapGroups`' },
     { name: 'provisioning.customTasks.PrintUserInfo', uses: 27 },
     { name: 'provisioning.customTasks.RemoveGroupFromStore', uses: 2 },
-    {
-      name: 'provisioning.customTasks.SetPassword',
-      uses: 2,
-      instead: 'use `filters.Passwords`, or a plug-in target that sets passwords',
-    },
+    { name: 'provisioning.customTasks.SetPassword', uses: 2 },
     { name: 'provisioning.tasks.CheckApiExists', uses: 2, instead: 'use a JavaScript task (`tasks.JavaScriptTask`)' },
     { name: 'provisioning.tasks.CheckForGit', uses: 3, area: 'Git' },
     { name: 'provisioning.tasks.CleanLabels', uses: 2, instead: 'use a JavaScript task (`tasks.JavaScriptTask`)' },
@@ -218,7 +204,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       instead: 'use `targets.Webhook`, or a JavaScript task (`tasks.JavaScriptTask`)',
     },
     { name: 'provisioning.tasks.DoesGroupExist', uses: 2, instead: 'use a JavaScript task (`tasks.JavaScriptTask`)' },
-    { name: 'provisioning.tasks.Env2Req', uses: 2, instead: 'write `#[NAME]` where the value is needed' },
+    { name: 'provisioning.tasks.Env2Req', uses: 2 },
     {
       name: 'provisioning.tasks.PatchK8sObject',
       uses: 1,
@@ -241,12 +227,8 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     { name: 'unison.gitlab.provisioning.tasks.CreateGitFile', uses: 2, area: 'GitLab' },
     { name: 'unison.gitlab.provisioning.tasks.CreateProject', uses: 2, area: 'GitLab' },
     { name: 'unison.gitlab.provisioning.tasks.ForkProject', uses: 2, area: 'GitLab' },
-    {
-      name: 'unison.openshiftv3.tasks.AddGroupToRole',
-      uses: 2,
-      instead: 'use a RoleBinding by `CreateK8sObject`, or `targets.KubernetesRoleBindings`',
-    },
-    { name: 'unison.openshiftv3.tasks.CreateProject', uses: 2, instead: 'use `CreateK8sObject` with a ProjectRequest' },
+    { name: 'unison.openshiftv3.tasks.AddGroupToRole', uses: 2 },
+    { name: 'unison.openshiftv3.tasks.CreateProject', uses: 2 },
     { name: 'unison.openstack.AddRoleTask', uses: 2, instead: 'use a plug-in target (`targets.Plugin`)' },
     {
       name: 'unison.proxy.auth.github.MergeGithubGroups',
@@ -433,7 +415,8 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'argocd.targets.ArgoCDTarget',
       uses: 1,
-      instead: 'map groups in Argo CD itself (`argocd-rbac-cm`) and let its users log in with a `Trust`',
+      instead:
+        'use a `targets.Kubernetes` target for the cluster of Argo CD: `tasks.CreateArgoCDRepository` and `tasks.AddArgoCDPolicies` write there',
     },
     {
       name: 'mongodb.unison.MongoDBTarget',

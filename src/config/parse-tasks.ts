@@ -145,6 +145,7 @@ function taskContext(build: BuildContext): TaskParseContext {
     readFile: build.readFile,
     refer: (kind, name, path, absent) => build.refer(kind, name, path, absent),
     mapper: (expression, path, issues) => build.mapper(expression, path, issues),
+    shownValue: (name) => build.shownValue(name),
     customTasks: {
       find: (className) => customTasks.find(className),
       unknown: (name) => unknownClass(customTasks, name),

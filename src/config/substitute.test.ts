@@ -32,6 +32,31 @@ test('substituted text is never parsed again', () => {
   )
 })
 
+test('a value is shown unless it is, or looks like, a secret', () => {
+  const environment = {
+    REGION: 'eu-1',
+    DB_PASSWORD: 'hunter2',
+    ARGOCD_TOKEN: 'hush',
+    SIGNING_KEY: 'hush',
+    DATABASE: 'postgres://gate:hunter2@db.corp.test/gate',
+    GATEHOUSE_URL: 'https://gw.corp.test',
+    GATEHOUSE_DATABASE: 'plain',
+  }
+  const values = new Map([
+    ['HOST', 'gw.corp.test'],
+    ['FROM_SECRET', 'x'],
+  ])
+  const substitution = new Substitution(environment, values, { secretNames: new Set(['FROM_SECRET']) })
+  expect(substitution.shownValue('REGION')).toEqual({ kind: 'value', text: 'eu-1' })
+  expect(substitution.shownValue('HOST')).toEqual({ kind: 'value', text: 'gw.corp.test' })
+  expect(substitution.shownValue('GATEHOUSE_URL')).toEqual({ kind: 'value', text: 'https://gw.corp.test' })
+  expect(substitution.shownValue('NONE')).toEqual({ kind: 'absent' })
+  for (const name of ['DB_PASSWORD', 'ARGOCD_TOKEN', 'SIGNING_KEY', 'DATABASE', 'GATEHOUSE_DATABASE', 'FROM_SECRET']) {
+    expect(substitution.shownValue(name), name).toEqual({ kind: 'secret' })
+  }
+  expect([...substitution.used.keys()]).toEqual(['REGION', 'HOST', 'GATEHOUSE_URL'])
+})
+
 test('an unknown name is empty, with a reason', () => {
   const { text, problems } = apply('#[HOSTS]', {}, { HOST: 'x' })
   expect(text).toBe('')

@@ -1,8 +1,15 @@
+import { isSecretAttribute } from '#identity/attributes.ts'
 import type { Path } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
+import type { ShownValue } from '#sdk/module/parse-context.ts'
 
 /** `#[NAME]` or `#[NAME:default]`. */
 export const placeholder = /#\[([A-Za-z_][\w.-]*)(?::([^\]]*))?\]/g
+
+/** Settings of the gateway itself, apart from its address. */
+const ownSetting = /^GATEHOUSE_(?!URL$)/
+/** An address with a user name and password. */
+const withPassword = /:\/\/[^/?#\s@]*:[^/?#\s@]*@/
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -13,6 +20,7 @@ export class Substitution {
   readonly #environment: Environment
   readonly #values: ReadonlyMap<string, string>
   readonly #missingSecrets: ReadonlyMap<string, string>
+  readonly #secretNames: ReadonlySet<string>
   readonly #unread: string | undefined
 
   constructor(
@@ -20,10 +28,13 @@ export class Substitution {
     values: ReadonlyMap<string, string>,
     {
       missingSecrets = new Map(),
+      secretNames = new Set(),
       unread,
     }: {
       /** By name of a value that a secret should have: why it has none. */
       readonly missingSecrets?: ReadonlyMap<string, string>
+      /** The values that secrets have, or should have. */
+      readonly secretNames?: ReadonlySet<string>
       /** A file that can't be read and may have values. */
       readonly unread?: string | undefined
     } = {},
@@ -31,6 +42,7 @@ export class Substitution {
     this.#environment = environment
     this.#values = values
     this.#missingSecrets = missingSecrets
+    this.#secretNames = secretNames
     this.#unread = unread
   }
 
@@ -70,6 +82,16 @@ export class Substitution {
       this.used.set(name, value)
       return value
     })
+  }
+
+  /** The value, for a place where requesters and approvers see it. */
+  shownValue(name: string): ShownValue {
+    const isSecret = this.#secretNames.has(name) || isSecretAttribute(name) || ownSetting.test(name)
+    const text = isSecret ? undefined : this.#lookUp(name)
+    if (isSecret || (text !== undefined && withPassword.test(text))) return { kind: 'secret' }
+    if (text === undefined) return { kind: 'absent' }
+    this.used.set(name, text)
+    return { kind: 'value', text }
   }
 
   #lookUp(name: string): string | undefined {

@@ -151,6 +151,11 @@ export function createHostFor(parts: HostParts): HostFor {
         filters.flatMap(({ profile }) => (profile === undefined ? [] : [{ application, uri, form: profile }])),
       ),
     ),
+    resetLinks: configuration.applications.flatMap(({ name: application, urls }) =>
+      urls.flatMap(({ filters }) =>
+        filters.flatMap(({ resetLinks: links }) => (links === undefined ? [] : [{ application, links }])),
+      ),
+    ),
     stsPodEndpoints: configuration.stsEndpoints.flatMap(({ pods }) => pods ?? []),
     recordAdmission: (admission) => admissions.record(admission),
     ...(reports === undefined ? {} : { reports }),

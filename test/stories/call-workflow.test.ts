@@ -2,12 +2,18 @@ import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import remoteGateway from '#modules/targets/remote-gateway/remote-gateway.ts'
+import { targetFixture } from '#sdk/conformance/target-fixture.ts'
 import { expectDescribed } from '#testing/api-contract.ts'
 import { type StoryGateway, startCallWorkflow } from '#testing/call-workflow-story.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
 import { until } from '#testing/gateway-process.ts'
 import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
+import { runTask } from '#testing/run-task.ts'
 import { fresh } from '#testing/scim-story.ts'
+import { customTask } from '#testing/workflow-fixture.ts'
 
 const run = promisify(execFile)
 
@@ -117,6 +123,38 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await send(bodyFor(uid, { requestor: 'boss', reason: 'why' }))).status).toBe(200)
     const named = { requestor: 'boss', caller: 'svc', reason: 'why' }
     expect(await auditOf(uid)).toContainEqual(expect.objectContaining(named))
+  })
+
+  test('a task of another gateway calls it, and once for all attempts of a step', async () => {
+    const uid = fresh('remote')
+    const params = fakeParams({ token: await gateway.token('svc') })
+    const other = await remoteGateway.prepare(params, noIssues(), fakeParseContext()).create(fakeModuleHost())
+    onTestFinished(() => other.close?.())
+    const task = customTask('com.tremolosecurity.provisioning.customTasks.CallRemoteWorkflow', {
+      workflowName: 'onboard',
+      url: `${gateway.process.url}/story`,
+      lastMileKeyName: 'other',
+      uidAttributeName: 'uid',
+      attributeFromRequest: ['team'],
+      staticRequestValues: ['UNISON.EXEC.TYPE=UNISON.EXEC.SYNC'],
+    })
+    const { request } = targetFixture(other, { attributes: ['a', 'b', 'c'], groups: ['a', 'b', 'c'] })
+    const attempt = async () => {
+      const { log } = await runTask(task, {
+        host: fakeModuleHost({ targets: { other } }),
+        forTarget: () => ({ ...request, idempotencyKey: uid }),
+        user: { userID: uid, keepGroups: true },
+        request: { team: 'blue' },
+        requestor: 'boss',
+      })
+      return log.lines
+    }
+    const first = await attempt()
+    expect(first).toMatchObject([{ fields: { status: 200, run: expect.any(String) } }])
+    const rows = await auditOf(uid)
+    expect(rows).toContainEqual(expect.objectContaining({ requestor: 'boss', caller: 'svc' }))
+    expect(await attempt()).toEqual(first)
+    expect(await auditOf(uid)).toEqual(rows)
   })
 
   test('a password reaches the target, and nothing stored or shown', async () => {

@@ -14,6 +14,23 @@ const password = 'correct horse battery'
 const another = 'another horse battery'
 const json = { 'content-type': 'application/json' }
 
+/** As a workflow of OpenUnison has it. */
+const mailLink = `apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata:
+  name: mail-link
+spec:
+  label: A link
+  description: Mails a link to set a password.
+  inList: true
+  orgId: finance
+  tasks: |-
+    - taskType: customTask
+      className: com.tremolosecurity.provisioning.customTasks.SetPassword
+      params:
+        mechName: PasswordReset
+`
+
 /** The portal's example, with the embedded directory and a mail server. */
 describe('passwords that users set themselves', () => {
   let gateway: GatewayProcess
@@ -21,7 +38,7 @@ describe('passwords that users set themselves', () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-passwords-'))
   const config = join(folder, 'config')
   const dataFolder = join(folder, 'data')
-  const people = ['rosa', 'vera', 'nora', 'dora', 'gone', 'twin1', 'twin2', 'lena', 'olga']
+  const people = ['rosa', 'vera', 'nora', 'dora', 'gone', 'twin1', 'twin2', 'lena', 'olga', 'newbie']
 
   beforeAll(async () => {
     cpSync('examples/portal', config, { recursive: true })
@@ -31,6 +48,7 @@ describe('passwords that users set themselves', () => {
     if (!text.includes(url)) throw new Error('the example has changed')
     // The story requests more links than one address may in a minute.
     writeFileSync(account, text.replace(url, `${url}            requestsPerMinute: "0"\n`))
+    writeFileSync(join(config, 'mail-link.yaml'), mailLink)
     mails = await mailServer()
     for (const login of people) {
       const mail = login.startsWith('twin') ? 'twin@corp.test' : `${login}@corp.test`
@@ -143,6 +161,17 @@ describe('passwords that users set themselves', () => {
     expect(audit.match(/reason: password changed/g)).toHaveLength(2)
     expect(gateway.output()).not.toContain(secret)
     expect(audit).not.toContain(secret)
+  })
+
+  test('a workflow mails a link, in the name of its requester', async () => {
+    const newbie = await signedIn('newbie')
+    const line = { name: 'mail-link', uuid: 'cart', reason: 'new here' }
+    expect((await newbie.send('PUT', '/portal/main/workflows', [line])).json).toEqual({ cart: 'success' })
+    const secret = await secretOf('newbie')
+    expect((await set(secret, another)).status).toBe(204)
+    expect([await canSignIn('newbie', password), await canSignIn('newbie', another)]).toEqual([false, true])
+    expect(await audited('newbie')).toMatch(/token issued password reset link, by newbie/)
+    expect(gateway.output()).not.toContain(secret)
   })
 
   test('reset: the pages work without scripts, send no referrer, and show what is wrong', async () => {

@@ -1,4 +1,5 @@
 import { customTasks, tasks as taskModules } from '#catalog/catalog.ts'
+import { Substitution } from '#config/substitute.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import {
@@ -47,13 +48,18 @@ export interface ParsedTasks {
   readonly referred: readonly Referred[]
 }
 
+/** The environment of the tasks. */
+const environment = { REGION: 'eu-1', DB_PASSWORD: 'hunter2' }
+
 /** Parses tasks in YAML form, through the modules of the catalog. */
 export function parseTasks(specs: readonly TaskSpec[], own: OwnTasks = {}): ParsedTasks {
   const issues = new Issues()
   const referred: Referred[] = []
+  const values = new Substitution(environment, new Map())
   const context: TaskParseContext = {
     folder: '/',
     customTasks,
+    shownValue: (name) => values.shownValue(name),
     refer: (kind, name, path) => void referred.push({ kind, name, path }),
     mapper: (expression, path, into) => {
       into.error(path, `no mapper in this test: ${expression}`)

@@ -11,7 +11,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { DirectoryInsert } from '#sdk/directory/directory-insert.ts'
-import type { PasswordWriter } from '#sdk/filter/password-changes.ts'
+import type { PasswordWriter, ResetRequest } from '#sdk/filter/password-changes.ts'
 import { openStorage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
@@ -77,11 +77,13 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
       confirmation: () => undefined,
       check: async () => {},
     })
-    const link = async (): Promise<string> => {
+    const outcomes: string[] = []
+    const link = async (login = 'ada', cause?: ResetRequest['cause']): Promise<string> => {
       let secret = ''
-      await passwords.requestReset({
+      const outcome = await passwords.requestReset({
+        ...(cause === undefined ? {} : { cause }),
         form: 'portal',
-        filter: { kind: 'equal', attribute: 'uid', value: 'ada' },
+        filter: { kind: 'equal', attribute: 'uid', value: login },
         root: undefined,
         writer: writer(),
         validMillis: 60_000,
@@ -92,6 +94,7 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
           return { subject: 's', text: made }
         },
       })
+      outcomes.push(outcome)
       return secret
     }
     const reset = (secret: string, name?: string) =>
@@ -100,6 +103,7 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
       storage,
       target,
       link,
+      outcomes,
       reset,
       fail: (error: GatewayError | undefined) => {
         failure = error
@@ -111,6 +115,16 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
       reasons: async () => (await storage.audit.list({ subject: 'ada', limit: 20 })).rows.map(({ reason }) => reason),
     }
   }
+
+  test('the outcome of a request is returned, and a run that requests a link is in the audit', async () => {
+    const { storage, link, outcomes } = await open()
+    const cause = { requestor: 'boss', workflow: { id: 'run-1', name: 'welcome' } }
+    for (let i = 0; i < 4; i++) await link('ada', cause)
+    await link('nobody', cause)
+    expect(outcomes).toEqual(['sent', 'sent', 'sent', 'too many', 'unknown'])
+    const { rows } = await storage.audit.list({ subject: 'ada', limit: 20 })
+    expect(rows.filter(({ action }) => action === 'issue')).toMatchObject(Array(3).fill(cause))
+  })
 
   test('a password that the directory rejects keeps the link and the sessions', async () => {
     const { link, reset, fail, hasSession } = await open()

@@ -28,6 +28,7 @@ import type {
   PasswordAccess,
   PasswordReset,
   PasswordWriter,
+  ResetOutcome,
   ResetRequest,
 } from '#sdk/filter/password-changes.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
@@ -74,16 +75,17 @@ export class PasswordChanges implements PasswordAccess {
     this.#audit = new PasswordAudit(parts.services)
   }
 
-  async requestReset({ form, filter, root, writer, ...rest }: ResetRequest): Promise<void> {
+  async requestReset({ form, filter, root, writer, ...rest }: ResetRequest): Promise<ResetOutcome> {
     const { services, configuration } = this.#parts
-    const { request, validMillis, perHour, write } = rest
+    const { request, cause, validMillis, perHour, write } = rest
     const base = root ?? configuration.directoryRoot
     const found = await this.#parts.directory.search({ base, scope: 'sub', filter, limit: maxFound })
     const people = found.flatMap((entry) => this.#reachable(entry, writer))
     const [person, another] = people
     if (person === undefined || another !== undefined || found.length >= maxFound) {
       const reason = another === undefined ? 'no active user with a mail address' : 'several users match'
-      return await this.#audit.refuse('unknown', reason, request)
+      await this.#audit.refuse('unknown', reason, request)
+      return 'unknown'
     }
     const secret = newSecret()
     const link = {
@@ -95,9 +97,11 @@ export class PasswordChanges implements PasswordAccess {
       validMillis,
     }
     const mail = outgoing(`link ${link.id}`, person.mail, write(secret, await this.#languageOf(person.entry, request)))
-    const row = this.#audit.row(person.login, request, { ...resetLink, action: 'issue' })
+    const row = this.#audit.row(person.login, request, { ...resetLink, ...cause, action: 'issue' })
     const outcome = await services.passwordChanges.addLink(link, perHour, [mail], [row])
-    if (outcome === 'too many') await this.#audit.refuse(person.login, `more than ${perHour} links in an hour`, request)
+    if (outcome !== 'too many') return 'sent'
+    await this.#audit.refuse(person.login, `more than ${perHour} links in an hour`, request)
+    return 'too many'
   }
 
   async hasLink(form: string, secret: string): Promise<boolean> {
@@ -277,7 +281,7 @@ export class PasswordChanges implements PasswordAccess {
   /** The user with a mail address whose password can be set. */
   #reachable(
     entry: DirectoryEntry,
-    writer: PasswordWriter,
+    writer: ResetRequest['writer'],
   ): (Person & { readonly mail: string; readonly entry: DirectoryEntry })[] {
     const { dn, identity, attributes } = entry
     const mail = attributes.first(writer.mailAttribute)

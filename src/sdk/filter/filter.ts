@@ -5,6 +5,7 @@ import type { FilterApi } from '#sdk/filter/filter-api.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { PageLook } from '#sdk/filter/page-look.ts'
+import type { ResetLinks } from '#sdk/filter/password-changes.ts'
 import type { ProfileForm, ProfilePlace } from '#sdk/filter/profile-form.ts'
 import type { InvitationMail, RegistrationForm } from '#sdk/filter/registrations.ts'
 import type { ModuleDefinition, ModuleOf } from '#sdk/module/module.ts'
@@ -59,6 +60,8 @@ export interface PreparedFilter {
   readonly profileOf?: ProfilePlace | undefined
   /** The profile of users, if this filter has one. */
   readonly profile?: ProfileForm | undefined
+  /** How it mails links to set a password, if it does. */
+  readonly resetLinks?: ResetLinks | undefined
   /** What it contributes to the look of the pages of its hosts. */
   readonly look?: PageLook | undefined
   /** The API that it serves, if programs and pages call one. */
@@ -99,6 +102,8 @@ interface FilterDefinition<C> extends Omit<ModuleDefinition<C, Filter, FilterHos
   /** See PreparedFilter. */
   profile?(config: C): ProfileForm
   /** See PreparedFilter. */
+  resetLinks?(config: C): ResetLinks
+  /** See PreparedFilter. */
   look?(config: C): PageLook
   /** See PreparedFilter. */
   api?(config: C): FilterApi
@@ -131,6 +136,7 @@ export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
         form: definition.form?.(config),
         profileOf: definition.profileOf?.(config),
         profile: definition.profile?.(config),
+        resetLinks: definition.resetLinks?.(config),
         look: definition.look?.(config),
         api: definition.api?.(config),
         summary: definition.summarize?.(config) ?? [],

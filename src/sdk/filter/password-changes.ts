@@ -19,22 +19,38 @@ export interface PasswordWriter {
   check(password: string, values: Iterable<string>, reader: PageReader): Promise<void>
 }
 
+/** How links to set a password are mailed. */
+export interface ResetLinks {
+  /** Where users are searched; undefined: the root of the directory. */
+  readonly root: Dn | undefined
+  readonly writer: Pick<PasswordWriter, 'target' | 'loginAttribute' | 'mailAttribute'>
+  readonly validMillis: number
+  /** Maximum number of links for one user per hour. */
+  readonly perHour: number
+  /** The mail with the link, the only place of the secret. */
+  write(secret: string, language: Language): MailText
+}
+
+/** The links of a filter of the configuration. */
+export interface ServedResetLinks {
+  /** The application of the filter, under whose name links are stored. */
+  readonly application: string
+  readonly links: ResetLinks
+}
+
 /** A request for a mail with a link to reset a password. */
-export interface ResetRequest {
+export interface ResetRequest extends ResetLinks {
   /** Where the new password is written. */
   readonly form: string
   /** Finds the user by the typed text. */
   readonly filter: Filter
-  /** Where users are searched; undefined: the root of the directory. */
-  readonly root: Dn | undefined
-  readonly writer: PasswordWriter
-  readonly validMillis: number
-  /** Maximum number of links for one user per hour. */
-  readonly perHour: number
   readonly request: Pick<GatewayRequest, 'id' | 'remoteAddress' | 'headers'>
-  /** The mail with the link, the only place of the secret. */
-  write(secret: string, language: Language): MailText
+  /** The run that mails the link, for the audit; absent if anyone requested it. */
+  readonly cause?: { readonly requestor: string; readonly workflow: { readonly id: string; readonly name: string } }
 }
+
+/** `unknown`: not exactly one active user with a mail address and a password here was found. */
+export type ResetOutcome = 'sent' | 'unknown' | 'too many'
 
 /** A new password, with the secret of the mailed link. */
 export interface PasswordReset {
@@ -60,10 +76,10 @@ export interface OwnPasswordChange {
 /** Passwords that users set themselves. Every change ends sessions, and is audited, with the commit that reports it. */
 export interface PasswordAccess {
   /**
-   * Sends a link if exactly one active user with a mail address is found, and does not reveal whether it did.
-   * Throws only if the directory or the database doesn't answer.
+   * Sends a link if exactly one active user with a mail address is found. An anonymous caller must not learn the
+   * outcome. Throws only if the directory or the database doesn't answer.
    */
-  requestReset(request: ResetRequest): Promise<void>
+  requestReset(request: ResetRequest): Promise<ResetOutcome>
   /** Whether the secret's link can be used now. */
   hasLink(form: string, secret: string): Promise<boolean>
   /**

@@ -22,6 +22,14 @@ export type ReferenceKind =
   | 'token endpoint'
   | 'identity provider'
   | 'trust of an identity provider'
+  /** Any filter that mails links to set a password; the name is empty. */
+  | 'password page'
+
+/** A value of `#[NAME]`. `secret`: it is, or looks like, a secret, and must not be shown. */
+export type ShownValue =
+  | { readonly kind: 'value'; readonly text: string }
+  | { readonly kind: 'secret' }
+  | { readonly kind: 'absent' }
 
 /** What a pure parse may use of the configuration around it. */
 export interface ParseContext {
@@ -36,6 +44,8 @@ export interface ParseContext {
   valueSource?(className: string, params: Params, path: Path, issues: Issues): PreparedValueSource | undefined
   /** The chain of the URL of an application that serves this path; undefined if there is none. */
   chainAt?(address: string): string | undefined
+  /** The value of `#[NAME]` for a place where users may see it. */
+  shownValue?(name: string): ShownValue
   /** The configuration folder, the base of module paths. */
   readonly folder: string
   /** The text of a file that the configuration names, or its bytes in base64, if there are files; throws if it can't be read. */

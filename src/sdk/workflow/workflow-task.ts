@@ -6,6 +6,7 @@ import type { User } from '#identity/user.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
+import type { PasswordAccess, ServedResetLinks } from '#sdk/filter/password-changes.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 import type { ModuleOf } from '#sdk/module/module.ts'
 import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
@@ -127,6 +128,9 @@ export interface TaskHost extends LookupHost {
   readonly directory: MemberDirectory
   readonly targets: TaskTargets
   readonly grants: GrantAccess
+  readonly passwords: Pick<PasswordAccess, 'requestReset'>
+  /** The links of the filters of the configuration that let users set passwords; none if absent. */
+  readonly resetLinks?: readonly ServedResetLinks[]
 }
 
 /** The targets by name, with the owners of their accounts and their mappings. */

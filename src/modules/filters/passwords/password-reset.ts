@@ -6,7 +6,7 @@ import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import { answerRoute, type Routes } from '#modules/shared/http/routes.ts'
-import { mailText, passwordWriter } from '#modules/shared/passwords/password-parameters.ts'
+import { passwordWriter } from '#modules/shared/passwords/password-parameters.ts'
 import { openPasswordRules, type PasswordRules } from '#protocols/passwords/password-rules.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
@@ -14,7 +14,7 @@ import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { failureText, html, type Markup, page } from '#sdk/filter/page.ts'
 import type { Theme } from '#sdk/filter/page-look.ts'
-import { durationIn, durationText, type TextKey, textsFor, textsIn } from '#sdk/filter/page-texts.ts'
+import { durationText, type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
 import type { PasswordWriter } from '#sdk/filter/password-changes.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
 import type { ResetSettings } from './reset-settings.ts'
@@ -102,32 +102,14 @@ class PasswordReset implements Filter {
   }
 
   async #send(user: string, request: GatewayRequest, started: number): Promise<void> {
-    const { given, lookup, publicURL } = this.#settings
-    const { requestsPerMinute, linkMinutes, linksPerHour: perHour, root } = given
+    const { given, lookup, links } = this.#settings
+    const { requestsPerMinute } = given
     if (requestsPerMinute > 0) {
       take(this.#requests, request, { burst: requestsPerMinute, perMinute: requestsPerMinute })
     }
     const filter = lookup.bind(() => [user.trim()])
     if (filter !== undefined) {
-      await this.#host.passwords.requestReset({
-        form: this.#host.name,
-        filter,
-        root,
-        writer: this.#writer,
-        validMillis: linkMinutes * 60_000,
-        perHour,
-        request,
-        write: (secret, language) => {
-          const texts = textsIn(language)
-          const { linkText, linkSubject = texts('mail.reset') } = given
-          // Browsers don't send the part after # to servers, so it appears in no log.
-          const places = { link: `${publicURL}/set#${secret}`, code: secret, minutes: String(linkMinutes) }
-          const text =
-            linkText?.render({ key: (name) => places[name as keyof typeof places] }) ??
-            texts('mail.resetText', { ...places, time: durationIn(linkMinutes * 60, language) })
-          return mailText(given, { subject: linkSubject, text })
-        },
-      })
+      await this.#host.passwords.requestReset({ ...links, form: this.#host.name, filter, request })
     }
     await wait(answerEveryMillis - ((performance.now() - started) % answerEveryMillis))
   }

@@ -10,6 +10,7 @@ export default defineFilter<ResetSettings>({
   errors: jsonErrors,
   takesForms: true,
   parse: parseReset,
+  resetLinks: ({ links }) => links,
   summarize: ({ publicURL, given }) => [
     { label: 'password reset links', value: publicURL },
     { label: 'passwords written to', value: given.passwordTarget ?? 'the directory' },

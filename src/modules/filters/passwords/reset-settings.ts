@@ -5,11 +5,14 @@ import { parseTemplate, type Template } from '#kernel/template.ts'
 import { pageTheme, pageThemeParameters } from '#modules/shared/forms/page-theme.ts'
 import {
   checkPasswordParameters,
+  mailText,
   passwordParameters,
   readWebAddress,
 } from '#modules/shared/passwords/password-parameters.ts'
+import { durationIn, textsIn } from '#sdk/filter/page-texts.ts'
+import type { ResetLinks } from '#sdk/filter/password-changes.ts'
 import { parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
+import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
@@ -68,11 +71,33 @@ export function parseReset(params: Params, issues: Issues, context: ParseContext
     issues.error(params.pathOf('homeURL'), '"homeURL": must be a path of this host')
   }
   checkPasswordParameters(given, true, params, issues, context)
+  const publicURL = (given.publicURL ?? '').replace(/\/$/, '')
   return {
     given,
-    publicURL: (given.publicURL ?? '').replace(/\/$/, ''),
+    publicURL,
+    links: resetLinks(given, publicURL),
     lookup: given.lookup ?? parseLookup('(|(uid=${user})(mail=${user}))'),
     theme: pageTheme(given),
+  }
+}
+
+function resetLinks(given: ParsedParameters<typeof parameters>, publicURL: string): ResetLinks {
+  const { root, linkMinutes, linksPerHour, passwordTarget, loginAttribute, mailAttribute } = given
+  return {
+    root,
+    writer: { target: passwordTarget, loginAttribute, mailAttribute },
+    validMillis: linkMinutes * 60_000,
+    perHour: linksPerHour,
+    write: (secret, language) => {
+      const texts = textsIn(language)
+      const { linkText, linkSubject = texts('mail.reset') } = given
+      // Browsers don't send the part after # to servers, so it appears in no log.
+      const places = { link: `${publicURL}/set#${secret}`, code: secret, minutes: String(linkMinutes) }
+      const text =
+        linkText?.render({ key: (name) => places[name as keyof typeof places] }) ??
+        texts('mail.resetText', { ...places, time: durationIn(linkMinutes * 60, language) })
+      return mailText(given, { subject: linkSubject, text })
+    },
   }
 }
 

@@ -102,6 +102,44 @@ export const copyFromUserToRequest = defineCustomTask({
   },
 })
 
+/** Copies values of the configuration to the request, where users may see them. */
+export const environmentToRequest = defineCustomTask({
+  className: 'tasks.EnvironmentToRequest',
+  aliases: ['com.tremolosecurity.provisioning.tasks.Env2Req', 'com.tremolosecurity.provisioning.customTasks.Env2Req'],
+  parameters: {
+    '<name>': text({
+      about: 'The value of the request that is set: the name of an environment variable, or of a value of `#[NAME]`.',
+    }),
+  },
+  prepare: (given, { issues, context, pathOf }) => {
+    const values: [name: string, text: string][] = []
+    for (const [name, from = ''] of given['<name>']) {
+      const path = pathOf(name)
+      if (isEngineKey(name)) issues.error(path, `"${name}" is a key of the engine`)
+      const found = context.shownValue?.(from) ?? { kind: 'absent' }
+      if (found.kind === 'value') values.push([name, found.text])
+      else if (found.kind === 'absent') {
+        issues.warning(
+          path,
+          `"${from}" is neither in the environment nor in a values document, so "${name}" is not set`,
+        )
+      } else {
+        const text = `"${from}" is, or looks like, a secret: users would see it in the request. Give it to the object that needs it as #[${from}] or in secretParams`
+        issues.error(path, text)
+      }
+    }
+    if (given['<name>'].size === 0)
+      issues.error(pathOf('').slice(0, -1), 'a value to copy is required, such as "name: VARIABLE"')
+    return {
+      create: () =>
+        onContext(({ request }) => {
+          for (const [name, text] of values) request.set(name, text)
+          return next
+        }),
+    }
+  },
+})
+
 export const genUuidAttribute = defineCustomTask({
   className: 'tasks.GenUUIDAttribute',
   aliases: [

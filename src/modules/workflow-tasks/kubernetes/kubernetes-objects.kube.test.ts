@@ -323,4 +323,150 @@ data:
     })
     expect((await cluster.call('GET', `/api/v1/namespaces/${nameSpace}/configmaps/never`)).status).toBe(404)
   })
+
+  const openShift = 'com.tremolosecurity.unison.openshiftv3.tasks'
+  const projectGroup = 'project.openshift.io'
+  const createProject = customTask(`${openShift}.CreateProject`, {
+    targetName: 'k8s',
+    template: '{"kind":"ProjectRequest","apiVersion":"v1","metadata":{"name":"$project$","creationTimestamp":null}}',
+  })
+
+  test('a project is requested once; a cluster without the OpenShift API is named', async () => {
+    const project = `project-${randomUUID().slice(0, 13)}`
+    await expect(ran([createProject], { project })).rejects.toThrow(
+      'target "k8s" is not an OpenShift cluster: it has no kind ProjectRequest in project.openshift.io/v1',
+    )
+    for (const [plural, kind] of [
+      ['projects', 'Project'],
+      ['projectrequests', 'ProjectRequest'],
+    ] as const) {
+      const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } }
+      const definition = {
+        apiVersion: 'apiextensions.k8s.io/v1',
+        kind: 'CustomResourceDefinition',
+        metadata: { name: `${plural}.${projectGroup}` },
+        spec: {
+          group: projectGroup,
+          scope: 'Cluster',
+          names: { plural, singular: kind.toLowerCase(), kind },
+          versions: [{ name: 'v1', served: true, storage: true, schema }],
+        },
+      }
+      await cluster.defineKind(definition, `/apis/${projectGroup}/v1/${plural}`)
+    }
+    const path = `/apis/${projectGroup}/v1/projects`
+    expect((await ran([createProject], { project })).audit).toEqual([`add kubernetes-Project ${path}/${project}`])
+    expect(await stored(`/apis/${projectGroup}/v1/projectrequests/${project}`)).toMatchObject({
+      apiVersion: `${projectGroup}/v1`,
+      kind: 'ProjectRequest',
+    })
+    // OpenShift creates the project that was requested; a definition only stores the request.
+    await cluster.must('POST', path, {
+      apiVersion: `${projectGroup}/v1`,
+      kind: 'Project',
+      metadata: { name: project, labels: { kept: 'true' } },
+    })
+    expect(await ran([createProject], { project })).toEqual({ audit: [], log: ['a Kubernetes object already exists'] })
+    expect((await stored(`${path}/${project}`)).metadata.labels).toEqual({ kept: 'true' })
+    await expect(ran([createProject], { project: 'a/b' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    await expect(ran([createProject], {})).rejects.toMatchObject({ code: 'UNPROCESSABLE' })
+  })
+
+  test('a group becomes a subject of a RoleBinding once, and others stay', async () => {
+    const project = await cluster.namespace()
+    const path = `/apis/${rbac}/v1/namespaces/${project}/rolebindings`
+    const add = customTask(`${openShift}.AddGroupToRole`, {
+      targetName: 'k8s',
+      projectName: '$project$',
+      groupName: 'view-$project$',
+      roleName: 'view',
+    })
+    await expect(ran([add], { project })).rejects.toThrow(`${path}/view does not exist`)
+    const user = { kind: 'User', name: 'ada', apiGroup: rbac }
+    await cluster.must('POST', path, {
+      metadata: { name: 'view' },
+      subjects: [user],
+      roleRef: { kind: 'ClusterRole', name: 'view', apiGroup: rbac },
+    })
+    expect((await ran([add], { project })).audit).toEqual([`replace kubernetes-RoleBinding ${path}/view`])
+    const group = { kind: 'Group', name: `view-${project}`, apiGroup: rbac }
+    expect(await stored(`${path}/view`)).toMatchObject({ subjects: [user, group] })
+    expect((await ran([add], { project })).audit).toEqual([])
+    expect(await stored(`${path}/view`)).toMatchObject({ subjects: [user, group] })
+  })
+
+  const argoCd = 'com.tremolosecurity.argocd.tasks'
+
+  test('policies of Argo CD are added once, and a value cannot add others', async () => {
+    const namespace = await cluster.namespace()
+    const path = `/api/v1/namespaces/${namespace}/configmaps`
+    const policy = async () => (await stored(`${path}/argocd-rbac-cm`)).data?.['policy.csv']
+    const add = (toAdd: string) => customTask(`${argoCd}.AddtoRBAC`, { k8sTarget: 'k8s', namespace, toAdd })
+    const lines = add(`
+      p, role:$nameSpace$-dev, applications, get, $nameSpace$/*, allow
+
+      p,role:$nameSpace$-dev,projects,get,$nameSpace$,allow
+      g, k8s-namespace-developer-$nameSpace$, role:$nameSpace$-dev
+    `)
+    await expect(ran([lines], { nameSpace: 'blue' })).rejects.toThrow('argocd-rbac-cm does not exist')
+    await cluster.must('POST', path, { metadata: { name: 'argocd-rbac-cm' } })
+    expect((await ran([lines], { nameSpace: 'blue' })).audit).toEqual([
+      `replace kubernetes-ConfigMap ${path}/argocd-rbac-cm`,
+    ])
+    const blue = [
+      'p, role:blue-dev, applications, get, blue/*, allow',
+      'p, role:blue-dev, projects, get, blue, allow',
+      'g, k8s-namespace-developer-blue, role:blue-dev\n',
+    ].join('\n')
+    expect(await policy()).toBe(blue)
+    expect((await ran([lines], { nameSpace: 'blue' })).audit).toEqual([])
+    await ran([lines], { nameSpace: 'red' })
+    expect(await policy()).toBe(`${blue}${blue.replaceAll('blue', 'red')}`)
+    for (const nameSpace of ['x, role:admin', 'x\ng, ada, role:admin', '*', 'a/b', '"x"', '#', 'a?', '{a', ' x']) {
+      await expect(ran([lines], { nameSpace }), nameSpace).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    }
+    await expect(ran([lines], {})).rejects.toMatchObject({ code: 'UNPROCESSABLE' })
+    const { metadata, data } = await stored(`${path}/argocd-rbac-cm`)
+    const regex = { metadata, data: { ...data, 'policy.matchMode': 'regex' } }
+    await cluster.must('PUT', `${path}/argocd-rbac-cm`, regex)
+    await expect(ran([lines], { nameSpace: 'a.b' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    await ran([add('g, $group$, role:blue-dev')], { group: '/teams/a.b c' })
+    expect(await policy()).toContain('\ng, /teams/a.b c, role:blue-dev\n')
+  })
+
+  test('a repository of Argo CD is a Secret for each address, and its key is nowhere else', async () => {
+    const namespace = await cluster.namespace()
+    const add = customTask(`${argoCd}.CreateGitRepository`, {
+      type: 'git',
+      name: '$nameSpace$-build',
+      repoUrl: '$gitSshInternalURL$',
+      sshPrivateKey: '$gitPrivateKey$',
+      target: 'k8s',
+      namespace,
+    })
+    const given = { nameSpace: 'blue', gitSshInternalURL: 'git@git.corp.test:blue/build.git', gitPrivateKey: 'k1' }
+    const first = await ran([add], given)
+    const [, path = ''] = /^add kubernetes-Secret (\S+)$/.exec(first.audit.join()) ?? []
+    const decoded = async () =>
+      Object.fromEntries(
+        Object.entries((await stored(path)).data ?? {}).map(([name, text]) => [
+          name,
+          Buffer.from(text, 'base64').toString(),
+        ]),
+      )
+    expect((await stored(path)).metadata.labels).toEqual({ 'argocd.argoproj.io/secret-type': 'repository' })
+    expect(await decoded()).toEqual({
+      type: 'git',
+      name: 'blue-build',
+      url: 'git@git.corp.test:blue/build.git',
+      sshPrivateKey: 'k1',
+    })
+    expect((await ran([add], given)).audit).toEqual([])
+    expect((await ran([add], { ...given, gitPrivateKey: 'k2' })).audit).toEqual([`replace kubernetes-Secret ${path}`])
+    expect(await decoded()).toMatchObject({ sshPrivateKey: 'k2' })
+    expect((await ran([add], { ...given, gitSshInternalURL: 'git@git.corp.test:red.git' })).audit[0]).not.toContain(
+      path,
+    )
+    await expect(ran([add], { ...given, gitSshInternalURL: 'a\nb' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
 })

@@ -14,7 +14,8 @@ import { changeExisting, deleteObject, type NamedObject, putObject } from './wri
 
 /** Tasks that create, change and delete objects of a cluster. */
 
-const targetName = nameTemplate({
+/** The parameter that names the cluster. */
+export const targetName = nameTemplate({
   about:
     'The [targets.Kubernetes](../targets/targets.Kubernetes.md) target of the cluster; `$key$` is a value of the request.',
   required: true,
@@ -215,7 +216,7 @@ interface ObjectIdentity {
   readonly namespace: Template | undefined
 }
 
-function readIdentity(
+export function readIdentity(
   { root }: ObjectTemplate,
   { issues, pathOf: place }: CustomTaskPlaces,
 ): ObjectIdentity | undefined {
@@ -268,7 +269,7 @@ async function nameObject(
 }
 
 /** The name in the object is the one in its path. */
-function withName(object: JsonObject, { resource: { namespace }, name }: NamedObject): JsonObject {
+export function withName(object: JsonObject, { resource: { namespace }, name }: NamedObject): JsonObject {
   const metadata = isJsonObject(object['metadata']) ? object['metadata'] : {}
   return { ...object, metadata: { ...metadata, name, ...(namespace === undefined ? {} : { namespace }) } }
 }

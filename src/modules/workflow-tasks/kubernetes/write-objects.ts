@@ -15,31 +15,44 @@ export interface NamedObject {
   readonly kind: string
   readonly resource: ClusterResource
   readonly name: string
+  /** Where it is created, if not in its own collection: a ProjectRequest creates a Project. */
+  readonly createdAt?: ClusterResource
 }
+
+/** What an existing object becomes: this content, a patched one, or what `edit` makes of its content. */
+type ObjectChange =
+  | { readonly object: JsonObject }
+  | { readonly patch: ClusterPatch }
+  | { readonly edit: (content: ClusterObject['content']) => ClusterObject['content'] }
 
 /** Attempts of a change while other writers change the same object. */
 const maxAttempts = 10
 /** Seconds until an object that is being deleted may be gone. */
 const retryAfter = 5
 
-/** Creates the object. An existing one is replaced, or patched if there is a patch. */
+/** Creates the object. An existing one is replaced, kept as it is, or patched if there is a patch. */
 export async function putObject(
   cluster: StepCluster,
   what: NamedObject,
   object: JsonObject,
-  ifExists: 'replace' | ClusterPatch,
+  ifExists: 'replace' | 'keep' | ClusterPatch,
 ): Promise<void> {
   const { api, request } = cluster
   for (let attempt = 1; attempt <= maxAttempts; attempt++) {
     const found = await api.get(what.resource, what.name)
     if (found !== undefined) {
+      if (ifExists === 'keep') {
+        refuseEnding(cluster, what, found)
+        request.log.info('a Kubernetes object already exists', { target: cluster.target, object: pathOf(what) })
+        return
+      }
       if (await changeObject(cluster, what, found, ifExists === 'replace' ? { object } : { patch: ifExists })) return
       continue
     }
     const change = changeOf(what, 'add')
     await request.planChanges?.([change])
     try {
-      await api.create(what.resource, object)
+      await api.create(what.createdAt ?? what.resource, object)
     } catch (error) {
       if (hasCode(error, 'CONFLICT')) continue
       throw error
@@ -52,11 +65,7 @@ export async function putObject(
 }
 
 /** Changes an object that must exist. */
-export async function changeExisting(
-  cluster: StepCluster,
-  what: NamedObject,
-  change: { readonly object: JsonObject } | { readonly patch: ClusterPatch },
-): Promise<void> {
+export async function changeExisting(cluster: StepCluster, what: NamedObject, change: ObjectChange): Promise<void> {
   for (let attempt = 1; attempt <= maxAttempts; attempt++) {
     const found = await cluster.api.get(what.resource, what.name)
     if (found === undefined) {
@@ -72,15 +81,12 @@ async function changeObject(
   cluster: StepCluster,
   what: NamedObject,
   found: ClusterObject,
-  wanted: { readonly object: JsonObject } | { readonly patch: ClusterPatch },
+  wanted: ObjectChange,
 ): Promise<boolean> {
   const { api, request, target } = cluster
   const where = { target, object: pathOf(what) }
   requireKind(cluster, what, found)
-  if (isEnding(found)) {
-    const text = `target "${target}": ${pathOf(what)} is being deleted`
-    throw new GatewayError('TARGET_UNREACHABLE', text, { retryAfter })
-  }
+  refuseEnding(cluster, what, found)
   if ('patch' in wanted && wanted.patch.type === 'json' && lastPatch(found) === request.idempotencyKey) {
     request.log.info('a Kubernetes object was already patched by this step', where)
     return true
@@ -89,7 +95,7 @@ async function changeObject(
     if ('patch' in wanted) {
       return api.patch(what.resource, what.name, onceOnly(wanted.patch, found, request.idempotencyKey), { dryRun })
     }
-    const { object } = wanted
+    const object = 'edit' in wanted ? wanted.edit(found.content) : wanted.object
     const metadata = { ...(isJsonObject(object['metadata']) ? object['metadata'] : {}) }
     const { resourceVersion } = found.metadata
     return api.replace(what.resource, what.name, { ...object, metadata: { ...metadata, resourceVersion } }, { dryRun })
@@ -190,6 +196,12 @@ function onceOnly(patch: ClusterPatch, found: ClusterObject, step: string): Clus
     : { op: 'add', path, value: { [lastPatchName]: step } }
   const test = { op: 'test', path: '/metadata/resourceVersion', value: found.metadata.resourceVersion }
   return { type: 'json', content: [test, record, ...patch.content] }
+}
+
+function refuseEnding({ target }: StepCluster, what: NamedObject, found: ClusterObject): void {
+  if (!isEnding(found)) return
+  const text = `target "${target}": ${pathOf(what)} is being deleted`
+  throw new GatewayError('TARGET_UNREACHABLE', text, { retryAfter })
 }
 
 const isEnding = ({ content }: ClusterObject): boolean =>

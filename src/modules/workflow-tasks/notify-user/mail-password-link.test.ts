@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest'
+import { catalog } from '#catalog/catalog.ts'
+import type { PasswordAccess, ResetOutcome, ResetRequest, ServedResetLinks } from '#sdk/filter/password-changes.ts'
+import { checkText } from '#testing/check-text.ts'
+import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { runTask } from '#testing/run-task.ts'
+import { customTask } from '#testing/workflow-fixture.ts'
+
+const task = (mechName = 'PasswordReset') =>
+  customTask('com.tremolosecurity.provisioning.customTasks.SetPassword', { mechName })
+
+const served = (application: string): ServedResetLinks => ({
+  application,
+  links: {
+    root: undefined,
+    writer: { target: undefined, loginAttribute: 'uid', mailAttribute: 'mail' },
+    validMillis: 60_000,
+    perHour: 3,
+    write: (secret) => ({ subject: 'Set', text: secret }),
+  },
+})
+
+async function run(outcome: ResetOutcome, resetLinks: readonly ServedResetLinks[], mechName?: string) {
+  const requests: ResetRequest[] = []
+  const passwords: Partial<PasswordAccess> = {
+    requestReset: async (request) => {
+      requests.push(request)
+      return outcome
+    },
+  }
+  const host = { ...fakeModuleHost({ passwords: passwords as PasswordAccess }), resetLinks }
+  await runTask(task(mechName), { host, requestor: 'boss' })
+  return requests
+}
+
+test('a link is mailed for the user of the run, in the name of its requester', async () => {
+  expect(await run('sent', [served('portal')])).toMatchObject([
+    {
+      form: 'portal',
+      filter: { kind: 'equal', attribute: 'uid', value: 'jjackson' },
+      cause: { requestor: 'boss', workflow: { id: 'run-1', name: 'w' } },
+      perHour: 3,
+    },
+  ])
+  expect(await run('sent', [served('a'), served('b')], 'b')).toMatchObject([{ form: 'b' }])
+})
+
+test('the task fails if no link was mailed', async () => {
+  await expect(run('unknown', [served('portal')])).rejects.toThrow('"jjackson" is not exactly one active user')
+  await expect(run('too many', [served('portal')])).rejects.toThrow('got 3 links within an hour')
+  await expect(run('sent', [served('a'), served('b')])).rejects.toThrow('must be the name of its Application: "a", "b"')
+})
+
+test('without filters.Passwords, the workflow is set aside with the reason', () => {
+  const workflow = `
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: w }
+spec:
+  tasks: |-
+    - taskType: customTask
+      className: com.tremolosecurity.provisioning.customTasks.SetPassword
+      params: { mechName: PasswordReset }
+`
+  const passwords = `---
+apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: passwords }
+spec:
+  isApp: true
+  cookieConfig: { cookiesEnabled: false }
+  urls:
+    - hosts: ["*"]
+      uri: /password
+      azRules: [{ scope: dn, constraint: o=Tremolo }]
+      filterChain: [{ className: filters.Passwords, params: { publicURL: "https://gw.corp.test/password" } }]
+`
+  const problems = (text: string) => checkText(text, catalog).filter((line) => line.includes('filters.Passwords'))
+  expect(problems(workflow).join()).toContain('params.mechName: no URL has filters.Passwords')
+  expect(problems(workflow + passwords)).toEqual([])
+})
