@@ -62,7 +62,9 @@ export type ConfigurationObjectView = Wire<typeof configurationObject>
 export const configurationObjects = z.object({
   objects: z
     .array(configurationObject)
-    .describe('Objects that are set aside first, then those with errors, then objects that are not loaded; each by place.'),
+    .describe(
+      'Objects that are set aside first, then those with errors, then objects that are not loaded; each by place.',
+    ),
   next: z.string().optional(),
 })
 
