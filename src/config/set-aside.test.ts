@@ -164,6 +164,23 @@ describe('what is set aside', () => {
     expect(unknown?.suffix.toString()).toBe('o=Tremolo')
   })
 
+  test('a part of the directory within the root of a chain is a tree of its own, served or not', () => {
+    const insert = (name: string, className: string): string =>
+      object('DirectoryInsert', name, `{ className: ${className}, suffix: 'ou=${name},o=Data' }`)
+    const inserts = insert('good', 'directory.Database') + insert('bad', 'directory.Databse')
+    const chain =
+      object('AuthenticationMechanism', 'none', '{ className: auth.Anonymous, uri: /auth/none }') +
+      object(
+        'AuthenticationChain',
+        'login',
+        '{ level: 1, root: o=Data, authMechs: [{ name: none, required: required }] }',
+      )
+    expect(aside(inserts + chain).map(([title]) => title)).toEqual(['DirectoryInsert "bad"'])
+    const suffixes = load(inserts + chain).configuration?.inserts.map(({ suffix }) => suffix.toString())
+    expect(suffixes).toEqual(['ou=bad,o=Data', 'ou=good,o=Data'])
+    expect(aside(inserts).map(([title]) => title)).toEqual(['DirectoryInsert "good"', 'DirectoryInsert "bad"'])
+  })
+
   test('a Trust, without the identity provider that it belongs to', () => {
     const trust = (name: string, more: string): string =>
       object(
