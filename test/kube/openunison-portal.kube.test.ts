@@ -5,9 +5,12 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { stringify } from 'yaml'
 import { defineAll } from '#testing/custom-resources.ts'
+import { freePort } from '#testing/free-port.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+import type { KubeClient } from '#testing/kube-client.ts'
 import { addEntry } from '#testing/ldap-target.ts'
 import { onKubernetes } from '#testing/on-kubernetes.ts'
+import { type OutsideIssuer, startOutsideIssuer } from '#testing/outside-issuer.ts'
 import { PlainBrowser } from '#testing/plain-browser.ts'
 import { type Slapd, startSlapd } from '#testing/slapd.ts'
 
@@ -42,6 +45,17 @@ class SignedIn {
     return new SignedIn(url, browser)
   }
 
+  /** By a login at the issuer. */
+  static async at(issuer: OutsideIssuer, login: string, { url }: GatewayProcess): Promise<SignedIn> {
+    const [here, there] = [new PlainBrowser(url), new PlainBrowser(issuer.url)]
+    const begun = await here.get('/scale/main/user')
+    const page = await there.get(begun.location)
+    const resumed = await there.get(`${page.location}?as=${login}`)
+    const done = await here.get((await there.get(resumed.location)).location)
+    expect([done.status, done.location], done.body).toEqual([303, '/scale/main/user'])
+    return new SignedIn(url, here)
+  }
+
   async call(method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }> {
     const cookie = Array.from(this.#browser.jar, ([name, value]) => `${name}=${value}`).join('; ')
     const headers = {
@@ -73,6 +87,32 @@ class SignedIn {
   }
 }
 
+/** What an operator gives the charts as values: the host, the namespace, and here another cluster than the gateway's. */
+function valueObjects({ connection }: KubeClient, values: Readonly<Record<string, string>>): object[] {
+  const { url, ca, adminToken } = connection
+  const kubernetes = { url, token: adminToken, certificate: Buffer.from(ca).toString('base64'), useToken: 'true' }
+  const hosts = [{ names: [{ env_var: 'OU_HOST', name: '127.0.0.1' }] }]
+  return [
+    object('OpenUnison', 'orchestra', { hosts, non_secret_data: pairs(values) }, 'v6'),
+    object('Target', 'k8s', {
+      className: 'com.tremolosecurity.unison.openshiftv3.OpenShiftTarget',
+      params: pairs(kubernetes),
+    }),
+  ]
+}
+
+/** Copies the sets as they are, and adds what the operator gives. */
+function writeConfig(folder: string, sets: readonly string[], objects: readonly object[]): void {
+  mkdirSync(folder)
+  for (const name of sets) cpSync(`test/openunison-portal/${name}.yaml`, join(folder, `${name}.yaml`))
+  writeFileSync(join(folder, 'values.yaml'), objects.map((one) => stringify(one)).join('---\n'))
+}
+
+function writeSecret(folder: string, name: string, key: string, text: string): void {
+  mkdirSync(join(folder, 'secrets', name), { recursive: true })
+  writeFileSync(join(folder, 'secrets', name, key), text, { mode: 0o600 })
+}
+
 onKubernetes('a portal in the form of OpenUnison’s charts, with a login at a directory', (cluster) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-openunison-portal-'))
   const config = join(folder, 'config')
@@ -81,29 +121,14 @@ onKubernetes('a portal in the form of OpenUnison’s charts, with a login at a d
   let gateway: GatewayProcess
   let slapd: Slapd
 
-  /** What an operator gives the charts as values: the cluster, the directory, the host and a secret. */
-  function operatorObjects(): object[] {
-    const { url, ca, adminToken } = cluster.connection
-    const kubernetes = { url, token: adminToken, certificate: Buffer.from(ca).toString('base64'), useToken: 'true' }
+  /** The directory in the place of the ConfigMap that the charts make of their values. */
+  function directoryObjects(): object[] {
     const bindPassword = {
       name: 'adminPasswd',
       secretName: 'orchestra-secrets-source',
       secretKey: 'AD_BIND_PASSWORD',
     }
     return [
-      object(
-        'OpenUnison',
-        'orchestra',
-        {
-          hosts: [{ names: [{ env_var: 'OU_HOST', name: '127.0.0.1' }] }],
-          non_secret_data: pairs({ K8S_OPENUNISON_NS: own }),
-        },
-        'v6',
-      ),
-      object('Target', 'k8s', {
-        className: 'com.tremolosecurity.unison.openshiftv3.OpenShiftTarget',
-        params: pairs(kubernetes),
-      }),
       object('DirectoryInsert', 'activedirectory', {
         className: 'directory.Ldap',
         suffix: 'ou=activedirectory,o=Data',
@@ -142,20 +167,9 @@ onKubernetes('a portal in the form of OpenUnison’s charts, with a login at a d
     own = await cluster.namespace()
     slapd = await startSlapd()
     await addPeople()
-    mkdirSync(config)
-    for (const name of ['portal', 'login-active-directory', 'namespaces', 'privileged-access']) {
-      cpSync(`test/openunison-portal/${name}.yaml`, join(config, `${name}.yaml`))
-    }
-    writeFileSync(
-      join(config, 'values.yaml'),
-      operatorObjects()
-        .map((one) => stringify(one))
-        .join('---\n'),
-    )
-    mkdirSync(join(config, 'secrets', 'orchestra-secrets-source'), { recursive: true })
-    writeFileSync(join(config, 'secrets', 'orchestra-secrets-source', 'AD_BIND_PASSWORD'), slapd.adminPassword, {
-      mode: 0o600,
-    })
+    const sets = ['portal', 'login-active-directory', 'namespaces', 'privileged-access']
+    writeConfig(config, sets, [...valueObjects(cluster, { K8S_OPENUNISON_NS: own }), ...directoryObjects()])
+    writeSecret(config, 'orchestra-secrets-source', 'AD_BIND_PASSWORD', slapd.adminPassword)
     gateway = await startGatewayProcess({ config, dataFolder: join(folder, 'data') })
   })
   afterAll(async () => {
@@ -252,5 +266,51 @@ onKubernetes('a portal in the form of OpenUnison’s charts, with a login at a d
     const after = await (await SignedIn.as('ada', gateway)).groups()
     expect(after).not.toContain(privileged)
     expect(after).toContain('k8s-cluster-k8s-administrators')
+  })
+})
+
+onKubernetes('a portal in the form of OpenUnison’s charts, with a login at an identity provider', (cluster) => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-openunison-provider-'))
+  const config = join(folder, 'config')
+  const secret = 'a secret of the client'
+  let own = ''
+  let gateway: GatewayProcess
+  let issuer: OutsideIssuer
+
+  beforeAll(async () => {
+    await defineAll(cluster)
+    own = await cluster.namespace()
+    const port = await freePort()
+    const values = { K8S_OPENUNISON_NS: own, IDP_ISSUER: `http://127.0.0.1:${port}` }
+    writeConfig(config, ['portal', 'login-openid-connect'], valueObjects(cluster, values))
+    writeSecret(config, 'acme-secrets', 'OIDC_CLIENT_SECRET', secret)
+    gateway = await startGatewayProcess({ config, dataFolder: join(folder, 'data') })
+    issuer = await startOutsideIssuer(port, [
+      {
+        client_id: 'acme-portal',
+        client_secret: secret,
+        token_endpoint_auth_method: 'client_secret_post',
+        redirect_uris: [`${gateway.url}/auth/oidc`],
+      },
+    ])
+  })
+  afterAll(async () => {
+    await gateway?.stop()
+    await issuer?.stop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  test('a user signs in there and has an account, the portal and a token here', { timeout: 300_000 }, async () => {
+    const ada = await SignedIn.at(issuer, 'ada', gateway)
+    const path = `/apis/openunison.tremolo.io/v1/namespaces/${own}/users/ada`
+    expect(await cluster.must('GET', path)).toMatchObject({ spec: { sub: 'ada', email: 'ada@corp.test' } })
+    expect(await ada.call('GET', '/scale/main/user')).toMatchObject({
+      status: 200,
+      body: { dn: 'uid=ada,ou=accounts,o=Tremolo' },
+    })
+    expect(await ada.call('GET', `/scale/main/urls/org/${org}`)).toMatchObject({
+      body: [expect.objectContaining({ label: 'Tokens' })],
+    })
+    expect(await ada.call('GET', '/k8stoken/token/user')).toMatchObject({ status: 200 })
   })
 })
