@@ -10,6 +10,8 @@ export interface AccountLayout {
   readonly groups: Dn
   readonly userAttribute: string
   readonly groupAttribute: string
+  /** The attribute of users with the names of their groups. */
+  readonly groupsAttribute?: string | undefined
 }
 
 function attributeType(value: string): string {
@@ -34,6 +36,10 @@ export const layoutParameters = {
     about: 'The attribute with the name of a group, also in DNs.',
     fallback: 'cn',
   }),
+  groupsAttribute: parsed('attribute', attributeType, {
+    about:
+      'An attribute of users with the names of their groups, besides `memberOf`. Users of [targets.KubernetesUsers](../targets/targets.KubernetesUsers.md) have `groups` when absent, all others have none.',
+  }),
 }
 
 /** The layout relative to a suffix. */
@@ -42,10 +48,21 @@ export function parseLayout(
   params: Params,
   issues: Issues,
 ): (suffix: Dn) => AccountLayout {
-  const { people = new Dn([]), groups = Dn.of(['ou', 'groups']), userAttribute, groupAttribute } = given
+  const { people = new Dn([]), groups = Dn.of(['ou', 'groups']), ...names } = given
+  const { userAttribute, groupAttribute, groupsAttribute } = names
   if (people.equals(groups) && userAttribute.toLowerCase() === groupAttribute.toLowerCase()) {
     issues.error(params.pathOf('groups'), 'people and groups in one container need different naming attributes')
   }
   const below = (suffix: Dn, container: Dn): Dn => new Dn([...container.rdns, ...suffix.rdns])
-  return (suffix) => ({ people: below(suffix, people), groups: below(suffix, groups), userAttribute, groupAttribute })
+  const taken = [userAttribute, 'memberOf', 'objectClass'].some((name) => sameName(name, groupsAttribute))
+  if (taken) issues.error(params.pathOf('groupsAttribute'), 'must be an attribute of its own')
+  return (suffix) => ({
+    people: below(suffix, people),
+    groups: below(suffix, groups),
+    userAttribute,
+    groupAttribute,
+    groupsAttribute,
+  })
 }
+
+const sameName = (one: string, other: string | undefined): boolean => one.toLowerCase() === other?.toLowerCase()

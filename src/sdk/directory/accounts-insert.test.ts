@@ -103,7 +103,7 @@ const names = ['ada', 'bob', 'carol', 'dora', 'eve']
 const groupNames = ['g1', 'g2', 'g3']
 const leaf: fc.Arbitrary<Filter> = fc.oneof(
   fc
-    .constantFrom('mail', 'uid', 'memberOf', 'objectClass', 'none')
+    .constantFrom('mail', 'uid', 'memberOf', 'objectClass', 'roles', 'none')
     .map((attribute): Filter => ({ kind: 'present', attribute })),
   fc.constantFrom(...names).map((value): Filter => ({ kind: 'equal', attribute: 'UID', value })),
   fc.constantFrom('a', 'b').map((value): Filter => ({ kind: 'equal', attribute: 'mail', value })),
@@ -116,6 +116,7 @@ const leaf: fc.Arbitrary<Filter> = fc.oneof(
   fc
     .constantFrom(...groupNames)
     .map((name): Filter => ({ kind: 'substring', attribute: 'memberOf', initial: `cn=${name}`, any: [] })),
+  fc.constantFrom(...groupNames, 'none').map((value): Filter => ({ kind: 'equal', attribute: 'Roles', value })),
 )
 const { filter: anyFilter } = fc.letrec<{ filter: Filter }>((tie) => ({
   filter: fc.oneof(
@@ -141,7 +142,7 @@ test('a search returns exactly the users whose entries match, each once', async 
           name,
           members: users.filter((one) => one.groups.includes(name)).map(({ userID }) => userID),
         }))
-        const insert = new AccountsInsert(accounts(users, groups), layout)
+        const insert = new AccountsInsert(accounts(users, groups), { ...layout, groupsAttribute: 'roles' })
         const wanted = users
           .map((one) => insert.personEntry(one))
           .filter(({ attributes }) => matches(filter, attributes))
@@ -167,17 +168,19 @@ test('errors of the store pass unchanged', async () => {
   await expect(search(insert, { kind: 'and', filters: [] })).rejects.toBe(down)
 })
 
-test('shows the names of groups where the store says so', async () => {
-  const groupsOf = async (insert: AccountsInsert) => {
+test('shows the names of groups where the store or the layout says so', async () => {
+  const groupsOf = async (insert: AccountsInsert, attribute = 'groups') => {
     const search = {
       base: person('ada'),
       scope: 'base',
       filter: { kind: 'present', attribute: 'uid' },
       limit: 1,
     } as const
-    return (await insert.search(search)).entries[0]?.attributes.values('groups')
+    return (await insert.search(search)).entries[0]?.attributes.values(attribute)
   }
   const store = accounts(people, [])
   expect(await groupsOf(new AccountsInsert({ ...store, showsGroups: true }, layout))).toEqual(['admins'])
   expect(await groupsOf(new AccountsInsert(store, layout))).toEqual([])
+  const named = new AccountsInsert({ ...store, showsGroups: true }, { ...layout, groupsAttribute: 'roles' })
+  expect([await groupsOf(named), await groupsOf(named, 'roles')]).toEqual([[], ['admins']])
 })

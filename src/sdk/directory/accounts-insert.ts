@@ -54,7 +54,9 @@ export class AccountsInsert implements DirectoryInsert {
     this.#accounts = accounts
     this.#layout = layout
     this.#target = target
-    this.#shape = new EntryShape(layout, accounts.showsGroups === true)
+    const { groupsAttribute } = layout
+    const isStored = groupsAttribute === undefined && accounts.showsGroups === true
+    this.#shape = new EntryShape({ ...layout, groupsAttribute: isStored ? 'groups' : groupsAttribute }, isStored)
   }
 
   /** The login of a name; undefined for a name that no user can have here. */
@@ -193,6 +195,10 @@ export class AccountsInsert implements DirectoryInsert {
       throw new GatewayError('BAD_REQUEST', 'a filter with too many clauses of membership')
     const related = new Map<CompareFilter, readonly string[] | undefined>()
     for (const clause of clauses) {
+      if (part === 'people' && clause.attribute.toLowerCase() === this.#shape.groupNames) {
+        related.set(clause, await this.#membersNamed(clause.value))
+        continue
+      }
       const dn = this.#shape.parsedName(clause.value)
       related.set(clause, dn === undefined ? [] : await (part === 'people' ? this.#membersOf(dn) : this.#groupsOf(dn)))
     }
@@ -207,7 +213,11 @@ export class AccountsInsert implements DirectoryInsert {
 
   async #membersOf(group: Dn): Promise<readonly string[] | undefined> {
     const name = this.#groupOf(group)
-    const found = name === undefined ? undefined : await this.#accounts.lookupGroupByName(name)
+    return name === undefined ? [] : this.#membersNamed(name)
+  }
+
+  async #membersNamed(group: string): Promise<readonly string[] | undefined> {
+    const found = await this.#accounts.lookupGroupByName(group)
     if (found === undefined) return []
     return found.members.length > maxRelated ? undefined : this.#logins(found)
   }
@@ -258,11 +268,10 @@ const idAttribute = 'entryUUID'
 class EntryShape {
   readonly #layout: AccountLayout
   readonly #words: Readonly<Record<'people' | 'groups', EntryWords>>
-  readonly #showsGroups: boolean
 
-  constructor(layout: AccountLayout, showsGroups: boolean) {
+  /** `isStored`: the store itself can filter by the names of groups. */
+  constructor(layout: AccountLayout, isStored: boolean) {
     this.#layout = layout
-    this.#showsGroups = showsGroups
     const names = (naming: string, ownName: string) =>
       new Map([
         [naming.toLowerCase(), ownName],
@@ -272,7 +281,10 @@ class EntryShape {
       people: {
         classes: personClasses,
         names: names(layout.userAttribute, 'userID'),
-        membership: new Set(['memberof']),
+        membership: new Set([
+          'memberof',
+          ...(layout.groupsAttribute === undefined || isStored ? [] : [this.groupNames]),
+        ]),
         ownName: 'userID',
       },
       groups: {
@@ -282,6 +294,11 @@ class EntryShape {
         ownName: 'name',
       },
     }
+  }
+
+  /** The attribute with the names of a user's groups, in lower case; empty if there is none. */
+  get groupNames(): string {
+    return this.#layout.groupsAttribute?.toLowerCase() ?? ''
   }
 
   words(part: 'people' | 'groups'): EntryWords {
@@ -306,7 +323,7 @@ class EntryShape {
     attributes.set(this.#layout.userAttribute, [user.userID])
     attributes.set('objectClass', personClasses)
     if (user.id !== undefined) attributes.set(idAttribute, [user.id])
-    if (this.#showsGroups) attributes.set('groups', user.groups)
+    if (this.#layout.groupsAttribute !== undefined) attributes.set(this.#layout.groupsAttribute, user.groups)
     attributes.set(
       'memberOf',
       user.groups.map((name) => this.#layout.groups.child(this.#layout.groupAttribute, name).toString()),

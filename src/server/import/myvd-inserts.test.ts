@@ -84,6 +84,7 @@ server.shadowUsers.chain=loadGroups,map,tremolo
 server.shadowUsers.nameSpace=ou=users,ou=shadow,o=Tremolo
 server.shadowUsers.loadGroups.className=com.tremolosecurity.proxy.myvd.inserts.AddGroupsFromProvisioningTarget
 server.shadowUsers.loadGroups.config.targetName=jitdb
+server.shadowUsers.loadGroups.config.attributeName=groups
 server.shadowUsers.map.className=net.sourceforge.myvd.inserts.mapping.AttributeMapper
 server.shadowUsers.map.config.mapping=givenName=givenname
 server.shadowUsers.tremolo.className=net.sourceforge.myvd.inserts.jdbc.JdbcInsert
@@ -98,7 +99,7 @@ server.shadowGroups.tremolo.className=net.sourceforge.myvd.inserts.jdbc.JdbcInse
       name: 'shadowusers',
       className: 'directory.Target',
       suffix: 'ou=shadow,o=Tremolo',
-      params: { target: 'jitdb', people: 'ou=users', groups: 'ou=groups' },
+      params: { target: 'jitdb', people: 'ou=users', groups: 'ou=groups', groupsAttribute: 'groups' },
       mapping: { givenName: 'firstName', sn: 'lastName' },
     },
   ])

@@ -67,7 +67,10 @@ function planOf({ suffix, chain }: Part, targets: readonly NamedTarget[], groups
   const joined = chain.find(({ className }) => className.endsWith('.AddGroupsFromProvisioningTarget'))
   if (joined !== undefined) {
     const target = joined.config.get('targetName') ?? ''
-    return targets.some(({ name }) => name === target) ? targetPlan(suffix, target, mapping, groups) : undefined
+    const names = joined.config.get('attributeName') ?? ''
+    if (!targets.some(({ name }) => name === target)) return undefined
+    const plan = targetPlan(suffix, target, mapping, groups)
+    return names === '' ? plan : { ...plan, params: { ...plan.params, groupsAttribute: names } }
   }
   if (!has(chain, /\.K8sCrdInsert$/)) return undefined
   const [only, another] = targets.filter(({ className }) => className === userObjects)
@@ -101,9 +104,8 @@ function targetPlan(
   mapping: Record<string, string>,
   groups: readonly Part[],
 ): InsertPlan {
-  const { login: _, ...others } = Object.fromEntries(
-    Object.entries(mapping).map(([name, own]) => [name.toLowerCase() === 'uid' ? 'login' : name, own]),
-  )
+  // The login has its own parameter.
+  const others = Object.fromEntries(Object.entries(mapping).filter(([name]) => name.toLowerCase() !== 'uid'))
   const people = parsed(suffix)
   const beside = groups.map((part) => parsed(part.suffix)).find((dn) => dn?.parent?.equals(people?.parent ?? dn))
   if (people?.parent === undefined || beside === undefined) {
