@@ -8,6 +8,7 @@ import { mainApi } from '#modules/filters/main/api-description.ts'
 import { approvalRoutes, portalRoutes } from '#modules/filters/main/main.ts'
 import { routes as operatorRoutes, operatorsApi } from '#modules/filters/operators/operators.ts'
 import { ownPasswordApi, routes as passwordRoutes } from '#modules/filters/own-password/own-password.ts'
+import { passwordResetApi } from '#modules/filters/passwords/api-description.ts'
 import { registerApi } from '#modules/filters/register/api-description.ts'
 import { tokenExchangeApi } from '#modules/filters/sts-token/sts-token.ts'
 import { tokenApiDescription } from '#modules/filters/token-api/token-api.ts'
@@ -22,6 +23,7 @@ const apis = Object.entries({
   account: accountApi,
   operators: operatorsApi,
   'own-password': ownPasswordApi,
+  'password-reset': passwordResetApi,
   'workflow-admin': workflowAdminApi,
   'token-exchange': tokenExchangeApi,
   issuer: issuerApi,

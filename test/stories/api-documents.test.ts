@@ -114,6 +114,17 @@ ${application('pages', [
       },
     ],
   },
+  {
+    hosts: ['*'],
+    uri: '/reset',
+    azRules: [{ scope: 'dn', constraint: 'o=Tremolo' }],
+    filterChain: [
+      {
+        className: 'filters.Passwords',
+        params: { publicURL: '#[GATEHOUSE_URL]/reset', passwordTarget: 'people' },
+      },
+    ],
+  },
 ])}
 `
 
@@ -261,6 +272,17 @@ describe('the documents of the APIs', () => {
     expect((await submit('correct horse', 'correct horse')).body).toEqual({ status: 'accepted' })
     expect((await submit('correct horse', 'battery staple')).status).toBe(500)
     expect(contractOf('/password').unseen()).toEqual([])
+  })
+
+  test('match every answer of the password reset API', async () => {
+    expect((await send('/reset', 'GET', '')).status).toBe(200)
+    expect((await send('/reset', 'GET', '/set')).status).toBe(200)
+    expect((await send('/reset', 'POST', '', { body: { user: 'ada' } })).status).toBe(202)
+    expect((await send('/reset', 'POST', '', { body: {} })).status).toBe(400)
+    const body = { token: 'x'.repeat(43), newPassword: 'correct horse' }
+    expect((await send('/reset', 'POST', '/set', { body })).status).toBe(404)
+    // It needs a link of a mail; test/stories/passwords.test.ts compares it.
+    expect(contractOf('/reset').unseen()).toEqual(['setPassword 204'])
   })
 
   test('match every answer of the Main API', async () => {

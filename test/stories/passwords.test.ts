@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addPerson } from '#testing/add-person.ts'
+import { expectDescribed } from '#testing/api-contract.ts'
 import { commandOutput, runCommand } from '#testing/command.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { type MailServer, mailServer } from '#testing/mail-server.ts'
@@ -77,8 +78,14 @@ describe('passwords that users set themselves', () => {
   const change = (person: PortalPerson, currentPassword: string, newPassword: string) =>
     person.send('POST', '/api/account/password', { currentPassword, newPassword })
 
-  const post = (path: string, body: unknown) =>
-    fetch(`${gateway.url}${path}`, { method: 'POST', headers: json, body: JSON.stringify(body) })
+  /** Sends, and compares the answer with the document of the API. */
+  const post = async (path: string, body: unknown) => {
+    const response = await fetch(`${gateway.url}${path}`, { method: 'POST', headers: json, body: JSON.stringify(body) })
+    const answer = { method: 'POST', path: path.replace('/password', '/reset'), status: response.status }
+    const type = response.headers.get('content-type')
+    expectDescribed({ ...answer, type, text: await response.clone().text() })
+    return response
+  }
   const request = (user: string) => post('/password', { user })
   const set = (token: string, newPassword: string) => post('/password/set', { token, newPassword })
 

@@ -4,6 +4,7 @@ import { callWorkflowApi } from '#modules/filters/call-workflow/call-workflow.ts
 import { mainApi } from '#modules/filters/main/api-description.ts'
 import { operatorsApi } from '#modules/filters/operators/operators.ts'
 import { ownPasswordApi } from '#modules/filters/own-password/own-password.ts'
+import { passwordResetApi } from '#modules/filters/passwords/api-description.ts'
 import { registerApi } from '#modules/filters/register/api-description.ts'
 import { tokenApiDescription } from '#modules/filters/token-api/token-api.ts'
 import { type ApiAnswer, type ApiOperation, DescribedApi } from '#modules/shared/http/api-description.ts'
@@ -19,6 +20,7 @@ export const describedApis = {
   '/account': accountApi,
   '/ops': operatorsApi,
   '/password': ownPasswordApi,
+  '/reset': passwordResetApi,
 } as const
 export type ApiPrefix = keyof typeof describedApis
 

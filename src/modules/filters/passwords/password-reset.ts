@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
-import * as z from 'zod'
 import { networkOf } from '#kernel/address.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
@@ -17,24 +16,16 @@ import type { Theme } from '#sdk/filter/page-look.ts'
 import { durationText, type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
 import type { PasswordWriter } from '#sdk/filter/password-changes.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
+import { maxPassword, maxToken, maxUser, requestSchema, setSchema } from './api-description.ts'
 import type { ResetSettings } from './reset-settings.ts'
 
 const maxBody = 16 * 1024
-const maxUser = 256
-const maxToken = 200
-const maxPassword = 1_024
 /** Everyone is answered at a multiple of this, so that the time doesn't reveal whether the user exists. */
 const answerEveryMillis = 500
 /** Attempts to use links, per address; the links themselves can't be guessed. */
 const uses = { burst: 30, perMinute: 30 }
 const rememberedAddresses = 20_000
 const formContent = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
-
-const requestSchema = z.strictObject({ user: z.string().min(1).max(maxUser) })
-const setSchema = z.strictObject({
-  token: z.string().min(1).max(maxToken),
-  newPassword: z.string().min(1).max(maxPassword),
-})
 
 export function createPasswordReset(settings: ResetSettings, host: FilterHost): Filter {
   const { passwordMinChars: minChars, passwordMaxChars: maxChars, ...given } = settings.given

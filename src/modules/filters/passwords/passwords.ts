@@ -1,5 +1,7 @@
+import { placeAtSegment } from '#modules/shared/http/api-description.ts'
 import { jsonErrors } from '#sdk/filter/error-format.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
+import { passwordResetApi } from './api-description.ts'
 import { parameters, parseReset, type ResetSettings } from './reset-settings.ts'
 
 /** New passwords for users who forgot theirs, by a link in a mail. */
@@ -15,6 +17,7 @@ export default defineFilter<ResetSettings>({
     { label: 'password reset links', value: publicURL },
     { label: 'passwords written to', value: given.passwordTarget ?? 'the directory' },
   ],
+  api: () => passwordResetApi.served(placeAtSegment, { users: passwordResetApi }),
   /** Loaded on first use: a gateway without this filter is smaller and starts sooner. */
   create: async (settings, host) => (await import('./password-reset.ts')).createPasswordReset(settings, host),
 })
