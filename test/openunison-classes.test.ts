@@ -30,7 +30,6 @@ test('the page says what to use for every class that is set aside', () => {
 test('classes whose work is not needed here are accepted, with the reason', () => {
   const found = Array.from(rows.values()).flat()
   for (const name of [
-    'proxy.auth.AddPortalRolesToUserData',
     'proxy.auth.LogUserAgentAuth',
     'provisioning.customTasks.ClearPasswordResets',
     'provisioning.jobs.WaitForJob',
@@ -38,6 +37,18 @@ test('classes whose work is not needed here are accepted, with the reason', () =
   ]) {
     const row = found.find((one) => one.name === name)
     expect(row).toMatchObject({ name, status: 'accepted', remark: expect.stringMatching(/no effect|not needed/) })
+  }
+})
+
+test('what belongs to the groups and sessions of a live namespace is served', () => {
+  const found = Array.from(rows.values()).flat()
+  for (const name of [
+    'proxy.auth.AddPortalRolesToUserData',
+    'proxy.filters.SetupEndSessionWatch',
+    'proxy.filters.SetupGroupMetadataWatch',
+    'scalejs.LoadClusterGroups',
+  ]) {
+    expect(found.find((one) => one.name === name)).toMatchObject({ name, status: 'served' })
   }
 })
 

@@ -48,19 +48,14 @@ import developmentIssuer from '#modules/filters/development-issuer/development-i
 import endSessions from '#modules/filters/end-sessions/end-sessions.ts'
 import eventKeys from '#modules/filters/event-keys/event-keys.ts'
 import eventPoll from '#modules/filters/event-poll/event-poll.ts'
+import groupMetadata from '#modules/filters/group-metadata/group-metadata.ts'
 import issuer from '#modules/filters/issuer/issuer.ts'
 import javaScriptFilter from '#modules/filters/javascript-filter/javascript-filter.ts'
 import main from '#modules/filters/main/main.ts'
 import noCache from '#modules/filters/no-cache/no-cache.ts'
 import operators from '#modules/filters/operators/operators.ts'
 import ownPassword from '#modules/filters/own-password/own-password.ts'
-import {
-  groupMetadata,
-  hideCookie,
-  mapUriRoot,
-  syncTlsKeys,
-  xForward,
-} from '#modules/filters/pass-through/pass-through.ts'
+import { hideCookie, mapUriRoot, syncTlsKeys, xForward } from '#modules/filters/pass-through/pass-through.ts'
 import passwords from '#modules/filters/passwords/passwords.ts'
 import pluginFilter from '#modules/filters/plugin/plugin.ts'
 import portal from '#modules/filters/portal/portal.ts'

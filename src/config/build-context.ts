@@ -15,6 +15,7 @@ import type { Placed } from '#sdk/module/configuration.ts'
 import { type OwnPlaces, ownFile } from '#sdk/module/own-file.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext, ReferenceKind, ShownValue } from '#sdk/module/parse-context.ts'
+import type { GroupSource } from '#sdk/workflow/group-mappings.ts'
 
 /** What all objects of one load share. */
 export interface LoadState {
@@ -75,6 +76,11 @@ export class BuildContext implements ParseContext {
     return this.state.shownValue(name)
   }
 
+  initOf(className: string): Params | undefined {
+    const found = Array.from(this.state.draft.mechanisms.values()).find((one) => one?.module.className === className)
+    return found?.init
+  addGroupSource(source: GroupSource): void {
+    this.state.draft.groupSources.push({ config: source, document: this.document })
   refer(kind: ReferenceKind, name: string, path: Path, absent: 'error' | 'warning' = 'error'): void {
     this.state.references.push({ kind, name, path, document: this.document, absent })
   }

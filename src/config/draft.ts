@@ -25,6 +25,7 @@ import type { Params } from '#sdk/module/params.ts'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
 import type { StsWebhookConfig } from '#sdk/sts/sts-webhook.ts'
 import type { AttributeFlow, CallableWorkflows } from '#sdk/workflow/flow.ts'
+import type { GroupMapping, GroupSource } from '#sdk/workflow/group-mappings.ts'
 
 /** A trust before its issuer, and so its default chain, is known. */
 export type DraftTrust = Omit<IssuerTrust, 'chain'> & { readonly chain: string | undefined }
@@ -104,6 +105,8 @@ export class Draft {
   readonly resultGroups = new Map<string, ResultGroupConfig & { readonly document: ConfigDocument }>()
   readonly authorizations = new Map<string, AuthorizationConfig>()
   readonly javaScripts = new Map<string, JavaScriptObject>()
+  readonly groupMappings: Built<readonly GroupMapping[]>[] = []
+  readonly groupSources: Built<GroupSource>[] = []
   readonly trusts = new Map<
     string,
     Described<TrustSpec> & { readonly trust: DraftTrust; readonly document: ConfigDocument }

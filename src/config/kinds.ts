@@ -5,6 +5,7 @@ import { buildDirectoryInsert } from '#config/build/directory-insert.ts'
 import {
   buildAuditAnchor,
   buildAuditSink,
+  buildGroupMetaData,
   buildJavaScript,
   buildJavaScriptMapping,
   buildJob,
@@ -27,8 +28,10 @@ import { orgSchema, portalUrlSchema, reportSchema } from '#model/portal.ts'
 import {
   customAuthorizationSchema,
   directoryInsertSchema,
+  groupMetaDataSchema,
   javaScriptMappingSchema,
   javaScriptSchema,
+  namespaceGroupMetaDataSchema,
   targetSchema,
   workflowSchema,
 } from '#model/provisioning.ts'
@@ -109,6 +112,8 @@ export const kinds: readonly Kind[] = [
   }),
   kind('JavaScript', javaScriptSchema, buildJavaScript, { referredAs: 'javascript mapping' }),
   kind('JavaScriptMapping', javaScriptMappingSchema, buildJavaScriptMapping, { referredAs: 'javascript mapping' }),
+  kind('GroupMetaData', groupMetaDataSchema, buildGroupMetaData),
+  kind('NamespaceGroupMetaData', namespaceGroupMetaDataSchema, buildGroupMetaData),
   kind('Trust', trustSchema, buildTrust, { referredAs: 'trust' }),
   kind('Application', applicationFrameSchema, buildApplication, {
     versions: ['v1', 'v2'],
@@ -133,7 +138,6 @@ export const otherKinds: Readonly<Record<string, string>> = {
   ConfigMap: 'put its values into values.yaml or the environment',
   List: 'put each of its items into a document of its own',
   EndSession: "it isn't configuration: filters.EndSessions reads such objects from a cluster",
-  GroupMetaData: 'write which group means which other one in a task tasks.MapGroups',
   MessageListener:
     'there are no message queues here; run its script as a JavaScriptTask, in a workflow that an OUJob or the call-workflow API starts',
   OidcSession: 'sessions are not imported: users log in again',

@@ -357,6 +357,8 @@ const accessKinds: ReadonlySet<string> = new Set([
   'AuthenticationChain',
   'AuthenticationMechanism',
   'CustomAuthorization',
+  'GroupMetaData',
+  'NamespaceGroupMetaData',
   'Trust',
 ])
 
@@ -549,6 +551,10 @@ function finish({ state, files, raw, root, hash, aside, providers, environment }
     resultGroups: served('ResultGroup', draft.resultGroups),
     authorizations: served('CustomAuthorization', draft.authorizations),
     javaScripts: scriptTexts(new Map([...draft.javaScripts].filter(([name, { kind }]) => !isGone(kind, name)))),
+    groupMappings: {
+      mappings: here(draft.groupMappings).flatMap(({ config }) => config),
+      sources: here(draft.groupSources).map(({ config }) => config),
+    },
     trusts: served('Trust', draft.trusts),
     orgs: configs('Org', draft.orgs),
     portalUrls: served('PortalUrl', draft.portalUrls),

@@ -29,7 +29,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       uses: 1,
       instead: 'show the terms at the registration (`filters.Register`), or at your identity provider',
     },
-    { name: 'proxy.auth.AddPortalRolesToUserData', uses: 1, instead: 'use `auth.Mapping` in the chain' },
+    { name: 'proxy.auth.AddPortalRolesToUserData', uses: 1 },
     { name: 'proxy.auth.AnonAuth', uses: 1 },
     { name: 'proxy.auth.AuthorizationAuthMech', uses: 2 },
     {
@@ -336,16 +336,8 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       uses: 20,
       instead: 'it is not needed: answers that must not be cached say so',
     },
-    {
-      name: 'proxy.filters.SetupEndSessionWatch',
-      uses: 9,
-      instead: 'it is not needed: sessions are stored in the database, and a logout ends them on every replica',
-    },
-    {
-      name: 'proxy.filters.SetupGroupMetadataWatch',
-      uses: 1,
-      instead: 'write which group means which other one in a task `tasks.MapGroups`',
-    },
+    { name: 'proxy.filters.SetupEndSessionWatch', uses: 9 },
+    { name: 'proxy.filters.SetupGroupMetadataWatch', uses: 1 },
     {
       name: 'proxy.filters.SetupSyncTLSKeys',
       uses: 3,
@@ -546,9 +538,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       instead: 'use `workflowName` of `filters.Register`, with checks in the workflow',
     },
   ],
-  'source of portal groups': [
-    { name: 'scalejs.LoadClusterGroups', uses: 1, instead: 'use `auth.Mapping` in the chain' },
-  ],
+  'source of portal groups': [{ name: 'scalejs.LoadClusterGroups', uses: 1 }],
   'custom result': [
     {
       name: 'proxy.auth.persistentCookie.PersistentCookieResult',

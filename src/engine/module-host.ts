@@ -7,6 +7,7 @@ import { portalAddress } from '#engine/mail/mail-links.ts'
 import { PasswordChanges, type PasswordServices } from '#engine/passwords/password-changes.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { createPortal, createPortalMemory } from '#engine/portal.ts'
+import { KnownGroupMappings } from '#engine/provisioning/group-mappings.ts'
 import { type RegistrationParts, Registrations } from '#engine/registrations/registrations.ts'
 import type { RunChanges } from '#engine/run-changes.ts'
 import { type SecondFactorParts, SecondFactors } from '#engine/second-factors.ts'
@@ -104,6 +105,12 @@ export function createHostFor(parts: HostParts): HostFor {
     ...(configuration.texts === undefined ? {} : { texts: configuration.texts }),
     targets,
     readTargets: parts.readTargets,
+    groupMappings: new KnownGroupMappings({
+      ...(configuration.groupMappings ?? { mappings: [], sources: [] }),
+      targets,
+      clock,
+      log: services.log,
+    }),
     workflows: { run: async (call, started) => await runs.run(call, started) },
     runs,
     runChanges: (listener) => services.runChanges.listen(listener),

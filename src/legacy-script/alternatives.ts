@@ -39,7 +39,6 @@ const ofTypes: Readonly<Record<string, string>> = {
   'com.tremolosecurity.provisioning.service.util.': workflows,
   'com.tremolosecurity.provisioning.core.providers.BasicDB': 'the database target has no such options',
   'com.tremolosecurity.provisioning.util.EncryptedMessage': 'the gateway encrypts what it stores itself',
-  'com.tremolosecurity.proxy.filters.SetupGroupMetadataWatch': 'map groups by tasks.MapGroups',
   'com.tremolosecurity.k8s.util.PortalGroupMapper': 'read the groups of the user by getGroups()',
   'com.tremolosecurity.proxy.auth.AddPortalRolesToUserData': 'read the attribute "groups" of getAuthInfo()',
   'com.tremolosecurity.proxy.auth.util.AuthUtil': 'use MyVDConnection.search() and AuthController.setAuthInfo()',

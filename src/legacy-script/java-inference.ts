@@ -108,6 +108,7 @@ const returns: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'com.tremolosecurity.k8s.util.K8sUtils': builds(map, 'loadConfigMap', 'loadSecret'),
   'org.quartz.JobExecutionContext': { getJobDetail: 'org.quartz.JobDetail' },
   'org.quartz.JobDetail': { getJobDataMap: 'org.quartz.JobDataMap' },
+  'com.tremolosecurity.proxy.filters.SetupGroupMetadataWatch': { getK8s: list },
   [`${core}.WorkflowTask`]: { getConfigManager: manager, getWorkflow: `${core}.Workflow` },
   [`${core}.Workflow`]: builds(`${core}.User`, 'getRequester', 'getUser'),
   'com.tremolosecurity.proxy.myvd.MyVDConnection': { search: `${ldap}.LDAPSearchResults` },

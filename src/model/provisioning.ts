@@ -80,3 +80,18 @@ export const javaScriptSchema = z.strictObject({
   javascript: z.string().min(1),
 })
 export type JavaScriptSpec = z.infer<typeof javaScriptSchema>
+
+export const groupMetaDataSchema = z.strictObject({
+  groupName: z.string().min(1),
+  /** The group of another system, such as an identity provider. */
+  externalName: z.string().optional(),
+})
+export type GroupMetaDataSpec = z.infer<typeof groupMetaDataSchema>
+
+/** Of the roles in a namespace. */
+export const namespaceGroupMetaDataSchema = z.strictObject({
+  cluster: z.string().optional(),
+  namespace: z.string().optional(),
+  mappings: z.array(groupMetaDataSchema.extend({ roleName: z.string().optional() })).max(1_000),
+})
+export type NamespaceGroupMetaDataSpec = z.infer<typeof namespaceGroupMetaDataSchema>

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { parseAllDocuments, stringify } from 'yaml'
 import { configResources } from '#config/sources/kubernetes-source.ts'
-import { defineAll, objectPath, tokenKubeconfig } from '#testing/custom-resources.ts'
+import { defineAll, defineOpenUnison, objectPath, tokenKubeconfig } from '#testing/custom-resources.ts'
 import { type KubeApiServer, startKubeApiServer } from '#testing/kube-api-server.ts'
 import { kubeBinaries } from '#testing/kube-binaries.ts'
 import type { KubeClient } from '#testing/kube-client.ts'
@@ -86,15 +86,13 @@ describe.skipIf(inject('kube') === undefined)('gatehouse import of a namespace',
     server = await startKubeApiServer(await kubeBinaries())
     cluster = server.client
     await defineAll(cluster)
-    await cluster.defineKind(definition('OpenUnison', 'v6'), `/apis/${group}/v6/openunisons`)
-    await cluster.defineKind(definition('GroupMetaData', 'v1'), `/apis/${group}/v1/groupmetadatas`)
+    await defineOpenUnison(cluster)
     await cluster.defineKind(definition('MessageListener', 'v1'), `/apis/${group}/v1/messagelisteners`)
     namespace = await cluster.namespace()
     await cluster.serviceAccount({ namespace, name: 'importer' })
-    const plurals = [...configResources.map(({ plural }) => plural), 'openunisons', 'groupmetadatas']
+    const plurals = [...configResources.map(({ plural }) => plural), 'openunisons', 'messagelisteners']
     await grant('importer', [
       { apiGroups: [group], resources: plurals, verbs: ['list'] },
-      { apiGroups: [group], resources: ['javascripts', 'messagelisteners'], verbs: ['list'] },
       { apiGroups: [''], resources: ['secrets'], resourceNames: ['orchestra-secrets-source'], verbs: ['get'] },
       { apiGroups: [''], resources: ['configmaps'], resourceNames: ['myvd'], verbs: ['get'] },
     ])
@@ -148,12 +146,7 @@ describe.skipIf(inject('kube') === undefined)('gatehouse import of a namespace',
       level: 20,
       authMechs: [{ name: 'saml2', required: 'required' }],
     })
-    await create(
-      'GroupMetaData',
-      'outside',
-      { groupName: 'admins', externalName: 'cn=admins,dc=example,dc=com' },
-      `/apis/${group}/v1/namespaces/${namespace}/groupmetadatas`,
-    )
+    await create('GroupMetaData', 'outside', { groupName: 'admins', externalName: 'cn=admins,dc=example,dc=com' })
   }, 180_000)
 
   afterAll(async () => {
@@ -163,10 +156,12 @@ describe.skipIf(inject('kube') === undefined)('gatehouse import of a namespace',
 
   test('writes a folder that check accepts, with secrets on request, and says what is set aside', async () => {
     const { stdout } = await importTo('with', '--with-secrets')
-    expect(stdout).toContain('2 of 5 objects are ready to serve, 3 are set aside')
+    expect(stdout).toContain('3 of 5 objects are ready to serve, 2 are set aside')
     expect(stdout).toContain('AuthenticationMechanism saml2: spec.className')
     expect(stdout).toContain('depends on AuthenticationMechanism "saml2", which is set aside')
-    expect(stdout).toContain('GroupMetaData outside')
+    expect(readFileSync(join(folder, 'with', 'groupmetadatas', 'outside.yaml'), 'utf8')).toContain(
+      'cn=admins,dc=example',
+    )
     expect(stdout).not.toContain(password)
     const secret = join(folder, 'with', 'secrets', 'orchestra-secrets-source', 'DB_PASSWORD')
     expect(readFileSync(secret, 'utf8')).toBe(password)

@@ -28,6 +28,35 @@ export async function defineAll(cluster: KubeClient): Promise<void> {
   }
 }
 
+/** Registers the object `OpenUnison`, with the parts that a gateway reads and a status in OpenUnison's form. */
+export async function defineOpenUnison(cluster: KubeClient): Promise<void> {
+  const [group, version, plural] = ['openunison.tremolo.io', 'v6', 'openunisons']
+  const openAPIV3Schema = {
+    type: 'object',
+    properties: {
+      spec: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+      status: {
+        type: 'object',
+        properties: { conditions: { type: 'object', properties: { status: { type: 'string' } } } },
+      },
+    },
+  }
+  const definition = {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: 'Namespaced',
+      names: { plural, singular: 'openunison', kind: 'OpenUnison' },
+      versions: [
+        { name: version, served: true, storage: true, subresources: { status: {} }, schema: { openAPIV3Schema } },
+      ],
+    },
+  }
+  await cluster.defineKind(definition, `/apis/${group}/${version}/${plural}`)
+}
+
 /** The path of objects of this kind, in their version. */
 export function objectPath(apiVersion: string, kind: string, namespace: string): string {
   const found = [...deployedDefinitions().values()].find(({ spec }) => spec.names.kind === kind)

@@ -29,6 +29,7 @@ import type { Target } from '#sdk/target/target.ts'
 import type { ReadTargets } from '#sdk/target/target-status.ts'
 import type { ApprovalAccess } from '#sdk/workflow/approvals.ts'
 import type { OwnAccess } from '#sdk/workflow/grants.ts'
+import type { GroupMapping } from '#sdk/workflow/group-mappings.ts'
 import type { ListenToRuns } from '#sdk/workflow/run-changes.ts'
 import type { RunAccess } from '#sdk/workflow/runs.ts'
 import type { WorkflowCatalog } from '#sdk/workflow/workflow-catalog.ts'
@@ -69,6 +70,7 @@ export interface FakeHostOptions {
   readonly registrations?: RegistrationAccess
   readonly grants?: Partial<OwnAccess>
   readonly readTargets?: ReadTargets
+  readonly groupMappings?: readonly GroupMapping[]
   readonly approvals?: ApprovalAccess
   readonly workflowCatalog?: WorkflowCatalog
   /** Request parameters by workflow. */
@@ -131,6 +133,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
       names: () => Object.keys(options.targets ?? {}),
     },
     readTargets: options.readTargets ?? (async () => []),
+    groupMappings: { list: async () => options.groupMappings ?? [] },
     workflows: { run: async () => missing('workflows') },
     runs: options.runs ?? noRuns,
     sessions: options.sessions ?? noSessions,

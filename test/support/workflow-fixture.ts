@@ -23,6 +23,7 @@ import type { Target } from '#sdk/target/target.ts'
 import type { ExpiryOffer } from '#sdk/workflow/expiry-offer.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import type { GrantAccess } from '#sdk/workflow/grants.ts'
+import type { GroupMapping } from '#sdk/workflow/group-mappings.ts'
 import type { WorkflowCall, WorkflowStarter } from '#sdk/workflow/workflow.ts'
 import type { PreparedTask, TaskHost, TaskModule, TaskParseContext, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
@@ -123,6 +124,7 @@ export interface FixtureOptions {
   readonly mappings?: Readonly<Record<string, PreparedMapping>>
   readonly directory?: Parameters<typeof fakeDirectory>[0]
   readonly grants?: GrantAccess
+  readonly groupMappings?: readonly GroupMapping[]
   readonly log?: Logger
   readonly subjects?: WorkflowServices['subjects']
   readonly append?: (rows: readonly AuditEntry[]) => Promise<void>
@@ -230,12 +232,13 @@ export async function startWorkflows(options: FixtureOptions): Promise<Fixture> 
   }
 }
 
-function fakeHost({ targets = {}, directory, log = silentLogger, grants = noGrants }: FixtureOptions): TaskHost {
+function fakeHost(options: FixtureOptions): TaskHost {
+  const { targets = {}, directory, log = silentLogger, grants = noGrants, groupMappings = [] } = options
   const absent = (what: string) => (): never => {
     throw new GatewayError('INTERNAL', `no ${what} in this test`)
   }
   return {
-    ...fakeModuleHost({ grants }),
+    ...fakeModuleHost({ grants, groupMappings }),
     log,
     clock: () => new Date('2026-01-02T03:04:05Z'),
     targets: { get: (name) => targets[name] ?? absent(`target ${name}`)() },

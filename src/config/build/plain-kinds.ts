@@ -7,11 +7,17 @@ import { type LegacySignatures, mappingSignatures } from '#legacy-script/legacy-
 import type { AzRulesSpec } from '#model/envelope.ts'
 import type { AuditAnchorSpec, AuditSinkSpec, NotifierSpec, OUJobSpec } from '#model/operations.ts'
 import type { OrgSpec, PortalUrlSpec, ReportSpec } from '#model/portal.ts'
-import type { JavaScriptMappingSpec, JavaScriptSpec } from '#model/provisioning.ts'
+import type {
+  GroupMetaDataSpec,
+  JavaScriptMappingSpec,
+  JavaScriptSpec,
+  NamespaceGroupMetaDataSpec,
+} from '#model/provisioning.ts'
 import type { PreparedAuditSink } from '#sdk/audit/audit-sink.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import { defaultAnchorMillis } from '#sdk/module/configuration.ts'
 import { readReport } from '#sdk/report/report-statement.ts'
+import { mappingsOf } from '#sdk/workflow/group-mappings.ts'
 
 /** Kinds that are read, checked and passed on unchanged. */
 
@@ -48,6 +54,17 @@ function addJavaScript(script: JavaScriptObject, { state, placed, issues }: Buil
     issues.error(['metadata', 'name'], `a ${earlier.kind} has this name, and includeJs names objects of both kinds`)
   }
   javaScripts.set(placed.name, script)
+}
+
+export function buildGroupMetaData(spec: GroupMetaDataSpec | NamespaceGroupMetaDataSpec, context: BuildContext): void {
+  const { state, document, issues } = context
+  const parts = 'mappings' in spec ? spec.mappings : [spec]
+  for (const [i, { externalName = '' }] of parts.entries()) {
+    if (externalName.trim() !== '') continue
+    const path = 'mappings' in spec ? ['spec', 'mappings', i, 'externalName'] : ['spec', 'externalName']
+    issues.warning(path, 'without a group of another system nothing is mapped; tasks.AddGroupToStore creates groups')
+  }
+  state.draft.groupMappings.push({ config: mappingsOf(spec), document })
 }
 
 export function buildOrg(spec: OrgSpec, context: BuildContext): void {

@@ -1,4 +1,5 @@
 import { groups, type Kind, kinds } from '#config/kinds.ts'
+import { openUnisonKind } from '#config/openunison-values.ts'
 import type { SourceFile, SourceProblem, Sources } from '#config/sources/directory-source.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 
@@ -144,3 +145,15 @@ export const configResources: readonly ConfigResource[] = kinds.map((kind) => {
     singular,
   }
 })
+
+/**
+ * OpenUnison's own object, which is read for its values. Its definition is OpenUnison's, and its status that of
+ * OpenUnison's operator: it has no list of conditions, so nothing is written there.
+ */
+export const openUnisonResource = {
+  kind: openUnisonKind,
+  group: configGroup,
+  plural: 'openunisons',
+  /** The oldest first. */
+  versions: ['v1', 'v2', 'v3', 'v4', 'v5', 'v6'],
+} as const

@@ -19,6 +19,7 @@ import { ArrayList, JavaIterator } from './collections.ts'
 import { AzSys, ProxyConstants, ProxySys } from './constants.ts'
 import { DateTime, DateTimeZone } from './date-time.ts'
 import { MyVDConnection, SearchAttribute, SearchEntry, SearchResults } from './directory-search.ts'
+import { SetupGroupMetadataWatch } from './group-metadata.ts'
 import { HashMap, HashSet, MapEntry } from './hash-map.ts'
 import { askBridge, writeLog } from './host-bridge.ts'
 import {
@@ -347,6 +348,7 @@ export const javaTypes: ReadonlyMap<string, JavaType> = new Map<string, JavaType
   ['com.tremolosecurity.proxy.ProxySys', given(ProxySys)],
   ['com.tremolosecurity.proxy.auth.AuthInfo', made(AuthInfo)],
   ['com.tremolosecurity.proxy.auth.AzSys', given(AzSys)],
+  ['com.tremolosecurity.proxy.filters.SetupGroupMetadataWatch', given(SetupGroupMetadataWatch)],
   ['com.tremolosecurity.proxy.util.ProxyConstants', given(ProxyConstants)],
   ['com.tremolosecurity.saml.Attribute', made(Attribute)],
   ['com.tremolosecurity.server.GlobalEntries', given(GlobalEntries)],

@@ -23,6 +23,7 @@ import type { TokenIssuer } from '#sdk/sts/token-keys.ts'
 import type { PreparedTarget } from '#sdk/target/target-module.ts'
 import type { PreparedDynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
 import type { ExpiryOffer } from '#sdk/workflow/expiry-offer.ts'
+import type { GroupMapping, GroupSource } from '#sdk/workflow/group-mappings.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
 /** The place of an object, for people: `applications/scim.yaml:12:3`. */
@@ -51,6 +52,8 @@ export interface Configuration {
   readonly authorizations: ReadonlyMap<string, AuthorizationConfig>
   /** The texts of JavaScript and JavaScriptMapping objects. */
   readonly javaScripts: ReadonlyMap<string, string>
+  /** Of GroupMetaData objects, and the clusters that have more of them. */
+  readonly groupMappings?: { readonly mappings: readonly GroupMapping[]; readonly sources: readonly GroupSource[] }
   readonly trusts: ReadonlyMap<string, Described<TrustSpec>>
   readonly orgs: ReadonlyMap<string, Guarded<OrgSpec>>
   readonly portalUrls: ReadonlyMap<string, Guarded<PortalUrlSpec>>

@@ -1,6 +1,7 @@
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { MapperInstance, PreparedValueSource } from '#sdk/mapper/mapper.ts'
 import type { Params } from '#sdk/module/params.ts'
+import type { GroupSource } from '#sdk/workflow/group-mappings.ts'
 
 /** Kinds of objects that a parameter can name. */
 export type ReferenceKind =
@@ -46,6 +47,10 @@ export interface ParseContext {
   chainAt?(address: string): string | undefined
   /** The value of `#[NAME]` for a place where users may see it. */
   shownValue?(name: string): ShownValue
+  /** The `init` of the first mechanism of this class; undefined if there is none. */
+  initOf?(className: string): Params | undefined
+  /** Group mappings are also read from the objects of this cluster. */
+  addGroupSource?(source: GroupSource): void
   /** The configuration folder, the base of module paths. */
   readonly folder: string
   /** The text of a file that the configuration names, or its bytes in base64, if there are files; throws if it can't be read. */

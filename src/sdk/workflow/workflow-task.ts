@@ -18,6 +18,7 @@ import type { LookupHost, Target, TargetRequest, TargetSource } from '#sdk/targe
 import type { ApprovalRequest, ApprovalSignal } from '#sdk/workflow/approval.ts'
 import { noFlow, type TaskFlow } from '#sdk/workflow/flow.ts'
 import type { GrantAccess } from '#sdk/workflow/grants.ts'
+import type { GroupMappings } from '#sdk/workflow/group-mappings.ts'
 import type { BoundSubject, GroupChanges, ReadVersion, WorkflowCall } from '#sdk/workflow/workflow.ts'
 
 /** The user of a workflow. Tasks change it; nothing reaches a target before a provision task. */
@@ -131,6 +132,7 @@ export interface TaskHost extends LookupHost {
   readonly passwords: Pick<PasswordAccess, 'requestReset'>
   /** The links of the filters of the configuration that let users set passwords; none if absent. */
   readonly resetLinks?: readonly ServedResetLinks[]
+  readonly groupMappings: GroupMappings
 }
 
 /** The targets by name, with the owners of their accounts and their mappings. */

@@ -1,10 +1,10 @@
 import { readFile, stat } from 'node:fs/promises'
 import { Document, isMap, parse, parseAllDocuments } from 'yaml'
-import { groups, kinds } from '#config/kinds.ts'
+import { groups } from '#config/kinds.ts'
 import { openUnisonKind } from '#config/openunison-values.ts'
 import type { SecretLookup } from '#config/secrets.ts'
 import { readDirectory, type SourceFile } from '#config/sources/directory-source.ts'
-import { configResources } from '#config/sources/kubernetes-source.ts'
+import { configResources, openUnisonResource } from '#config/sources/kubernetes-source.ts'
 import type { ClusterObject } from '#kernel/cluster.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { silentLogger } from '#kernel/logger.ts'
@@ -109,11 +109,9 @@ async function addMyvd(client: ObjectClient, namespace: string, collected: Colle
 
 const listedKinds: readonly { readonly kind: string; readonly plural: string; readonly versions: readonly string[] }[] =
   [
-    { kind: openUnisonKind, plural: 'openunisons', versions: ['v1', 'v2', 'v3', 'v4', 'v5', 'v6'] },
+    openUnisonResource,
     ...configResources.map(({ kind, plural }) => ({ kind: kind.kind, plural, versions: kind.versions })),
-    ...['GroupMetaData', 'JavaScript', 'MessageListener']
-      .filter((name) => !kinds.some(({ kind }) => kind === name))
-      .map((kind) => ({ kind, plural: `${kind.toLowerCase()}s`, versions: ['v1'] })),
+    { kind: 'MessageListener', plural: 'messagelisteners', versions: ['v1'] },
   ]
 
 /** In the newest version that the cluster serves; a cluster without the kind has no objects of it. */

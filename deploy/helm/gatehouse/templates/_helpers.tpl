@@ -99,8 +99,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - authmechs
 - customazs
 - directoryinserts
+- groupmetadatas
 - javascriptmappings
 - javascripts
+- namespacegroupmetadatas
 - notifiers
 - orgs
 - oujobs

@@ -2,8 +2,8 @@ import { Alert, Text, Title } from '@mantine/core'
 import type { ApprovalDetails } from '#contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Facts } from '../../components/facts.tsx'
+import { Groups } from '../../components/groups.tsx'
 import { Icon } from '../../components/icon.tsx'
-import { NameBadges } from '../../components/name-badges.tsx'
 
 type SubjectProps = Pick<ApprovalDetails, 'userObj' | 'registration' | 'existing'>
 
@@ -32,7 +32,7 @@ export function Subject({ userObj, registration, existing }: SubjectProps) {
           <Text size="sm" c="dimmed" mt="sm" mb={4}>
             {t('profile.groups')}
           </Text>
-          <NameBadges names={groups} />
+          <Groups groups={groups} />
         </>
       )}
     </section>

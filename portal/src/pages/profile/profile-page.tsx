@@ -7,10 +7,10 @@ import { useConfig, usePerson } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Answer } from '../../components/answer.tsx'
 import { useDraft } from '../../components/draft.ts'
+import { Groups } from '../../components/groups.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { Page } from '../../components/page.tsx'
 import { Failure } from '../../components/states.tsx'
-import { Groups } from './groups.tsx'
 import { ProfileField } from './profile-field.tsx'
 import { changeOf, type FieldValues, fieldProblem, fieldsOf, valuesOf } from './profile-form.ts'
 
@@ -30,7 +30,7 @@ export function ProfilePage() {
               <Title order={2} size="h4" id="groups" mb="sm">
                 {t('profile.groups')}
               </Title>
-              <Groups groups={data.groups} />
+              <Groups groups={data.groups} size="lg" />
             </section>
           </div>
         )}

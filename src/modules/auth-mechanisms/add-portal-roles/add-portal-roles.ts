@@ -1,24 +1,43 @@
-import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
-import { text } from '#sdk/module/parameter-types.ts'
+import type { Subject } from '#identity/subject.ts'
+import {
+  clusterGroupParameters,
+  clusterGroups,
+  readClusterGroupNames,
+} from '#modules/shared/clusters/cluster-groups.ts'
+import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { readParameters, withParameters } from '#sdk/module/parameters.ts'
+import { clustersOf } from '#sdk/target/kubernetes-cluster.ts'
 
-const unused = text({ about: 'Not used.' })
+/** What the caller's attribute `groups` means, as one JSON text that the portal shows as a table. */
+const attributeName = 'portalGroups'
 
-const initParameters = { extSuffix: unused, intSuffix: unused, k8sTargetName: unused, role2label: unused }
-
-/**
- * Passes every login. In OpenUnison it adds labels of groups for its portal page and its reverse proxy, and decides
- * nothing; without it, chains of existing portals would not load.
- */
+/** Adds a table of the user's groups to the login. */
 export default defineAuthMechanism({
   className: 'auth.AddPortalRoles',
   aliases: ['com.tremolosecurity.proxy.auth.AddPortalRolesToUserData'],
-  initParameters,
+  initParameters: clusterGroupParameters,
   ...withParameters({}),
-  parse: (params, issues, context) => {
+  parse: (params, issues, context, init) => {
     readParameters({}, params, issues, context)
-    const message = 'auth.AddPortalRoles has no effect here: the portal shows the names of groups'
-    issues.warning(params.pathOf('').slice(0, -1), message)
+    return readClusterGroupNames(init, context)
   },
-  create: () => ({ begin: async () => ({ kind: 'passed' }) }),
+  create: (names, { targets }) => {
+    const renew = async (subject: Subject | undefined): Promise<AuthOutcome> => {
+      if (subject === undefined) {
+        return {
+          kind: 'rejected',
+          reason: 'no user is signed in yet; put this mechanism after one that identifies the user',
+        }
+      }
+      const { level: _, chain: __, ...kept } = subject
+      const attributes = subject.attributes.clone()
+      const groups = clusterGroups(attributes.values('groups'), names, clustersOf(targets))
+      const values = [JSON.stringify(groups)]
+      // Groups that a token claims are still a claim in another form.
+      if (attributes.isClaim('groups')) attributes.setClaim(attributeName, values)
+      else attributes.set(attributeName, values)
+      return { kind: 'authenticated', subject: { ...kept, attributes } }
+    }
+    return { begin: ({ subject }) => renew(subject), renew }
+  },
 })

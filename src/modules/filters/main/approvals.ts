@@ -32,7 +32,7 @@ import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { type ApprovalView, approvalUser, type DeputyPeriod } from '#sdk/workflow/approvals.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 import { filledLabel } from '#sdk/workflow/workflow-label.ts'
-import { labelsOf, type MainParts } from './main-parts.ts'
+import { labelsOf, type MainParts, shownGroups } from './main-parts.ts'
 import { isEntryId } from './people.ts'
 import { attributeValues } from './profile.ts'
 import { maxReason, yesOrNo } from './submit.ts'
@@ -149,7 +149,7 @@ async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts)
     userObj: {
       userID: view.subject,
       isNew: entry === undefined && !isEntryId(view.who.subject ?? ''),
-      groups: entry === undefined ? texts(view.data['groups']) : await people.groupsOf(entry.dn),
+      groups: shownGroups(parts, entry === undefined ? texts(view.data['groups']) : await people.groupsOf(entry.dn)),
       requestReason: view.reason ?? '',
       attribs: entry === undefined ? requested(view, parts) : labelled(entry, parts),
     },

@@ -11,6 +11,7 @@ import { mainConfig } from '#contract/main.ts'
 import { wireForm } from '#contract/wire.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { clusterGroupColumns } from '#modules/shared/clusters/cluster-groups.ts'
 import { viewFormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import { answer, badRequest, emptyAnswer, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
@@ -49,7 +50,7 @@ export async function showConfig(parts: MainParts, { subject }: Exchange): Promi
       canEditUser: mayEdit(settings, subject),
       attributes,
       requireReasons: given.requireReason,
-      groupsFields: given.groupFields,
+      groupsFields: given.groupFields.length === 0 && settings.clusterGroups ? clusterGroupColumns : given.groupFields,
       attributeNameList: shown.map(({ name }) => name),
       createsUnknownUsers: given.jitWorkflow !== undefined,
       administrator: await isAdministrator(parts, subject),

@@ -5,6 +5,7 @@ import { callerRef, type Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { spanMillis } from '#kernel/time.ts'
+import { clusterGroups } from '#modules/shared/clusters/cluster-groups.ts'
 import type { FormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import { anothersLoginText, hasOwnLogin } from '#modules/shared/login/own-login.ts'
 import type { LookUpNames } from '#modules/shared/people/person-names.ts'
@@ -13,6 +14,7 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { PortalOrg, PortalUrl, PortalWorkflow } from '#sdk/filter/portal.ts'
 import type { Translate } from '#sdk/module/configured-texts.ts'
+import { clustersOf } from '#sdk/target/kubernetes-cluster.ts'
 import { runLabels } from '#sdk/workflow/workflow-label.ts'
 import type { MainSettings } from './main-settings.ts'
 import type { People } from './people.ts'
@@ -69,6 +71,13 @@ export const labelsOf = (runs: readonly Pick<Run, 'id' | 'name'>[], { host }: Ma
     workflowOf: (name) => host.portal.workflows.find((workflow) => workflow.name === name),
     parametersOf: (ids) => host.runs.parametersOf(ids),
   })
+
+/** Groups as the portal shows them: their names, or one JSON text with the rows of a table. */
+export function shownGroups({ settings, host }: MainParts, groups: readonly string[]): readonly string[] {
+  const { clusterGroups: names } = settings
+  if (names === undefined || groups.length === 0) return groups
+  return [JSON.stringify(clusterGroups(groups, names, clustersOf(host.targets)))]
+}
 
 /** Whether the subject sees the console. */
 export const isAdministrator = ({ visibility, settings }: MainParts, subject: Subject): Promise<boolean> =>

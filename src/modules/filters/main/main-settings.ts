@@ -6,6 +6,7 @@ import type { Subject } from '#identity/subject.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { isSecretName } from '#kernel/text/redaction.ts'
+import { type ClusterGroupNames, readClusterGroupNames } from '#modules/shared/clusters/cluster-groups.ts'
 import { type FormAttribute, formAttributeRows, readFormAttributes } from '#modules/shared/forms/form-attribute.ts'
 import { themeParameters } from '#modules/shared/forms/theme-parameters.ts'
 import { readRuleParameter } from '#modules/shared/login/rule-parameter.ts'
@@ -29,6 +30,8 @@ export interface MainSettings {
   readonly administrators: readonly Rule[]
   /** Which of them may change something there. */
   readonly operators: readonly Rule[]
+  /** How groups are named that are shown as a table; undefined if their names are shown. */
+  readonly clusterGroups: ClusterGroupNames | undefined
 }
 
 interface Labelled {
@@ -53,8 +56,10 @@ export function parseMain(params: Params, issues: Issues, context: ParseContext)
   if (!/^(?:\/(?!\/)|https?:\/\/)/.test(given.logoutURL) && given.logoutURL !== '') {
     issues.error(params.pathOf('logoutURL'), '"logoutURL": must be a path or an http or https address')
   }
-  if (given.loadPortalGroupsClassName !== undefined) {
-    const message = '"loadPortalGroupsClassName" is not used: the portal shows the names of the groups in the directory'
+  const { loadPortalGroupsClassName: groupsClass } = given
+  const showsClusters = groupsClass !== undefined && /(?:^|\.)LoadClusterGroups$/.test(groupsClass)
+  if (groupsClass !== undefined && !showsClusters) {
+    const message = '"loadPortalGroupsClassName" is not used: the only class is LoadClusterGroups'
     issues.warning(params.pathOf('loadPortalGroupsClassName'), message)
   }
   if (given.canEditUser && given.workflowName === undefined) {
@@ -82,6 +87,10 @@ export function parseMain(params: Params, issues: Issues, context: ParseContext)
     helper,
     administrators: rules('administrators'),
     operators: rules('operators'),
+    clusterGroups:
+      showsClusters && given.groupsAreJson
+        ? readClusterGroupNames(context.initOf?.('auth.AddPortalRoles'), context)
+        : undefined,
   }
 }
 
@@ -294,7 +303,8 @@ export const parameters = {
   ...profileRows,
   roleAttribute: text({ about: 'The attribute with roles; without it, groups are read from the directory.' }),
   loadPortalGroupsClassName: text({
-    about: 'Accepted and not used: the portal shows the names of the groups in the directory. `check` says so.',
+    about:
+      '`LoadClusterGroups`, with `groupsAreJson`: groups of the directory are shown as a table of clusters, namespaces and roles, by the names that the mechanism [auth.AddPortalRoles](../auth-mechanisms/auth.AddPortalRoles.md) has in its `init`. Other classes are not used.',
   }),
   requireReason: flag({ about: 'Whether a request needs a reason.', fallback: true }),
   canDelegate: parsed<WhoMay>('one of NO, YES, CUSTOM', whoMay, {

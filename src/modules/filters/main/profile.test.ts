@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
+import type { Target } from '#sdk/target/target.ts'
 import { ann, openMain, outsider, person, someone } from '#testing/main-fixture.ts'
 import { subject } from '#testing/subjects.ts'
 
@@ -60,6 +61,40 @@ describe('GET user', () => {
     const { body } = await send('GET', '/user')
     expect(body.groups).toEqual(['a', 'b'])
     expect(shownOf(body, 'roles')).toEqual(['a', 'b'])
+  })
+})
+
+describe('groups as a table', () => {
+  const cluster = { objects: {}, label: 'Production' } as unknown as Target
+  const options = {
+    targets: { k8s: cluster },
+    params: { loadPortalGroupsClassName: 'com.tremolosecurity.scalejs.LoadClusterGroups', groupsAreJson: 'true' },
+    entries: [
+      person('ann'),
+      group('k8s-cluster-k8s-administrators-external', 'uid=ann,ou=people,o=x'),
+      group('staff', 'uid=ann,ou=people,o=x'),
+    ],
+  }
+
+  test('LoadClusterGroups shows what the names of groups mean, with its own columns', async () => {
+    const { send } = await openMain(options)
+    const { body } = await send('GET', '/user')
+    expect(body.groups.map((text: string) => JSON.parse(text))).toEqual([
+      [
+        { Cluster: 'N/A', Namespace: 'N/A', Name: 'staff' },
+        { Cluster: 'Production', Namespace: 'N/A', Name: 'Administrators' },
+      ],
+    ])
+    const { body: config } = await send('GET', '/config')
+    expect([config.groupsAreJson, config.groupsFields]).toEqual([true, ['Cluster', 'Namespace', 'Name']])
+  })
+
+  test('a user without groups has no table, and without groupsAreJson the names are shown', async () => {
+    const { send } = await openMain({ ...options, entries: [person('ann')] })
+    expect((await send('GET', '/user')).body.groups).toEqual([])
+    const plain = await openMain({ ...options, params: { ...options.params, groupsAreJson: 'false' } })
+    const { body } = await plain.send('GET', '/user')
+    expect(body.groups).toEqual(['k8s-cluster-k8s-administrators-external', 'staff'])
   })
 })
 

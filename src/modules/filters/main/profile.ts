@@ -16,7 +16,7 @@ import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { ProfileForm } from '#sdk/filter/profile-form.ts'
-import { type MainParts, mayEdit, requireOwnLogin, shownAttributes } from './main-parts.ts'
+import { type MainParts, mayEdit, requireOwnLogin, shownAttributes, shownGroups } from './main-parts.ts'
 import type { MainSettings } from './main-settings.ts'
 
 const maxBodyBytes = 512 * 1024
@@ -33,7 +33,8 @@ export async function showProfile(parts: MainParts, { subject }: Exchange): Prom
   return answer(await readProfile(parts, subject))
 }
 
-async function readProfile({ settings, people }: MainParts, subject: Subject): Promise<UserData> {
+async function readProfile(parts: MainParts, subject: Subject): Promise<UserData> {
+  const { settings, people } = parts
   const { uidAttributeName, roleAttribute } = settings.given
   const found = await people.ownEntry(subject)
   const valuesOf = valuesIn(settings, subject, found.kind === 'own' ? found.entry : undefined)
@@ -41,7 +42,7 @@ async function readProfile({ settings, people }: MainParts, subject: Subject): P
   const shown = roleAttribute === undefined || names.includes(roleAttribute) ? names : [...names, roleAttribute]
   const uid = names.includes(uidAttributeName) ? valuesOf(uidAttributeName)[0] : undefined
   const memberships = async () => (found.kind === 'anothers' ? [] : await people.groupsOf(subject.dn))
-  const groups = roleAttribute === undefined ? await memberships() : valuesOf(roleAttribute)
+  const groups = roleAttribute === undefined ? shownGroups(parts, await memberships()) : valuesOf(roleAttribute)
   return {
     ...(uid === undefined ? {} : { uid }),
     dn: subject.dn.toString(),

@@ -1,13 +1,7 @@
 import { expect, test } from 'vitest'
 import completeLogin from '#modules/filters/complete-login/complete-login.ts'
 import noCache from '#modules/filters/no-cache/no-cache.ts'
-import {
-  groupMetadata,
-  hideCookie,
-  mapUriRoot,
-  syncTlsKeys,
-  xForward,
-} from '#modules/filters/pass-through/pass-through.ts'
+import { hideCookie, mapUriRoot, syncTlsKeys, xForward } from '#modules/filters/pass-through/pass-through.ts'
 import stopProcessing from '#modules/filters/stop-processing/stop-processing.ts'
 import type { FilterModule } from '#sdk/filter/filter.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
@@ -35,7 +29,6 @@ test.each<[FilterModule, ParamValues]>([
   [xForward, { createHeaders: 'false' }],
   [hideCookie, {}],
   [syncTlsKeys, { target: 'k8s', ns: 'openunison' }],
-  [groupMetadata, { target: 'k8s', namespace: 'openunison', extIsDN: 'false' }],
   [mapUriRoot, { newRoot: '/register', paramName: 'registerURI' }],
 ])('$className lets requests pass unchanged, and check says that it has no effect', async (module, params) => {
   const { answer, issues, answers } = await ask(module, params)

@@ -55,14 +55,3 @@ export const syncTlsKeys = passThrough(
   },
   'keys are read from secrets, and read again when they change',
 )
-
-export const groupMetadata = passThrough(
-  'filters.GroupMetadata',
-  'com.tremolosecurity.proxy.filters.SetupGroupMetadataWatch',
-  {
-    target: text({ about: 'Not used.' }),
-    namespace: text({ about: 'Not used.' }),
-    extIsDN: flag({ about: 'Not used.' }),
-  },
-  'GroupMetaData objects are not read; map groups in workflows with tasks.MapGroups',
-)

@@ -18,6 +18,7 @@ import {
   type TargetSource,
 } from '#sdk/target/target.ts'
 import { isEngineKey, type WorkflowCall } from '#sdk/workflow/workflow.ts'
+import { externalKey, type GroupMapping, type GroupMappings } from '#sdk/workflow/group-mappings.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
@@ -25,6 +26,7 @@ import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 export interface ScriptReach {
   readonly targets: TargetSource
   readonly directory: Pick<Directory, 'search'>
+  readonly groupMappings: GroupMappings
 }
 
 /** The step of a workflow: only there may a script write, since only there a change is audited. */
@@ -178,6 +180,17 @@ const services: Readonly<Record<string, Service>> = {
     return null
   },
 
+  async groupsOfExternal(question, { groupMappings }) {
+    const wanted = externalKey(question.text('name'))
+    const found = (await mappingsOf(groupMappings)).filter(({ external }) => externalKey(external) === wanted)
+    return [...new Set(found.map(({ group }) => group))]
+  },
+
+  async externalOfGroup(question, { groupMappings }) {
+    const wanted = question.text('name').toLowerCase()
+    return (await mappingsOf(groupMappings)).findLast(({ group }) => group === wanted)?.external ?? null
+  },
+
   async search(question, { directory }) {
     if (directory === undefined) throw new GatewayError('NOT_SUPPORTED', 'scripts of this kind cannot search')
     const scope = (['base', 'one', 'sub'] as const).find((one) => one === question.text('scope')) ?? 'base'
@@ -222,6 +235,9 @@ function scriptCall(question: ScriptQuestion, allowed: readonly string[]): Scrip
   }
 }
 
+async function mappingsOf(mappings: GroupMappings | undefined): Promise<readonly GroupMapping[]> {
+  if (mappings !== undefined) return mappings.list()
+  throw new GatewayError('NOT_SUPPORTED', 'scripts of this kind cannot read group mappings')
 const executionType = 'UNISON.EXEC.TYPE'
 const asynchronously = 'UNISON.EXEC.ASYNC'
 

@@ -5,7 +5,7 @@ import database from '#modules/targets/database/database.ts'
 import type { ClusterCall } from '#sdk/target/kubernetes-cluster.ts'
 import type { Target, TargetChange } from '#sdk/target/target.ts'
 import type { TaskContext, WorkflowTask, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { type FakeHostOptions, fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
 import { noEffects } from '#testing/no-effects.ts'
 import javaScriptTask from './javascript-task.ts'
@@ -236,12 +236,13 @@ describe('a script of OpenUnison', () => {
     targets: Record<string, Target> = {},
     params: Record<string, string> = {},
     more: Partial<TaskContext> = {},
+    host: FakeHostOptions = {},
   ) {
     const issues = noIssues()
     const given = fakeParams({ javaScript: doing(body), ...params })
     const prepared = javaScriptTask.prepare(given, issues, fakeParseContext())
     expect(issueTexts(issues.list)).toEqual([])
-    const task = await prepared.create({ ...fakeModuleHost({ targets }), name: 'onboard' })
+    const task = await prepared.create({ ...fakeModuleHost({ targets, ...host }), name: 'onboard' })
     opened.push(task)
     const { context, changes, planned } = contextOf({ requestReason: 'because' }, [['cluster', 'k8s']])
     await task.run({ ...context, ...more })
@@ -339,6 +340,28 @@ describe('a script of OpenUnison', () => {
       '/api/v1/namespaces/ns/secrets/b',
       '/api/v1/namespaces/ns/secrets/none',
     ])
+  })
+
+  test('reads the mappings of GroupMetaData objects', async () => {
+    const groupMappings = [
+      { group: 'admins', external: 'CN=Admins,DC=x' },
+      { group: 'auditors', external: 'cn=admins, dc=x' },
+      { group: 'staff', external: 'acme/Staff' },
+    ]
+    const body = `
+      Watch = Java.type("com.tremolosecurity.proxy.filters.SetupGroupMetadataWatch");
+      request.put("dn", Watch.getK8s("cn=ADMINS,dc=x").toArray());
+      request.put("name", Watch.getK8s("ACME/staff").get(0));
+      request.put("none", [Watch.getK8s("acme") === null, Watch.getExt("x") === null]);
+      request.put("ext", Watch.getExt("Auditors"));`
+    const { context } = await run(body, {}, {}, {}, { groupMappings })
+    expect(Object.fromEntries(context.request)).toEqual({
+      cluster: 'k8s',
+      dn: ['admins', 'auditors'],
+      name: 'staff',
+      none: [true, true],
+      ext: 'cn=admins, dc=x',
+    })
   })
 
   test('changes a cluster, and every change is audited', async () => {

@@ -25,6 +25,27 @@ test('a rule of MapJitGroups that is not group=name is reported', () => {
   ])
 })
 
+test('MapAttributeToGroups takes the rules of GroupMetaData objects too', async () => {
+  const groupMappings = [
+    { group: 'admins', external: 'cn=admins,o=y' },
+    { group: 'auditors', external: 'CN=Admins, O=y' },
+    { group: 'builders', external: 'acme/Builders' },
+    { group: 'guests', external: 'cn=guests,o=y' },
+  ]
+  const task = customTask('tasks.MapAttributeToGroups', {
+    attributeName: 'memberOf',
+    groupMap: 'staff=cn=staff,o=y',
+    groupMetaData: 'true',
+  })
+  const attributes = { memberOf: ['CN=ADMINS,o=y', 'ACME/builders'] }
+  const user = await userAfter([task], { attributes, groups: ['own', 'guests', 'staff'] }, { groupMappings })
+  expect(user?.groups).toEqual(['own', 'admins', 'auditors', 'builders'])
+  const bare = customTask('tasks.MapAttributeToGroups', { attributeName: 'memberOf' })
+  expect(issuesOf([bare])).toEqual([
+    '0.params.groupMap: parameter "groupMap" is required where groupMetaData is not true',
+  ])
+})
+
 test('JITIgnoreGroups keeps only named groups, and only those the target has', async () => {
   const store = new MemoryTarget([{ userID: 'jj', groups: ['local', 'other'] }])
   const task = customTask(`${former}.JITIgnoreGroups`, { groupName: ['local', 'absent'], targetName: 'store' })

@@ -1,4 +1,3 @@
-import { Dn } from '#identity/dn.ts'
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Template } from '#kernel/template.ts'
@@ -6,8 +5,9 @@ import { findInTarget } from '#modules/shared/tasks/find-workflow-user.ts'
 import { expiryFields, readTaskExpiry } from '#modules/shared/tasks/task-expiry.ts'
 import { defineTask, template } from '#modules/shared/tasks/task-fields.ts'
 import { renderGroupName, renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
-import { list, text } from '#sdk/module/parameter-types.ts'
+import { flag, list, text } from '#sdk/module/parameter-types.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
+import { dnKey, externalKey } from '#sdk/workflow/group-mappings.ts'
 import { onContext, onTarget } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 import {
@@ -170,49 +170,46 @@ export const mapAttributeToGroups = defineCustomTask({
   aliases: ['com.tremolosecurity.provisioning.customTasks.MapJitGroups'],
   parameters: {
     attributeName: text({
-      about: 'The attribute with the distinguished names of groups of the identity provider.',
+      about: 'The attribute with the names of groups of the identity provider.',
       required: true,
     }),
     groupMap: list({
       about:
         '`group=distinguished name`: the user is put in `group` if the attribute has that name, and taken out of it if not; may be repeated. With several names for one group, one is enough.',
-      required: true,
+      requirement: 'unless `groupMetaData` is true',
+    }),
+    groupMetaData: flag({
+      about: 'Whether the [GroupMetaData](../kinds/GroupMetaData.md) objects are rules too.',
     }),
   },
-  prepare: ({ attributeName: attribute, groupMap }, { issues, pathOf }) => {
+  prepare: ({ attributeName: attribute, groupMap, groupMetaData }, { issues, pathOf }) => {
+    if (groupMap.length === 0 && !groupMetaData) {
+      issues.error(pathOf('groupMap'), 'parameter "groupMap" is required where groupMetaData is not true')
+    }
     const rules = groupMap.flatMap((rule, i) => {
       const cut = rule.indexOf('=')
-      const name = dnKey(rule.slice(cut + 1))
-      if (cut > 0 && name !== undefined) return [{ group: rule.slice(0, cut), name }]
+      const external = rule.slice(cut + 1)
+      if (cut > 0 && dnKey(external) !== undefined) return [{ group: rule.slice(0, cut), external }]
       issues.error(pathOf('groupMap', i), `"${rule}" is not group=distinguished name`)
       return []
     })
     return {
       flow: { ...noFlow, reads: [{ attribute, path: pathOf('attributeName') }] },
-      create: () =>
-        onContext(({ user }) => {
-          const names = new Set(user.attributes.values(attribute).map(dnKey))
+      create: ({ groupMappings }) =>
+        onContext(async ({ user }) => {
+          const names = new Set(user.attributes.values(attribute).map(externalKey))
+          const all = groupMetaData ? [...rules, ...(await groupMappings.list())] : rules
           const wanted = unionOfGroups(
-            rules.filter(({ name }) => names.has(name)).map(({ group }) => group),
+            all.filter(({ external }) => names.has(externalKey(external))).map(({ group }) => group),
             [],
           )
-          const all = rules.map(({ group }) => group)
-          changeGroups(user, wanted, withoutGroups(all, wanted))
+          const others = all.map(({ group }) => group)
+          changeGroups(user, wanted, withoutGroups(others, wanted))
           return next
         }),
     }
   },
 })
-
-/** Equal for names that differ only in letter case and spaces. Undefined if it is not a distinguished name. */
-function dnKey(text: string): string | undefined {
-  try {
-    const dn = Dn.parse(text)
-    return dn.rdns.length === 0 ? undefined : dn.toString().toLowerCase()
-  } catch {
-    return undefined
-  }
-}
 
 export const keepTargetGroups = defineCustomTask({
   className: 'tasks.KeepTargetGroups',

@@ -1,28 +1,41 @@
 import { ScrollArea, Table, Text } from '@mantine/core'
-import { useConfig } from '../../app/config.tsx'
-import { useTranslation } from '../../app/i18n.tsx'
-import { isolated } from '../../app/isolated.ts'
-import { NameBadges } from '../../components/name-badges.tsx'
+import { useConfig } from '../app/config.tsx'
+import { useTranslation } from '../app/i18n.tsx'
+import { isolated } from '../app/isolated.ts'
+import { NameBadges } from './name-badges.tsx'
 
-/** The user's groups. */
-export function Groups({ groups }: { readonly groups: readonly string[] }) {
+interface GroupsProps {
+  readonly groups: readonly string[]
+  readonly size?: 'lg'
+}
+
+/** The groups of a user: a table of those that come as JSON, where the portal has one, and the names of the others. */
+export function Groups({ groups, size }: GroupsProps) {
   const { t } = useTranslation()
   const { groupsAreJson, groupsFields } = useConfig()
-  if (groups.length === 0) return <Text c="dimmed">{t('profile.noGroups')}</Text>
-  if (groupsAreJson) return <GroupTable rows={groups.flatMap(readGroups)} fields={groupsFields} />
-  return <NameBadges names={[...groups].sort((one, other) => one.localeCompare(other))} size="lg" />
+  const read = groups.map((group) => ({ group, rows: groupsAreJson ? readGroups(group) : undefined }))
+  const rows = read.flatMap(({ rows = [] }) => rows)
+  const names = read.filter(({ rows }) => rows === undefined).map(({ group }) => group)
+  if (rows.length + names.length === 0) return <Text c="dimmed">{t('profile.noGroups')}</Text>
+  const sorted = names.sort((one, other) => one.localeCompare(other))
+  return (
+    <>
+      {rows.length > 0 && <GroupTable rows={rows} fields={groupsFields} />}
+      {sorted.length > 0 && <NameBadges names={sorted} {...(size === undefined ? {} : { size })} />}
+    </>
+  )
 }
 
 type Row = Readonly<Record<string, unknown>>
 
-/** A JSON text with one group or a list of them; empty otherwise. */
-function readGroups(text: string): readonly Row[] {
+/** A JSON text with one group or a list of them; undefined otherwise. */
+function readGroups(text: string): readonly Row[] | undefined {
   try {
     const read: unknown = JSON.parse(text)
     const list: readonly unknown[] = Array.isArray(read) ? read : [read]
-    return list.filter((one): one is Row => typeof one === 'object' && one !== null)
+    return list.every((one): one is Row => typeof one === 'object' && one !== null) ? list : undefined
   } catch {
-    return []
+    return undefined
   }
 }
 
