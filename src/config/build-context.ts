@@ -79,8 +79,12 @@ export class BuildContext implements ParseContext {
   initOf(className: string): Params | undefined {
     const found = Array.from(this.state.draft.mechanisms.values()).find((one) => one?.module.className === className)
     return found?.init
+  }
+
   addGroupSource(source: GroupSource): void {
     this.state.draft.groupSources.push({ config: source, document: this.document })
+  }
+
   refer(kind: ReferenceKind, name: string, path: Path, absent: 'error' | 'warning' = 'error'): void {
     this.state.references.push({ kind, name, path, document: this.document, absent })
   }

@@ -238,6 +238,8 @@ function scriptCall(question: ScriptQuestion, allowed: readonly string[]): Scrip
 async function mappingsOf(mappings: GroupMappings | undefined): Promise<readonly GroupMapping[]> {
   if (mappings !== undefined) return mappings.list()
   throw new GatewayError('NOT_SUPPORTED', 'scripts of this kind cannot read group mappings')
+}
+
 const executionType = 'UNISON.EXEC.TYPE'
 const asynchronously = 'UNISON.EXEC.ASYNC'
 
