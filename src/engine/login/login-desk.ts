@@ -43,7 +43,7 @@ import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import type { AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
-import { type LoginStep, seeOther } from '#sdk/auth/login.ts'
+import { type LoginGuard, type LoginStep, seeOther } from '#sdk/auth/login.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { htmlErrors } from '#sdk/filter/page.ts'
 import type { LoginFailureStore } from '#storage/login-failure-store.ts'
@@ -119,6 +119,9 @@ export class LoginDesk {
     const mayAsk = keepsSessions && isNavigation(request)
     const id = mayAsk ? newSecret() : ''
     const sessionId = keepsSessions ? (session?.handle.id ?? newId()) : undefined
+    const guard: LoginGuard = {
+      begin: async (typed, options) => (await this.#guard(chain, application, request)).begin(typed, options),
+    }
     const call: ChainCall = {
       begin: async ({ mechanism, uri }, { root }, subject) =>
         asked(
@@ -128,6 +131,7 @@ export class LoginDesk {
             root,
             ...(mayAsk && uri !== undefined ? { login: stepAt(uri, id) } : {}),
             ...(sessionId === undefined ? {} : { sessionId }),
+            guard,
           }),
           mayAsk && uri !== undefined,
           context,
@@ -197,24 +201,7 @@ export class LoginDesk {
         return asked(await mechanism.begin({ ...common, subject, root, ...step }), uri !== undefined, context)
       },
       proceed: async ({ mechanism }, { root }, subject) => {
-        const { name: application = '', cookies } = this.#completion.applicationOf(record, request) ?? {}
-        const devices = cookies === undefined ? [] : await readDevices(request, cookies, this.#deviceParts)
-        const guard = createGuard(
-          {
-            failures: this.#parts.loginFailures,
-            audit: this.#parts.loginAudit,
-            meter: this.#parts.loginMeter,
-            clock,
-            passwordChanges: this.#parts.passwordChanges,
-          },
-          {
-            request,
-            chain: chain.name,
-            application,
-            limits: chain.limits,
-            devices,
-          },
-        )
+        const guard = await this.#guard(chain, this.#completion.applicationOf(record, request), request)
         const attempt = { ...common, subject, root, login: stepAt(link.uri, login.id), state, pathInfo, guard }
         const outcome = await mechanism.proceed?.(attempt)
         return asked(outcome ?? { kind: 'rejected', reason: `"${link.name}" cannot continue a login` }, true, context)
@@ -237,8 +224,18 @@ export class LoginDesk {
     return this.#completion.complete(outcome, record, context)
   }
 
-  get #deviceParts() {
-    return { box: this.#parts.loginSecrets, clock: this.#parts.clock }
+  async #guard(
+    { name, limits }: Chain,
+    application: Application | undefined,
+    request: GatewayRequest,
+  ): Promise<LoginGuard> {
+    const { loginFailures, loginAudit, loginMeter, loginSecrets, clock, passwordChanges } = this.#parts
+    const { name: applicationName = '', cookies } = application ?? {}
+    const devices = cookies === undefined ? [] : await readDevices(request, cookies, { box: loginSecrets, clock })
+    return createGuard(
+      { failures: loginFailures, audit: loginAudit, meter: loginMeter, clock, passwordChanges },
+      { request, chain: name, application: applicationName, limits, devices },
+    )
   }
 
   /** Sets the cookie that binds the login to this browser. */

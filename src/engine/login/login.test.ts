@@ -87,8 +87,23 @@ const chooses: AuthMechanism = {
 }
 const backdoor: AuthMechanism = { begin: async () => ({ kind: 'passed' }) }
 
+/** Checks a password in a header, for programs. */
+const passwordHeader: AuthMechanism = {
+  async begin({ request, guard }) {
+    const turn = await guard?.begin('ada')
+    if (turn?.allowed !== true) return { kind: 'rejected', reason: 'locked', status: 403 }
+    if (header(request, 'x-password') === 'right') {
+      await turn.succeeded()
+      return { kind: 'authenticated', subject: subject('uid=ada,o=Tremolo') }
+    }
+    await turn.failed('wrong password')
+    return { kind: 'rejected', reason: 'wrong password' }
+  },
+}
+
 function standardChains(): Chain[] {
   return [
+    chain('api', 10, [link('header', passwordHeader, { interactive: false })]),
     chain('one', 10, [link('ask', asks)]),
     chain('two', 20, [link('ask', asks), link('code', second)]),
     chain('including', 15, [
@@ -139,7 +154,13 @@ function setUp({ strict = false, chains = standardChains() } = {}) {
       name: 'portal',
       azTimeoutMillis: 0,
       cookies: kept,
-      urls: [url('/portal', 'one'), url('/high', 'two'), url('/including', 'including'), url('/', 'one')],
+      urls: [
+        url('/portal', 'one'),
+        url('/high', 'two'),
+        url('/including', 'including'),
+        url('/api', 'api'),
+        url('/', 'one'),
+      ],
     },
   ]
   const open = (using: ChainRunner) =>
@@ -333,6 +354,16 @@ describe('a login', () => {
     const again = location(await here.get(`${location(await here.get('/including'))}&name=ada`))
     expect(location(await here.get(`${again}&code=123`))).toBe('/including')
     expect(body(await here.get('/including'))).toBe('ada 15')
+  })
+
+  test('a password in a request is guarded like one in a form', async () => {
+    const { browser, pass } = setUp()
+    const send = async (password: string) => (await browser().get('/api', { 'x-password': password })).status
+    expect(await send('right')).toBe(200)
+    for (let i = 0; i < 5; i++) expect(await send('wrong')).toBe(401)
+    expect([await send('wrong'), await send('right')]).toEqual([403, 403])
+    pass(3600)
+    expect(await send('right')).toBe(200)
   })
 
   test('requests without a login reach the mechanism by another method', async () => {

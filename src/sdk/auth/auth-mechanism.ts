@@ -66,6 +66,8 @@ export interface AuthAttempt {
   readonly login?: LoginStep
   /** The public id of the session that the chain will lead to; absent if the application keeps none. */
   readonly sessionId?: string
+  /** Counts tries of a password in the request, by the limits of the chain; absent where none can be tried. */
+  readonly guard?: LoginGuard
 }
 
 /** A request to the mechanism's URI, or below it, of a login that waits for this mechanism. */
