@@ -44,7 +44,11 @@ spec:
     - { hosts: ['*'], azRules: [{ scope: dn, constraint: o=Tremolo }], ${url} }
 `
 const provider = (settings: string): string => application(`uri: /auth/idp/probe, idp: { ${settings} }`)
-const ofProvider = (params: string): string => provider(`className: idp.OpenIDConnect, params: { ${params} }`)
+const ofProvider = (params: string, mappings = ''): string =>
+  provider(`className: idp.OpenIDConnect, params: { ${params} }${mappings}`)
+/** What the class that adds groups to claims needs beside its name. */
+const clusterClaim =
+  ', mappings: { map: [{ targetAttributeName: cluster, sourceType: static, targetAttributeSource: blue }] }'
 const ofFilter = (filter: string, params: string): string =>
   application(`uri: /probe, filterChain: [{ className: ${filter}, params: { ${params} } }]`)
 const ofMechanism = (className: string, params: string): string => `apiVersion: openunison.tremolo.io/v1
@@ -58,8 +62,13 @@ metadata: { name: probe }
 spec: { level: 20, authMechs: [{ name: probe, required: required, params: { ${params} } }] }
 `
 
+const tokenService = `sts:
+  endpoints:
+    - { name: probe, path: /probe/sts, audience: probe, clusters: [k8s], issuer: { host: tokens.example.com }, azRules: [{ scope: dn, constraint: o=Tremolo }] }
+`
+
 /** What the loaders of tokens need beside their class. */
-const loaderParameters = 'attributes: mail, attributeName: mail'
+const loaderParameters = 'attributes: mail, attributeName: mail, issuer: https://tokens.example.com, audience: probe'
 
 /** What the classes that choose the workflow of a registration need. */
 const handlerSettings =
@@ -109,8 +118,8 @@ const parts: Readonly<Record<string, Part>> = {
   'source of claims': {
     field: 'updateClaimsClassName',
     page: 'guides/own-issuer.md',
-    object: (name) => ofProvider(`updateClaimsClassName: ${name}`),
-    without: ofProvider(''),
+    object: (name) => ofProvider(`updateClaimsClassName: ${name}`, clusterClaim),
+    without: ofProvider('', clusterClaim),
   },
   'user lookup': {
     field: 'userLookupClassName',
@@ -191,7 +200,11 @@ interface Verdict {
 /** What the loader says about an object that names the class, and not about one that doesn't. */
 function causedBy(name: string, object: (className: string) => string, without = ''): readonly LocatedIssue[] {
   const issuesOf = (text: string): readonly LocatedIssue[] => {
-    const sources = { files: [{ name: 'probe.yaml', text }], keys: new Map<string, string>(), problems: [] }
+    const files = [
+      { name: 'probe.yaml', text },
+      { name: 'values.yaml', text: tokenService },
+    ]
+    const sources = { files, keys: new Map<string, string>(), problems: [] }
     return buildConfiguration(sources, { folder: '/nowhere', catalog, environment: {}, strictSecrets: false }).issues
   }
   const usual = new Set(issuesOf(without).map(({ message }) => message))

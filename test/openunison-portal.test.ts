@@ -8,17 +8,18 @@ import { titleOf } from '#config/set-aside.ts'
 const folder = join(import.meta.dirname, 'openunison-portal')
 
 /** Loads objects in the form of OpenUnison's charts. */
-function load(names: readonly string[]) {
-  const files = names.map((name) => ({ name, text: readFileSync(join(folder, `${name}.yaml`), 'utf8') }))
+function load(names: readonly string[], values = '') {
+  const objects = names.map((name) => ({ name, text: readFileSync(join(folder, `${name}.yaml`), 'utf8') }))
+  const files = values === '' ? objects : [...objects, { name: 'values.yaml', text: values }]
   const sources = { files, keys: new Map<string, string>(), problems: [] }
   const environment = { OU_HOST: 'portal.acme.test' }
   return buildConfiguration(sources, { folder: '/nowhere', catalog, environment, strictSecrets: false })
 }
 
 /** What is set aside, with the reason. */
-const aside = (names: readonly string[]): Record<string, string | undefined> =>
+const aside = (names: readonly string[], values = ''): Record<string, string | undefined> =>
   Object.fromEntries(
-    load(names).found.flatMap((found) =>
+    load(names, values).found.flatMap((found) =>
       found.cause === undefined ? [] : [[titleOf(found), found.cause.message] as const],
     ),
   )
@@ -52,18 +53,32 @@ describe('objects in the form of', () => {
     expect(aside(['portal', 'login-openid-connect', 'privileged-access'])).toEqual(saml)
   })
 
-  test('a token service are served, apart from the token, which has an endpoint of its own', () => {
-    expect(aside(['portal', 'login-openid-connect', 'token-service'])).toEqual({
-      ...saml,
-      'Application "workload-token"': expect.stringContaining('params.'),
-    })
-    const { issues } = load(['portal', 'login-openid-connect', 'token-service'])
-    expect(issues.map(({ message }) => message)).toContainEqual(expect.stringContaining('sts.endpoints'))
+  test('a token service are served, if the values of its chart are there', () => {
+    const names = ['portal', 'login-openid-connect', 'token-service']
+    const endpoint = `name: acme, path: /sts/acme, audience: acme, clusters: [k8s], issuer: { host: tokens.acme.test }`
+    const values = `sts: { endpoints: [{ ${endpoint}, azRules: [{ scope: dn, constraint: o=Tremolo }] }] }`
+    expect(aside(names, values)).toEqual(saml)
+    expect(aside(names)).toEqual({ ...saml, 'Application "workload-token"': expect.stringContaining('sts.endpoints') })
+  })
+
+  test('more clusters are served', () => {
+    const names = ['portal', 'login-openid-connect', 'more-clusters']
+    expect(aside(names)).toEqual(saml)
+    const { configuration } = load(names)
+    const blue = configuration?.issuers.find(({ name }) => name === 'cluster-idp-blue')
+    expect(blue?.subjectFilters?.map(({ className }) => className)).toEqual([
+      'filters.ClusterGroups2Attribute',
+      'filters.Group2Attribute',
+    ])
+    expect(blue?.claimNames).toEqual(['sub', 'roles', 'cluster', 'groups'])
+    expect(blue?.claims.reads.map(({ attribute }) => attribute)).toEqual(['sub', 'roles', 'groups'])
   })
 })
 
 test('every file is loaded by a test', () => {
   const names = ['portal', 'login-openid-connect', 'login-active-directory', 'login-github']
-  const known = [...names, 'namespaces', 'privileged-access', 'token-service'].map((name) => `${name}.yaml`)
+  const known = [...names, 'more-clusters', 'namespaces', 'privileged-access', 'token-service'].map(
+    (name) => `${name}.yaml`,
+  )
   expect(readdirSync(folder).sort()).toEqual(known.sort())
 })

@@ -6,6 +6,7 @@ import acknowledge from '#modules/auth-mechanisms/acknowledge/acknowledge.ts'
 import addPortalRoles from '#modules/auth-mechanisms/add-portal-roles/add-portal-roles.ts'
 import anonymous from '#modules/auth-mechanisms/anonymous/anonymous.ts'
 import authorization from '#modules/auth-mechanisms/authorization/authorization.ts'
+import basicAuth from '#modules/auth-mechanisms/basic-auth/basic-auth.ts'
 import bearerToken from '#modules/auth-mechanisms/bearer-token/bearer-token.ts'
 import formLogin from '#modules/auth-mechanisms/form-login/form-login.ts'
 import generateOidcTokens from '#modules/auth-mechanisms/generate-oidc-tokens/generate-oidc-tokens.ts'
@@ -13,6 +14,7 @@ import github from '#modules/auth-mechanisms/github/github.ts'
 import includeChain from '#modules/auth-mechanisms/include-chain/include-chain.ts'
 import javaScriptAuth from '#modules/auth-mechanisms/javascript-auth/javascript-auth.ts'
 import jitProvision from '#modules/auth-mechanisms/jit-provision/jit-provision.ts'
+import loadLastUpdated from '#modules/auth-mechanisms/load-last-updated/load-last-updated.ts'
 import logUserAgent from '#modules/auth-mechanisms/log-user-agent/log-user-agent.ts'
 import loginService from '#modules/auth-mechanisms/login-service/login-service.ts'
 import mappingMechanism from '#modules/auth-mechanisms/mapping/mapping.ts'
@@ -26,6 +28,8 @@ import totp from '#modules/auth-mechanisms/totp/totp.ts'
 import alwaysFail from '#modules/authorizations/always-fail/always-fail.ts'
 import gitHubTeams from '#modules/authorizations/github-teams/github-teams.ts'
 import javaScriptAuthorization from '#modules/authorizations/javascript-authorization/javascript-authorization.ts'
+import manager from '#modules/authorizations/manager/manager.ts'
+import rbacBinding from '#modules/authorizations/rbac-binding/rbac-binding.ts'
 import userHasSession from '#modules/authorizations/user-has-session/user-has-session.ts'
 import databaseInsert from '#modules/directory-inserts/database/database.ts'
 import ldapInsert from '#modules/directory-inserts/ldap/ldap.ts'
@@ -49,9 +53,12 @@ import endSessions from '#modules/filters/end-sessions/end-sessions.ts'
 import eventKeys from '#modules/filters/event-keys/event-keys.ts'
 import eventPoll from '#modules/filters/event-poll/event-poll.ts'
 import groupMetadata from '#modules/filters/group-metadata/group-metadata.ts'
+import executeWorkflow from '#modules/filters/execute-workflow/execute-workflow.ts'
 import issuer from '#modules/filters/issuer/issuer.ts'
 import javaScriptFilter from '#modules/filters/javascript-filter/javascript-filter.ts'
+import loginTest from '#modules/filters/login-test/login-test.ts'
 import main from '#modules/filters/main/main.ts'
+import metrics from '#modules/filters/metrics/metrics.ts'
 import noCache from '#modules/filters/no-cache/no-cache.ts'
 import operators from '#modules/filters/operators/operators.ts'
 import ownPassword from '#modules/filters/own-password/own-password.ts'
@@ -66,7 +73,15 @@ import stopProcessing from '#modules/filters/stop-processing/stop-processing.ts'
 import stsDocuments from '#modules/filters/sts-documents/sts-documents.ts'
 import stsInjector from '#modules/filters/sts-injector/sts-injector.ts'
 import stsToken from '#modules/filters/sts-token/sts-token.ts'
+import {
+  anonAz,
+  clusterGroups2Attribute,
+  dnBase2Attribute,
+  group2Attribute,
+  groups2Attribute,
+} from '#modules/filters/subject-attributes/subject-attributes.ts'
 import tokenApi from '#modules/filters/token-api/token-api.ts'
+import userToJson from '#modules/filters/user-to-json/user-to-json.ts'
 import workflowAdmin from '#modules/filters/workflow-admin/workflow-admin.ts'
 import cleanUp from '#modules/jobs/clean-up/clean-up.ts'
 import expireAccess from '#modules/jobs/expire-access/expire-access.ts'
@@ -74,6 +89,7 @@ import javaScriptJob from '#modules/jobs/javascript-job/javascript-job.ts'
 import mailDigest from '#modules/jobs/mail-digest/mail-digest.ts'
 import mailOutcomes from '#modules/jobs/mail-outcomes/mail-outcomes.ts'
 import remindApprovers from '#modules/jobs/remind-approvers/remind-approvers.ts'
+import clusterGroups from '#modules/mappers/cluster-groups/cluster-groups.ts'
 import compositeNoReturn from '#modules/mappers/composite-no-return/composite-no-return.ts'
 import defaultEmail from '#modules/mappers/default-email/default-email.ts'
 import generateGroups from '#modules/mappers/generate-groups/generate-groups.ts'
@@ -173,12 +189,14 @@ export const authMechanisms = createRegistry('authentication mechanism', [
   addPortalRoles,
   anonymous,
   authorization,
+  basicAuth,
   bearerToken,
   formLogin,
   generateOidcTokens,
   github,
   includeChain,
   jitProvision,
+  loadLastUpdated,
   loginService,
   logUserAgent,
   mappingMechanism,
@@ -194,20 +212,28 @@ export const authMechanisms = createRegistry('authentication mechanism', [
 
 export const filters = createRegistry('filter', [
   account,
+  anonAz,
   approvalLink,
   authorize,
   callWorkflowFilter,
   checkSession,
+  clusterGroups2Attribute,
   completeLogin,
   developmentIssuer,
+  dnBase2Attribute,
   endSessions,
   eventKeys,
   eventPoll,
+  executeWorkflow,
+  group2Attribute,
   groupMetadata,
+  groups2Attribute,
   hideCookie,
   issuer,
+  loginTest,
   main,
   mapUriRoot,
+  metrics,
   noCache,
   operators,
   ownPassword,
@@ -224,6 +250,7 @@ export const filters = createRegistry('filter', [
   stsToken,
   syncTlsKeys,
   tokenApi,
+  userToJson,
   workflowAdmin,
   xForward,
 ])
@@ -319,6 +346,7 @@ export const tasks: ReadonlyMap<string, TaskModule> = new Map(
 )
 
 const mappers = createRegistry('mapper', [
+  clusterGroups,
   compositeNoReturn,
   defaultEmail,
   generateGroups,
@@ -349,6 +377,8 @@ const authorizations = createRegistry('authorization', [
   alwaysFail,
   gitHubTeams,
   javaScriptAuthorization,
+  manager,
+  rbacBinding,
   userHasSession,
 ])
 

@@ -150,10 +150,16 @@ export function missingReferences(references: readonly Reference[], known: Known
   })
 }
 
+/** Their names are made of two. */
+const unsuggested: ReadonlySet<ReferenceKind> = new Set([
+  'trust of an identity provider',
+  'endpoint of the token service',
+])
+
 /** Files an issue for every reference to nothing. */
 export function checkReferences(references: readonly Reference[], known: KnownNames, issues: Issues): void {
   for (const { kind, name, path, document, absent } of missingReferences(references, known)) {
-    const hint = kind === 'trust of an identity provider' ? '' : suggestion(name, known(kind))
+    const hint = unsuggested.has(kind) ? '' : suggestion(name, known(kind))
     const message = `${absence(kind, name)}${hint}`
     if (absent === 'error') issues.for(document).error(path, message)
     else issues.for(document).warning(path, message)
@@ -173,6 +179,11 @@ export function absence(kind: ReferenceKind, name: string): string {
   }
   if (kind === 'password page') {
     return 'no URL has filters.Passwords, whose link lets users set a password: add one, with a target or directory that stores passwords'
+  }
+  if (kind === 'endpoint of the token service') {
+    const [issuer = '', audience = ''] = name.split(' ')
+    const missing = `the token service has no endpoint with the issuer "${issuer}" and the audience "${audience}"`
+    return `${missing}: add it to sts.endpoints, or name the ones that are there`
   }
   if (kind === 'channel notifier') return `no notifier named "${name}"`
   return `no ${kind} named "${name}"`

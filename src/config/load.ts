@@ -50,6 +50,7 @@ import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { workflowSchema } from '#model/provisioning.ts'
 import { issuersByName } from '#sdk/auth/issuer.ts'
+import { endpointName } from '#sdk/filter/token-service.ts'
 import type { Catalog } from '#sdk/module/catalog.ts'
 import type { ApplicationConfig, Configuration, RestoredWorkflow, StoredWorkflow } from '#sdk/module/configuration.ts'
 import type { OwnPlaces } from '#sdk/module/own-file.ts'
@@ -427,7 +428,10 @@ function providersOf(
     const spec = kind === 'Org' && isJsonObject(value) ? value['spec'] : undefined
     if (isJsonObject(spec) && typeof spec['uuid'] === 'string') add('org', spec['uuid'], document)
   }
-  for (const { spec } of draft.stsEndpoints) add('token endpoint', spec.name, ...draft.stsDocuments)
+  for (const { spec, endpoint } of draft.stsEndpoints) {
+    add('token endpoint', spec.name, ...draft.stsDocuments)
+    add('endpoint of the token service', endpointName(endpoint), ...draft.stsDocuments)
+  }
   const issuers = issuersByName(draft.issuers.map(({ config, document }) => ({ ...config, document })))
   for (const [issuer, { trusts, document }] of issuers) {
     add('identity provider', issuer, document)

@@ -32,11 +32,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     { name: 'proxy.auth.AddPortalRolesToUserData', uses: 1 },
     { name: 'proxy.auth.AnonAuth', uses: 1 },
     { name: 'proxy.auth.AuthorizationAuthMech', uses: 2 },
-    {
-      name: 'proxy.auth.BasicAuth',
-      uses: 1,
-      instead: 'use `auth.FormLogin` for people, `auth.OAuth2JWT` or `auth.BearerToken` for programs',
-    },
+    { name: 'proxy.auth.BasicAuth', uses: 1 },
     {
       name: 'proxy.auth.CertAuth',
       uses: 1,
@@ -57,11 +53,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       instead: 'use an identity provider that speaks Kerberos, such as Keycloak or AD FS, with `auth.OpenIDConnect`',
     },
     { name: 'proxy.auth.JavaScriptAuth', uses: 1, instead: 'use `auth.Plugin`' },
-    {
-      name: 'proxy.auth.LoadLastUpdatedAuth',
-      uses: 2,
-      instead: 'use `gracePeriod` and `lastUpdatedAttributeName` of `auth.JitProvision`',
-    },
+    { name: 'proxy.auth.LoadLastUpdatedAuth', uses: 2 },
     { name: 'proxy.auth.LoginService', uses: 2 },
     {
       name: 'proxy.auth.LogUserAgentAuth',
@@ -72,7 +64,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     { name: 'proxy.auth.oauth2.OAuth2BearerLastMile', uses: 1, instead: 'use `auth.OAuth2JWT` or `auth.BearerToken`' },
     { name: 'proxy.auth.oauth2.OAuth2JWT', uses: 2 },
     { name: 'proxy.auth.OAuth2K8sServiceAccount', uses: 3 },
-    { name: 'proxy.auth.otp.OTPAuth', uses: 1, instead: 'use `auth.Totp`' },
+    { name: 'proxy.auth.otp.OTPAuth', uses: 1 },
     {
       name: 'proxy.auth.otpsms.TwilioSMS',
       uses: 1,
@@ -96,7 +88,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       uses: 1,
       instead: 'use `auth.FormLogin` or `auth.Passkey`: a login needs a proof',
     },
-    { name: 'proxy.auth.WebAuthn', uses: 1, instead: 'use `auth.Passkey`' },
+    { name: 'proxy.auth.WebAuthn', uses: 1 },
     { name: 'unison.google.u2f.U2fAuth', uses: 0, instead: 'use `auth.Passkey`' },
     {
       name: 'unison.proxy.auth.github.GithubAuthMech',
@@ -107,17 +99,9 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     { name: 'unison.proxy.auth.openidconnect.OpenIDConnectAuthMech', uses: 2 },
   ],
   authorization: [
-    {
-      name: 'az.RBACBindingAuthorization',
-      uses: 1,
-      instead: 'write the rule with a group, or `authorizations.JavaScript`',
-    },
+    { name: 'az.RBACBindingAuthorization', uses: 1 },
     { name: 'customaz.JavaScriptAz', uses: 2 },
-    {
-      name: 'provisioning.az.ManagerAuthorization',
-      uses: 1,
-      instead: 'let approvers be found by `authorizations.JavaScript`',
-    },
+    { name: 'provisioning.az.ManagerAuthorization', uses: 1 },
     { name: 'proxy.az.AlwaysFail', uses: 1 },
     { name: 'proxy.az.UserHasSessionAz', uses: 2, instead: 'write the rule with `authorizations.JavaScript`' },
     {
@@ -265,19 +249,19 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       uses: 2,
       instead: 'it is not needed: `auth.LoginService` continues the login without a filter',
     },
-    { name: 'prelude.filters.DNBase2Attribute', uses: 1, instead: 'use `auth.Mapping` in the chain' },
-    { name: 'prelude.filters.Group2Attribute', uses: 1, instead: 'use `auth.Mapping` in the chain' },
-    { name: 'prelude.filters.Groups2Attribute', uses: 1, instead: 'use `auth.Mapping` in the chain' },
-    { name: 'prelude.filters.LoginTest', uses: 1, instead: "use `gatehouse explain`, or the portal's account page" },
+    { name: 'prelude.filters.DNBase2Attribute', uses: 1 },
+    { name: 'prelude.filters.Group2Attribute', uses: 1 },
+    { name: 'prelude.filters.Groups2Attribute', uses: 1 },
+    { name: 'prelude.filters.LoginTest', uses: 1 },
     {
       name: 'prelude.filters.StopProcessing',
       uses: 4,
       instead: 'it is not needed: a URL without a filter that answers ends there',
     },
     { name: 'prometheus.aggregate.JMSPull', uses: 1, instead: 'let Prometheus read `/metrics` of every replica' },
-    { name: 'prometheus.filter.MetricsFilter', uses: 2, instead: 'use `/metrics` of the metrics listener' },
+    { name: 'prometheus.filter.MetricsFilter', uses: 2 },
     { name: 'proxy.filters.AddHttpsToRedirect', uses: 1, area: 'proxy' },
-    { name: 'proxy.filters.AnonAz', uses: 1, instead: 'write `azRules`, or an `authChain` with `auth.Anonymous`' },
+    { name: 'proxy.filters.AnonAz', uses: 1 },
     { name: 'proxy.filters.AzFilter', uses: 9, instead: 'write `azRules` of the URL' },
     { name: 'proxy.filters.BasicAuth', uses: 1, area: 'proxy' },
     { name: 'proxy.filters.CallWorkflow', uses: 2 },
@@ -293,11 +277,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       instead: 'remove it: it serves the Git tasks',
     },
     { name: 'proxy.filters.CheckSession', uses: 4 },
-    {
-      name: 'proxy.filters.ClusterGroups2Attribute',
-      uses: 1,
-      instead: 'use `auth.Mapping` in the chain, or `mappings` of the identity provider',
-    },
+    { name: 'proxy.filters.ClusterGroups2Attribute', uses: 1 },
     { name: 'proxy.filters.CookieFilter', uses: 1, area: 'proxy' },
     {
       name: 'proxy.filters.custom.CreateAWSRoleAttribute',
@@ -305,11 +285,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       area: 'SAML',
       instead: 'use the token service: see the guide for AWS',
     },
-    {
-      name: 'proxy.filters.ExecuteWorkflow',
-      uses: 1,
-      instead: 'use `filters.CallWorkflow`, or `auth.JitProvision` in the chain',
-    },
+    { name: 'proxy.filters.ExecuteWorkflow', uses: 1 },
     { name: 'proxy.filters.HeaderFilter', uses: 1, area: 'proxy' },
     { name: 'proxy.filters.HideCookie', uses: 8, instead: 'it is not needed: the gateway forwards no request' },
     { name: 'proxy.filters.JavaScriptFilter', uses: 12, instead: 'use `filters.Plugin`' },
@@ -319,7 +295,8 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'proxy.filters.LdapOnJson',
       uses: 1,
-      instead: 'use `filters.ScimGateway`, which answers searches over a target',
+      instead:
+        'use `filters.ScimGateway`, which answers searches over a target; passwords are checked by `auth.BasicAuth`',
     },
     { name: 'proxy.filters.MapUriRoot', uses: 4, instead: 'it is not needed: the gateway forwards no request' },
     { name: 'proxy.filters.PreAuthFilter', uses: 1, area: 'proxy' },
@@ -343,7 +320,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       uses: 3,
       instead: 'it is not needed: keys are read from secrets, and read again after a change',
     },
-    { name: 'proxy.filters.UserToJSON', uses: 1, instead: 'use the portal API: `GET main/user` of `filters.Main`' },
+    { name: 'proxy.filters.UserToJSON', uses: 1 },
     { name: 'proxy.filters.XForward', uses: 9, instead: 'it is not needed: the gateway forwards no request' },
     { name: 'scalejs.password.ws.ScalePassword', uses: 0, instead: 'use `filters.Passwords`' },
     { name: 'scalejs.register.ws.ScaleRegister', uses: 3 },
@@ -505,13 +482,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
   'source of trusts': [
     { name: 'oidc.k8s.K8sLoadTrusts', uses: 2, instead: 'it is not used: `Trust` objects are always read' },
   ],
-  'source of claims': [
-    {
-      name: 'oidc.k8s.AddClusterGroupsToClaims',
-      uses: 1,
-      instead: 'say in `mappings` of the identity provider what the claims are',
-    },
-  ],
+  'source of claims': [{ name: 'oidc.k8s.AddClusterGroupsToClaims', uses: 1 }],
   'user lookup': [
     { name: 'unison.proxy.auth.openidconnect.loadUser.LoadAttributesFromWS', uses: 4 },
     { name: 'unison.proxy.auth.openidconnect.loadUser.LoadJWTFromAccessToken', uses: 7 },
@@ -519,11 +490,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
   'token loader': [
     { name: 'scalejs.KubectlTokenLoader', uses: 2 },
     { name: 'scalejs.token.password.LoadToken', uses: 0 },
-    {
-      name: 'scalejs.token.sts.StsToken',
-      uses: 1,
-      instead: 'use the endpoints of the token service (`sts.endpoints`)',
-    },
+    { name: 'scalejs.token.sts.StsToken', uses: 1 },
     { name: 'scalejs.token.totp.TOTPToken', uses: 0 },
   ],
   'registration handler': [

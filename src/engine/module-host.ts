@@ -69,7 +69,7 @@ export interface HostServices extends PasswordServices {
   readonly statistics: StatisticsStore
   readonly auditAccess: AuditAccess & Closable
   /** What only a gateway has. */
-  readonly installation?: Pick<FilterHost, 'system' | 'loaded' | 'tokenReport'>
+  readonly installation?: Pick<FilterHost, 'system' | 'loaded' | 'tokenReport' | 'metrics'>
   readonly secondFactors: Pick<SecondFactorParts, 'store' | 'secrets'>
 }
 

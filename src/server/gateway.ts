@@ -19,6 +19,7 @@ import type { ConnectionLimits } from '#server/http-limits.ts'
 import { openListeners } from '#server/listeners.ts'
 import type { AccessLog } from '#server/log.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
+import { metricsAccess } from '#server/metrics/metrics-access.ts'
 import { openDatabase } from '#server/open-database.ts'
 import { ownPlaces, protectGivenKey } from '#server/private-files.ts'
 import { applyConfiguration, RunningConfiguration, startConfiguration, usable } from '#server/reload.ts'
@@ -149,7 +150,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     loopbackOnly: isLoopbackHost(parseHostPort(options.listen).host),
     environment,
     replica,
-    installation: { system, loaded: loads, tokenReport },
+    installation: { system, loaded: loads, tokenReport, metrics: metricsAccess(metrics.registry) },
   })
   scope.own(services.journals)
   scope.own(services.auditAccess)

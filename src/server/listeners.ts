@@ -15,7 +15,7 @@ import { closeListener, createListener, listenAt, noSchemas } from '#server/http
 import { CertificateReload, readPair } from '#server/listener-certificate.ts'
 import type { AccessLog } from '#server/log.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
-import { acceptsOpenMetrics, openMetricsType, writeOpenMetrics } from '#server/metrics/open-metrics.ts'
+import { metricsAccess } from '#server/metrics/metrics-access.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
 import { createKeyBox, objectsOf } from '#server/token-keys.ts'
 import { reportIgnoredHeaders, TrustedProxies } from '#server/trusted-proxies.ts'
@@ -174,12 +174,11 @@ export function createOperationsApp(parts: {
     clientErrorHandler: () => {},
     serverFactory: (handler) => createListener(listening, undefined, handler),
   })
-  const { registry } = parts.metrics
-  app.get('/metrics', async ({ headers }, reply) =>
-    acceptsOpenMetrics(headers.accept)
-      ? reply.type(openMetricsType).send(await writeOpenMetrics(registry))
-      : reply.type(registry.contentType).send(await registry.metrics()),
-  )
+  const access = metricsAccess(metrics.registry)
+  app.get('/metrics', async ({ headers: { accept } }, reply) => {
+    const { contentType, body } = await access.write({ accept })
+    return reply.type(contentType).send(body)
+  })
   app.get('/health', (_request, reply) => answerHealth(parts, reply))
   app.get('/check_alive', (_request, reply) => reply.type('text/plain').send('alive\n'))
   app.get('/ready', (_request, reply) => answerReady(parts, reply))

@@ -16,6 +16,7 @@ import type { ConfigurationAccess } from '#sdk/filter/configuration-access.ts'
 import type { EventStreamOptions, PollEvents, SecurityEvent } from '#sdk/filter/event-stream.ts'
 import type { ServedApi } from '#sdk/filter/filter-api.ts'
 import type { ReadJournal } from '#sdk/filter/journal.ts'
+import type { MetricsAccess } from '#sdk/filter/metrics-access.ts'
 import type { PasswordAccess } from '#sdk/filter/password-changes.ts'
 import type { PortalAccess } from '#sdk/filter/portal.ts'
 import type { ServedProfile } from '#sdk/filter/profile-form.ts'
@@ -63,6 +64,7 @@ export interface FakeHostOptions {
   readonly system?: SystemAccess
   readonly loaded?: ConfigurationAccess
   readonly tokenReport?: TokenReportAccess
+  readonly metrics?: MetricsAccess
   readonly runs?: RunAccess
   readonly sessions?: SessionAccess
   readonly secondFactors?: SecondFactorAccess
@@ -193,6 +195,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     stsPodEndpoints: options.stsPodEndpoints ?? [],
     portal: options.portal ?? fakePortal(),
     ...(options.tokenReport === undefined ? {} : { tokenReport: options.tokenReport }),
+    ...(options.metrics === undefined ? {} : { metrics: options.metrics }),
     ...(options.loaded === undefined ? {} : { loaded: options.loaded }),
     ...(options.system === undefined ? {} : { system: options.system }),
     ...(options.reports === undefined ? {} : { reports: options.reports }),

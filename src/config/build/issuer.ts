@@ -5,12 +5,13 @@ import type { Draft, DraftTrust } from '#config/draft.ts'
 import { ParamsBuilder } from '#config/params.ts'
 import { unservedClass } from '#config/unknown-class.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
-import type { Path } from '#kernel/issues.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import type { UrlSpec } from '#model/application.ts'
 import type { TrustSpec } from '#model/trust.ts'
 import { type IssuerConfig, type IssuerTrust, serviceTokenSeconds } from '#sdk/auth/issuer.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
+import type { PreparedFilter } from '#sdk/filter/filter.ts'
 import { type MappingRule, prepareMapping } from '#sdk/mapper/mapping.ts'
 import type { UrlConfig } from '#sdk/module/configuration.ts'
 import { choice, flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
@@ -49,10 +50,12 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
     return built
   }
   const written = spec.filterChain ?? []
-  if (built.filters.length < written.length || built.filters.some(({ hasNoEffect }) => hasNoEffect !== true)) {
+  const isUsable = ({ hasNoEffect, subjectFilter }: PreparedFilter): boolean =>
+    hasNoEffect === true || subjectFilter !== undefined
+  if (built.filters.length < written.length || !built.filters.every(isUsable)) {
     issues.error(
       [...path, 'filterChain'],
-      'filters of an identity provider are not run: say in mappings what claims are',
+      'an identity provider runs only filters that change the attributes of the user: say in mappings what claims are',
     )
   }
   const params = context.params(idp.params, [...at, 'params'], idp.secretParams, [...at, 'secretParams'])
@@ -73,11 +76,11 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
     const message = 'is not used: a refresh token works once'
     issues.warning(params.pathOf('refreshTokenGraceMillis'), `"refreshTokenGraceMillis" ${message}`)
   }
-  if (given.updateClaimsClassName !== undefined) {
-    const message = 'is not supported: say in mappings what the claims are'
-    issues.error(params.pathOf('updateClaimsClassName'), `"updateClaimsClassName" ${message}`)
-  }
-  const rules = readClaims(idp.mappings, at, context)
+  const mapped = readClaims(idp.mappings, at, context)
+  const rules =
+    given.updateClaimsClassName === undefined
+      ? mapped
+      : updatedClaims(given.updateClaimsClassName, mapped, params.pathOf('updateClaimsClassName'), issues)
   const trusts = readTrusts(spec, given['trusts.namespace'], at, context)
   const keypair = given.jwtSigningKey ?? issuerEndpoint(name)
   if (given.jwtSigningKey !== undefined) {
@@ -90,6 +93,7 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
     mount: `/auth/idp/${name}`,
     hosts: built.hosts,
     rules: built.rules,
+    subjectFilters: built.filters.flatMap(({ subjectFilter }) => subjectFilter ?? []),
     claims: prepareMapping(rules, issues, context),
     claimNames: rules.map(({ attribute }) => attribute),
     trusts,
@@ -184,6 +188,30 @@ function readClaims(
     issues.error(mappings === undefined ? at : path, 'the claim "sub" must be mapped: it identifies the user')
   }
   return rules
+}
+
+const addClusterGroups = 'com.tremolosecurity.oidc.k8s.AddClusterGroupsToClaims'
+
+/** With the claim `groups` that OpenUnison's class makes of the groups of the user and of the claim `cluster`. */
+function updatedClaims(className: string, mapped: MappingRule[], path: Path, issues: Issues): MappingRule[] {
+  if (className !== addClusterGroups) {
+    const message = `there is only ${addClusterGroups}; say in mappings what the claims are`
+    issues.error(path, `"updateClaimsClassName": ${message}`)
+    return mapped
+  }
+  const cluster = mapped.find(({ attribute }) => attribute === 'cluster')
+  if (cluster?.sourceType !== 'static' || !/^[A-Za-z0-9][\w.-]*$/.test(cluster.source)) {
+    issues.error(
+      path,
+      '"updateClaimsClassName": needs a static claim "cluster" with the name of the cluster in mappings',
+    )
+    return mapped
+  }
+  const groups = { attribute: 'groups', sourceType: 'custom', path } as const
+  return [
+    ...mapped.filter(({ attribute }) => attribute !== groups.attribute),
+    { ...groups, source: `mappers.ClusterGroups|${cluster.source}` },
+  ]
 }
 
 /** Inline trusts, and the Trust objects. A Trust that can't belong to the issuer has the error itself. */
@@ -318,7 +346,10 @@ export const issuerParameters = {
   refreshTokenGraceMillis: text({
     about: 'Not used: a refresh token works once. `check` says so where it is not `0`.',
   }),
-  updateClaimsClassName: text({ about: 'Not supported: say in `mappings` what the claims are.' }),
+  updateClaimsClassName: text({
+    about:
+      'Only `com.tremolosecurity.oidc.k8s.AddClusterGroupsToClaims`: the claim `groups` has those groups of the user that count in the cluster that the static claim `cluster` names.',
+  }),
   sessionStoreClassName: unused,
   k8sTarget: unused,
   k8sNameSpace: unused,

@@ -13,6 +13,13 @@ const plan: ApprovalPlan = {
       filter: { kind: 'equal', attribute: 'a', value: '*)(uid=*' },
     },
     { scope: 'custom', constraint: 'c!$x$', name: 'c', params: ['a!b', ''] },
+    {
+      scope: 'custom',
+      constraint: 'm',
+      name: 'm',
+      params: [],
+      about: { login: 'bob', identity: userRef('bob').identity },
+    },
   ],
   involved: { identities: [userRef('ann').identity], names: ['bob'] },
   escalations: [

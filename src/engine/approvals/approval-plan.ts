@@ -12,10 +12,12 @@ const rule = z
     constraint: text,
     name: text.exactOptional(),
     params: texts.exactOptional(),
+    about: z.object({ login: text, identity: text.transform(storedIdentity) }).exactOptional(),
   })
-  .transform(({ scope, constraint, name = '', params = [] }) =>
-    scope === 'custom' ? { scope, constraint, name, params } : plainRule(scope, constraint),
-  )
+  .transform(({ scope, constraint, name = '', params = [], about }): Rule => {
+    if (scope !== 'custom') return plainRule(scope, constraint)
+    return { scope, constraint, name, params, ...(about && { about }) }
+  })
 
 const rules = z.array(rule).readonly()
 
@@ -62,7 +64,10 @@ export const storePlan = ({ approvers, assigned, involved, escalations, failure,
 
 function storeRule(rule: Rule): JsonObject {
   const { scope, constraint } = rule
-  return scope === 'custom' ? { scope, constraint, name: rule.name, params: [...rule.params] } : { scope, constraint }
+  if (scope !== 'custom') return { scope, constraint }
+  const { name, params, about } = rule
+  const user = about && { login: about.login, identity: about.identity }
+  return { scope, constraint, name, params: [...params], ...(user && { about: user }) }
 }
 
 /** Throws an Error for anything that `storePlan` did not store. */

@@ -6,7 +6,7 @@ import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { TimerLoop } from '#engine/workflow/timer-loop.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
-import { entryIdentity, issuerIdentity, type RunIdentities } from '#identity/identity.ts'
+import { entryIdentity, issuerIdentity, type RunIdentities, type UserRef } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -781,6 +781,39 @@ onEachDatabase('approvals', (freshUrl) => {
       await until(async () => (await office.sweep()) > 0)
       expect(await office.approversOf(id)).toEqual(['boss', 'chief'])
       expect(seen).toEqual(['subject'])
+    })
+
+    test('a custom authorization knows whom the request is about: at the opening, at an escalation and at the decision', async () => {
+      const office = await open()
+      const asked: string[] = []
+      const note = (when: string, about: UserRef | undefined) =>
+        asked.push(`${when} ${about?.login} ${about?.identity}`)
+      office.authorizations.set('superior', {
+        isAuthorized: ({ uid }, [who], about) => {
+          note('decide', about)
+          return uid === who
+        },
+        listPossibleApprovers: async ([who = ''], about) => {
+          note('list', about)
+          return [who]
+        },
+      })
+      const superior = (who: string): Rule => ({
+        scope: 'custom',
+        constraint: 'superior',
+        name: 'superior',
+        params: [who],
+      })
+      const { identity } = userRef('subject')
+      const { id } = await office.ask(
+        { approvers: [superior('boss')], escalations: [escalation(1, [superior('chief')])] },
+        { who: { subject: identity } },
+      )
+      expect(await office.approversOf(id)).toEqual(['boss'])
+      await until(async () => (await office.sweep(office.two)) > 0)
+      expect(await office.approversOf(id)).toEqual(['chief'])
+      await office.desk(office.two).decide(chief, { approval: id, approve: true })
+      expect(new Set(asked)).toEqual(new Set([`list subject ${identity}`, `decide subject ${identity}`]))
     })
 
     test('that finds no approver assigns the fallback approvers or changes nothing, and is audited', async () => {

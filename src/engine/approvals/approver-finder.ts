@@ -136,7 +136,7 @@ export class ApproverFinder {
       this.#parts.log.warn('a custom authorization cannot say who may approve', { authorization: rule.name })
       return []
     }
-    const names = await authorization.listPossibleApprovers(rule.params)
+    const names = await authorization.listPossibleApprovers(rule.params, rule.about)
     if (names.length >= tooMany) throw tooManyFound(rule)
     const found: DirectoryEntry[] = []
     for (const name of names) found.push(...(await this.#listedEntries(name)))

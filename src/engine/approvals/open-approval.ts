@@ -6,7 +6,14 @@ import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder
 import { type ApproverMailParts, approverMails } from '#engine/approvals/approver-mail.ts'
 import { expiryIn } from '#engine/workflow/expiry-parameter.ts'
 import { isSecretAttribute } from '#identity/attributes.ts'
-import { entryOf, type Identity, isFormer, type RunIdentities } from '#identity/identity.ts'
+import {
+  entryOf,
+  formerIdentity,
+  type Identity,
+  isFormer,
+  type RunIdentities,
+  type UserRef,
+} from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -51,10 +58,13 @@ export async function openApproval(
   run: ApprovalRun,
   parts: OpeningParts,
 ): Promise<NewApproval> {
-  const { label, allowSelf, commentRequired, escalations, failure, mail } = request
+  const { label, allowSelf, commentRequired, mail } = request
+  const about = { login: run.subject, identity: run.who.subject ?? formerIdentity(run.subject) }
+  const rulesAbout = (given: readonly Rule[]): readonly Rule[] => given.map((rule) => ruleAbout(rule, about))
+  const failure = request.failure && rulesAbout(request.failure)
   const involved = await involvedIn(run, parts.finder)
   const barred = allowSelf ? undefined : involved
-  let rules = request.approvers
+  let rules = rulesAbout(request.approvers)
   let approvers = await findApprovers(rules, barred, parts.finder)
   if (approvers.length === 0 && failure !== undefined) {
     rules = failure
@@ -64,16 +74,16 @@ export async function openApproval(
   const plan: ApprovalPlan = {
     approvers: rules,
     involved,
-    escalations: escalations.map(({ approvers: next, onlyIf }) => ({
-      approvers: next,
-      ...(onlyIf === undefined ? {} : { onlyIf }),
+    escalations: request.escalations.map(({ approvers: next, onlyIf }) => ({
+      approvers: rulesAbout(next),
+      ...(onlyIf === undefined ? {} : { onlyIf: ruleAbout(onlyIf, about) }),
     })),
     ...(failure === undefined ? {} : { failure }),
     ...(mail === undefined ? {} : { mail }),
   }
   const id = newId()
   const accessEnds = expiryIn(run.request)
-  const about = {
+  const mailAbout = {
     ...({ subject: 'mail.approval', label, request: run, involved } as const),
     ...{ run: run.id, step: run.step, occasion: id, approval: { id, version: 1 } },
   }
@@ -89,9 +99,12 @@ export async function openApproval(
     ...(accessEnds === undefined ? {} : { accessEnds }),
     ...(run.newAccount === undefined ? {} : { newAccount: true }),
     timers: escalationTimers(request, parts.clock()),
-    mails: mail === undefined ? [] : await approverMails(approvers, mail, about, parts),
+    mails: mail === undefined ? [] : await approverMails(approvers, mail, mailAbout, parts),
   }
 }
+
+/** A custom authorization may decide by the user whom the request is about. */
+const ruleAbout = (rule: Rule, about: UserRef): Rule => (rule.scope === 'custom' ? { ...rule, about } : rule)
 
 /** The users that the rules name, without users who may not decide. */
 export async function findApprovers(

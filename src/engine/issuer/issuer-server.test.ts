@@ -85,6 +85,7 @@ async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: 
   const server = new IssuerServer({
     config,
     claims: await mapping.create(fakeModuleHost()),
+    changeSubject: async (subject) => subject,
     store,
     box: fakeSecretBox('issuer record'),
     tokenKeys: rings,

@@ -36,10 +36,13 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 import { textsFor } from '#sdk/filter/page-texts.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
+import type { ChangeSubject } from '#sdk/filter/subject-filter.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 
 export interface IssuerServerParts extends ProviderSource, IssuerAuditParts {
   readonly claims: Mapping
+  /** What the filters of the issuer make of a subject. */
+  readonly changeSubject: ChangeSubject
   readonly sessions: Pick<SessionAccess, 'end'>
   readonly meter: IssuerMeter
   /** The current user of our session of that id; undefined if it has ended. */
@@ -118,7 +121,7 @@ export class IssuerServer {
   }
 
   async mint(call: TokenMinting): Promise<MintedTokens | undefined> {
-    const { config, claims } = this.#parts
+    const { config } = this.#parts
     const records = await this.#providers.records()
     const trust = this.#trust(call.trust)
     const { request, subject } = call
@@ -128,7 +131,7 @@ export class IssuerServer {
       this.#parts.meter.tokens(config.name, call.how, 'refused')
       return undefined
     }
-    const account = await accountOf(subject, claims)
+    const account = await this.#accountOf(subject)
     const { provider } = await this.#providers.at(call.origin ?? request.origin)
     const { jti, ...tokens } = await mintTokens({ ...call, provider, records, trust, account })
     await this.#audit.issued({ ...event, account, jti })
@@ -142,6 +145,11 @@ export class IssuerServer {
     if (!found || found.sessionUid === undefined) return 'ended'
     if (found.consumed !== undefined) return 'used'
     return (await records.accountOf(found.sessionUid)) === undefined ? 'ended' : 'unused'
+  }
+
+  async #accountOf(subject: Subject): Promise<IssuerAccount> {
+    const { claims, changeSubject } = this.#parts
+    return await accountOf(await changeSubject(subject), claims)
   }
 
   async #pass(exchange: Exchange, person: Person | undefined): Promise<GatewayResponse> {
@@ -181,11 +189,11 @@ export class IssuerServer {
 
   /** Looks up a directory user again and evaluates the rules again; for other users nothing new is known. */
   async #present(sessionId: string, stored: IssuerAccount): Promise<IssuerAccount | undefined> {
-    const { config, claims, decide, present } = this.#parts
+    const { config, decide, present } = this.#parts
     const request = presentCall()?.exchange.request
     const subject = await present(sessionId, presentAsker())
     if (subject?.link === undefined) return subject && stored
-    if ((await decide(subject, config.rules)).allowed) return await accountOf(subject, claims).catch(withoutSub)
+    if ((await decide(subject, config.rules)).allowed) return await this.#accountOf(subject).catch(withoutSub)
     if (request !== undefined) {
       await this.#audit.refused({ issuer: config.name, request, account: stored, clientId: '', how: 'renewal' })
     }
@@ -196,7 +204,7 @@ export class IssuerServer {
   async #person(exchange: Exchange): Promise<Person | undefined> {
     const { session, subject, request, pathInfo: path } = exchange
     if (session === undefined) return undefined
-    const { config, claims, decide } = this.#parts
+    const { config, decide } = this.#parts
     if (!path.startsWith('/session/end') && !(await decide(subject, config.rules)).allowed) {
       const account = { uid: subject.uid, sub: '' }
       const clientId = (request.query.get('client_id') ?? '').slice(0, 100)
@@ -206,7 +214,7 @@ export class IssuerServer {
       })
     }
     const { id: sessionId, authenticated, level } = session
-    return { sessionId, level, authenticated, account: await accountOf(subject, claims) }
+    return { sessionId, level, authenticated, account: await this.#accountOf(subject) }
   }
 
   /** OpenID Connect lets applications POST; a browser that has to log in returns with GET. */

@@ -10,6 +10,7 @@ import type { JsonValue } from '#kernel/json.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
 import { type IssuerAccess, type IssuerConfig, issuersByName, serviceTokenSeconds } from '#sdk/auth/issuer.ts'
+import type { ChangeSubject } from '#sdk/filter/subject-filter.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { TokenKeys } from '#sdk/sts/token-keys.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
@@ -49,9 +50,18 @@ export class Issuers implements IssuerAccess {
       if (tokenKeys === undefined) throw new Error(`${config.at}: an issuer needs keys, and there is no store of them`)
       const own = host(config.name, 'idp.OpenIDConnect', config.at)
       const claims = scope.own(await createAt(config.at, () => config.claims.create(own)))
+      const changes: ChangeSubject[] = []
+      for (const { className, create } of config.subjectFilters ?? []) {
+        changes.push(await createAt(config.at, async () => create(host(config.name, className, config.at))))
+      }
       const server = new IssuerServer({
         config,
         claims,
+        changeSubject: async (subject) => {
+          let changed = subject
+          for (const change of changes) changed = await change(changed)
+          return changed
+        },
         audit,
         tokenKeys,
         store: issuer.store,

@@ -311,7 +311,9 @@ const runFilterChain =
 async function runFrom(index: number, filters: readonly Filter[], exchange: Exchange): Promise<GatewayResponse> {
   const filter = filters[index]
   if (filter === undefined) throw new GatewayError('NOT_FOUND', 'no filter answered the request')
-  return filter.handle(exchange, () => runFrom(index + 1, filters, exchange))
+  return filter.handle(exchange, (subject = exchange.subject) =>
+    runFrom(index + 1, filters, subject === exchange.subject ? exchange : { ...exchange, subject }),
+  )
 }
 
 async function requireLogin(

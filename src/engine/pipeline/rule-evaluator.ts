@@ -89,7 +89,7 @@ export class RuleEvaluator {
       case 'custom': {
         const authorization = this.#authorizations.get(rule.name)
         if (authorization === undefined) throw new Error(`there is no custom authorization "${rule.name}"`)
-        const passed = await authorization.isAuthorized(subject, rule.params)
+        const passed = await authorization.isAuthorized(subject, rule.params, rule.about)
         return { passed, reason: `"${rule.name}" said ${passed ? 'yes' : 'no'}` }
       }
     }

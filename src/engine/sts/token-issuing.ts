@@ -21,7 +21,7 @@ import { consumerLimits } from '#model/sts-preset.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
 import { oauthRefusal } from '#protocols/sts/token-exchange.ts'
 import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
-import type { IssuedToken, TokenCall, TokenService } from '#sdk/filter/token-service.ts'
+import type { EndpointName, IssuedToken, TokenCall, TokenService } from '#sdk/filter/token-service.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 import type { StsEndpointConfig } from '#sdk/module/configuration.ts'
 import type { TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
@@ -99,6 +99,13 @@ export class TokenIssuing implements TokenService {
     this.#issuerSubjects = new IssuerSubjects(parts)
     this.#commits = new SharedAudit(parts.audit)
     this.#audit = new DecisionAudit({ ...parts, audit: this.#commits })
+  }
+
+  endpointOf({ issuer, audience }: EndpointName): string | undefined {
+    for (const [name, { endpoint }] of this.#parts.endpoints) {
+      if (endpoint.issuer === issuer && endpoint.audience === audience) return name
+    }
+    return undefined
   }
 
   async documents(endpoint: string) {

@@ -9,6 +9,10 @@ export interface SafePattern {
   matchesStart(text: string): boolean
   /** The text of the named group if the whole text matches; undefined if the group has no part in the match. */
   group(text: string, name: string): string | undefined
+  /** The text of the numbered group, 0 for the whole; undefined as for a named one. */
+  numbered(text: string, group: number): string | undefined
+  /** How many numbered groups it has. */
+  readonly groups: number
 }
 
 /** Throws a plain Error with RE2's reason when the pattern is not RE2 syntax (back-references, look-around). */
@@ -17,6 +21,11 @@ export function compilePattern(source: string): SafePattern {
   const names = compiled.namedGroups()
   return {
     source,
+    groups: compiled.groupCount(),
+    numbered: (text, group) => {
+      const matcher = compiled.matcher(text)
+      return matcher.matches() ? (matcher.group(group) ?? undefined) : undefined
+    },
     matches: (text) => compiled.matcher(text).matches(),
     matchesStart: (text) => compiled.matcher(text).lookingAt(),
     group: (text, name) => {

@@ -3,6 +3,7 @@ import type { JsonObject } from '#kernel/json.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import type { PreparedSubjectFilter } from '#sdk/filter/subject-filter.ts'
 import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
 import type { TokenIssuer } from '#sdk/sts/token-keys.ts'
 
@@ -41,6 +42,8 @@ export interface IssuerConfig {
   readonly hosts: readonly string[]
   /** Who may log in to its applications; no rule denies. */
   readonly rules: readonly Rule[]
+  /** Change the subject, in this order, before claims are made of it. */
+  readonly subjectFilters?: readonly PreparedSubjectFilter[]
   readonly claims: PreparedMapping
   /** The names of the claims. */
   readonly claimNames: readonly string[]

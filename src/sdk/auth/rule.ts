@@ -1,6 +1,7 @@
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
+import type { UserRef } from '#identity/identity.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
@@ -9,7 +10,14 @@ export type Rule =
   | { readonly scope: 'dn'; readonly constraint: string; readonly dn: Dn }
   | { readonly scope: 'filter'; readonly constraint: string; readonly filter: Filter }
   | { readonly scope: 'group' | 'dynamicGroup'; readonly constraint: string; readonly group: Dn }
-  | { readonly scope: 'custom'; readonly constraint: string; readonly name: string; readonly params: readonly string[] }
+  | {
+      readonly scope: 'custom'
+      readonly constraint: string
+      readonly name: string
+      readonly params: readonly string[]
+      /** The user whom the request is about, in rules of an approval. */
+      readonly about?: UserRef
+    }
 
 /** The result of one rule. */
 export interface RuleVerdict {

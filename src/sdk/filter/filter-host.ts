@@ -13,6 +13,7 @@ import type { ConfigurationAccess } from '#sdk/filter/configuration-access.ts'
 import type { EventStream, EventStreamOptions, PollEvents } from '#sdk/filter/event-stream.ts'
 import type { ServedApi } from '#sdk/filter/filter-api.ts'
 import type { Journal, JournalOptions, ReadJournal } from '#sdk/filter/journal.ts'
+import type { MetricsAccess } from '#sdk/filter/metrics-access.ts'
 import type { PasswordAccess } from '#sdk/filter/password-changes.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
 import type { PortalAccess } from '#sdk/filter/portal.ts'
@@ -93,6 +94,8 @@ export interface FilterHost extends ModuleHost, WorkflowFacts {
   readonly loaded?: ConfigurationAccess
   /** Absent in commands. */
   readonly tokenReport?: TokenReportAccess
+  /** Absent in commands. */
+  readonly metrics?: MetricsAccess
   /** Opens a stream that delivers events to receivers, durably and in order. The caller closes it. */
   openEventStream(options: EventStreamOptions): EventStream
   readonly pollEvents: PollEvents

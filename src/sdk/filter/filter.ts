@@ -1,3 +1,4 @@
+import type { Subject } from '#identity/subject.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { type ErrorFormat, jsonErrors } from '#sdk/filter/error-format.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
@@ -8,11 +9,14 @@ import type { PageLook } from '#sdk/filter/page-look.ts'
 import type { ResetLinks } from '#sdk/filter/password-changes.ts'
 import type { ProfileForm, ProfilePlace } from '#sdk/filter/profile-form.ts'
 import type { InvitationMail, RegistrationForm } from '#sdk/filter/registrations.ts'
+import type { ChangeSubject, PreparedSubjectFilter } from '#sdk/filter/subject-filter.ts'
 import type { ModuleDefinition, ModuleOf } from '#sdk/module/module.ts'
+import type { LookupHost } from '#sdk/target/target.ts'
 import type { ApprovalLinkPage } from '#sdk/workflow/approval-link.ts'
 import type { AttributeFlow, CallableWorkflows } from '#sdk/workflow/flow.ts'
 
-type Next = () => Promise<GatewayResponse>
+/** Calls the filters after this one, which see the given subject instead of the caller's. */
+type Next = (subject?: Subject) => Promise<GatewayResponse>
 
 /** A link of a URL's filter chain. It returns a response, or calls `next()`. */
 export interface Filter extends Closable {
@@ -36,6 +40,8 @@ export interface PreparedFilter {
   readonly errors: ErrorFormat
   /** It changes neither requests nor responses, and is only there to load existing YAML. */
   readonly hasNoEffect?: boolean
+  /** Present if all it does is to change the subject that later filters see. */
+  readonly subjectFilter?: PreparedSubjectFilter | undefined
   /** Changes may be HTML forms, since each has a proof that no other site can have. */
   readonly takesForms: boolean
   /** A request to it does not count as use of the caller's session. */
@@ -110,6 +116,8 @@ interface FilterDefinition<C> extends Omit<ModuleDefinition<C, Filter, FilterHos
   summarize?(config: C): PreparedFilter['summary']
   flow?(config: C): AttributeFlow
   callable?(config: C): CallableWorkflows
+  /** See PreparedFilter. */
+  subjectFilter?(config: C): PreparedSubjectFilter
 }
 
 /** Describes a kind of filter. */
@@ -142,8 +150,27 @@ export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
         summary: definition.summarize?.(config) ?? [],
         flow: definition.flow?.(config),
         callable: definition.callable?.(config),
+        subjectFilter: definition.subjectFilter?.(config),
         create: async (host) => definition.create(config, host),
       }
     },
   }
 }
+
+/**
+ * Describes a kind of filter that only changes the subject that later filters see. At an identity provider, the claims
+ * are made from that subject.
+ */
+export const defineSubjectFilter = <C>(definition: ModuleDefinition<C, ChangeSubject, LookupHost>): FilterModule =>
+  defineFilter({
+    ...definition,
+    answers: false,
+    subjectFilter: (config) => ({
+      className: definition.className,
+      create: async (host) => definition.create(config, host),
+    }),
+    create: async (config, host) => {
+      const change = await definition.create(config, host)
+      return { handle: async ({ subject }, next) => next(await change(subject)) }
+    },
+  })

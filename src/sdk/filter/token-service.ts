@@ -35,6 +35,15 @@ export interface IssuedToken {
   readonly workload: string
 }
 
+/** What distinguishes endpoints outside of the gateway. */
+export interface EndpointName {
+  readonly issuer: string
+  readonly audience: string
+}
+
+/** In one text, for references. */
+export const endpointName = ({ issuer, audience }: EndpointName): string => `${issuer} ${audience}`
+
 /** The token endpoints of the configuration. */
 export interface TokenService {
   /**
@@ -44,6 +53,8 @@ export interface TokenService {
    * with Retry-After.
    */
   exchange(call: TokenCall): Promise<IssuedToken>
+  /** The name of the endpoint whose tokens have this issuer and audience; undefined if there is none. */
+  endpointOf(name: EndpointName): string | undefined
   /** Throws NOT_FOUND for an unknown endpoint. */
   documents(endpoint: string): Promise<IssuerDocuments>
 }

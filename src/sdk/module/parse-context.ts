@@ -21,6 +21,8 @@ export type ReferenceKind =
   | 'key'
   | 'javascript mapping'
   | 'token endpoint'
+  /** By issuer and audience. */
+  | 'endpoint of the token service'
   | 'identity provider'
   | 'trust of an identity provider'
   /** Any filter that mails links to set a password; the name is empty. */

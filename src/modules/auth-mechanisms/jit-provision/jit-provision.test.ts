@@ -140,6 +140,19 @@ describe('auth.JitProvision', () => {
     expect(calls).toHaveLength(count)
   })
 
+  test.each<[string, Partial<Record<'set' | 'setClaim', string>>, number]>([
+    ['skips the run for a time that another mechanism read', { set: String(now - 59_000) }, 0],
+    ['runs for one that is too old', { set: String(now - 60_000) }, 1],
+    ['runs for one that the caller brought', { setClaim: String(now - 59_000) }, 1],
+  ])('%s', async (_, { set, setClaim }, count) => {
+    const attributes = caller.attributes.clone()
+    if (set !== undefined) attributes.set('updated', [set])
+    if (setClaim !== undefined) attributes.setClaim('updated', [setClaim])
+    const params = { ...base, gracePeriod: '60', lastUpdatedAttributeName: 'updated' }
+    const { calls } = await run({ params, found: { ...caller, attributes }, known: false })
+    expect(calls).toHaveLength(count)
+  })
+
   test('reports invalid parameters', () => {
     const read = (params: ParamValues) => {
       const issues = noIssues()

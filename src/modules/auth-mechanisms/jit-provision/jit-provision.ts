@@ -1,4 +1,4 @@
-import { isDeactivated } from '#identity/attributes.ts'
+import { type Attributes, isDeactivated } from '#identity/attributes.ts'
 import { directoryLink } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
@@ -39,7 +39,8 @@ const parameters = {
       "Let `nameAttr` be a mail claim, such as `email` or `mail`, although the caller's `email_verified` is not `true`. Set it only where the issuer verifies every address.",
   }),
   lastUpdatedAttributeName: text({
-    about: 'The attribute with the time of the last run, in milliseconds since 1970.',
+    about:
+      'The attribute with the time of the last run, in milliseconds since 1970: of the entry in the directory, or what [auth.LoadLastUpdated](auth.LoadLastUpdated.md) read before.',
     requirement: 'with `gracePeriod`',
   }),
 }
@@ -92,7 +93,7 @@ class JitProvision implements AuthMechanism {
     const before = await this.#find(login, root)
     // A login elsewhere must not restore access that was revoked here.
     if (before !== undefined && isDeactivated(before.attributes)) return switchedOff
-    if (!this.#isRecent(before?.attributes.first(this.#config.lastUpdatedAttributeName ?? ''))) {
+    if (!this.#isRecent(before?.attributes, subject.attributes)) {
       const attributes = shownAttributes(subject)
       try {
         await this.#host.workflows.run({
@@ -125,8 +126,10 @@ class JitProvision implements AuthMechanism {
     }
   }
 
-  #isRecent(updated: string | undefined): boolean {
-    const { gracePeriod } = this.#config
+  /** By the entry, or by what auth.LoadLastUpdated read. A claim doesn't count: the caller may have chosen it. */
+  #isRecent(entry: Attributes | undefined, loaded: Attributes): boolean {
+    const { gracePeriod, lastUpdatedAttributeName: name = '' } = this.#config
+    const updated = entry?.first(name) ?? (loaded.isClaim(name) ? undefined : loaded.first(name))
     if (gracePeriod === 0 || updated === undefined || !/^\d{1,15}$/.test(updated)) return false
     const age = this.#host.clock().getTime() - Number(updated)
     return age >= 0 && age < gracePeriod * 1000

@@ -152,3 +152,30 @@ test('an invalid domain is an error', () => {
     expect(issueTexts(issues.list)).toEqual([expect.stringMatching(/rpId.*must be a domain/)])
   }
 })
+
+test('in the form of OpenUnison, users set up their passkeys again, after another mechanism', () => {
+  const documented = {
+    attribute: 'carLicense',
+    encryptionKeyName: 'sessionKey',
+    uidAttributeName: 'uid',
+    formURI: '/auth/forms/webauthnAuthSingleStep.jsp',
+    workflowName: 'update-webauthn',
+    allowPassword: 'true',
+    userVerificationRequirement: 'discouraged',
+    credentialIdAttributeName: 'departmentNumber',
+  }
+  const problems = (params: ParamValues): string[] => {
+    const issues = noIssues()
+    passkey.prepare(fakeParams(params), fakeParams({}), issues, fakeParseContext())
+    return issueTexts(issues.list)
+  }
+  const again = expect.stringMatching(
+    /^warning params\.attribute: the second factors that OpenUnison stored are not read/,
+  )
+  expect(problems(documented)).toEqual([again])
+  expect(problems({ ...documented, singleStep: 'true' })).toEqual([
+    expect.stringMatching(/^error params\.singleStep: .* put a mechanism such as auth\.FormLogin before this one/),
+    again,
+  ])
+  expect(problems({ userVerificationRequirement: 'sometimes' })).toHaveLength(1)
+})

@@ -6,6 +6,7 @@ import {
   passkeyUser,
   readPasskey,
   SecondFactorLogin,
+  warnOfNewFactors,
   withoutFactor,
   withoutFactorParameters,
 } from '#modules/shared/login/second-factor-login.ts'
@@ -21,8 +22,28 @@ import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import type { GatewayRequest } from '#sdk/filter/http.ts'
 import { html, type Markup } from '#sdk/filter/page.ts'
 import { type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
-import { choice, text } from '#sdk/module/parameter-types.ts'
+import { choice, flag, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+
+const verifications = ['required', 'preferred', 'discouraged'] as const
+const notUsed = 'Not used: passkeys are stored in the database of Gatehouse.'
+
+/** Where OpenUnison stored passkeys, and its page. */
+const formerParameters = {
+  userVerificationRequirement: choice(verifications, {
+    about: 'Another name of `userVerification`.',
+    fallback: undefined,
+  }),
+  attribute: text({ about: 'Not used: users set up their passkeys again. `check` says so.' }),
+  encryptionKeyName: text({ about: notUsed }),
+  credentialIdAttributeName: text({ about: notUsed }),
+  uidAttributeName: text({ about: notUsed }),
+  uidAttr: text({ about: notUsed }),
+  workflowName: text({ about: notUsed }),
+  formURI: text({ about: 'Not used: the page is part of Gatehouse.' }),
+  singleStep: flag({ about: '`"true"` is an error: a mechanism before this one has to identify the user.' }),
+  allowPassword: flag({ about: 'Not used: it belongs to `singleStep`.' }),
+}
 
 const parameters = {
   rpId: text({
@@ -31,16 +52,18 @@ const parameters = {
     requirement: 'no, the host',
   }),
   rpName: text({ about: 'The name of this service in browsers.', fallback: 'Gatehouse' }),
-  userVerification: choice(['required', 'preferred', 'discouraged'], {
+  userVerification: choice(verifications, {
     about: 'Whether the device checks a PIN, finger or face: `required`, `preferred` or `discouraged`.',
     fallback: 'preferred',
   }),
   ...withoutFactorParameters,
+  ...formerParameters,
 }
 
 /** A passkey or security key (WebAuthn), after a mechanism that identifies the user. */
 export default defineAuthMechanism({
   className: 'auth.Passkey',
+  aliases: ['com.tremolosecurity.proxy.auth.WebAuthn'],
   parameters,
   interactive: true,
   parse: (params, issues, context) => {
@@ -48,7 +71,13 @@ export default defineAuthMechanism({
     if (given.rpId !== undefined && !/^(?:[a-z0-9-]+\.)*[a-z0-9-]+$/.test(given.rpId)) {
       issues.error(params.pathOf('rpId'), `"rpId": must be a domain in lower case, not "${given.rpId}"`)
     }
-    return { ...given, without: withoutFactor(given, params, issues) }
+    if (given.singleStep) {
+      const message = 'a passkey alone does not log in here: put a mechanism such as auth.FormLogin before this one'
+      issues.error(params.pathOf('singleStep'), `"singleStep": ${message}, and remove the parameter`)
+    }
+    if (given.attribute !== undefined) warnOfNewFactors(given, params.pathOf('attribute'), issues)
+    const userVerification = given.userVerificationRequirement ?? given.userVerification
+    return { ...given, userVerification, without: withoutFactor(given, params, issues) }
   },
   create: ({ without, rpId, rpName, userVerification }, host) => {
     const script = readFileSync(new URL('./passkey-page.js', import.meta.url), 'utf8')

@@ -1,5 +1,6 @@
 import { TOTP } from 'otpauth'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
 import totp from '#modules/auth-mechanisms/totp/totp.ts'
 import type { AuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { secondFactorSlot } from '#sdk/auth/second-factors.ts'
@@ -192,4 +193,34 @@ test('nothing exists below its address, and only forms are accepted', async () =
   await expect(login.proceed({ pathInfo: '/x' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
   await expect(login.proceed({ method: 'DELETE' })).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED' })
   await expect(login.proceed({ method: 'POST', body: '{}' })).rejects.toMatchObject({ code: 'UNSUPPORTED_MEDIA_TYPE' })
+})
+
+describe('in the form of OpenUnison', () => {
+  const documented = {
+    formURI: '/auth/forms/otp.jsp',
+    keyName: 'sessionkey',
+    attributeName: 'givenName',
+    windowSize: '4',
+  }
+  const problems = (params: ParamValues): string[] => {
+    const issues = noIssues()
+    totp.prepare(fakeParams(params), fakeParams({}), issues, fakeParseContext())
+    return issueTexts(issues.list)
+  }
+
+  test('check says that users set up their app again, and how', () => {
+    const warning = (text: string) => [
+      expect.stringMatching(`^warning params.attributeName: the second factors that OpenUnison stored.*${text}`),
+    ]
+    expect(problems(documented)).toEqual(warning('get 403 until they set one up again: add enrol'))
+    expect(problems({ ...documented, enrol: 'true' })).toEqual(warning('with their password alone'))
+    expect(problems({ ...documented, passWithoutFactor: 'true' })).toEqual(warning('pass without a second factor'))
+  })
+
+  test('a user without an app of this gateway is refused', async () => {
+    const prepared = totp.prepare(fakeParams(documented), fakeParams({}), noIssues(), fakeParseContext())
+    const login = await prepared.create(fakeModuleHost({ now: () => now, secondFactors: factors }))
+    const who = { ...ann, attributes: Attributes.from({ givenName: ['stored key'] }) }
+    expect(await fakeLogin(login, { subject: who }).begin()).toMatchObject({ kind: 'rejected', status: 403 })
+  })
 })

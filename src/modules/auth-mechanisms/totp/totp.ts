@@ -2,6 +2,7 @@ import type { Clock } from '#kernel/clock.ts'
 import {
   type FactorDialogue,
   SecondFactorLogin,
+  warnOfNewFactors,
   withoutFactor,
   withoutFactorParameters,
 } from '#modules/shared/login/second-factor-login.ts'
@@ -12,18 +13,31 @@ import { type Texts, textsFor } from '#sdk/filter/page-texts.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
+/** Where OpenUnison stored keys, and its page. */
+const formerParameters = {
+  formURI: text({ about: 'Not used: the page is part of Gatehouse.' }),
+  keyName: text({ about: 'Not used: keys are encrypted in the database of Gatehouse.' }),
+  attributeName: text({ about: 'Not used: users set up their authenticator app again. `check` says so.' }),
+  windowSize: text({ about: 'Not used: a code is valid in its half minute, and in the one before and after.' }),
+}
+
 const parameters = {
   issuer: text({ about: 'The name of this service in authenticator apps.', fallback: 'Gatehouse' }),
   ...withoutFactorParameters,
+  ...formerParameters,
 }
 
 /** A code of an authenticator app (RFC 6238), after a mechanism that identifies the user. */
 export default defineAuthMechanism({
   className: 'auth.Totp',
+  aliases: ['com.tremolosecurity.proxy.auth.otp.OTPAuth'],
   parameters,
   interactive: true,
   parse: (params, issues, context) => {
     const given = readParameters(parameters, params, issues, context)
+    if (given.attributeName !== undefined || given.keyName !== undefined) {
+      warnOfNewFactors(given, params.pathOf(given.attributeName === undefined ? 'keyName' : 'attributeName'), issues)
+    }
     return { issuer: given.issuer, without: withoutFactor(given, params, issues) }
   },
   create: async ({ issuer, without }, host) =>

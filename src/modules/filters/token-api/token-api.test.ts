@@ -6,6 +6,7 @@ import tokenApi from '#modules/filters/token-api/token-api.ts'
 import { latestTokensSlot, type SessionTokens, storeTokens, tokensSlot } from '#modules/shared/login/session-tokens.ts'
 import type { RefreshTokenState, TokenMinting } from '#sdk/auth/issuer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { TokenCall, TokenService } from '#sdk/filter/token-service.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
@@ -194,7 +195,8 @@ describe('filters.TokenApi', () => {
   })
 
   test.each([
-    [{ tokenClassName: 'x.StsToken' }, /sts\.endpoints/],
+    [{ tokenClassName: 'StsToken', issuer: 'https://i.test' }, /"audience" is required for StsToken/],
+    [{ tokenClassName: 'x.StsToken' }, /no token loader "x\.StsToken"/],
     [{ tokenClassName: 'KubectlTokenLoadr' }, /did you mean "KubectlTokenLoader"/],
     [{ ...kubectl, kubectlTemplate: 'echo $user_idd$' }, /no value "\$user_idd\$" \(did you mean "user_id"/],
     [{ ...kubectl, kubectlTemplate: 'echo `x`' }, /write \$\(…\)/],
@@ -207,5 +209,70 @@ describe('filters.TokenApi', () => {
     const issues = noIssues()
     tokenApi.prepare(fakeParams({ ...common, ...params }), issues, fakeParseContext())
     expect(issueTexts(issues.list).join('\n')).toMatch(text)
+  })
+})
+
+describe('StsToken', () => {
+  const documented = {
+    ...common,
+    additionalClaims: ['cluster', 'namespace', 'saname'],
+    audience: 'acme',
+    expiresSeconds: '900',
+    issuer: 'https://tokens.acme.test/',
+    keyName: 'idp-signing',
+    minAlive: '15',
+    minutesTTL: '15',
+    tokenClassName: 'com.tremolosecurity.scalejs.token.sts.StsToken',
+  }
+
+  async function openSts(endpoint: string | undefined) {
+    const issues = noIssues()
+    const context = fakeParseContext()
+    const prepared = tokenApi.prepare(fakeParams(documented), issues, context)
+    const calls: TokenCall[] = []
+    const service: TokenService = {
+      endpointOf: ({ issuer, audience }) =>
+        issuer === 'https://tokens.acme.test' && audience === 'acme' ? endpoint : undefined,
+      exchange: async (call) => {
+        calls.push(call)
+        const token = `token for ${await call.subjectToken('acme')}`
+        return { token, expires: new Date(60_000), expiresInSeconds: 60, refreshAfterSeconds: 40, workload: 'w' }
+      },
+      documents: async () => ({ discovery: '', keys: '' }) as never,
+    }
+    const filter = await prepared.create({ ...fakeModuleHost(), tokens: service })
+    const send = async (headers: Record<string, string>) => {
+      const request = fakeRequest({ headers })
+      const caller = subject('username=x,o=Tremolo', { cn: ['cart'] })
+      const exchange = { request, application: 'sts', mount: '/sts/token', pathInfo: '/user', subject: caller }
+      return filter.handle(exchange, async () => ({ status: 404, headers: {} }))
+    }
+    return { send, calls, references: context.references, problems: issueTexts(issues.list) }
+  }
+
+  test('exchanges the bearer token of the caller at the endpoint of that issuer and audience', async () => {
+    const { send, calls, references, problems } = await openSts('acme')
+    const answer = await send({ authorization: 'Bearer a.b.c' })
+    expect(answer.headers['cache-control']).toBe('no-store')
+    expect(JSON.parse(String(answer.body))).toEqual({
+      displayName: 'cart',
+      token: { jwt: 'token for a.b.c', expires: '1970-01-01T00:01:00.000Z' },
+    })
+    expect(calls).toMatchObject([{ endpoint: 'acme', requestId: 'request-1', remoteAddress: '127.0.0.1' }])
+    expect(references).toMatchObject([{ kind: 'endpoint of the token service', name: 'https://tokens.acme.test acme' }])
+    expect(problems).toEqual(
+      ['keyName', 'minutesTTL', 'additionalClaims'].map((name) =>
+        expect.stringMatching(`^warning params.${name}: .* the endpoint of the token service says it$`),
+      ),
+    )
+  })
+
+  test('another credential than a bearer token is not exchanged', async () => {
+    const { send } = await openSts('acme')
+    await expect(send({ authorization: 'Basic YTpi' })).rejects.toMatchObject({ code: 'AUTH_REQUIRED' })
+  })
+
+  test('is not created without the endpoint', async () => {
+    await expect(openSts(undefined)).rejects.toThrow('no endpoint with the issuer "https://tokens.acme.test"')
   })
 })

@@ -12,6 +12,7 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { endpointName } from '#sdk/filter/token-service.ts'
 import { flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -30,6 +31,9 @@ import {
   totpKey,
   totpLoader,
 } from './kubectl-loader.ts'
+import { stsLoader } from './sts-loader.ts'
+
+const ofEndpoint = text({ about: '`StsToken`: not used, since the endpoint says it. `check` says so.' })
 
 const tokenParameters = {
   displayNameAttribute: text({ about: 'The attribute with the name that the portal shows for users.', required: true }),
@@ -45,7 +49,7 @@ const tokenParameters = {
   }),
   tokenClassName: text({
     about:
-      'What is shown: `KubectlTokenLoader`, `AttributeToken`, `TOTPToken` or `LoadToken`; also by the full class names of OpenUnison.',
+      'What is shown: `KubectlTokenLoader`, `AttributeToken`, `TOTPToken`, `LoadToken` or `StsToken`; also by the full class names of OpenUnison.',
     required: true,
   }),
   qrCodeAttribute: text({ about: 'The parts that are also shown as a QR code; `TOTP URL` for `TOTPToken`.' }),
@@ -94,6 +98,17 @@ const tokenParameters = {
       '`TOTPToken`, `LoadToken`: the attribute that holds the key (Base32, or a whole `otpauth:` address) or the password.',
     requirement: 'for `TOTPToken`, `LoadToken`',
   }),
+  issuer: text({
+    about:
+      '`StsToken`: the issuer of an endpoint of the token service (`sts.endpoints`), which decides about the bearer token of the request, signs and audits.',
+    requirement: 'for `StsToken`',
+  }),
+  audience: text({ about: '`StsToken`: the audience of that endpoint.', requirement: 'for `StsToken`' }),
+  keyName: ofEndpoint,
+  minutesTTL: ofEndpoint,
+  additionalClaims: list({ about: '`StsToken`: not used, since the endpoint says it. `check` says so.' }),
+  expiresSeconds: text({ about: '`StsToken`: not used.' }),
+  minAlive: text({ about: '`StsToken`: not used.' }),
   encryptionKey: text({
     about:
       'Not used, and `check` warns about it: the attribute contains the value itself. Values that OpenUnison encrypted cannot be read.',
@@ -111,7 +126,7 @@ interface TokenSettings {
   open(host: FilterHost): TokenLoader
 }
 
-const loaders = ['KubectlTokenLoader', 'AttributeToken', 'TOTPToken', 'LoadToken'] as const
+const loaders = ['KubectlTokenLoader', 'AttributeToken', 'TOTPToken', 'LoadToken', 'StsToken'] as const
 type LoaderName = (typeof loaders)[number]
 
 const predecessors: Readonly<Record<string, LoaderName>> = {
@@ -119,6 +134,7 @@ const predecessors: Readonly<Record<string, LoaderName>> = {
   'com.tremolosecurity.scalejs.token.sdk.AttributeToken': 'AttributeToken',
   'com.tremolosecurity.scalejs.token.totp.TOTPToken': 'TOTPToken',
   'com.tremolosecurity.scalejs.token.password.LoadToken': 'LoadToken',
+  'com.tremolosecurity.scalejs.token.sts.StsToken': 'StsToken',
 }
 
 function readTokenSettings(params: Params, issues: Issues, context: ParseContext): TokenSettings {
@@ -141,9 +157,7 @@ function loaderOf(written: string, params: Params, issues: Issues): LoaderName |
   if (written === '') return undefined
   const found = loaders.find((name) => name === written) ?? new Map(Object.entries(predecessors)).get(written)
   if (found !== undefined) return found
-  const hint = written.endsWith('.StsToken')
-    ? 'tokens of the token service are got at its own endpoints (sts.endpoints)'
-    : `no token loader "${written}"${suggestion(written, loaders)}`
+  const hint = `no token loader "${written}"${suggestion(written, loaders)}`
   issues.error(params.pathOf('tokenClassName'), `"tokenClassName": ${hint}`)
   return undefined
 }
@@ -155,7 +169,7 @@ function loader(
   issues: Issues,
   context: ParseContext,
 ): TokenSettings['open'] {
-  const required = (name: 'attributeName'): string => {
+  const required = (name: 'attributeName' | 'issuer' | 'audience'): string => {
     const value = given[name]
     if (value === undefined) issues.error(params.pathOf(name), `parameter "${name}" is required for ${kind}`)
     return value ?? ''
@@ -174,6 +188,15 @@ function loader(
     case 'LoadToken': {
       const name = required('attributeName')
       return () => passwordLoader(name)
+    }
+    case 'StsToken': {
+      const endpoint = { issuer: required('issuer').replace(/\/$/, ''), audience: required('audience') }
+      context.refer('endpoint of the token service', endpointName(endpoint), params.pathOf('issuer'))
+      for (const name of ['keyName', 'minutesTTL', 'additionalClaims'] as const) {
+        if (params.values(name).length === 0) continue
+        issues.warning(params.pathOf(name), `"${name}" is not used: the endpoint of the token service says it`)
+      }
+      return (host) => stsLoader(endpoint, host)
     }
     case 'KubectlTokenLoader': {
       const settings = kubectlSettings(given, params, issues, context)

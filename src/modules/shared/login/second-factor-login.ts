@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/second-factor.ts'
-import type { Issues } from '#kernel/issues.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { AuthAttempt, AuthHost, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'
@@ -74,6 +74,20 @@ export function withoutFactor(
     issues.error(params.pathOf('passWithoutFactor'), '"passWithoutFactor" and "enrol" exclude each other')
   }
   return enrol ? 'enrol' : passWithoutFactor ? 'pass' : 'refuse'
+}
+
+/** For configurations of OpenUnison, whose stored keys are not read. */
+export function warnOfNewFactors(
+  { enrol, passWithoutFactor }: ParsedParameters<typeof withoutFactorParameters>,
+  path: Path,
+  issues: Issues,
+): void {
+  const result = enrol
+    ? 'users set up their second factor again at their next login, with their password alone'
+    : passWithoutFactor
+      ? 'users pass without a second factor until they set one up again'
+      : 'users get 403 until they set one up again: add enrol "true" to let them do it at their next login'
+  issues.warning(path, `the second factors that OpenUnison stored are not read; ${result}`)
 }
 
 /**

@@ -13,3 +13,9 @@ export interface QueryTarget extends Target {
 }
 
 export const hasQueries = (target: Target): target is QueryTarget => 'readRows' in target
+
+const tokens = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\?/g
+
+/** Rewrites a statement with OpenUnison's `?` placeholders: each gets the name. Quoted text stays. */
+export const namePlaces = (statement: string, name: string): string =>
+  statement.replace(tokens, (token) => (token === '?' ? `:${name}` : token))

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import type { QueryRow, QueryTarget } from '#modules/shared/targets/query-target.ts'
+import { namePlaces, type QueryRow, type QueryTarget } from '#modules/shared/targets/query-target.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { subject } from '#testing/subjects.ts'
-import database, { escapeLike, namePlaces } from './database.ts'
+import database, { escapeLike } from './database.ts'
 
 const anonymous = subject('uid=anonymous,o=Tremolo', {}, 0)
 

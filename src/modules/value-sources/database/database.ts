@@ -1,5 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { hasQueries, type QueryRow, type QueryTarget } from '#modules/shared/targets/query-target.ts'
+import { hasQueries, namePlaces, type QueryRow, type QueryTarget } from '#modules/shared/targets/query-target.ts'
 import type { SourceItem, ValueSource } from '#sdk/mapper/mapper.ts'
 import { notInSource } from '#sdk/mapper/mapper.ts'
 import { defineValueSource } from '#sdk/mapper/mapper-module.ts'
@@ -76,12 +76,6 @@ function cell(row: QueryRow, column: string): string {
   if (name === undefined) throw new GatewayError('TARGET_FAILED', `the statement gives no column "${column}"`)
   return row[name] ?? ''
 }
-
-const tokens = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\?/g
-
-/** Rewrites a statement with OpenUnison's `?` placeholders: each gets the name. Quoted text stays. */
-export const namePlaces = (statement: string, name: string): string =>
-  statement.replace(tokens, (token) => (token === '?' ? `:${name}` : token))
 
 /** The text as a part of a `like` pattern with the backslash as escape character. */
 export const escapeLike = (text: string): string => text.replace(/[\\%_]/g, '\\$&')

@@ -1,0 +1,23 @@
+import { Registry } from 'prom-client'
+import type { MetricsAccess } from '#sdk/filter/metrics-access.ts'
+import { acceptsOpenMetrics, openMetricsType, writeOpenMetrics } from '#server/metrics/open-metrics.ts'
+
+/** The metrics in the format that the scraper asks for. */
+export const metricsAccess = (all: Registry): MetricsAccess => ({
+  async write({ accept, names = [] }) {
+    const registry = names.length === 0 ? all : only(names, all)
+    return acceptsOpenMetrics(accept)
+      ? { contentType: openMetricsType, body: await writeOpenMetrics(registry) }
+      : { contentType: registry.contentType, body: await registry.metrics() }
+  },
+})
+
+/** By the name of the metric, or of one of the values of a histogram. */
+function only(names: readonly string[], all: Registry): Registry {
+  const registry = new Registry()
+  for (const name of new Set(names.flatMap((name) => [name, name.replace(/_(?:bucket|sum|count)$/, '')]))) {
+    const metric = all.getSingleMetric(name)
+    if (metric !== undefined) registry.registerMetric(metric)
+  }
+  return registry
+}
