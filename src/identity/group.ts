@@ -18,11 +18,19 @@ export interface Group {
   readonly memberDisplays?: readonly (string | undefined)[]
   /** The groups that are direct members, if the target nests groups. Read together with `members`. */
   readonly memberGroups?: readonly MemberGroup[]
+  /**
+   * Reads the members in parts, in place of `members`, if the caller accepts parts and the members are many. The parts
+   * and `memberGroups` together are what the group contained when it was read, without what was deleted since.
+   */
+  readonly memberPages?: () => AsyncIterable<MembersPage>
   readonly attributes?: Attributes
   readonly version?: string
   readonly created?: Date
   readonly modified?: Date
 }
+
+/** Some members of a group. */
+export type MembersPage = Pick<Group, 'members' | 'memberIds' | 'memberDisplays' | 'memberGroups'>
 
 export interface MemberGroup extends NamedGroup {
   /** The display name, if it was requested and differs from `name`. */

@@ -89,6 +89,8 @@ export interface NestingChange {
 /** What is read with a group. `display` names the attributes whose first values are read for each member. */
 export interface GroupReading {
   readonly members: boolean
+  /** Many members may be left to `memberPages` of the group. */
+  readonly inPages?: boolean
   readonly display?: { readonly users: string; readonly groups: string }
 }
 

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { LoginRoutes } from '#engine/login/login-routes.ts'
@@ -345,6 +346,45 @@ describe('the public listener', () => {
     expect(await (await answer).text()).toBe('open')
     expect(closed).toBe(true)
   })
+})
+
+test('a body that is read while it is sent keeps its configuration open, until its end or until the client leaves', async () => {
+  for (const leaves of [false, true]) {
+    let closed = false
+    let ended = false
+    let release: () => void = () => {}
+    const more = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    async function* parts() {
+      try {
+        yield 'first '
+        await more
+        yield closed ? 'closed' : 'open'
+        await new Promise((resolve) => setImmediate(resolve))
+        yield ' end'
+      } finally {
+        ended = true
+      }
+    }
+    const filter: Filter = { handle: async () => ({ status: 200, headers: {}, body: Readable.from(parts()) }) }
+    const { url, running } = await start(echo)
+    running.swap(
+      runtime(filter, () => {
+        closed = true
+      }),
+    )
+    const abort = new AbortController()
+    const answer = await fetch(`${url}/api`, { signal: abort.signal })
+    expect(answer.headers.get('content-length')).toBeNull()
+    running.swap(runtime(echo))
+    expect(closed).toBe(false)
+    if (leaves) abort.abort()
+    else release()
+    if (!leaves) expect(await answer.text()).toBe('first open end')
+    release()
+    await expect.poll(() => [ended, closed]).toEqual([true, true])
+  }
 })
 
 test('TrustedProxies rejects what is not an address', () => {

@@ -1,5 +1,6 @@
 import type http from 'node:http'
 import { pipeline, Readable } from 'node:stream'
+import { finished } from 'node:stream/promises'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { errorResponse, type PipelineAnswer } from '#engine/pipeline/pipeline.ts'
 import type { Runtime } from '#engine/runtime.ts'
@@ -93,11 +94,17 @@ async function respond(
   started: number,
   span?: Span,
 ): Promise<FastifyReply> {
-  const result = await parts.running.use((runtime) => inTime(runtime, request))
-  request.answered()
-  if (span !== undefined) describe(span, request, result)
-  record(parts, request, result, performance.now() - started)
-  return send(reply, request, result.response)
+  return parts.running.use(async (runtime) => {
+    const result = await inTime(runtime, request)
+    request.answered()
+    if (span !== undefined) describe(span, request, result)
+    record(parts, request, result, performance.now() - started)
+    const { body } = result.response
+    send(reply, request, result.response)
+    // A body that is read while it is sent needs the configuration until its end.
+    if (body instanceof Readable) await finished(body).catch(() => {})
+    return reply
+  })
 }
 
 const maxTracestate = 512

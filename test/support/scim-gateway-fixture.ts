@@ -1,3 +1,5 @@
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { Attributes } from '#identity/attributes.ts'
 import { evaluate } from '#identity/filter/evaluate.ts'
 import type { Group } from '#identity/group.ts'
@@ -239,12 +241,9 @@ export interface Answer {
   readonly body: JsonObject
 }
 
-export type Send = (
-  method: string,
-  path: string,
-  body?: JsonValue | string,
-  headers?: Readonly<Record<string, string>>,
-) => Promise<Answer>
+type Headers = Readonly<Record<string, string>>
+
+export type Send = (method: string, path: string, body?: JsonValue | string, headers?: Headers) => Promise<Answer>
 
 export const base = 'https://gw.example.com/api/scim'
 
@@ -259,7 +258,8 @@ export async function openGateway(
   if (issues.length > 0) throw new Error(issues.join('\n'))
   const filter = await prepared.create({ ...fakeModuleHost({ targets: { people } }), workflows, ...options.host })
   const exchanges: Exchange[] = []
-  const send: Send = async (method, path, body, headers = {}) => {
+  /** The answer as the server gets it, before a body that is read in parts is read. */
+  const respond = (method: string, path: string, body?: JsonValue | string, headers: Headers = {}) => {
     const content: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/scim+json' }
     const request = fakeRequest({
       method,
@@ -275,14 +275,18 @@ export async function openGateway(
       subject: subject('uid=idp,o=test'),
     }
     exchanges.push(exchange)
+    return filter.handle(exchange, async () => never())
+  }
+  const send: Send = async (...call) => {
     try {
-      const response = await filter.handle(exchange, async () => never())
-      return { ...response, body: JSON.parse(String(response.body ?? '{}')) }
+      const response = await respond(...call)
+      const { body } = response
+      return { ...response, body: JSON.parse(body instanceof Readable ? await text(body) : String(body ?? '{}')) }
     } catch (thrown) {
       const error = asGatewayError(thrown)
-      const { headers: format, body: text } = prepared.errors(error, 'request-1')
-      return { status: error.status, headers: { ...error.headers, ...format }, body: JSON.parse(String(text)) }
+      const { headers: format, body } = prepared.errors(error, 'request-1')
+      return { status: error.status, headers: { ...error.headers, ...format }, body: JSON.parse(String(body)) }
     }
   }
-  return { send, people, workflows, exchanges }
+  return { send, respond, people, workflows, exchanges }
 }

@@ -11,6 +11,7 @@ import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
 import { openStorage } from '#storage/open.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import type { ParamValues } from '#testing/fake-parse.ts'
+import { insertPeople } from '#testing/many-people.ts'
 import { openGateway } from '#testing/scim-gateway-fixture.ts'
 import { parseTasks, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
 
@@ -35,9 +36,15 @@ const tasks: Readonly<Record<string, readonly TaskSpec[]>> = {
 /** A gateway, its workflows and a database target together, on their own database. */
 export async function openStack(
   module: FilterModule,
-  options: { params?: ParamValues; workflows?: Readonly<Record<string, readonly TaskSpec[]>> } = {},
+  options: {
+    params?: ParamValues
+    workflows?: Readonly<Record<string, readonly TaskSpec[]>>
+    /** As many users as `insertPeople` makes. */
+    people?: number
+  } = {},
 ) {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-scim-'))
+  if (options.people !== undefined) await insertPeople({ dataFolder: folder }, options.people)
   const storage = openStorage({ dataFolder: folder, clock: systemClock, log: silentLogger })
   const directory = storage.userDirectory({ name: 'people' })
   const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
@@ -59,9 +66,10 @@ export async function openStack(
       params,
       host: { targets, workflows, openUserDirectory, workflowWrites: (name) => workflowWrites(source, name) },
     })
-  const { send } = await gateway(options.params ?? builtInParams)
+  const { send, respond } = await gateway(options.params ?? builtInParams)
   return {
     send,
+    respond,
     gateway,
     directory,
     /** The directory in which gateways mark users that a delete workflow only deactivated. */

@@ -3,6 +3,7 @@ import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/
 import { Dn } from '#identity/dn.ts'
 import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
+import { filterAttributes } from '#identity/filter/rewrite-filter.ts'
 import type { Group } from '#identity/group.ts'
 import { withPlainNames } from '#identity/name-attributes.ts'
 import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/paging.ts'
@@ -85,8 +86,10 @@ export class AccountsInsert implements DirectoryInsert {
     }
     const name = this.#groupOf(search.base)
     if (name !== undefined) {
-      const group = search.scope === 'one' ? undefined : await this.#accounts.lookupGroupByName(name)
-      return this.#single(group && this.#shape.group(group, await this.#logins(group)), 'groups', filter)
+      const members = asksForMembers(search.attributes ?? ['*'], filter)
+      const group = search.scope === 'one' ? undefined : await this.#accounts.lookupGroupByName(name, { members })
+      const logins = group === undefined || !members ? [] : await this.#logins(group)
+      return this.#single(group && this.#shape.group(group, logins), 'groups', filter)
     }
     return search.scope === 'base' ? { entries: [] } : this.#page({ ...search, filter })
   }
@@ -239,6 +242,11 @@ export class AccountsInsert implements DirectoryInsert {
   }
 }
 
+const memberNames: ReadonlySet<string> = new Set(['uniquemember', 'member'])
+
+const asksForMembers = (attributes: readonly string[], filter: Filter): boolean =>
+  [...attributes, ...filterAttributes(filter)].some((name) => name === '*' || memberNames.has(name.toLowerCase()))
+
 const query = ({ filter }: Narrowed): { readonly filter?: Filter } => (typeof filter === 'boolean' ? {} : { filter })
 
 /** A store without positions is read by offset. */
@@ -290,7 +298,7 @@ class EntryShape {
       groups: {
         classes: groupClasses,
         names: names(layout.groupAttribute, 'name'),
-        membership: new Set(['uniquemember', 'member']),
+        membership: memberNames,
         ownName: 'name',
       },
     }

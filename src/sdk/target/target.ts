@@ -216,6 +216,8 @@ export interface LookupTarget extends Target {
 /** What to read of a group. */
 export interface GroupReadOptions {
   readonly members: boolean
+  /** Many members may be left to `memberPages` of the group, so that they need not be in memory at once. */
+  readonly inPages?: boolean
   /**
    * The attributes whose first value is the display name of a member. A target that can't read them leaves them
    * out.

@@ -24,10 +24,12 @@ export interface Entry {
   readonly displays?: readonly (string | undefined)[]
   /** For a group read with its members: those that are groups. */
   readonly memberGroups?: readonly MemberGroup[]
+  /** The keys of all members that are users, if they are too many to be read with the group. */
+  readonly memberKeys?: readonly number[]
 }
 
-/** Which memberships are read with an entry: a user's groups, a group's members, or none. */
-export type Related = 'groups' | 'members' | 'none'
+/** Which memberships are read with an entry: a user's groups, a group's members (all, or keys if many), or none. */
+export type Related = 'groups' | 'members' | 'fewMembers' | 'none'
 
 /**
  * The memberships are part of the entry's row: reading a few large cells is faster than many small ones. Rows are
@@ -46,6 +48,8 @@ export type EntryRow = readonly [
   related: string | null,
   /** The same for members that are groups; only with `members`. */
   memberGroups?: string | null,
+  /** JSON: a list of keys; only with `fewMembers`, null if the members are in `related`. */
+  memberKeys?: string | null,
 ]
 
 /** `extra` is 1 or 0 for a group that is nested or not, and the display value for a member. */
@@ -56,22 +60,38 @@ const jsonRows: Readonly<Record<SqlDialect, (columns: string) => string>> = {
   postgres: (list) => `json_agg(json_build_array(${list}))::text`,
 }
 
+const jsonNumbers: Readonly<Record<SqlDialect, (column: string) => string>> = {
+  sqlite: (column) => `json_group_array(${column})`,
+  postgres: (column) => `json_agg(${column})::text`,
+}
+
 const isNested = 'case when exists (select 1 from nested_groups n where n.member_entry = r.pk) then 1 else 0 end'
-const firstValue = (nameKey: string): string =>
+export const firstValue = (nameKey: string): string =>
   `(select a.value from attributes a where a.entry = r.pk and a.name_key = ${nameKey} and a.position = 0)`
 
+/** The members of a larger group are read in pages of this size. */
+export const membersPerPage = 1000
+const hasMany = `exists (select 1 from memberships m where m.group_entry = e.pk limit 1 offset ${membersPerPage})`
+
 /** The cross joins make SQLite start with the memberships of the entry. */
-const relatedColumns: Readonly<Record<Related, (rows: (columns: string) => string) => string>> = {
+const relatedColumns: Readonly<Record<Related, (on: SqlDialect) => string>> = {
   none: () => 'null',
-  groups: (rows) =>
-    `(select ${rows(`r.name, r.id, ${isNested}`)}
+  groups: (on) =>
+    `(select ${jsonRows[on](`r.name, r.id, ${isNested}`)}
       from memberships m cross join entries r where m.user_entry = e.pk and r.pk = m.group_entry)`,
-  members: (rows) =>
-    `(select ${rows(`r.name, r.id, ${firstValue(':userDisplay')}`)}
-      from memberships m cross join entries r where m.group_entry = e.pk and r.pk = m.user_entry),
-     (select ${rows(`r.name, r.id, ${firstValue(':groupDisplay')}`)}
-      from nested_groups n cross join entries r where n.group_entry = e.pk and r.pk = n.member_entry)`,
+  members: (on) => `${memberRows(on)}, ${memberGroupRows(on)}`,
+  fewMembers: (on) =>
+    `case when ${hasMany} then null else ${memberRows(on)} end, ${memberGroupRows(on)},
+     case when ${hasMany} then
+       (select ${jsonNumbers[on]('m.user_entry')} from memberships m where m.group_entry = e.pk) end`,
 }
+
+const memberRows = (on: SqlDialect): string =>
+  `(select ${jsonRows[on](`r.name, r.id, ${firstValue(':userDisplay')}`)}
+    from memberships m cross join entries r where m.group_entry = e.pk and r.pk = m.user_entry)`
+const memberGroupRows = (on: SqlDialect): string =>
+  `(select ${jsonRows[on](`r.name, r.id, ${firstValue(':groupDisplay')}`)}
+    from nested_groups n cross join entries r where n.group_entry = e.pk and r.pk = n.member_entry)`
 
 /**
  * The part of a statement that follows `with page as (…)` and reads the entries of these keys. One statement is one
@@ -79,7 +99,7 @@ const relatedColumns: Readonly<Record<Related, (rows: (columns: string) => strin
  * the order in which they are written: the few keys of the page first.
  */
 export const selectPage = (dialect: SqlDialect, related: Related): string =>
-  `select e.pk, e.id, e.name, e.version, e.created, e.modified, e.attributes, ${relatedColumns[related](jsonRows[dialect])}
+  `select e.pk, e.id, e.name, e.version, e.created, e.modified, e.attributes, ${relatedColumns[related](dialect)}
    from page cross join entries as e where e.pk = page.pk`
 
 export const readRows = (reader: DatabaseReader, query: SqlQuery<EntryRow>): Promise<EntryRow[]> =>
@@ -90,7 +110,7 @@ export const toEntries = (rows: readonly EntryRow[]): Entry[] =>
   (rows.length > 1 ? rows.toSorted((a, b) => a[0] - b[0]) : rows).map(toEntry)
 
 export function toEntry(row: EntryRow): Entry {
-  const [, id, name, version, created, modified, attributes, relatedText, memberGroups] = row
+  const [, id, name, version, created, modified, attributes, relatedText, memberGroups, keys] = row
   const related = readRelated(relatedText)
   return {
     id,
@@ -104,6 +124,7 @@ export function toEntry(row: EntryRow): Entry {
     ...(memberGroups === undefined
       ? { groupsAreNested: related.some((one) => one[2] === 1) }
       : { displays: related.map(displayOf), memberGroups: readRelated(memberGroups).map(toMemberGroup) }),
+    ...(typeof keys === 'string' ? { memberKeys: JSON.parse(keys) as readonly number[] } : {}),
   }
 }
 
@@ -159,6 +180,7 @@ const findBy = (column: 'id' | 'key', related: Related) =>
 const find = {
   groups: { id: findBy('id', 'groups'), key: findBy('key', 'groups') },
   members: { id: findBy('id', 'members'), key: findBy('key', 'members') },
+  fewMembers: { id: findBy('id', 'fewMembers'), key: findBy('key', 'fewMembers') },
   none: { id: findBy('id', 'none'), key: findBy('key', 'none') },
 }
 

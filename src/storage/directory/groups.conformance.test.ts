@@ -48,6 +48,36 @@ onEachDatabase('groups of a directory', (freshUrl) => {
     expect((await directory.findByLogin('alice'))?.groups).toEqual(['staff'])
   })
 
+  test('reads many members in pages, all of them as they were when the group was read', async () => {
+    const directory = await one()
+    const count = 1010
+    const logins = Array.from({ length: count }, (_, i) => `user${String(i).padStart(4, '0')}`)
+    const made = await directory.createGroup('staff', new Map())
+    await directory.createGroup('inner', new Map())
+    await Promise.all(logins.map((login) => directory.create(user(login, { title: [`Title of ${login}`] }))))
+    await directory.changeMembers('staff', { add: logins.slice(0, 1000), remove: [] })
+    const few = await directory.findGroupById(made.id, { members: true, inPages: true })
+    expect([few?.members.length, few?.memberPages]).toEqual([1000, undefined])
+    await directory.changeMembers('staff', { add: logins.slice(1000), remove: [] })
+    const inner = (await directory.findGroupByName('inner'))?.id ?? ''
+    await directory.changeMemberGroups('staff', { add: [{ name: 'inner', id: inner }], remove: [] })
+    const display = { users: 'title', groups: '' }
+    const many = await directory.findGroupById(made.id, { members: true, inPages: true, display })
+    expect(many).toMatchObject({ name: 'staff', members: [], memberGroups: [{ name: 'inner' }] })
+    await directory.changeMembers('staff', { add: [], remove: ['user0000'] })
+    await directory.delete('user0001')
+    const pages = await Array.fromAsync(many?.memberPages?.() ?? [])
+    expect(pages.map(({ members }) => members.length)).toEqual([999, 10])
+    const shown = pages.flatMap(({ members, memberDisplays = [], memberIds = [] }) =>
+      members.map((login, i) => ({ login, display: memberDisplays[i], id: memberIds[i] })),
+    )
+    expect(shown.map(({ login }) => login).sort()).toEqual(logins.filter((login) => login !== 'user0001'))
+    expect(shown.filter(({ login, display }) => display !== `Title of ${login}`)).toEqual([])
+    expect(shown[0]?.id).toBe((await directory.findByLogin(shown[0]?.login ?? ''))?.id)
+    const whole = await directory.findGroupByName('staff')
+    expect([whole?.members.length, whole?.memberPages]).toEqual([count - 2, undefined])
+  })
+
   test('rejects an unknown group or login, and changes nothing', async () => {
     const directory = await one()
     await directory.create(user('alice'))

@@ -23,7 +23,7 @@ import { type IndexedKeys, indexChoices, maxCounted, smallestChoice } from '#sto
 import { type EntryPosition, searchSorted } from '#storage/directory/sorted-search.ts'
 
 /** A search reads no members. */
-type SearchRelated = Exclude<Related, 'members'>
+type SearchRelated = Exclude<Related, 'members' | 'fewMembers'>
 
 /**
  * Throws BAD_REQUEST for an invalid offset or limit, for a position that no page returned, and for a filter that a
@@ -180,11 +180,11 @@ async function readSorted(reader: DatabaseReader, request: PageRequest, sort: So
 }
 
 /** Any number of keys is one value, so that one statement serves all pages. */
-const keyList: Readonly<Record<SqlDialect, (keys: readonly number[]) => string>> = {
+export const keyList: Readonly<Record<SqlDialect, (keys: readonly number[]) => string>> = {
   sqlite: (keys) => `[${keys.join()}]`,
   postgres: (keys) => `{${keys.join()}}`,
 }
-const listedKeys: Readonly<Record<SqlDialect, string>> = {
+export const listedKeys: Readonly<Record<SqlDialect, string>> = {
   sqlite: 'select value as pk from json_each(:keys)',
   postgres: 'select unnest(cast(:keys as bigint[])) as pk',
 }

@@ -40,6 +40,7 @@ import {
   storedAttributes,
 } from '#storage/directory/entries.ts'
 import { changeMembers, createGroup, deleteGroup, updateGroup } from '#storage/directory/groups.ts'
+import { memberPages } from '#storage/directory/member-pages.ts'
 import {
   findGroups,
   joinGroups,
@@ -119,12 +120,17 @@ export class UserDirectoryStore implements UserDirectory {
   async #findGroup(
     by: 'id' | 'key',
     wanted: string,
-    { members, display }: GroupReading = { members: true },
+    { members, display, inPages = false }: GroupReading = { members: true },
   ): Promise<Group | undefined> {
     if (!isStorable(wanted)) return undefined
     const { groups } = await this.#collections()
-    const entry = await findEntry(this.#client, groups, by, wanted, members ? 'members' : 'none', display)
-    return entry && toGroup(entry, display !== undefined)
+    const related = !members ? 'none' : inPages ? 'fewMembers' : 'members'
+    const entry = await findEntry(this.#client, groups, by, wanted, related, display)
+    if (entry === undefined) return undefined
+    const group = toGroup(entry, display !== undefined)
+    const { memberKeys } = entry
+    if (memberKeys === undefined) return group
+    return { ...group, memberPages: () => memberPages(this.#client, memberKeys, display) }
   }
 
   async searchGroups(search: UserSearch): Promise<Page<Group>> {

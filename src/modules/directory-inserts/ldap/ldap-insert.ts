@@ -55,7 +55,7 @@ export class LdapInsert implements DirectoryInsert {
   }
 
   async search(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>> {
-    const filter = withPlainNames(search.filter)
+    const filter = this.#undecided(withPlainNames(search.filter))
     const base = this.#remote(search.base)
     if (base === undefined) return { entries: [] }
     const wire = this.#wireFilter(search.filter)
@@ -194,6 +194,20 @@ export class LdapInsert implements DirectoryInsert {
     return toWire(narrowFilter(withNames(filter, (dn) => this.#remote(dn) ?? dn)))
   }
 
+  /**
+   * The filter without the names of this branch that an entry must contain. The server compares them as exactly as this
+   * insert, which would have to read all members of a group for it.
+   */
+  #undecided(filter: Filter): Filter {
+    const isDecided = (part: Filter): boolean => {
+      if (part.kind !== 'equal' || !holdsNames(part.attribute)) return false
+      const dn = parsed(part.value)
+      return dn !== undefined && this.#remote(dn) !== undefined
+    }
+    if (filter.kind === 'and') return { ...filter, filters: filter.filters.filter((part) => !isDecided(part)) }
+    return isDecided(filter) ? { kind: 'and', filters: [] } : filter
+  }
+
   #remote(dn: Dn): Dn | undefined {
     return dn.rebase(this.#options.suffix, this.#options.base)
   }
@@ -205,11 +219,15 @@ export class LdapInsert implements DirectoryInsert {
   }
 
   #virtualName(text: string): Dn | undefined {
-    try {
-      return Dn.parse(this.#virtualText(text))
-    } catch {
-      return undefined
-    }
+    return parsed(this.#virtualText(text))
+  }
+}
+
+function parsed(text: string): Dn | undefined {
+  try {
+    return Dn.parse(text)
+  } catch {
+    return undefined
   }
 }
 

@@ -46,7 +46,8 @@ const subCall = (call: ScimCall, { method, version, data }: BulkOperation, { id 
   ...call,
   method,
   id,
-  query: new URLSearchParams(),
+  // Of a resource, only its id and version are answered, so the members of a group need not be read.
+  query: new URLSearchParams({ excludedAttributes: 'members' }),
   ifMatch: version,
   ifNoneMatch: undefined,
   notes: { workflows: call.notes.workflows, changes: call.notes.changes },

@@ -16,6 +16,7 @@ import {
   type Lookups,
   lookupWidth,
   type Member,
+  pagesOf,
   type Query,
   ResourceIds,
   withGroups,
@@ -30,6 +31,8 @@ export class DirectoryLookups implements Lookups {
   readonly #users: GatewayConfig['users']
   readonly #groups: GatewayConfig['groups']
   readonly #isUser: Filter
+  /** The attributes of a group that the gateway reads, without its members, who may be many. */
+  readonly #ofGroup: readonly string[]
   readonly #dns = new WeakMap<object, Dn>()
   /** The direct groups of a user. */
   readonly #direct = new WeakMap<object, readonly FoundGroup[]>()
@@ -52,6 +55,10 @@ export class DirectoryLookups implements Lookups {
     const groups = config.groups
     this.ids = new ResourceIds([idAttribute, groups.idAttribute].every((name) => isUniqueId(name)))
     this.#isUser = { kind: 'present', attribute: loginAttribute }
+    const read = [groups.lookupAttribute, groups.idAttribute, groups.displayAttribute, ...groups.filterNames.values()]
+    this.#ofGroup = [...new Set([...read, ...groups.mapping.reads])].filter(
+      (name) => name !== undefined && !same(name, groups.memberAttribute),
+    ) as string[]
     this.groupIdIsName = (groups.idAttribute ?? groups.lookupAttribute) === groups.lookupAttribute
     this.renamesUsers = ![lookupAttribute, loginAttribute].some((name) => same(name, idAttribute))
     this.names = {
@@ -79,7 +86,8 @@ export class DirectoryLookups implements Lookups {
   async groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
     const { lookupAttribute, idAttribute = lookupAttribute } = this.#groups
     const entry = await firstFound(this.ids.storedGroup(id), (stored) => this.#oneGroup(idAttribute, stored))
-    return entry && this.#group(members ? ((await this.#entries.named(entry.dn)) ?? entry) : entry)
+    if (entry === undefined || !members) return entry && this.#group(entry)
+    return this.#group((await this.#entries.named(entry.dn)) ?? entry)
   }
 
   async groupByName(name: string): Promise<FoundGroup | undefined> {
@@ -88,12 +96,20 @@ export class DirectoryLookups implements Lookups {
   }
 
   async searchGroups({ filter, ...query }: Query): Promise<SearchPage<FoundGroup>> {
-    const page = await this.#entries.page(and(isGroup, filter), query)
+    const page = await this.#entries.page(and(isGroup, filter), query, this.#ofGroup)
     return { ...page, items: page.items.flatMap((entry) => this.#group(entry) ?? []) }
   }
 
-  async members({ group }: FoundGroup): Promise<readonly Member[]> {
-    const found = await inParallel(group.members, lookupWidth, async (text): Promise<Member | undefined> => {
+  members({ group }: FoundGroup): Promise<readonly Member[]> {
+    return this.#membersNamed(group.members)
+  }
+
+  async *memberPages({ group }: FoundGroup): AsyncGenerator<readonly Member[]> {
+    for await (const { members } of pagesOf(group)) yield await this.#membersNamed(members)
+  }
+
+  async #membersNamed(names: readonly string[]): Promise<readonly Member[]> {
+    const found = await inParallel(names, lookupWidth, async (text): Promise<Member | undefined> => {
       const dn = parseDn(text)
       const entry = dn && (await this.#entries.named(dn))
       if (entry === undefined) return undefined
@@ -160,7 +176,7 @@ export class DirectoryLookups implements Lookups {
   async #holding(dn: Dn | undefined): Promise<readonly FoundGroup[]> {
     if (dn === undefined) return []
     const isIn: Filter = { kind: 'equal', attribute: this.#groups.memberAttribute, value: dn.toString() }
-    return (await this.#entries.all(and(isGroup, isIn))).flatMap((entry) => this.#group(entry) ?? [])
+    return (await this.#entries.all(and(isGroup, isIn), this.#ofGroup)).flatMap((entry) => this.#group(entry) ?? [])
   }
 
   /** There may be several systems behind the directory, so a change cannot be bound to the version of one. */
@@ -177,7 +193,7 @@ export class DirectoryLookups implements Lookups {
   }
 
   #oneGroup(attribute: string, value: string): Promise<DirectoryEntry | undefined> {
-    return this.#entries.only(and(isGroup, { kind: 'equal', attribute, value, caseExact: false }))
+    return this.#entries.only(and(isGroup, { kind: 'equal', attribute, value, caseExact: false }), this.#ofGroup)
   }
 
   /** With their groups from `memberOf`, if the built-in mapping shows them; each group is read once. */
@@ -188,7 +204,7 @@ export class DirectoryLookups implements Lookups {
     const groups = new Map<string, FoundGroup>()
     await inParallel([...names], lookupWidth, async (name) => {
       const dn = parseDn(name)
-      const entry = dn && (await this.#entries.named(dn))
+      const entry = dn && (await this.#entries.named(dn, this.#ofGroup))
       const group = entry && this.#group(entry)
       if (group !== undefined) groups.set(name, group)
     })
@@ -271,22 +287,24 @@ class DirectoryPages {
   }
 
   /** The entry that matches; undefined if there is none, or more than one. */
-  async only(filter: Filter): Promise<DirectoryEntry | undefined> {
-    const [entry, second] = await this.#directory.search({ base: this.#base, scope: 'sub', filter, limit: 2 })
+  async only(filter: Filter, attributes?: readonly string[]): Promise<DirectoryEntry | undefined> {
+    const search = { base: this.#base, scope: 'sub', filter, limit: 2, ...asking(attributes) } as const
+    const [entry, second] = await this.#directory.search(search)
     return second === undefined ? entry : undefined
   }
 
-  /** The entry of that name with its members; undefined if there is none below the base. */
-  async named(dn: Dn): Promise<DirectoryEntry | undefined> {
+  /** The entry of that name, with its members unless attributes are named; undefined if there is none below the base. */
+  async named(dn: Dn, attributes?: readonly string[]): Promise<DirectoryEntry | undefined> {
     if (!dn.isWithin(this.#base)) return undefined
-    return (await this.#directory.search({ base: dn, scope: 'base', filter: anything, limit: 1 }))[0]
+    const search = { base: dn, scope: 'base', filter: anything, limit: 1, ...asking(attributes) } as const
+    return (await this.#directory.search(search))[0]
   }
 
-  async all(filter: Filter): Promise<readonly DirectoryEntry[]> {
+  async all(filter: Filter, attributes?: readonly string[]): Promise<readonly DirectoryEntry[]> {
     const entries: DirectoryEntry[] = []
     let after: string | undefined
     do {
-      const search = { base: this.#base, scope: 'sub', filter, limit: pageEntries } as const
+      const search = { base: this.#base, scope: 'sub', filter, limit: pageEntries, ...asking(attributes) } as const
       const page = await this.#directory.page(after === undefined ? search : { ...search, after })
       entries.push(...page.entries)
       if (entries.length > maxEntries) throw scimError('tooMany', 'Too many entries match. Narrow the filter.')
@@ -296,22 +314,30 @@ class DirectoryPages {
   }
 
   /** In the directory's own order unless sorted. All entries are read if the directory does not count them. */
-  async page(filter: Filter, query: Omit<Query, 'filter'>): Promise<SearchPage<DirectoryEntry>> {
+  async page(
+    filter: Filter,
+    query: Omit<Query, 'filter'>,
+    attributes?: readonly string[],
+  ): Promise<SearchPage<DirectoryEntry>> {
     const { sort, offset, limit, after } = query
+    // The order is evaluated on the entries themselves.
+    const asked = attributes === undefined || sort === undefined ? attributes : [...attributes, sort.attribute]
     if (sort !== undefined) {
       const collection = { of: this.#base.key, source: attributesOf, key: ({ dn }: DirectoryEntry) => dn.key }
-      return pageInMemory(await this.all(filter), { ...query, sort }, collection)
+      return pageInMemory(await this.all(filter, asked), { ...query, sort }, collection)
     }
     if (offset > 0) {
-      const all = await this.all(filter)
+      const all = await this.all(filter, asked)
       return { items: all.slice(offset, offset + limit), total: all.length }
     }
-    const search = { base: this.#base, scope: 'sub', filter, limit, count: true } as const
+    const search = { base: this.#base, scope: 'sub', filter, limit, count: true, ...asking(asked) } as const
     const { entries, next, total } = await this.#directory.page(after === undefined ? search : { ...search, after })
     const hasAll = after === undefined && next === undefined
-    const count = total ?? (hasAll ? entries : await this.all(filter)).length
+    const count = total ?? (hasAll ? entries : await this.all(filter, asked)).length
     return { items: entries, total: count, ...(next === undefined ? {} : { next }) }
   }
 }
+
+const asking = (attributes: readonly string[] | undefined) => (attributes === undefined ? {} : { attributes })
 
 const attributesOf = ({ attributes }: DirectoryEntry) => attributes

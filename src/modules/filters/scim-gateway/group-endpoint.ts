@@ -18,8 +18,9 @@ import { noVersion } from '#sdk/workflow/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { type MemberRun, planMembers, runMembers } from './group-members.ts'
 import { GroupSearch } from './group-search.ts'
+import { withMembers } from './group-text.ts'
 import type { ListRequest, ResourcePage } from './lists.ts'
-import type { FoundGroup, Lookups } from './lookups.ts'
+import { type FoundGroup, hasManyMembers, type Lookups, type Member } from './lookups.ts'
 import { type GatewayParts, groupKey, reportProgress, runGroupWorkflow } from './run-workflow.ts'
 import {
   addChange,
@@ -388,10 +389,20 @@ export class GroupEndpoint {
     return projectionOf(call, this.schema)?.wants('members') ?? true
   }
 
+  /** The members of a large group are read and written part by part while the client receives them. */
   async #show(call: ScimCall, status: 200 | 201, found: FoundGroup): Promise<GatewayResponse> {
-    const resource = await this.#parts.groups.resource(found, call.base, this.#wantsMembers(call))
+    const { groups, lookups, log } = this.#parts
+    const wantsMembers = this.#wantsMembers(call)
+    const inParts = wantsMembers && hasManyMembers(found)
+    const resource = await groups.resource(found, call.base, wantsMembers && !inParts)
     const projection = projectionOf(call, this.schema)
-    return resourceAnswer(call, status, resource, found.group.version, projection)
+    const response = resourceAnswer(call, status, resource, found.group.version, projection)
+    if (!inParts || typeof response.body !== 'string') return response
+    const { id: requestId } = call.exchange.request
+    const onFailure = (err: unknown): void =>
+      log.error('the answer with a group ended early: its members could not be read', { requestId, id: found.id, err })
+    const elements = (members: readonly Member[]) => groups.memberElements(members, call.base, projection)
+    return { ...response, body: withMembers(response.body, lookups.memberPages(found), elements, onFailure) }
   }
 }
 

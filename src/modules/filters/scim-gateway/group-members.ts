@@ -35,6 +35,8 @@ export interface MemberRun {
   /** The SCIM id. */
   readonly id: string
   readonly remove: boolean
+  /** The user as it was read for the plan. */
+  readonly user?: FoundUser
 }
 
 /** A member to add or remove: the same object for every reference to the same user or group. */
@@ -173,7 +175,7 @@ async function realChanges(
   const runs = await inParallel(members, width, async ({ type, user, group, remove }): Promise<MemberRun[]> => {
     if (user !== undefined) {
       const isMember = found !== undefined && (await lookups.isMember(found, user))
-      return isMember === remove ? [{ type, id: user.id, remove }] : []
+      return isMember === remove ? [{ type, id: user.id, remove, user }] : []
     }
     if (group === undefined) return []
     const isMember = parents.get(group.id)?.some(({ id, direct }) => direct && id === found?.id) === true
@@ -240,10 +242,13 @@ function runUserMember(parts: GatewayParts, call: ScimCall, planned: FoundGroup,
   // A version that the client sent is that of the group.
   const unconditional = { ...call, ifMatch: undefined, ifNoneMatch: undefined }
   let known: FoundGroup | undefined = planned
+  // A target that compares versions rejects a run that is based on a user who changed since the plan.
+  let user = run.user !== undefined && lookups.readVersion(run.user) !== undefined ? run.user : undefined
   return retryWhileChanged(unconditional, async () => {
     const group = known ?? (await lookups.groupById(planned.id, false))
+    const member = user ?? (await lookups.userById(id))
     known = undefined
-    const member = await lookups.userById(id)
+    user = undefined
     if (remove && (group === undefined || member === undefined)) return
     if (group === undefined) throw notFound('group', planned.id)
     if (member === undefined) throw noSuchMember(run)

@@ -1,5 +1,5 @@
 import type { Filter } from '#identity/filter/ast.ts'
-import type { Group, NamedGroup } from '#identity/group.ts'
+import type { Group, MembersPage, NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import { errorCodes, GatewayError } from '#kernel/errors.ts'
@@ -60,6 +60,8 @@ export interface Lookups {
   searchGroups(query: Query): Promise<SearchPage<FoundGroup>>
   /** The group was read with its members. With `names`, missing display names are looked up if they are few. */
   members(found: FoundGroup, names: boolean): Promise<readonly Member[]>
+  /** The same members in parts, as they are read, without looking up missing display names. */
+  memberPages(found: FoundGroup): AsyncIterable<readonly Member[]>
   isMember(found: FoundGroup, member: FoundUser): Promise<boolean>
   groupsOf(member: FoundUser): Promise<readonly FoundGroup[]>
   readonly ids: ResourceIds
@@ -249,7 +251,7 @@ class TargetLookups implements Lookups {
   }
 
   async groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
-    const options = members ? { members, display: this.#display } : { members }
+    const options = members ? { members, inPages: true, display: this.#display } : { members }
     const group = await firstFound(this.ids.storedGroup(id), (stored) => this.#target.lookupGroupById(stored, options))
     return group && this.#foundGroup(group)
   }
@@ -264,20 +266,29 @@ class TargetLookups implements Lookups {
     return { ...page, items: page.items.map((group) => this.#foundGroup(group)) }
   }
 
-  async members({ group }: FoundGroup, names: boolean): Promise<readonly Member[]> {
-    const groups = (group.memberGroups ?? []).map(
-      ({ id, name, display }): Member => ({
-        id: this.ids.ofGroup(this.groupIdIsName ? name : id),
-        type: 'Group',
-        display: display ?? name,
-      }),
-    )
-    return [...(await this.#memberUsers(group, names)), ...groups]
+  async members(found: FoundGroup, names: boolean): Promise<readonly Member[]> {
+    const { group } = found
+    if (group.memberPages !== undefined) return (await Array.fromAsync(this.memberPages(found))).flat()
+    return [...(await this.#memberUsers(group, names)), ...this.#memberGroups(group)]
   }
 
-  async #memberUsers(group: Group, names: boolean): Promise<readonly Member[]> {
+  async *memberPages({ group }: FoundGroup): AsyncGenerator<readonly Member[]> {
+    for await (const page of pagesOf(group))
+      yield [...(await this.#memberUsers(page, false)), ...this.#memberGroups(page)]
+    yield this.#memberGroups(group)
+  }
+
+  #memberGroups({ memberGroups = [] }: MembersPage): readonly Member[] {
+    return memberGroups.map(({ id, name, display }) => ({
+      id: this.ids.ofGroup(this.groupIdIsName ? name : id),
+      type: 'Group',
+      display: display ?? name,
+    }))
+  }
+
+  async #memberUsers(page: MembersPage, names: boolean): Promise<readonly Member[]> {
     const { groupMembersAreIds } = this.#target
-    const { members, memberIds, memberDisplays } = group
+    const { members, memberIds, memberDisplays } = page
     const isOwnId = this.#idAttribute === undefined
     const idsAreKnown = isOwnId && groupMembersAreIds !== this.#loginIsId
     const isNamed = memberDisplays !== undefined || !names || members.length > maxNamed
@@ -364,6 +375,30 @@ class TargetLookups implements Lookups {
 
   #groupId({ id, name }: NamedGroup): string {
     return this.ids.ofGroup(this.groupIdIsName ? name : id)
+  }
+}
+
+/** The answer with a group of more members is written part by part. */
+const membersPerPage = 1000
+
+/** Whether the group, which was read with its members, has more than fit into one part. */
+export const hasManyMembers = ({ group }: FoundGroup): boolean =>
+  group.memberPages !== undefined || group.members.length > membersPerPage
+
+/** The members of a group that was read with them, without its `memberGroups`. */
+export async function* pagesOf(group: Group): AsyncGenerator<MembersPage> {
+  const { members, memberIds, memberDisplays, memberPages } = group
+  if (memberPages !== undefined) {
+    yield* memberPages()
+    return
+  }
+  for (let start = 0; start < members.length; start += membersPerPage) {
+    const end = start + membersPerPage
+    yield {
+      members: members.slice(start, end),
+      ...(memberIds === undefined ? {} : { memberIds: memberIds.slice(start, end) }),
+      ...(memberDisplays === undefined ? {} : { memberDisplays: memberDisplays.slice(start, end) }),
+    }
   }
 }
 

@@ -173,7 +173,7 @@ export const parameterTable = {
   }),
   groupPatchAnswer: choice(['noContent', 'resource'], {
     about:
-      'What a PATCH of a group answers where the request names no `attributes`: `noContent` (204 with the `ETag`) or `resource` (200 with the group and its members). The default is `resource` for `strict` and `noContent` for all others.',
+      'What a PATCH of a group answers where the request names no `attributes`: `noContent` (204 with the `ETag`, for the same cost in a group of any size) or `resource` (200 with the group and all its members, unless the request has `excludedAttributes=members`). The default is `resource` for `strict` and `noContent` for all others.',
     requirement: 'no, by `client`',
     fallback: undefined,
   }),

@@ -5,6 +5,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { isoTime } from '#kernel/time.ts'
 import { entityTag } from '#protocols/scim/entity-tag.ts'
+import type { Projection } from '#protocols/scim/projection.ts'
 import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
 import { type AttributePath, type AttributeRef, pathKey, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
@@ -249,8 +250,14 @@ export class GroupMapping {
       if (values.length > 0) this.#common.write(resource, ref, ref.attribute.multiValued ? values : (values[0] ?? null))
     }
     const shown = members === true ? await this.#lookups.members(found, true) : members
-    if (shown !== false && shown.length > 0) resource['members'] = shown.map((member) => memberElement(member, base))
+    if (shown !== false && shown.length > 0) resource['members'] = this.memberElements(shown, base)
     return this.#common.complete(resource, id, base, group)
+  }
+
+  /** Elements of `members`, with the parts that the projection shows. */
+  memberElements(members: readonly Member[], base: string, projection?: Projection): JsonValue {
+    const elements = members.map((member) => memberElement(member, base))
+    return projection?.apply({ members: elements })['members'] ?? elements
   }
 
   /** The internal attributes of a resource, without those that no target can store. */

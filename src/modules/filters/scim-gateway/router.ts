@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { GatewayError } from '#kernel/errors.ts'
 import { readSearchRequest } from '#protocols/scim/lists.ts'
 import { acceptsJson } from '#protocols/scim/message.ts'
@@ -50,8 +51,9 @@ export function createRouter(parts: GatewayParts): Router {
   }
 }
 
-/** The length is that of the body that GET would return (RFC 9110 8.6). */
+/** The length is that of the body that GET would return (RFC 9110 8.6), unless GET would not know it beforehand. */
 function withoutBody({ status, headers, body }: GatewayResponse): GatewayResponse {
+  if (body instanceof Readable) body.destroy()
   const length = typeof body === 'string' ? { 'content-length': String(Buffer.byteLength(body)) } : {}
   return { status, headers: { ...headers, ...length } }
 }

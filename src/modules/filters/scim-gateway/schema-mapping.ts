@@ -68,6 +68,8 @@ interface Exclusions {
 export class SchemaMapping {
   /** The internal attributes that it produces. */
   readonly produces: readonly string[]
+  /** The internal attributes that it shows. */
+  readonly reads: readonly string[]
   readonly taken: readonly AttributePath[]
   readonly shown: readonly AttributePath[]
   readonly #schema: ResourceSchema
@@ -85,6 +87,7 @@ export class SchemaMapping {
     this.produces = made
       .flatMap(({ name, values }) => (values === undefined ? [name] : [name, values.name]))
       .filter((name) => !excluded.names.has(name.toLowerCase()))
+    this.reads = this.#slots.flatMap(({ name, values }) => (values === undefined ? [name] : [name, values.name]))
     this.#names = new Set(this.produces)
     this.taken = made.map(({ path }) => path)
     this.shown = this.#slots.map(({ path }) => path)

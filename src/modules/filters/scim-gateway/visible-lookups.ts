@@ -41,7 +41,8 @@ export function visibleLookups(all: Lookups, marks: DeletedMarks, config: Gatewa
   const userById = async (id: string): Promise<FoundUser | undefined> => visible(await all.userById(id))
 
   const deletedAmong = async (found: readonly FoundUser[]): Promise<ReadonlySet<FoundUser>> => {
-    const marked = await marks.among(found)
+    const ids = found.length === 0 ? noIds : await marks.ids()
+    const marked = found.filter(({ id }) => ids.has(id))
     const inactive = await Promise.all(marked.map(async (user) => ((await isActive(user)) === false ? [user] : [])))
     return new Set(inactive.flat())
   }
@@ -107,10 +108,8 @@ export function visibleLookups(all: Lookups, marks: DeletedMarks, config: Gatewa
     return { items: rest.slice(offset, offset + limit), total: rest.length }
   }
 
-  const members = async (found: FoundGroup, names: boolean): Promise<readonly Member[]> => {
-    const present = await all.members(found, names)
-    if (!showsActive) return present
-    const marked = await marks.among(present.filter(({ type }) => type === 'User'))
+  const withoutDeleted = async (present: readonly Member[], ids: ReadonlySet<string>): Promise<readonly Member[]> => {
+    const marked = present.filter(({ id, type }) => type === 'User' && ids.has(id))
     if (marked.length === 0) return present
     const deleted = new Set<string>()
     await inParallel(marked, lookupWidth, async ({ id }) => {
@@ -119,9 +118,22 @@ export function visibleLookups(all: Lookups, marks: DeletedMarks, config: Gatewa
     return present.filter(({ id, type }) => type !== 'User' || !deleted.has(id))
   }
 
+  const members = async (found: FoundGroup, names: boolean): Promise<readonly Member[]> => {
+    const present = await all.members(found, names)
+    return showsActive && present.length > 0 ? withoutDeleted(present, await marks.ids()) : present
+  }
+
+  async function* memberPages(found: FoundGroup): AsyncGenerator<readonly Member[]> {
+    const ids = showsActive ? await marks.ids() : noIds
+    for await (const page of all.memberPages(found)) yield await withoutDeleted(page, ids)
+  }
+
   const userByLogin = async (login: string): Promise<FoundUser | undefined> => visible(await all.userByLogin(login))
-  return overlay(all, { all, marks, isActive, isDeleted, userById, userByLogin, searchUsers, members })
+  const own = { all, marks, isActive, isDeleted, userById, userByLogin, searchUsers, members, memberPages }
+  return overlay(all, own)
 }
+
+const noIds: ReadonlySet<string> = new Set()
 
 /** The members of `own`, and all others of `base`, whose methods must not depend on `this`. */
 const overlay = <B extends object, O extends object>(base: B, own: O): O & Omit<B, keyof O> =>
@@ -152,10 +164,10 @@ export interface DeletedMarks {
   remove(id: string): Promise<void>
   /** Matches the marked users; undefined if there are none, `many` if there are more than a filter can name. */
   filter(idAttribute: string): Promise<Filter | 'many' | undefined>
-  /** The filter changes with every mark, and `among` finds the marked users. */
+  /** The filter changes with every mark, and `ids` finds the marked users. */
   readonly filterVaries: boolean
-  /** Those of the users that may be marked. */
-  among<T extends { readonly id: string }>(users: readonly T[]): Promise<readonly T[]>
+  /** The ids of all marked users, if the marks are kept apart from the users. */
+  ids(): Promise<ReadonlySet<string>>
 }
 
 /** The most users that a filter names: half of the clauses that stores accept, which leaves room for the client's filter. */
@@ -196,8 +208,7 @@ export function storedMarks(
       })
       return { kind: 'or', filters }
     },
-    among: async (users) => {
-      if (users.length === 0) return []
+    ids: async () => {
       const ids = new Set<string>()
       let place: { readonly after?: string } | undefined = {}
       while (place !== undefined) {
@@ -205,7 +216,7 @@ export function storedMarks(
         for (const { attributes } of items) ids.add(attributes.first('id') ?? '')
         place = next === undefined ? undefined : { after: next }
       }
-      return ids.size === 0 ? [] : users.filter(({ id }) => ids.has(id))
+      return ids
     },
   }
 }
@@ -231,5 +242,5 @@ export const attributeMarks = (attribute: string, clock: Clock): DeletedMarks =>
   remove: async () => {},
   filter: async () => ({ kind: 'present', attribute }),
   // Members are read without their attributes, so the delete workflow must end the memberships.
-  among: async () => [],
+  ids: async () => noIds,
 })

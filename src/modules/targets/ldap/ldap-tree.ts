@@ -1,6 +1,6 @@
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
-import type { Group, MemberGroup, NamedGroup } from '#identity/group.ts'
+import type { Group, MemberGroup, MembersPage, NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
@@ -16,11 +16,9 @@ export const both = (...filters: readonly LdapFilter[]): LdapFilter => ({ kind: 
 
 /** How many entries are read at a time to find a login or a group's name. */
 const readWidth = 20
+const membersPerPage = 1000
 /** Entries in one filter. */
 const idsPerSearch = 50
-
-/** The members of a group; groups among them only if members are distinguished names. */
-type Members = Pick<Group, 'members' | 'memberIds' | 'memberDisplays' | 'memberGroups'>
 
 type EntryKind = Pick<LdapLayout['users'], 'base' | 'objectClasses'>
 
@@ -191,7 +189,7 @@ export class LdapTree {
     return { userID: this.loginOf(entry), attributes, groups: [], ...this.#known(entry) }
   }
 
-  async toGroup(entry: ReadEntry, { members, display }: GroupReadOptions): Promise<Group> {
+  async toGroup(entry: ReadEntry, options: GroupReadOptions): Promise<Group> {
     const { groups, id, version } = this.layout
     const hidden = [...operational, groups.name, groups.member, id, version]
     const attributes = without(entry, hidden)
@@ -200,17 +198,37 @@ export class LdapTree {
     return {
       id: name,
       name,
-      ...(members ? await this.membersOf(entry, display) : { members: [] }),
+      ...(await this.#members(entry, options)),
       attributes,
       ...(description === undefined ? {} : { description }),
       ...this.#known(entry),
     }
   }
 
+  async #members(
+    entry: ReadEntry,
+    { members, inPages = false, display }: GroupReadOptions,
+  ): Promise<MembersPage & Pick<Group, 'memberPages'>> {
+    if (!members) return { members: [] }
+    const values = entry.all.values(this.layout.groups.member)
+    if (!inPages || values.length <= membersPerPage) return this.#membersNamed(values, display)
+    return { members: [], memberPages: () => this.#memberPages(values, display) }
+  }
+
+  /** The server has all names in one attribute; what they name is read page by page. */
+  async *#memberPages(values: readonly string[], display: GroupReadOptions['display']): AsyncGenerator<MembersPage> {
+    for (let start = 0; start < values.length; start += membersPerPage) {
+      yield await this.#membersNamed(values.slice(start, start + membersPerPage), display)
+    }
+  }
+
+  membersOf({ all }: ReadEntry): Promise<MembersPage> {
+    return this.#membersNamed(all.values(this.layout.groups.member), undefined)
+  }
+
   /** Members as logins, and the groups among them. Other entries are left out. */
-  async membersOf({ all }: ReadEntry, display?: GroupReadOptions['display']): Promise<Members> {
+  async #membersNamed(values: readonly string[], display: GroupReadOptions['display']): Promise<MembersPage> {
     const { groups, users } = this.layout
-    const values = all.values(groups.member)
     if (groups.membersAreLogins) return { members: [...values] }
     const found = await inParallel(values, readWidth, async (text) => {
       const dn = tryDn(text)

@@ -24,13 +24,12 @@ export interface MemberChange<M> {
 
 /** Whether the change depends on the current members: all are removed, or a filter is not by value. */
 export function needsPresentMembers(operations: readonly PatchOperation[]): boolean {
-  return operations.some(
-    (operation) =>
-      operation.op === 'replace' ||
-      (operation.op === 'remove' &&
-        operation.values === undefined &&
-        filterValues(operation.target.filter) === undefined),
-  )
+  return operations.some((operation) => {
+    const { filter, sub } = operation.target
+    // A change of a single member is refused, whether the member is present or not.
+    if (operation.op === 'replace') return filter === undefined && sub === undefined
+    return operation.op === 'remove' && operation.values === undefined && filterValues(filter) === undefined
+  })
 }
 
 /** Every member that the operations name. Throws invalidValue for an invalid reference. */
@@ -129,8 +128,10 @@ function readReference(element: JsonValue): MemberReference {
   return { value, type: said ?? referred?.type }
 }
 
+const memberTypes = ['User', 'Group'] as const
+
 function memberType(type: string, value: string): MemberType {
-  const known = (['User', 'Group'] as const).find((name) => name.toLowerCase() === type.toLowerCase())
+  const known = memberTypes.find((name) => name.toLowerCase() === type.toLowerCase())
   if (known !== undefined) return known
   throw scimError('invalidValue', `members: ${quoted(value)} has type ${quoted(type)}. Send User or Group.`)
 }
@@ -141,14 +142,29 @@ function readAddress(address: string): { readonly type: MemberType } | undefined
   return kind === undefined ? undefined : { type: kind === 'user' ? 'User' : 'Group' }
 }
 
-/** The ids in `value eq "a"`, or in several joined by `or`; undefined for any other filter. */
+/**
+ * The members in `value eq "a"` or `value eq "a" and type eq "User"`, or in several of these joined by `or`; undefined for
+ * any other filter.
+ */
 function filterValues(filter: ScimFilter | undefined): readonly MemberReference[] | undefined {
   if (filter === undefined) return undefined
   const named: MemberReference[] = []
   for (const part of filter.kind === 'or' ? filter.filters : [filter]) {
-    if (part.kind !== 'compare' || part.operator !== 'eq' || part.path.attribute.name !== 'value') return undefined
-    if (typeof part.value !== 'string') return undefined
-    named.push({ value: part.value, type: undefined })
+    const parts = part.kind === 'and' ? part.filters : [part]
+    const value = equalTo(parts, 'value')
+    const type = equalTo(parts, 'type')
+    const known = memberTypes.find((name) => name.toLowerCase() === type?.toLowerCase())
+    if (value === undefined || (type === undefined) !== (known === undefined)) return undefined
+    if (parts.length > (type === undefined ? 1 : 2)) return undefined
+    named.push({ value, type: known })
   }
   return named
+}
+
+function equalTo(filters: readonly ScimFilter[], name: string): string | undefined {
+  for (const part of filters) {
+    const isEqual = part.kind === 'compare' && part.operator === 'eq' && part.path.attribute.name === name
+    if (isEqual && typeof part.value === 'string') return part.value
+  }
+  return undefined
 }
