@@ -14,6 +14,8 @@ export type Fault = 'lost' | 'never' | { readonly status: number; readonly heade
 export interface ScimProxy {
   readonly url: URL
   readonly calls: ProxiedCall[]
+  /** The length of all answers together. */
+  answered: number
   /** Called for each call. */
   fault: (call: ProxiedCall) => Fault | undefined
   /** Changes the service's description of itself. */
@@ -35,6 +37,7 @@ export async function startScimProxy(behind: string): Promise<ScimProxy> {
   const proxy: ScimProxy = {
     url: new URL(`http://127.0.0.1:${port}`),
     calls: [],
+    answered: 0,
     fault: () => undefined,
     describe: (config) => config,
     showGroup: (group) => group,
@@ -63,6 +66,7 @@ export async function startScimProxy(behind: string): Promise<ScimProxy> {
     const text = await answer.text()
     if (fault === 'lost') return void response.destroy()
     const shown = text === '' ? '' : JSON.stringify(shownAs(pathname, JSON.parse(text)))
+    proxy.answered += shown.length
     const etag = answer.headers.get('etag')
     response.writeHead(answer.status, etag === null ? {} : { etag }).end(shown)
   }

@@ -67,6 +67,21 @@ export class ResourceSearch<T> {
     return this.#page({ filter, offset: 0, limit }, model, false)
   }
 
+  /**
+   * As many as the server finds, up to the limit, without an attribute that the filter is about: so whether they match is
+   * the server's word alone.
+   */
+  unchecked(
+    filter: Filter | undefined,
+    limit: number,
+    excludedAttributes: string,
+    model: ServiceModel,
+  ): Promise<SearchPage<Stored<T>>> {
+    const query = { ...(filter === undefined ? {} : { filter }), offset: 0, limit }
+    const list = { ...this.#list(query, this.#narrowed(filter, model)), excludedAttributes }
+    return this.#served(query, list, model, false)
+  }
+
   async #page(query: SearchQuery, model: ServiceModel, positions = true): Promise<SearchPage<Stored<T>>> {
     const asked = this.#narrowed(query.filter, model)
     if (asked.kind === 'none' && query.after === undefined) return { items: [], total: 0 }

@@ -1,6 +1,8 @@
+import type { Filter } from '#identity/filter/ast.ts'
 import type { Group, NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'
 import type { SearchQuery } from '#sdk/target/target.ts'
@@ -96,10 +98,14 @@ function userFilterName(attribute: string, { features, users }: ServiceModel): F
 
 const maxGroups = 1000
 
+const havingMember = (value: string): Filter => ({ kind: 'equal', attribute: 'members', value })
+
 /** Finds groups; with members only on request, since they may be many. */
 export class GroupLookups {
   readonly #service: ScimService
   readonly search: ResourceSearch<Group>
+  /** Whether the server of this model evaluates filters by member. */
+  #filtering: { readonly of: ServiceModel; readonly isServed: boolean } | undefined
 
   constructor(service: ScimService) {
     this.#service = service
@@ -140,21 +146,48 @@ export class GroupLookups {
     return members ? this.#withNames(group) : { ...group, entry: withoutMembers(group.entry) }
   }
 
-  /** The groups that a user is a member of. */
+  /** The groups that a user is a member of; without their other members, if the server can filter by member. */
   async of(userId: string): Promise<readonly Group[]> {
-    const found = await this.#having(userId)
-    return found.filter(({ members }) => members.includes(userId))
+    if (await this.filtersBy(userId)) return this.#having(userId, 'members')
+    return (await this.#having(userId)).filter(({ members }) => members.includes(userId))
   }
 
-  /** The groups that a group is a direct member of. */
+  /** The groups that a group is a direct member of; without their other members, if the server can filter by member. */
   async holding(groupId: string): Promise<readonly Group[]> {
+    if (await this.filtersBy(groupId)) return this.#having(groupId, 'members')
     const found = await this.#having(groupId)
     return found.filter(({ memberGroups = [] }) => memberGroups.some(({ id }) => id === groupId))
   }
 
-  async #having(member: string): Promise<readonly Group[]> {
-    const filter = { kind: 'equal', attribute: 'members', value: member } as const
-    const { items, total } = await this.search.matching(filter, maxGroups, await modelOf(this.#service))
+  /**
+   * Whether the server's answer to a filter by this member can be believed without seeing the members. The letter case of
+   * an id counts, which not every server knows, unless the id is a number or a UUID. Ids are unique across users and
+   * groups (RFC 7643 3.1), so the id alone names the member.
+   */
+  async filtersBy(member: string): Promise<boolean> {
+    const model = await modelOf(this.#service)
+    const { features } = model
+    const isExact = features.groups.resolveAttribute('members.value', true)?.sub?.caseExact === true
+    if (!features.filter || !(isExact || /^[0-9a-f-]+$/i.test(member))) return false
+    if (this.#filtering?.of === model) return this.#filtering.isServed
+    const isServed = await this.#servesFilter(model)
+    if (isServed !== undefined) this.#filtering = { of: model, isServed }
+    return isServed ?? false
+  }
+
+  /** A server that ignores the filter answers with groups for a member that none has. Undefined if it has no groups. */
+  async #servesFilter(model: ServiceModel): Promise<boolean | undefined> {
+    const ofNoOne = await this.search.unchecked(havingMember(newId()), 1, 'members', model)
+    if (ofNoOne.total > 0) return false
+    return (await this.search.unchecked(undefined, 1, 'members', model)).total > 0 ? true : undefined
+  }
+
+  async #having(member: string, excluded?: 'members'): Promise<readonly Group[]> {
+    const filter = havingMember(member)
+    const model = await modelOf(this.#service)
+    const { items, total } = await (excluded === undefined
+      ? this.search.matching(filter, maxGroups, model)
+      : this.search.unchecked(filter, maxGroups, excluded, model))
     if (total <= items.length) return items.map(({ entry }) => entry)
     throw new GatewayError(
       'TARGET_FAILED',

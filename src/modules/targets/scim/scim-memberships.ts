@@ -76,7 +76,11 @@ export class Memberships {
   async #patch(userId: string, change: MembershipChange, request: TargetRequest): Promise<void> {
     const path = requiredPath(this.#service, '/Groups', change.group.id)
     try {
-      await send(this.#service, { method: 'PATCH', path, body: patchOf(userId, change) }, request)
+      await send(
+        this.#service,
+        { method: 'PATCH', path, query: withoutMembers, body: patchOf(userId, change) },
+        request,
+      )
     } catch (error) {
       if (!isGone(error, change)) throw error
     }
@@ -136,6 +140,9 @@ export class Memberships {
   }
 }
 
+/** A server that answers a PATCH with the group need not answer all its members (RFC 7644 3.9). */
+const withoutMembers = { excludedAttributes: 'members' } as const
+
 /** More than any operation of this kind has, also with the longest ids. */
 const bytesOfOperation = 8 * 1024
 
@@ -181,6 +188,8 @@ function statusOf(result: JsonObject): number {
 interface Nesting {
   readonly added: readonly NamedGroup[]
   readonly removed: readonly NamedGroup[]
+  /** The groups to remove were found by filter. */
+  readonly isFound: boolean
 }
 
 /** Groups as members of groups: elements of `members` whose `type` is `Group`. */
@@ -209,11 +218,15 @@ export class GroupNesting {
       const group = await this.#group(name, change.groupId)
       const add = distinct(await inParallel(change.add, width, ({ name: one, id }) => this.#group(one, id)))
       await refuseCircle(group, add, this.#walk)
-      const before = await this.#members(group)
-      const leaving = new Set(change.remove.map(({ id }) => id))
+      const leaving = distinct(change.remove)
+      const filtered = await this.#filtered(group, [...add, ...leaving])
+      // Some filters only find users. One that finds a group to be removed does not, and spares reading the members.
+      const isFound = filtered !== undefined && leaving.every(({ id }) => filtered.has(id))
+      const before = isFound ? filtered : await this.#members(group)
       const nesting = {
+        isFound,
         added: add.filter(({ id }) => !before.has(id)),
-        removed: [...before.values()].filter(({ id }) => leaving.has(id)),
+        removed: leaving.filter(({ id }) => before.has(id)),
       }
       if (nesting.added.length + nesting.removed.length === 0) return
       const uncertain = await this.#write(group, nesting, request)
@@ -254,10 +267,21 @@ export class GroupNesting {
     return { id: found.entry.id, name: found.entry.name }
   }
 
-  async #members({ id, name }: NamedGroup): Promise<ReadonlyMap<string, NamedGroup>> {
+  /** Those that are direct members, by filter, without the other members. Undefined if the server can't filter so. */
+  async #filtered({ id }: NamedGroup, groups: readonly NamedGroup[]): Promise<ReadonlySet<string> | undefined> {
+    const can = await inParallel(groups, width, (one) => this.#groups.filtersBy(one.id))
+    if (can.includes(false)) return undefined
+    const found = await inParallel(groups, width, async (one) => {
+      const parents = await this.#groups.holding(one.id)
+      return parents.some((parent) => parent.id === id) ? [one.id] : []
+    })
+    return new Set(found.flat())
+  }
+
+  async #members({ id, name }: NamedGroup): Promise<ReadonlySet<string>> {
     const found = await this.#groups.byId(id, true)
     if (found === undefined) throw absentGroup(name)
-    return new Map((found.entry.memberGroups ?? []).map((one) => [one.id, one]))
+    return new Set((found.entry.memberGroups ?? []).map((one) => one.id))
   }
 
   /** Returns the failure if it is unknown whether the change was made. */
@@ -281,7 +305,8 @@ export class GroupNesting {
       ...removed.map((one) => ({ op: 'remove', path: `members[value eq ${JSON.stringify(one.id)}]` })),
     ]
     const path = requiredPath(this.#service, '/Groups', id)
-    await send(this.#service, { method: 'PATCH', path, body: { schemas: [patchSchema], Operations } }, request)
+    const body = { schemas: [patchSchema], Operations }
+    await send(this.#service, { method: 'PATCH', path, query: withoutMembers, body }, request)
   }
 
   async #put({ id, name }: NamedGroup, { added, removed }: Nesting, request: TargetRequest): Promise<void> {
@@ -302,9 +327,11 @@ export class GroupNesting {
     return { value: id, type: 'Group', $ref: this.#service.connection.address(path) }
   }
 
-  async #isDone(group: NamedGroup, { added, removed }: Nesting): Promise<boolean> {
-    const now = await this.#members(group)
-    return added.every(({ id }) => now.has(id)) && removed.every(({ id }) => !now.has(id))
+  async #isDone(group: NamedGroup, { added, removed, isFound }: Nesting): Promise<boolean> {
+    const isIn = (now: ReadonlySet<string>): boolean =>
+      added.every(({ id }) => now.has(id)) && removed.every(({ id }) => !now.has(id))
+    const filtered = isFound ? await this.#filtered(group, [...added, ...removed]) : undefined
+    return (filtered !== undefined && isIn(filtered)) || isIn(await this.#members(group))
   }
 
   #notMade({ name }: NamedGroup): GatewayError {
@@ -317,7 +344,8 @@ export class GroupNesting {
   /** False if the change stays, since it can't be reverted now. */
   async #undo(group: NamedGroup, { added, removed }: Nesting, request: TargetRequest): Promise<boolean> {
     try {
-      return (await this.#write(group, { added: removed, removed: added }, request)) === undefined
+      const undone = { added: removed, removed: added, isFound: false }
+      return (await this.#write(group, undone, request)) === undefined
     } catch {
       return false
     }
