@@ -178,7 +178,7 @@ export function absence(kind: ReferenceKind, name: string): string {
     return `the identity provider "${name.slice(0, space)}" has no trust "${name.slice(space + 1)}"`
   }
   if (kind === 'password page') {
-    return 'no URL has filters.Passwords, whose link lets users set a password: add one, with a target or directory that stores passwords'
+    return 'its link needs a URL with filters.Passwords, where users set the password: add one, or, of several, name the Application of one'
   }
   if (kind === 'endpoint of the token service') {
     const [issuer = '', audience = ''] = name.split(' ')

@@ -442,17 +442,26 @@ function providersOf(
       }
     }
   }
-  for (const { config, document } of draft.applications) {
-    if (config.urls.some(({ filters }) => filters.some((filter) => filter.resetLinks !== undefined))) {
-      add('password page', '', document)
-    }
-  }
   return (kind, references = own) => {
-    if (kind !== 'key') return all.get(kind) ?? new Map()
-    const named = references.flatMap(({ kind, name }) => (kind === 'key' ? [name] : []))
+    if (kind !== 'key' && kind !== 'password page') return all.get(kind) ?? new Map()
+    const named = references.flatMap((reference) => (reference.kind === kind ? [reference.name] : []))
+    if (kind === 'password page') return passwordPages(draft, named)
     const inSecrets = named.filter((name) => certificateIn(secrets, name) !== undefined)
     return new Map([...keys.keys(), ...inSecrets].map((name) => [name, []]))
   }
+}
+
+/** The page that each name means: that of the application with the name, or, with any other name, the only one. */
+function passwordPages({ applications }: Draft, names: readonly string[]): Map<string, readonly ConfigDocument[]> {
+  const pages = applications.filter(({ config }) =>
+    config.urls.some(({ filters }) => filters.some(({ resetLinks }) => resetLinks !== undefined)),
+  )
+  return new Map(
+    names.flatMap((name) => {
+      const page = pages.find(({ config }) => config.name === name) ?? (pages.length === 1 ? pages[0] : undefined)
+      return page === undefined ? [] : [[name, [page.document]] as const]
+    }),
+  )
 }
 
 /** A required reference is a dependency, and of two objects with the same claim each depends on the other. */

@@ -25,7 +25,7 @@ export type ReferenceKind =
   | 'endpoint of the token service'
   | 'identity provider'
   | 'trust of an identity provider'
-  /** Any filter that mails links to set a password; the name is empty. */
+  /** A filter that mails links to set a password: that of the application with the name, or else the only one. */
   | 'password page'
 
 /** A value of `#[NAME]`. `secret`: it is, or looks like, a secret, and must not be shown. */

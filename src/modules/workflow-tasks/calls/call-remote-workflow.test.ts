@@ -4,8 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import remoteGateway from '#modules/targets/remote-gateway/remote-gateway.ts'
-import { targetFixture } from '#sdk/conformance/target-fixture.ts'
+import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import type { Target, TargetChange } from '#sdk/target/target.ts'
+import type { PreviewContext } from '#sdk/workflow/workflow-task.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { runTask, type TaskRunOptions } from '#testing/run-task.ts'
@@ -142,6 +143,16 @@ test('a gateway that does not answer is given up on', async () => {
     code: 'TARGET_UNREACHABLE',
     message: expect.stringContaining('took too long'),
   })
+})
+
+test('the preview names the workflow and its gateway, and calls nothing', async () => {
+  const [prepared] = parseTasks([task('https://gw.corp.test/call')]).tasks
+  const created = await prepared?.create(fakeModuleHost())
+  const started: string[] = []
+  const effects = { start: ({ name }: { name: string }) => void started.push(name) }
+  const context = { user: { ...userOf('ada'), keepGroups: false }, requestor: 'boss', effects }
+  await created?.preview?.(context as unknown as PreviewContext)
+  expect(started).toEqual(['updateLockout (gw.corp.test)'])
 })
 
 test('parameters are checked', () => {

@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
+import { userOf } from '#sdk/conformance/target-fixture.ts'
 import type { PasswordAccess, ResetOutcome, ResetRequest, ServedResetLinks } from '#sdk/filter/password-changes.ts'
+import { next, type PreviewContext } from '#sdk/workflow/workflow-task.ts'
 import { checkText } from '#testing/check-text.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { runTask } from '#testing/run-task.ts'
-import { customTask } from '#testing/workflow-fixture.ts'
+import { customTask, parseTasks } from '#testing/workflow-fixture.ts'
 
 const task = (mechName = 'PasswordReset') =>
   customTask('com.tremolosecurity.provisioning.customTasks.SetPassword', { mechName })
@@ -51,6 +53,16 @@ test('the task fails if no link was mailed', async () => {
   await expect(run('sent', [served('a'), served('b')])).rejects.toThrow('must be the name of its Application: "a", "b"')
 })
 
+test('the preview shows the mail, without a link', async () => {
+  const [prepared] = parseTasks([task()]).tasks
+  const created = await prepared?.create({ ...fakeModuleHost(), resetLinks: [served('portal')] })
+  const mails: object[] = []
+  const user = { ...userOf('ada', { mail: ['ada@corp.test'] }), keepGroups: false }
+  const context = { user, effects: { mail: (mail: object) => void mails.push(mail) } } as unknown as PreviewContext
+  expect(await created?.preview?.(context)).toEqual(next)
+  expect(mails).toEqual([{ recipient: 'ada@corp.test', subject: 'Set', text: '…' }])
+})
+
 test('without filters.Passwords, the workflow is set aside with the reason', () => {
   const workflow = `
 apiVersion: openunison.tremolo.io/v1
@@ -62,20 +74,23 @@ spec:
       className: com.tremolosecurity.provisioning.customTasks.SetPassword
       params: { mechName: PasswordReset }
 `
-  const passwords = `---
+  const passwords = (name: string) => `---
 apiVersion: openunison.tremolo.io/v2
 kind: Application
-metadata: { name: passwords }
+metadata: { name: ${name} }
 spec:
   isApp: true
   cookieConfig: { cookiesEnabled: false }
   urls:
     - hosts: ["*"]
-      uri: /password
+      uri: /${name}
       azRules: [{ scope: dn, constraint: o=Tremolo }]
       filterChain: [{ className: filters.Passwords, params: { publicURL: "https://gw.corp.test/password" } }]
 `
   const problems = (text: string) => checkText(text, catalog).filter((line) => line.includes('filters.Passwords'))
-  expect(problems(workflow).join()).toContain('params.mechName: no URL has filters.Passwords')
-  expect(problems(workflow + passwords)).toEqual([])
+  const reason = 'params.mechName: its link needs a URL with filters.Passwords'
+  expect(problems(workflow).join()).toContain(reason)
+  expect(problems(workflow + passwords('a'))).toEqual([])
+  expect(problems(workflow + passwords('a') + passwords('b')).join()).toContain(reason)
+  expect(problems(workflow + passwords('a') + passwords('PasswordReset'))).toEqual([])
 })

@@ -15,7 +15,7 @@ export default defineCustomTask({
     }),
   },
   prepare: ({ mechName }, { context, pathOf }) => {
-    context.refer('password page', '', pathOf('mechName'))
+    context.refer('password page', mechName, pathOf('mechName'))
     return {
       create: ({ passwords, resetLinks = [] }) => {
         const { application: form, links } = chooseLinks(mechName, resetLinks)
