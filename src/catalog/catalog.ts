@@ -100,6 +100,7 @@ import uuidGenerator from '#modules/mappers/uuid-generator/uuid-generator.ts'
 import noNotifier from '#modules/notifiers/none/none.ts'
 import smtp from '#modules/notifiers/smtp/smtp.ts'
 import webhookNotifier from '#modules/notifiers/webhook/webhook.ts'
+import argoCd from '#modules/targets/argocd/argocd.ts'
 import databaseTarget from '#modules/targets/database/database.ts'
 import kubernetes, { ownCluster } from '#modules/targets/kubernetes/kubernetes.ts'
 import kubernetesRoleBindings from '#modules/targets/kubernetes-role-bindings/kubernetes-role-bindings.ts'
@@ -256,6 +257,7 @@ export const filters = createRegistry('filter', [
 ])
 
 export const targets = createRegistry('target', [
+  argoCd,
   databaseTarget,
   kubernetes,
   kubernetesUsers,

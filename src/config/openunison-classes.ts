@@ -381,12 +381,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
   ],
   notifier: [{ name: 'notifications.NoNotifications', uses: 1 }],
   target: [
-    {
-      name: 'argocd.targets.ArgoCDTarget',
-      uses: 1,
-      instead:
-        'use a `targets.Kubernetes` target for the cluster of Argo CD: `tasks.CreateArgoCDRepository` and `tasks.AddArgoCDPolicies` write there',
-    },
+    { name: 'argocd.targets.ArgoCDTarget', uses: 1 },
     {
       name: 'mongodb.unison.MongoDBTarget',
       uses: 1,
@@ -418,7 +413,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'provisioning.core.providers.TremoloTarget',
       uses: 1,
-      instead: 'use `targets.Scim` against the other gateway',
+      instead: 'use `targets.Scim` against the other gateway, or `tasks.CallRemoteWorkflow`',
     },
     { name: 'provisioning.providers.K8sCrdUserProvider', uses: 2 },
     { name: 'provisioning.targets.RbacBindingsTarget', uses: 2 },

@@ -162,7 +162,7 @@ export const insertCoverage = {
 } as const satisfies Record<string, InsertRow>
 
 /** These have no users: nothing can be looked up or written. */
-export const targetsWithoutUsers = ['targets.Kubernetes', 'targets.RemoteGateway'] as const
+export const targetsWithoutUsers = ['targets.ArgoCD', 'targets.Kubernetes', 'targets.RemoteGateway'] as const
 /** Aliases of the same code, with other names of attributes. */
 export const sameCode: Readonly<Record<string, string>> = { 'targets.ActiveDirectory': 'targets.Ldap' }
 

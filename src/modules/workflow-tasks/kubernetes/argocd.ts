@@ -5,14 +5,14 @@ import { parseTemplate, type Template } from '#kernel/template.ts'
 import { nameTemplate } from '#modules/shared/tasks/task-fields.ts'
 import { renderName, renderTask } from '#modules/shared/tasks/task-template.ts'
 import { choice, parsed, text } from '#sdk/module/parameter-types.ts'
-import { defineCustomTask, type TaskContext } from '#sdk/workflow/workflow-task.ts'
+import { type ArgoCd, type ArgoCdRepository, isArgoCd } from '#sdk/target/argocd.ts'
+import { defineCustomTask, next, type TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { targetName } from './kubernetes-objects.ts'
-import { onCluster, referToCluster } from './on-cluster.ts'
+import { onCluster, referToCluster, type StepCluster } from './on-cluster.ts'
 import { changeExisting, putObject } from './write-objects.ts'
 
-/** Tasks for the ConfigMap and the Secrets that Argo CD is configured with. */
+/** Tasks that configure Argo CD. */
 
-const namespace = text({ about: 'The namespace of Argo CD.', fallback: 'argocd' })
 const policyKey = 'policy.csv'
 
 /** Adds lines to the policy of Argo CD. A line that is already there is not added again. */
@@ -26,7 +26,7 @@ export const addToRbac = defineCustomTask({
         'Lines of the policy: `p, subject, resource, action, object, effect` or `g, group, role`. `$key$` is a value of the request, in the subject and object of `p` and in both names of `g`.',
       required: true,
     }),
-    namespace,
+    namespace: text({ about: 'The namespace of Argo CD.', fallback: 'argocd' }),
   },
   prepare: ({ k8sTarget, toAdd: lines = [], namespace }, places) => {
     referToCluster(k8sTarget, 'k8sTarget', places)
@@ -132,12 +132,16 @@ function renderPolicy({ form, fields }: PolicyLine, context: TaskContext, isRege
     .join(', ')
 }
 
-/** Creates or changes the Secret by which Argo CD knows a repository. */
+/** Registers a repository with Argo CD: by its API, or by the Secret that it reads in its cluster. */
 export const createGitRepository = defineCustomTask({
   className: 'tasks.CreateArgoCDRepository',
   aliases: ['com.tremolosecurity.argocd.tasks.CreateGitRepository'],
   parameters: {
-    target: targetName,
+    target: nameTemplate({
+      about:
+        'The [targets.ArgoCD](../targets/targets.ArgoCD.md) target, or the [targets.Kubernetes](../targets/targets.Kubernetes.md) target of the cluster that Argo CD runs in; `$key$` is a value of the request.',
+      required: true,
+    }),
     type: choice(['git', 'helm'], { about: 'The type of the repository.', fallback: 'git' }),
     name: nameTemplate({ about: 'The name that Argo CD shows; a template.', required: true }),
     repoUrl: nameTemplate({ about: 'The address of the repository; a template.', required: true }),
@@ -145,7 +149,7 @@ export const createGitRepository = defineCustomTask({
       about: 'The private key that Argo CD reads it with, as a value of the request such as `$gitPrivateKey$`.',
       required: true,
     }),
-    namespace,
+    namespace: text({ about: 'The namespace of Argo CD, with a `targets.Kubernetes` target.', fallback: 'argocd' }),
   },
   prepare: ({ target, type, name, repoUrl, sshPrivateKey, namespace }, places) => {
     referToCluster(target, 'target', places)
@@ -153,36 +157,69 @@ export const createGitRepository = defineCustomTask({
       const text = '"sshPrivateKey" must be a value of the request: a key in the configuration can be read by others'
       places.issues.error(places.pathOf('sshPrivateKey'), text)
     }
+    const repositoryOf = (context: TaskContext): ArgoCdRepository => {
+      const url = renderName(repoUrl, context, 'Kubernetes object').trim()
+      if (!/^[^\s\p{Cc}]{1,2048}$/u.test(url)) {
+        const shown = JSON.stringify(url.slice(0, 100))
+        throw new GatewayError('BAD_REQUEST', `${shown} is not the address of a repository`)
+      }
+      return {
+        type,
+        name: renderName(name, context, 'Kubernetes object'),
+        url,
+        sshPrivateKey: renderName(sshPrivateKey, context, 'Kubernetes object'),
+      }
+    }
     return {
-      create: (host) =>
-        onCluster(target, host, async (cluster, context) => {
-          const url = renderName(repoUrl, context, 'Kubernetes object').trim()
-          if (!/^[^\s\p{Cc}]{1,2048}$/u.test(url)) {
-            throw new GatewayError(
-              'BAD_REQUEST',
-              `${JSON.stringify(url.slice(0, 100))} is not the address of a repository`,
-            )
-          }
-          const resource = { group: '', version: 'v1', plural: 'secrets', namespace }
-          // One Secret for each address: a second one would contradict the first.
-          const digest = createHash('sha256').update(url).digest('hex').slice(0, 32)
-          const what = { kind: 'Secret', resource, name: `repo-${digest}` }
-          const stringData = {
-            type,
-            name: renderName(name, context, 'Kubernetes object'),
-            url,
-            sshPrivateKey: renderName(sshPrivateKey, context, 'Kubernetes object'),
-          }
-          const labels = { 'argocd.argoproj.io/secret-type': 'repository' }
-          const secret = {
-            apiVersion: 'v1',
-            kind: 'Secret',
-            metadata: { name: what.name, namespace, labels },
-            type: 'Opaque',
-            stringData,
-          }
-          await putObject(cluster, what, secret, 'replace')
-        }),
+      create: (host) => {
+        const inCluster = onCluster(target, host, (cluster, context) =>
+          putRepositorySecret(cluster, namespace, repositoryOf(context)),
+        )
+        const argoCdOf = (context: TaskContext): ArgoCd | undefined => {
+          const name = renderName(target, context, 'target')
+          const found = host.targets.names?.().includes(name) === false ? undefined : host.targets.get(name)
+          return found !== undefined && isArgoCd(found) ? found : undefined
+        }
+        return {
+          async run(context) {
+            const argoCd = argoCdOf(context)
+            if (argoCd === undefined) return inCluster.run(context)
+            const repository = repositoryOf(context)
+            const request = context.forTarget(renderName(target, context, 'target'))
+            const action = (await argoCd.hasRepository(repository.url, request)) ? 'replace' : 'add'
+            await argoCd.putRepository(repository, request)
+            request.audit({ subject: 'entry', action, attribute: 'argocd-repository', value: repository.url })
+            return next
+          },
+          preview(context) {
+            if (argoCdOf(context) === undefined) return inCluster.preview?.(context) ?? next
+            const { url } = repositoryOf(context)
+            throw new GatewayError('NOT_SUPPORTED', `Argo CD can't show what ${url} would change`, {
+              publicText: `Registers ${url} with Argo CD.`,
+            })
+          },
+        }
+      },
     }
   },
 })
+
+async function putRepositorySecret(
+  cluster: StepCluster,
+  namespace: string,
+  { url, ...rest }: ArgoCdRepository,
+): Promise<undefined> {
+  const resource = { group: '', version: 'v1', plural: 'secrets', namespace }
+  // One Secret for each address: a second one would contradict the first.
+  const digest = createHash('sha256').update(url).digest('hex').slice(0, 32)
+  const what = { kind: 'Secret', resource, name: `repo-${digest}` }
+  const labels = { 'argocd.argoproj.io/secret-type': 'repository' }
+  const secret = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: what.name, namespace, labels },
+    type: 'Opaque',
+    stringData: { ...rest, url },
+  }
+  await putObject(cluster, what, secret, 'replace')
+}
