@@ -42,7 +42,8 @@ test.each([
       'approvers-k8s-k8s-blue-shop',
     ],
   ],
-  ['green', []],
+  ['green', ['k8s-cluster-k8s-green-administrators']],
+  ['red', []],
 ])('in the cluster %s its own groups count, and those of no cluster', (name, own) => {
   expect([...groupsInCluster(groups, name, targets)].sort()).toEqual([...everywhere, ...own].sort())
 })

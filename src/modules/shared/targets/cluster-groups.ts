@@ -4,11 +4,12 @@ import type { TargetSource } from '#sdk/target/target.ts'
 /**
  * The groups that count in one cluster. `k8s-cluster-<target>-<role>`, `k8s-namespace-<role>-<target>-<namespace>` and
  * `approvers-k8s-<target>-<namespace>` count only if that target is the cluster, by its name with or without `k8s-`, or
- * by its label; groups of a cluster that no target has count nowhere. All other groups count everywhere.
+ * by its label. All other groups count everywhere.
  */
 export function groupsInCluster(groups: readonly string[], cluster: string, targets: TargetSource): readonly string[] {
   // `k8s-prod` isn't a role or a namespace of `k8s`.
-  const clusters = clustersOf(targets).toSorted((one, other) => other.name.length - one.name.length)
+  const known = [...clustersOf(targets), ...[cluster, `k8s-${cluster}`].map((name) => ({ name, label: cluster }))]
+  const clusters = known.toSorted((one, other) => other.name.length - one.name.length)
   return groups.filter((group) => {
     const places = placesOf(group)
     if (places === undefined) return true
