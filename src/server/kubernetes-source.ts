@@ -4,7 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { buildConfiguration, type LoadOptions, type LoadResult } from '#config/load.ts'
 import { type SecretLookup, SecretSource } from '#config/secrets.ts'
 import { readKeys, type SourceProblem, type Sources } from '#config/sources/directory-source.ts'
-import { configResources, namespaceSources, objectPlace } from '#config/sources/kubernetes-source.ts'
+import {
+  configResources,
+  namespaceSources,
+  objectPlace,
+  openUnisonResource,
+} from '#config/sources/kubernetes-source.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
@@ -69,7 +74,11 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omi
     changed(),
   )
   scope.own(values)
-  await untilListed([...watched.map(({ informer }) => informer), values], options.answerMillis ?? firstListMillis)
+  const listMillis = options.answerMillis ?? firstListMillis
+  await untilListed([...watched.map(({ informer }) => informer), values], listMillis)
+  const openUnison = await watchOpenUnison(options, objects, () => changed())
+  scope.own(openUnison.informer)
+  if (openUnison.isServed) await untilListed([openUnison.informer], listMillis)
 
   const secretObjects = new KubernetesSecrets(objects, namespace, log)
   const folder = resolve(options.folder)
@@ -108,6 +117,9 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omi
         return { kind: resource.kind.kind, apiVersion, content }
       }),
     )
+    const ofOpenUnison = openUnison.informer.objects.map(({ content }) => {
+      return { kind: openUnisonResource.kind, apiVersion: openUnison.apiVersion, content }
+    })
     const maps = values.objects.map(({ content }) => ({ kind: 'ConfigMap', apiVersion: 'v1', content }))
     if (options.needsValues === true && maps.length === 0) {
       problems.push({
@@ -116,7 +128,7 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omi
         whole: true,
       })
     }
-    const read = namespaceSources(namespace, listed, maps)
+    const read = namespaceSources(namespace, [...listed, ...ofOpenUnison], maps)
     return { ...read, keys, problems: [...problems, ...read.problems] }
   }
 
@@ -201,11 +213,39 @@ function watchAll(
   })
 }
 
+/**
+ * In the newest version that the cluster serves. Most clusters have no such kind, and their accounts need no right to it:
+ * it is then watched only because OpenUnison may be installed later.
+ */
+async function watchOpenUnison(options: KubernetesSourceOptions, objects: ObjectClient, onChange: () => void) {
+  const { kind, group, plural, versions } = openUnisonResource
+  let served: string | undefined
+  for (const version of versions.toReversed()) {
+    if (served === undefined && (await servesKind(objects, `${group}/${version}`, kind))) served = version
+  }
+  const isServed = served !== undefined
+  const resource = { group, version: served ?? versions.at(-1) ?? '', plural, namespace: options.namespace }
+  const isUsual = (err: unknown) => err instanceof KindNotServed || (!isServed && err instanceof AccessRefused)
+  const informer = startInformer(options, objects, { resource }, onChange, isUsual)
+  return { informer, isServed, apiVersion: `${group}/${resource.version}` }
+}
+
+/** False if the account may not see which kinds there are. */
+async function servesKind(objects: ObjectClient, apiVersion: string, kind: string): Promise<boolean> {
+  try {
+    return (await objects.servedKind(apiVersion, kind)) !== undefined
+  } catch (error) {
+    if (error instanceof AccessRefused) return false
+    throw error
+  }
+}
+
 function startInformer(
   { log }: KubernetesSourceOptions,
   objects: ObjectClient,
   wanted: Pick<ConstructorParameters<typeof Informer>[0], 'resource' | 'name'>,
   onChange: () => void,
+  isUsual: (err: unknown) => boolean = () => false,
 ): Informer {
   let reported = ''
   const informer = new Informer({
@@ -221,6 +261,7 @@ function startInformer(
       if (message === reported) return
       reported = message
       const { plural } = wanted.resource
+      if (isUsual(err)) return
       if (err instanceof KindNotServed)
         log.warn('the cluster has no such kind of objects: apply deploy/crds', { plural })
       else log.warn('objects of the cluster are not heard of; what is known stays', { plural, err })

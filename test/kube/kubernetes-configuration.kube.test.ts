@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { configResources } from '#config/sources/kubernetes-source.ts'
-import { defineAll, objectPath, tokenKubeconfig } from '#testing/custom-resources.ts'
+import { defineAll, defineOpenUnison, objectPath, tokenKubeconfig } from '#testing/custom-resources.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { type KubeApiServer, startKubeApiServer } from '#testing/kube-api-server.ts'
 import { kubeBinaries } from '#testing/kube-binaries.ts'
@@ -60,8 +60,9 @@ async function account(cluster: KubeClient, namespace: string): Promise<string> 
     rules: [
       { apiGroups: [group], resources: plurals, verbs: ['list', 'watch'] },
       { apiGroups: [group], resources: plurals.map((plural) => `${plural}/status`), verbs: ['update'] },
+      { apiGroups: [group], resources: ['openunisons'], verbs: ['list', 'watch'] },
       { apiGroups: [''], resources: ['configmaps'], resourceNames: ['gatehouse-config'], verbs: ['list', 'watch'] },
-      { apiGroups: [''], resources: ['secrets'], resourceNames: ['issuer'], verbs: ['get'] },
+      { apiGroups: [''], resources: ['secrets'], resourceNames: ['issuer', 'orchestra-secrets'], verbs: ['get'] },
       { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
       {
         apiGroups: ['coordination.k8s.io'],
@@ -288,6 +289,61 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     expect(await issuerAt('/from-values')).toBeDefined()
     await cluster.must('PUT', `${maps}/${name}`, map({ 'values.yaml': 'PLACE: /from-other-values\n' }))
     await serves('/from-other-values')
+  })
+
+  test('a live OpenUnison object gives its values, hosts and secrets, also when it changes', async () => {
+    const params = { issuer: 'http://#[OU_HOST]:7/#[SECRET_PART]' }
+    await create(application('outer', '#[OUTER_PLACE]', { params }))
+    await tells('Application', 'outer', { status: 'False', reason: 'SetAside' })
+    expect((await condition('Application', 'outer'))?.message).toContain('OUTER_PLACE')
+
+    await defineOpenUnison(cluster)
+    const objects = `/apis/${group}/v6/namespaces/${namespace}/openunisons`
+    const openUnison = (place: string) => ({
+      apiVersion: `${group}/v6`,
+      kind: 'OpenUnison',
+      metadata: { name: 'orchestra' },
+      spec: {
+        image: 'example.com/openunison:1',
+        hosts: [{ names: [{ env_var: 'OU_HOST', name: '127.0.0.1' }] }],
+        non_secret_data: [{ name: 'OUTER_PLACE', value: place }],
+        secret_data: ['SECRET_PART'],
+        source_secret: 'orchestra-secrets',
+      },
+    })
+    await cluster.must('POST', `/api/v1/namespaces/${namespace}/secrets`, {
+      metadata: { name: 'orchestra-secrets' },
+      stringData: { SECRET_PART: 'from-the-secret' },
+    })
+    await cluster.must('POST', objects, openUnison('/outer'))
+    // A kind that the cluster did not have is looked for every half minute.
+    await until(async () => (await issuerAt('/outer')) !== undefined, 120_000)
+    expect(await issuerAt('/outer')).toBe('http://127.0.0.1:7/from-the-secret')
+
+    const change = async (next: object) => {
+      const { metadata } = await cluster.must<Told>('GET', `${objects}/orchestra`)
+      await cluster.must('PUT', `${objects}/orchestra`, { ...next, metadata })
+    }
+    await change(openUnison('/outer-2'))
+    await serves('/outer-2')
+    expect(await issuerAt('/outer')).toBeUndefined()
+
+    await cluster.must('POST', objects, { ...openUnison('/outer-3'), metadata: { name: 'rival' } })
+    await until(async () => gateway.output().includes(`OpenUnison/${namespace}/rival: spec.non_secret_data`), soon)
+    await create(application('held-up', '/held-up'))
+    await tells('Application', 'held-up', { status: 'False', reason: 'Waiting' })
+    expect((await condition('Application', 'held-up'))?.message).toContain(`OpenUnison/${namespace}/rival`)
+    expect(await issuerAt('/outer-2')).toBeDefined()
+    await cluster.must('DELETE', `${objects}/rival`)
+    await serves('/held-up')
+    expect((await cluster.must<{ status?: object }>('GET', `${objects}/orchestra`)).status).toBeUndefined()
+    expect(gateway.output()).not.toContain('from-the-secret')
+  }, 300_000)
+
+  test('a group mapping is served', async () => {
+    const mapping = { apiVersion: `${group}/v1`, kind: 'GroupMetaData', metadata: { name: 'security' } }
+    await create({ ...mapping, spec: { groupName: 'security', externalName: 'cn=security,dc=example' } } as never)
+    await tells('GroupMetaData', 'security', { status: 'True', reason: 'Served' })
   })
 
   test('a named ConfigMap must exist', async () => {
