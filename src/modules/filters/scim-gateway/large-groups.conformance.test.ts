@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import { Dn } from '#identity/dn.ts'
@@ -55,7 +56,7 @@ describe.skipIf(inject('slapd') === '')('a change of one member of a group in Op
     })
     onTestFinished(async () => workflows.close?.())
     const { targets } = fakeModuleHost({ targets: { people: target } })
-    return { branch, url, host: { targets, workflows } }
+    return { branch, url, target, host: { targets, workflows } }
   }
 
   const params = {
@@ -111,6 +112,25 @@ describe.skipIf(inject('slapd') === '')('a change of one member of a group in Op
     const { host } = await open(more)
     const { send } = await openGateway(scimGateway, { params, host })
     await expectSame(send)
+  })
+
+  test('a large group is read page by page, with the groups in it', async () => {
+    const { host, target } = await open({ memberOf: 'false' })
+    const [large, inner] = await Promise.all(['large', 'inner'].map((name) => target.findGroup(name)))
+    if (large === undefined || inner === undefined) throw new Error('no groups')
+    await target.changeMemberGroups?.('large', { add: [inner], remove: [] }, quietRequest)
+    const read = await target.lookupGroupById(large.id, { members: true, inPages: true })
+    expect(read).toMatchObject({ name: 'large', members: [] })
+    const pages = await Array.fromAsync(read?.memberPages?.() ?? [])
+    expect(pages.map(({ members, memberGroups = [] }) => members.length + memberGroups.length)).toEqual([
+      1000, 1000, 1000, 1000, 1000, 1,
+    ])
+    expect(pages.flatMap(({ memberGroups = [] }) => memberGroups)).toEqual([{ id: inner.id, name: 'inner' }])
+    const { send, respond } = await openGateway(scimGateway, { params, host })
+    expect((await respond('GET', `/Groups/${large.id}`)).body).toBeInstanceOf(Readable)
+    const { body } = await send('GET', `/Groups/${large.id}?attributes=members.value`)
+    // The other members are names without an entry.
+    expect(body['members']).toEqual([{ value: inner.id }])
   })
 
   test('reads no other members, looked up in the virtual directory', async () => {
