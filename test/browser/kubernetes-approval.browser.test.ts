@@ -105,7 +105,12 @@ describe.skipIf(binaries === undefined || !hasChromium())('the approval of a nam
         ],
         ['Updates the object Namespace default in k8s', '/api/v1/namespaces/default'],
       ])
-      await steps.first().scrollIntoViewIfNeeded()
+      // It is seen without scrolling: nothing lies over it, such as the form of the decision.
+      const isSeen = await steps.first().evaluate((step) => {
+        const { left, top, width, height } = step.getBoundingClientRect()
+        return step.contains(document.elementFromPoint(left + width / 2, top + height / 2))
+      })
+      expect(isSeen).toBe(true)
       expect(await isTooWide(page)).toBe(false)
       await expectAccessible(page, `the preview of Kubernetes objects at ${viewport.width}`)
       await picture(page, `approval-kubernetes-${viewport.width}`)

@@ -27,7 +27,7 @@ export function Loading({ rows = 4, height = 64, shape = 'rows' }: LoadingProps)
     const timer = setTimeout(() => setLate(true), patienceMillis)
     return () => clearTimeout(timer)
   }, [])
-  if (!isOnline) return <NoConnectionYet />
+  if (!isOnline) return <Offline />
   if (!isLate) return null
   return (
     <div role="status" aria-label={t('state.loading')}>
@@ -36,7 +36,7 @@ export function Loading({ rows = 4, height = 64, shape = 'rows' }: LoadingProps)
   )
 }
 
-function NoConnectionYet() {
+function Offline() {
   const { t } = useTranslation()
   return (
     <Paper withBorder p="md" role="status">

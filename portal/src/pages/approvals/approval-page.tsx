@@ -31,7 +31,7 @@ import { useDecision } from './use-decision.ts'
 
 const route = getRouteApi('/approvals/$id')
 
-/** One approval: the requester, the request and the reason. */
+/** One approval: what it changes, the requester and the reason. On a phone, the changes are seen without scrolling. */
 export function ApprovalPage() {
   const { t } = useTranslation()
   const { id } = route.useParams()
@@ -54,8 +54,8 @@ export function ApprovalPage() {
           <Names of={[details]} withLogin>
             <Stack>
               <div className="details">
-                <About details={details} />
                 <Change details={details} />
+                <About details={details} />
               </div>
               <Messages details={details} />
               {details.status === 'open' ? <Decide details={details} /> : <Decided details={details} />}
