@@ -10,7 +10,8 @@ import {
 } from '#config/openunison-classes.ts'
 import type { Named, Registry } from '#kernel/registry.ts'
 
-type Status = 'served' | 'accepted' | 'set aside'
+const statuses = ['served', 'built in', 'accepted', 'set aside'] as const
+type Status = (typeof statuses)[number]
 
 interface ClassRow {
   readonly name: string
@@ -254,11 +255,11 @@ function catalogRows([folder, registry]: (typeof registries)[number]): ClassRow[
   return [...rows, ...others]
 }
 
-const row = ({ name, uses, area }: OpenUnisonClass, status: Status, remark: string): ClassRow => ({
+const row = ({ name, uses, area, isBuiltIn }: OpenUnisonClass, status: Status, remark: string): ClassRow => ({
   name,
   uses,
   isOutside: area !== undefined,
-  status,
+  status: status === 'accepted' && isBuiltIn === true ? 'built in' : status,
   remark,
 })
 
@@ -282,19 +283,19 @@ interface Coverage {
   readonly inside: string
 }
 
-/** The share of documented uses that are served or accepted. */
+/** The share of documented uses that are served or built in. */
 function openUnisonCoverage(rows: ReadonlyMap<string, readonly ClassRow[]>): Coverage {
   const all = Array.from(rows.values()).flat()
   const inside = all.filter(({ isOutside }) => !isOutside)
   const share = (some: readonly ClassRow[]): string =>
-    percent(sum(some.filter(({ status }) => status !== 'set aside')), sum(some))
+    percent(sum(some.filter(({ status }) => status === 'served' || status === 'built in')), sum(some))
   return { overall: share(all), inside: share(inside) }
 }
 
 /** One sentence for the pages that state the coverage. */
 export function coverageSentence(link: string): string {
   const { overall, inside } = openUnisonCoverage(openUnisonRows())
-  return `Of the class names in OpenUnison's charts and documentation, ${overall} of the uses are served or accepted; ${inside} without the reverse proxy, SAML, Git and GitLab. [The table](${link}) has every name.`
+  return `Of the class names in OpenUnison's charts and documentation, ${overall} of the uses are served or built in; ${inside} without the reverse proxy, SAML, Git and GitLab. [The table](${link}) has every name.`
 }
 
 type Table = (header: readonly string[], rows: readonly (readonly string[])[]) => string
@@ -310,9 +311,9 @@ export function openUnisonPage(table: Table): string {
       const found = some.filter((one) => one.status === status)
       return `${found.length} (${sum(found)})`
     }
-    return [title, `${some.length} (${sum(some)})`, count('served'), count('accepted'), count('set aside')]
+    return [title, `${some.length} (${sum(some)})`, ...statuses.map(count)]
   }
-  const header = ['', 'Classes (uses)', 'Served', 'Accepted', 'Set aside']
+  const header = ['', 'Classes (uses)', 'Served', 'Built in', 'Accepted', 'Set aside']
   const numbers = table(header, [line('All', all), line('Without the reverse proxy, SAML, Git and GitLab', inside)])
   const bySlot = table(
     ['Slot', ...header.slice(1)],
@@ -336,7 +337,7 @@ export function openUnisonPage(table: Table): string {
 
 const coverageText = (rows: ReadonlyMap<string, readonly ClassRow[]>): string => {
   const { overall, inside } = openUnisonCoverage(rows)
-  return `**${overall}** of the uses are served or accepted; **${inside}** without the reverse proxy, SAML, Git and GitLab, which are not part of this product.`
+  return `**${overall}** of the uses are served or built in; **${inside}** without the reverse proxy, SAML, Git and GitLab, which are not part of this product.`
 }
 
 const introduction = `# Class names of OpenUnison
@@ -348,7 +349,8 @@ Every class name that the objects in OpenUnison's Helm charts and documentation 
 | Result | Meaning |
 |---|---|
 | served | A module of Gatehouse has this name. Its page lists the parameters. |
-| accepted | It may stay in the configuration, and does not do here what it does in OpenUnison; \`gatehouse check\` or its page says why. |
+| built in | The gateway does this work itself, with or without the class; \`gatehouse check\` or its page says how. |
+| accepted | It may stay in the configuration, and has no effect; \`gatehouse check\` or its page says why. |
 | set aside | The object that names it is not served; \`gatehouse check\` says what to use. |
 
 A served class does not mean that every parameter has the same effect: [migrating from OpenUnison](migration-from-openunison.md) has the differences.

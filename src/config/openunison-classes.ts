@@ -15,6 +15,8 @@ export interface OpenUnisonClass {
   readonly area?: keyof typeof outsideAreas
   /** What to use as long as no module has this name. */
   readonly instead?: string
+  /** The gateway does the work of the class itself, so that an object which names it has the same effect as one which does not. */
+  readonly isBuiltIn?: true
 }
 
 /**
@@ -58,6 +60,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'proxy.auth.LogUserAgentAuth',
       uses: 1,
+      isBuiltIn: true,
       instead: 'it is not needed: the audit entry of a login has the user agent',
     },
     { name: 'proxy.auth.MappingAuthmech', uses: 1 },
@@ -129,6 +132,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'provisioning.customTasks.ClearPasswordResets',
       uses: 2,
+      isBuiltIn: true,
       instead: 'it is not needed: a password reset expires automatically',
     },
     { name: 'provisioning.customTasks.com.tremolosecurity.provisioning.customTasks', uses: 1 },
@@ -287,7 +291,12 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     },
     { name: 'proxy.filters.ExecuteWorkflow', uses: 1 },
     { name: 'proxy.filters.HeaderFilter', uses: 1, area: 'proxy' },
-    { name: 'proxy.filters.HideCookie', uses: 8, instead: 'it is not needed: the gateway forwards no request' },
+    {
+      name: 'proxy.filters.HideCookie',
+      uses: 8,
+      area: 'proxy',
+      instead: 'it is not needed: the gateway forwards no request',
+    },
     { name: 'proxy.filters.JavaScriptFilter', uses: 12, instead: 'use `filters.Plugin`' },
     { name: 'proxy.filters.K8sInjectImpersonation', uses: 13, area: 'proxy' },
     { name: 'proxy.filters.LastMile', uses: 1, area: 'proxy' },
@@ -298,7 +307,12 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       instead:
         'use `filters.ScimGateway`, which answers searches over a target; passwords are checked by `auth.BasicAuth`',
     },
-    { name: 'proxy.filters.MapUriRoot', uses: 4, instead: 'it is not needed: the gateway forwards no request' },
+    {
+      name: 'proxy.filters.MapUriRoot',
+      uses: 4,
+      area: 'proxy',
+      instead: 'it is not needed: the gateway forwards no request',
+    },
     { name: 'proxy.filters.PreAuthFilter', uses: 1, area: 'proxy' },
     { name: 'proxy.filters.RemoteBasic', uses: 1, area: 'proxy' },
     { name: 'proxy.filters.RemovePrefix', uses: 1, area: 'proxy' },
@@ -318,10 +332,16 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'proxy.filters.SetupSyncTLSKeys',
       uses: 3,
+      isBuiltIn: true,
       instead: 'it is not needed: keys are read from secrets, and read again after a change',
     },
     { name: 'proxy.filters.UserToJSON', uses: 1 },
-    { name: 'proxy.filters.XForward', uses: 9, instead: 'it is not needed: the gateway forwards no request' },
+    {
+      name: 'proxy.filters.XForward',
+      uses: 9,
+      area: 'proxy',
+      instead: 'it is not needed: the gateway forwards no request',
+    },
     { name: 'scalejs.password.ws.ScalePassword', uses: 0, instead: 'use `filters.Passwords`' },
     { name: 'scalejs.register.ws.ScaleRegister', uses: 3 },
     {
@@ -341,6 +361,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'idp.providers.oidc.model.jobs.ClearSessions',
       uses: 1,
+      isBuiltIn: true,
       instead: 'it is not needed: expired sessions end and are removed automatically',
     },
     {
@@ -351,11 +372,13 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'provisioning.jobs.WaitForJob',
       uses: 2,
+      isBuiltIn: true,
       instead: 'it is not needed: a run that waits wakes up automatically',
     },
     {
       name: 'provisioning.scheduler.jobs.AutoFail',
       uses: 0,
+      isBuiltIn: true,
       instead: 'it is not needed: the escalationPolicy of an approval defines what happens without a decision',
     },
     { name: 'provisioning.scheduler.jobs.JavaScriptJob', uses: 3 },
@@ -363,6 +386,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'provisioning.scheduler.jobs.UpdateApprovalAz',
       uses: 1,
+      isBuiltIn: true,
       instead: 'it is not needed: the rules check the approver when a decision is made',
     },
     {
@@ -461,6 +485,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'idp.providers.oidc.db.DbOidcSessionStore',
       uses: 0,
+      isBuiltIn: true,
       instead: 'it is not used: an identity provider keeps its state in the database of the gateway',
     },
     {
@@ -471,11 +496,17 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'oidc.k8s.K8sSessionStore',
       uses: 8,
+      isBuiltIn: true,
       instead: 'it is not used: an identity provider keeps its state in the database of the gateway',
     },
   ],
   'source of trusts': [
-    { name: 'oidc.k8s.K8sLoadTrusts', uses: 2, instead: 'it is not used: `Trust` objects are always read' },
+    {
+      name: 'oidc.k8s.K8sLoadTrusts',
+      uses: 2,
+      isBuiltIn: true,
+      instead: 'it is not used: `Trust` objects are always read',
+    },
   ],
   'source of claims': [{ name: 'oidc.k8s.AddClusterGroupsToClaims', uses: 1 }],
   'user lookup': [
@@ -513,11 +544,13 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'provisioning.listeners.AsyncExecuteWorkflow',
       uses: 0,
+      isBuiltIn: true,
       instead: 'it is not needed: `tasks.AsyncCallWorkflow` starts a run without a queue',
     },
     {
       name: 'provisioning.listeners.AutoFailApprovalListener',
       uses: 0,
+      isBuiltIn: true,
       instead: 'it is not needed: the escalationPolicy of an approval defines what happens without a decision',
     },
     {
@@ -529,6 +562,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
     {
       name: 'provisioning.listeners.UpdateApprovalAZListener',
       uses: 1,
+      isBuiltIn: true,
       instead: 'it is not needed: the rules check the approver when a decision is made',
     },
   ],
