@@ -155,6 +155,20 @@ export class LoginDesk {
     return { kind: 'answered', response }
   }
 
+  /** Runs the chain by the credentials of the request alone. */
+  async authenticate(
+    chain: Chain,
+    context: RequestContext,
+  ): Promise<Exclude<ChainOutcome, { readonly kind: 'challenge' }>> {
+    const { request } = context
+    const outcome = await this.#parts.chains.run(chain, {
+      begin: async ({ mechanism }, { root }, subject) =>
+        asked(await mechanism.begin({ request, subject, root }), false, context),
+    })
+    if (outcome.kind === 'challenge') throw new Error('a challenge was not turned into a rejection')
+    return outcome
+  }
+
   /** Answers requests to the URIs of mechanisms; undefined for all others. */
   async serve(context: RequestContext): Promise<GatewayResponse | undefined> {
     const { request } = context

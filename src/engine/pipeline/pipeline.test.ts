@@ -105,6 +105,22 @@ describe('the pipeline', () => {
     expect(response).toMatchObject({ status: 200, body: 'hello /Users/1' })
   })
 
+  test('a filter can ask who the caller is by another chain, without a session and without asking a user', async () => {
+    const asks: Filter = {
+      handle: async (exchange) => {
+        const caller = await exchange.authenticate?.('c')
+        return { status: 200, headers: {}, body: `${caller?.uid} ${caller?.level} ${caller?.chain}` }
+      },
+    }
+    const open = { openPaths: ['/open/'], filters: [asks] }
+    expect((await setUp(open).get('/api/open/x')).response).toMatchObject({ status: 200, body: 'ada 20 c' })
+    const rejected = { kind: 'rejected', reason: 'no token', noCredential: true } as const
+    const challenge = { kind: 'challenge', response: { status: 303, headers: {} } } as const
+    for (const outcome of [rejected, challenge]) {
+      expect((await setUp({ ...open, outcome }).get('/api/open/x')).response.status).toBe(401)
+    }
+  })
+
   describe('below an open path', () => {
     const rejected = { kind: 'rejected', reason: 'nobody' } as const
     const app = () => setUp({ outcome: rejected, rules: [], openPaths: ['/open/'] })

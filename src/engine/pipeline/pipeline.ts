@@ -105,13 +105,13 @@ const matchUrl =
         publicText: 'No application is configured for this path.',
       })
     }
+    context.errors = match.url.errors
     const { name, setAside } = match.application
     if (setAside !== undefined) {
       throw new GatewayError('NOT_AVAILABLE', `the application "${name}" is set aside because of ${setAside}`)
     }
     context.application = match.application
     context.url = match
-    context.errors = match.url.errors
     return undefined
   }
 
@@ -300,6 +300,7 @@ const runFilterChain =
       identify: (caller) => {
         context.caller = caller
       },
+      authenticate: (chain) => authenticateBy(parts, context, chain),
       ...(session === undefined ? {} : { session: session.handle }),
       ...(application?.cookies === undefined
         ? {}
@@ -314,6 +315,18 @@ async function runFrom(index: number, filters: readonly Filter[], exchange: Exch
   return filter.handle(exchange, (subject = exchange.subject) =>
     runFrom(index + 1, filters, subject === exchange.subject ? exchange : { ...exchange, subject }),
   )
+}
+
+async function authenticateBy(
+  { chains, desk }: FilterChainParts,
+  context: RequestContext,
+  name: string,
+): Promise<Subject> {
+  const chain = chains.get(name)
+  if (chain === undefined) throw new GatewayError('INTERNAL', `there is no chain "${name}"`)
+  const outcome = await desk.authenticate(chain, context)
+  if (outcome.kind === 'rejected') throw refusal(outcome)
+  return outcome.subject
 }
 
 async function requireLogin(

@@ -30,4 +30,9 @@ export interface Exchange {
    * if the application keeps no sessions.
    */
   requireLogin?(chain: string, options?: { readonly maxAgeSeconds?: number }): Promise<GatewayResponse | undefined>
+  /**
+   * The caller by the credentials of this request alone: no session counts, and no user is asked. Throws AUTH_REQUIRED,
+   * AUTH_REJECTED or ACCESS_DENIED.
+   */
+  authenticate?(chain: string): Promise<Subject>
 }
