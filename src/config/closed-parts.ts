@@ -45,7 +45,8 @@ export const closedUrl = ({
   hosts,
   uri,
   pattern,
-}: Pick<UrlConfig, 'at' | 'hosts' | 'uri' | 'pattern'>): UrlConfig => ({
+  filters = [],
+}: Pick<UrlConfig, 'at' | 'hosts' | 'uri' | 'pattern'> & Partial<Pick<UrlConfig, 'filters'>>): UrlConfig => ({
   at,
   hosts,
   uri,
@@ -53,6 +54,7 @@ export const closedUrl = ({
   chain: undefined,
   rules: [],
   filters: [],
+  errors: filters.find(({ answers }) => answers === true)?.errors,
   results: { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined },
 })
 

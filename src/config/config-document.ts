@@ -44,6 +44,26 @@ export class FixedPlace extends Place {
   }
 }
 
+/** A part of a document that can be set aside without the rest. */
+export class PartPlace extends Place {
+  readonly document: ConfigDocument
+  readonly path: Path
+
+  constructor(document: ConfigDocument, path: Path) {
+    super(document.file, document.hasLines)
+    this.document = document
+    this.path = path
+  }
+
+  position(path: Path): Position {
+    return this.document.position([...this.path, ...path])
+  }
+
+  contains(document: unknown, path: Path): boolean {
+    return document === this.document && this.path.every((step, i) => path[i] === step)
+  }
+}
+
 /** One YAML document of the configuration. */
 export class ConfigDocument extends Place {
   readonly yaml: LocatedYaml

@@ -38,7 +38,7 @@ export function checkClaims({ claims, rivals }: Draft, issues: Issues): void {
       }
       const message = `${host} ${claim.uri} is already claimed (${earlier.document.at(earlier.path)})`
       issues.for(claim.document).error([...claim.path, 'hosts', i], message)
-      rivals.push({ first: earlier.document, later: claim.document })
+      rivals.push({ first: earlier.part ?? earlier.document, later: claim.part ?? claim.document })
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { ConfigDocument } from '#config/config-document.ts'
+import type { ConfigDocument, PartPlace, Place } from '#config/config-document.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import type { OrgSpec, PortalUrlSpec, ReportSpec } from '#model/portal.ts'
@@ -19,6 +19,7 @@ import type {
   ResultGroupConfig,
   StsEndpointConfig,
   TargetConfig,
+  UrlConfig,
   WorkflowConfig,
 } from '#sdk/module/configuration.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -71,6 +72,17 @@ export interface UrlClaim {
   readonly hosts: readonly string[]
   readonly uri: string
   readonly regex: boolean
+  /** The part of the document that has it, if only that is set aside for an error here. */
+  readonly part?: PartPlace | undefined
+}
+
+/** An endpoint of the token service. It is set aside alone. */
+interface DraftEndpoint {
+  readonly place: PartPlace
+  readonly name: string | undefined
+  /** Undefined if it can't be read. */
+  readonly config: StsEndpointConfig | undefined
+  readonly urls: readonly UrlConfig[]
 }
 
 interface DraftIssuer extends Built<IssuerConfig> {
@@ -80,9 +92,9 @@ interface DraftIssuer extends Built<IssuerConfig> {
 
 /** Two objects that claim the same name or address. It is not clear which of them is meant, so neither is served. */
 export interface Rivals {
-  readonly first: ConfigDocument
+  readonly first: Place
   /** The one that has the error. */
-  readonly later: ConfigDocument
+  readonly later: Place
 }
 
 /** A JavaScript or JavaScriptMapping. */
@@ -120,7 +132,7 @@ export class Draft {
   readonly auditAnchors = new Map<string, AuditAnchorConfig>()
   /** The values documents with a token service: one, unless there is an error. */
   readonly stsDocuments: ConfigDocument[] = []
-  readonly stsEndpoints: StsEndpointConfig[] = []
+  readonly stsEndpoints: DraftEndpoint[] = []
   stsWebhook: StsWebhookConfig | undefined
   readonly issuers: DraftIssuer[] = []
   readonly gateways: Gateway[] = []

@@ -9,7 +9,7 @@ import { builtInFile, withBuiltIn } from '#config/built-in-objects.ts'
 import { builtInNames, checkBuiltInTargets, withBuiltInTargets } from '#config/built-in-targets.ts'
 import { chainOfAddress } from '#config/chain-of-address.ts'
 import { closedApplication, closedInsert, closedUrl } from '#config/closed-parts.ts'
-import { ConfigDocument, FixedPlace, type Place } from '#config/config-document.ts'
+import { ConfigDocument, FixedPlace, PartPlace, type Place } from '#config/config-document.ts'
 import { readConfiguredTexts } from '#config/configured-texts.ts'
 import {
   checkClaims,
@@ -37,6 +37,7 @@ import {
   causeText,
   concernedBy,
   type Dependencies,
+  endpointKind,
   type FoundObject,
   findCauses,
   type ObjectNode,
@@ -198,25 +199,29 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
       : [],
   )
   const hash = hashOf(sources, substitution.used, secrets.used, state.files.used)
+  const parts = state.draft.stsEndpoints.map(({ place }) => place)
   const dependencies: Dependencies = {
     nodes: [
       ...files.objects.map(({ kind, name, document }) => ({ kind: kind.kind, name, place: document })),
       ...files.values.map((place) => ({ kind: 'values', name: undefined, place })),
+      ...state.draft.stsEndpoints.map(({ name = unnamed, place }) => ({ kind: endpointKind, name, place })),
       ...files.unread,
     ],
     dependents: dependentsOf(state, providers),
-    missing: missingReferences(state.references, known).filter(({ absent }) => absent === 'error'),
+    missing: missingReferences(state.references, known).flatMap(({ kind, name, document, path, absent }) =>
+      absent === 'error' ? [{ kind, name, place: ownerOf(document, path, parts) }] : [],
+    ),
   }
   const shared = new Set<Place>([
     ...files.values,
     ...files.unread.flatMap(({ place, kind }) => (kind === noKind && holdsValues(place.file) ? [place] : [])),
   ])
-  const isWhole = (issue: Issue): boolean => concernedBy(issue, shared) === 'everything'
+  const isWhole = (issue: Issue): boolean => concernedBy(issue, shared, parts) === 'everything'
   const causesIn = (list: readonly Issue[]): ReadonlyMap<Place, Cause> =>
     findCauses(
       dependencies,
       list.flatMap((issue) => {
-        const place = concernedBy(issue, shared)
+        const place = concernedBy(issue, shared, parts)
         return issue.level === 'error' && place !== 'everything' ? [[place, issue] as const] : []
       }),
     )
@@ -225,7 +230,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     const shown = [...reported, ...later]
     const result: LoadResult = {
       issues: locateIssues(shown),
-      found: findObjects(dependencies.nodes, shown, causesIn(shown), shared),
+      found: findObjects(dependencies.nodes, shown, causesIn(shown), (issue) => concernedBy(issue, shared, parts)),
       scripts: countScripts(state.scripts),
       hash,
       ...(options.keepObjects === true ? { objects } : {}),
@@ -252,12 +257,20 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   return conclude([])
 }
 
+/** The paths of an endpoint whose positions its modules have. Others in the block are not those of one endpoint. */
+const endpointParts: readonly Path[] = [[], ['path'], ['issuer']]
+
+/** The place that can't be used without what is referred to here. */
+const ownerOf = (document: ConfigDocument, path: Path, parts: readonly PartPlace[]): Place =>
+  parts.find((part) => part.contains(document, path)) ?? document
+
 /** The place of the object that has this position, as `Place.at` writes it. */
 function placeAt(nodes: readonly ObjectNode[], at: string): Place | undefined {
   const [, file = at, line] = /^(.*?):(\d+):\d+(?: .*)?$/.exec(at) ?? []
   return nodes
     .map(({ place }) => place)
     .filter((place) => {
+      if (place instanceof PartPlace) return place.hasLines && endpointParts.some((path) => place.at(path) === at)
       if (!place.hasLines) return at === place.file || at.startsWith(`${place.file} `)
       return line !== undefined && place.file === file && place.position([]).line <= Number(line)
     })
@@ -282,12 +295,12 @@ function findObjects(
   nodes: readonly ObjectNode[],
   issues: readonly Issue[],
   causes: ReadonlyMap<Place, Cause>,
-  shared: ReadonlySet<Place>,
+  concerned: (issue: Issue) => Place | 'everything',
 ): FoundObject[] {
   const counts = new Map<unknown, { errors: number; warnings: number }>()
   for (const issue of issues) {
     const { document, level } = issue
-    const place = concernedBy(issue, shared)
+    const place = concerned(issue)
     const owner = place === 'everything' ? document : place
     const count = counts.get(owner) ?? { errors: 0, warnings: 0 }
     counts.set(owner, count)
@@ -297,7 +310,7 @@ function findObjects(
     .flatMap(({ kind, name, place }): FoundObject[] => {
       if (place.file === builtInFile) return []
       const count = counts.get(place) ?? { errors: 0, warnings: 0 }
-      const isObject = kinds.some((one) => one.kind === kind) || kind === 'values'
+      const isObject = kinds.some((one) => one.kind === kind) || kind === 'values' || kind === endpointKind
       if (!isObject && count.errors === 0) return []
       const cause = causes.get(place)
       const line = place.hasLines ? place.position([]).line : undefined
@@ -398,7 +411,7 @@ type Providers = (
   kind: ReferenceKind,
   /** The references whose keys are looked up in secrets. */
   references?: readonly Reference[],
-) => ReadonlyMap<string, readonly ConfigDocument[]>
+) => ReadonlyMap<string, readonly Place[]>
 
 /** Names count even if the object is invalid: then what refers to it is set aside, but has no error. */
 function providersOf(
@@ -407,9 +420,9 @@ function providersOf(
   { draft, secrets, catalog, references: own }: LoadState,
   { keys }: Sources,
 ): Providers {
-  const all = new Map<ReferenceKind, Map<string, ConfigDocument[]>>()
-  const add = (kind: ReferenceKind, name: string, ...documents: ConfigDocument[]): void => {
-    const names = all.get(kind) ?? new Map<string, ConfigDocument[]>()
+  const all = new Map<ReferenceKind, Map<string, Place[]>>()
+  const add = (kind: ReferenceKind, name: string, ...documents: Place[]): void => {
+    const names = all.get(kind) ?? new Map<string, Place[]>()
     all.set(kind, names)
     names.set(name, [...(names.get(name) ?? []), ...documents])
   }
@@ -428,9 +441,9 @@ function providersOf(
     const spec = kind === 'Org' && isJsonObject(value) ? value['spec'] : undefined
     if (isJsonObject(spec) && typeof spec['uuid'] === 'string') add('org', spec['uuid'], document)
   }
-  for (const { spec, endpoint } of draft.stsEndpoints) {
-    add('token endpoint', spec.name, ...draft.stsDocuments)
-    add('endpoint of the token service', endpointName(endpoint), ...draft.stsDocuments)
+  for (const { name, place, config } of draft.stsEndpoints) {
+    if (name !== undefined) add(endpointKind, name, place)
+    if (config !== undefined) add('endpoint of the token service', endpointName(config.endpoint), place)
   }
   const issuers = issuersByName(draft.issuers.map(({ config, document }) => ({ ...config, document })))
   for (const [issuer, { trusts, document }] of issuers) {
@@ -473,10 +486,13 @@ function dependentsOf({ references, draft }: LoadState, providers: Providers): R
     if (known === undefined) dependents.set(needed, [by])
     else known.push(by)
   }
-  for (const { kind, name, document, absent } of references) {
+  const parts = draft.stsEndpoints.map(({ place }) => place)
+  for (const { kind, name, document, path, absent } of references) {
     if (absent === 'warning' || kind === 'key') continue
-    for (const needed of providers(kind).get(name) ?? []) add(needed, document)
+    for (const needed of providers(kind).get(name) ?? []) add(needed, ownerOf(document, path, parts))
   }
+  // With two blocks it is not clear which one is meant.
+  for (const part of parts) for (const document of draft.stsDocuments) add(document, part)
   for (const { first, later } of draft.rivals) add(later, first)
   return dependents
 }
@@ -543,13 +559,9 @@ function finish({ state, files, raw, root, hash, aside, providers, environment }
           return [{ ...config, urls: config.urls.map((url) => withIssuer(url, issuers)) }]
         })
       }),
-      ...draft.applications.flatMap(({ config, document }): ApplicationConfig[] => {
-        if (!draft.stsDocuments.includes(document)) return []
-        const cause = aside.get(document)
-        return [
-          cause === undefined ? config : { ...config, setAside: causeText(cause), urls: config.urls.map(closedUrl) },
-        ]
-      }),
+      ...draft.applications.flatMap(({ config, document }): ApplicationConfig[] =>
+        draft.stsDocuments.includes(document) ? tokenApplications(config, document, draft, aside) : [],
+      ),
     ],
     chains: configs('AuthenticationChain', draft.chains),
     targets: withBuiltInTargets(configs('Target', draft.targets), namesOf(files, 'target'), state, environment),
@@ -576,19 +588,48 @@ function finish({ state, files, raw, root, hash, aside, providers, environment }
     notifiers: served('Notifier', draft.notifiers),
     auditSinks: served('AuditSink', draft.auditSinks),
     auditAnchors: served('AuditAnchor', draft.auditAnchors),
-    stsEndpoints: hasSts ? draft.stsEndpoints : [],
+    stsEndpoints: draft.stsEndpoints.flatMap(({ config, place }) =>
+      config === undefined || aside.has(place) ? [] : [config],
+    ),
     stsWebhook: hasSts ? draft.stsWebhook : undefined,
     issuers,
-    setAside: gone.map(({ kind, name, document }) => ({
-      kind: kind.kind,
-      name: name ?? unnamed,
-      reason: causeText(aside.get(document)),
-      ...(kind.kind === 'Target' && name !== undefined
-        ? { lookups: draft.targets.get(name)?.config.target.lookups }
-        : {}),
-    })),
+    setAside: [
+      ...gone.map(({ kind, name, document }) => ({
+        kind: kind.kind,
+        name: name ?? unnamed,
+        reason: causeText(aside.get(document)),
+        ...(kind.kind === 'Target' && name !== undefined
+          ? { lookups: draft.targets.get(name)?.config.target.lookups }
+          : {}),
+      })),
+      ...draft.stsEndpoints.flatMap(({ name = unnamed, place }) =>
+        aside.has(place) ? [{ kind: endpointKind, name, reason: causeText(aside.get(place)) }] : [],
+      ),
+    ],
     restoreWorkflow: workflowRestorer(state, servedNames(providers, aside)),
   }
+}
+
+/** The application of the token service, and one for each endpoint that is set aside, with its addresses only. */
+function tokenApplications(
+  config: ApplicationConfig,
+  document: ConfigDocument,
+  { stsEndpoints }: Draft,
+  aside: ReadonlyMap<Place, Cause>,
+): ApplicationConfig[] {
+  const cause = aside.get(document)
+  const lost = stsEndpoints.filter(({ place }) => place.document === document && aside.has(place))
+  const own = config.urls.filter((url) => !lost.some(({ urls }) => urls.includes(url)))
+  const shared =
+    cause === undefined ? { ...config, urls: own } : { ...config, setAside: causeText(cause), urls: own.map(closedUrl) }
+  const closed = lost.map(({ name = unnamed, place, urls }) => ({
+    ...config,
+    name: `${config.name} ${name}`,
+    at: place.at([]),
+    setAside: causeText(aside.get(place)),
+    urls: urls.map(closedUrl),
+  }))
+  return [shared, ...closed].filter(({ urls }) => urls.length > 0)
 }
 
 /** Each with the texts that it includes before it. */

@@ -229,11 +229,86 @@ describe('what is set aside', () => {
     expect(loaded.without?.('elsewhere.yaml:1:1', 'x')).toBeUndefined()
   })
 
-  test('the token service as a whole, if one endpoint is wrong', () => {
-    const text = `### values.yaml\nHOST: x.test\nsts: { endpoints: [{ name: a, path: nowhere }] }\n### w.yaml\n${workflow('w', '')}`
-    expect(aside(text).map(([name]) => name)).toEqual(['values values.yaml'])
-    expect(load(text).configuration?.stsEndpoints).toEqual([])
-    expect(load(text).configuration?.workflows.has('w')).toBe(true)
+  describe('of the token service', () => {
+    const endpoint = (name: string, more = ''): string =>
+      `{ name: ${name}, audience: x, path: /sts/${name}, issuer: { host: ${name}.test }, azRules: [{ scope: filter, constraint: (namespace=a) }], clusters: [k8s]${more} }`
+    const block = (endpoints: readonly string[], more = ''): string =>
+      `### values.yaml\nHOST: x.test\nsts: { endpoints: [${endpoints.join(', ')}]${more} }\n### w.yaml\n${workflow('w', '')}`
+    const served = (text: string): string[] | undefined =>
+      load(text).configuration?.stsEndpoints.map(({ endpoint: { name } }) => name)
+    const closed = (text: string): [string, boolean][] | undefined =>
+      load(text).configuration?.applications.flatMap(({ urls, setAside }) =>
+        urls.map(({ uri }): [string, boolean] => [uri, setAside !== undefined]),
+      )
+
+    test('only the endpoint that is wrong, which keeps its addresses', () => {
+      const text = block([
+        endpoint('a'),
+        endpoint('b', ', nonsense: 1'),
+        endpoint('c', ', preset: azure, algorithm: ES256'),
+      ])
+      expect(aside(text)).toEqual([
+        ['token endpoint "b"', 'token endpoint "b"'],
+        ['token endpoint "c"', 'token endpoint "c"'],
+      ])
+      expect(served(text)).toEqual(['a'])
+      expect(closed(text)).toEqual([
+        ['/sts/a/token', false],
+        ['/sts/a/issuer-docs', false],
+        ['/sts/b/token', true],
+        ['/sts/b/issuer-docs', true],
+        ['/sts/c/token', true],
+        ['/sts/c/issuer-docs', true],
+      ])
+      expect(load(text).configuration?.workflows.has('w')).toBe(true)
+    })
+
+    test('an endpoint that can hardly be read', () => {
+      const text = block([endpoint('a'), '{ name: b, path: /sts/b, audience: [], issuer: 7 }', 'text'])
+      expect(served(text)).toEqual(['a'])
+      expect(closed(text)).toContainEqual(['/sts/b/token', true])
+      expect(aside(text).map(([name]) => name)).toEqual(['token endpoint "b"', 'token endpoint "(unnamed)"'])
+    })
+
+    test('an endpoint whose cluster is set aside', () => {
+      const text = `${block([endpoint('a'), endpoint('b', '').replace('[k8s]', '[west]')])}${target('west', 'targets.Kubernets')}`
+      expect(served(text)).toEqual(['a'])
+      expect(aside(text)).toContainEqual(['token endpoint "b"', 'Target "west"'])
+    })
+
+    test('both endpoints that claim the same', () => {
+      const text = block([endpoint('a'), endpoint('b').replace('b.test', 'a.test'), endpoint('c')])
+      expect(served(text)).toEqual(['c'])
+      expect(aside(text).map(([name]) => name)).toEqual(['token endpoint "a"', 'token endpoint "b"'])
+    })
+
+    test('an endpoint and the application with its address', () => {
+      const text = block([endpoint('a'), endpoint('b')]) + application('app', '/sts/b/token', development)
+      expect(served(text)).toEqual(['a'])
+      expect(aside(text).map(([name]) => name)).toEqual(['token endpoint "b"', 'Application "app"'])
+    })
+
+    test.each([', hosts: [":"]', ', nonsense: 1', ', issuers: [{}]'])('all endpoints for an error in %j', (more) => {
+      const text = block([endpoint('a')], more)
+      expect(served(text)).toEqual([])
+      expect(aside(text).map(([name]) => name)).toEqual(['values values.yaml', 'token endpoint "a"'])
+      expect(closed(text)).toEqual([
+        ['/sts/a/token', true],
+        ['/sts/a/issuer-docs', true],
+      ])
+    })
+
+    test('an endpoint that could not be created', () => {
+      const loaded = load(block([endpoint('a'), endpoint('b')]))
+      const at = loaded.configuration?.stsEndpoints[1]?.at ?? ''
+      const rest = loaded.without?.(at, 'cannot be created: no memory')
+      expect(rest?.configuration?.stsEndpoints.map(({ endpoint: { name } }) => name)).toEqual(['a'])
+    })
+
+    test('a reload that would lose an endpoint is noticed', () => {
+      const [before, after] = [block([endpoint('a'), endpoint('b')]), block([endpoint('a'), endpoint('b', ', x: 1')])]
+      expect(lostObjects(load(before).found, load(after).found).map(titleOf)).toEqual(['token endpoint "b"'])
+    })
   })
 })
 

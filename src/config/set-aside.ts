@@ -1,4 +1,4 @@
-import { FixedPlace, type Place } from '#config/config-document.ts'
+import { FixedPlace, type PartPlace, type Place } from '#config/config-document.ts'
 import { absence, type Reference } from '#config/draft.ts'
 import { inOneLine, pathText, plainLine } from '#config/located-issue.ts'
 import type { Issue } from '#kernel/issues.ts'
@@ -17,7 +17,7 @@ export interface Cause {
 
 /** An object of the configuration, without its content. */
 export interface FoundObject {
-  /** `values` for a document without a kind, `file` for a file that can't be read. */
+  /** `values` for a document without a kind, `file` for a file that can't be read; an endpoint of the token service. */
   readonly kind: string
   readonly name: string | undefined
   /** Relative to the configuration folder, or `Kind/namespace/name` of an object of a cluster. */
@@ -42,13 +42,22 @@ export interface Dependencies {
   readonly nodes: readonly ObjectNode[]
   /** By place: the places of the objects that can't be served without it. */
   readonly dependents: ReadonlyMap<Place, readonly Place[]>
-  /** Required references to nothing. */
-  readonly missing: readonly Reference[]
+  /** Required references to nothing, by the place that has them. */
+  readonly missing: readonly (Pick<Reference, 'kind' | 'name'> & { readonly place: Place })[]
 }
 
+/** The kind of an endpoint of the token service, which is a part of a values document. */
+export const endpointKind = 'token endpoint'
+
 /** The place of the object that can't be used because of the issue, or `everything`. */
-export function concernedBy({ document, path }: Issue, values: ReadonlySet<Place>): Place | 'everything' {
+export function concernedBy(
+  { document, path }: Pick<Issue, 'document' | 'path'>,
+  values: ReadonlySet<Place>,
+  parts: readonly PartPlace[],
+): Place | 'everything' {
   if (document instanceof FixedPlace) return document.concerns
+  const part = parts.find((one) => one.contains(document, path))
+  if (part !== undefined) return part
   const place = document as Place | undefined
   // A wrong value would change objects that are otherwise valid. Only the token service is separate.
   const isShared = place === undefined || (values.has(place) && path[0] !== 'sts')
@@ -62,7 +71,7 @@ export function findCauses(
 ): Map<Place, Cause> {
   const titles = new Map(nodes.map((node) => [node.place, titleOf(node)]))
   const causes = new Map<Place, Cause>()
-  const lacking = Map.groupBy(missing, ({ document }) => document as Place)
+  const lacking = Map.groupBy(missing, ({ place }) => place)
   for (const [place, own] of Map.groupBy(errors, ([place]) => place)) {
     const absent = lacking.get(place) ?? []
     const isAbsence = ({ message }: Issue): boolean =>
@@ -120,9 +129,9 @@ export function lostObjects(served: readonly FoundObject[], next: readonly Found
   })
 }
 
-/** How many objects are served. Values documents are not objects. */
+/** How many objects are served. Values documents and their endpoints are not objects. */
 export const servedCount = (found: readonly FoundObject[]): number =>
-  found.filter(({ kind, cause }) => cause === undefined && kind !== 'values').length
+  found.filter(({ kind, cause }) => cause === undefined && kind !== 'values' && kind !== endpointKind).length
 
 const mostCauses = 100
 const mostNames = 20

@@ -238,6 +238,9 @@ export const stsFrameSchema = z.strictObject({
   /** For every endpoint without its own value. */
   keys: stsKeysSchema.optional(),
   publish: stsPublishSchema.optional(),
+  /** Values of OpenUnison's chart that have no meaning here. */
+  image: z.unknown().optional(),
+  openunison: z.unknown().optional(),
 })
 export type StsFrame = z.infer<typeof stsFrameSchema>
 

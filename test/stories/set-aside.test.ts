@@ -13,6 +13,9 @@ const anyone = 'azRules: [{ scope: dn, constraint: o=Tremolo }]'
 const application = (name: string, uri: string, more = ''): string =>
   `---\napiVersion: openunison.tremolo.io/v2\nkind: Application\nmetadata: { name: ${name} }\nspec: { isApp: false, urls: [{ hosts: ['*'], uri: ${uri}, ${anyone}, ${more}${issuer} }] }\n`
 
+const endpoint =
+  'audience: cloud, subjectIssuers: [builds], azRules: [{ scope: filter, constraint: (sub=repo) }], subject: "${token_sub}"'
+
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'gatehouse-config-'))
   cpSync('examples/quickstart', folder, { recursive: true })
@@ -41,6 +44,15 @@ kind: Workflow
 metadata: { name: join }
 spec: { tasks: [{ taskType: provision, sync: true, target: plug-in, attributes: [mail] }] }
 ${application('guarded', '/wide/guarded', 'authChain: staff, ')}${application('wide', '/wide')}${application('scim', '/scim')}`,
+  )
+  edit(
+    'values.yaml',
+    (text) => `${text}sts:
+  issuers: [{ name: builds, issuer: https://ci.example.com, audience: gatehouse }]
+  endpoints:
+    - { name: good, path: /sts/good, ${endpoint}, issuer: { host: good.example.com } }
+    - { name: bad, path: /sts/bad, ${endpoint}, issuer: { host: bad.example.com }, ttlSeconds: 1 }
+`,
   )
   const code = readFileSync(join(folder, 'crm-target.js'), 'utf8')
   writeFileSync(join(folder, 'plug-in.js'), `${code}\nthrow new Error('no licence')\n`)
@@ -94,6 +106,23 @@ test('an application that is set aside is not reachable, and no wider URL answer
   expect(await statusOf('/auth/sso')).toBe(404)
 })
 
+test('one endpoint of the token service that is set aside does not take the others with it', async () => {
+  expect(await statusOf('/sts/good/issuer-docs')).toBe(200)
+  const exchange = (name: string) =>
+    fetch(`${gateway.url}/sts/${name}/token`, { method: 'POST', body: new URLSearchParams({ grant_type: 'x' }) })
+  const answers = await Promise.all(
+    ['good', 'bad'].map(async (name) => {
+      const answer = await exchange(name)
+      return [answer.status, (await answer.json()) as unknown]
+    }),
+  )
+  expect(answers).toEqual([
+    [400, expect.objectContaining({ error: 'unsupported_grant_type' })],
+    [503, { error: 'temporarily_unavailable', error_description: 'This application is not available.' }],
+  ])
+  expect(await statusOf('/sts/bad/issuer-docs')).toBe(503)
+})
+
 test('log, metrics and health name each object with its cause, and the gateway is ready', async () => {
   await until(async () => gateway.output().includes('some objects are set aside'), 10_000)
   const lines = gateway
@@ -109,6 +138,7 @@ test('log, metrics and health name each object with its cause, and the gateway i
     'Org broken.yaml',
     'Target "plug-in"',
     'Workflow "join"',
+    'token endpoint "bad"',
   ])
   // Its YAML is in order, but the module could not be created.
   expect(lines.find(({ object }) => object.startsWith('Workflow'))?.reason).toMatch(
@@ -122,7 +152,7 @@ test('log, metrics and health name each object with its cause, and the gateway i
     2, 1, 1,
   ])
   const health = await (await fetch(`${gateway.metricsUrl}/health`)).json()
-  expect(health).toMatchObject({ status: 'degraded', configuration: { setAside: 7 } })
+  expect(health).toMatchObject({ status: 'degraded', configuration: { setAside: 8 } })
   expect((await fetch(`${gateway.url}/ready`)).status).toBe(200)
 })
 

@@ -173,7 +173,8 @@ export function readSubjects(
 function readClusters(spec: StsEndpointSpec, at: Path, context: BuildContext): readonly string[] {
   const { issues } = context
   const targets = [...context.state.draft.targets.values()].map(({ config }) => config)
-  const found = targets.filter(({ target }) => target.className === kubernetesClass).map(({ name }) => name)
+  const own = targets.filter(({ target }) => target.className === kubernetesClass).map(({ name }) => name)
+  const found = own.length > 0 ? own : builtInClusters(context)
   const path = [...at, 'clusters']
   if (spec.clusters === undefined && found.length !== 1) {
     const have = found.length === 0 ? 'there is none, so add one for the cluster' : `there are ${found.join(', ')}`
@@ -181,7 +182,7 @@ function readClusters(spec: StsEndpointSpec, at: Path, context: BuildContext): r
   }
   for (const [i, name] of (spec.clusters ?? []).entries()) {
     context.refer('target', name, [...path, i])
-    if (targets.some((target) => target.name === name) && !found.includes(name)) {
+    if (targets.some((target) => target.name === name) && !own.includes(name)) {
       issues.error([...path, i], `the target "${name}" isn't a cluster (class ${kubernetesClass})`)
     }
   }
@@ -197,6 +198,12 @@ function readClusters(spec: StsEndpointSpec, at: Path, context: BuildContext): r
   }
   return clusters
 }
+
+/** The cluster of this process, which OpenUnison's objects use without a Target. */
+const builtInClusters = ({ state }: BuildContext): string[] =>
+  Array.from(state.catalog.builtInTargets ?? []).flatMap(([name, { className }]) =>
+    className === kubernetesClass && !state.draft.targets.has(name) ? [name] : [],
+  )
 
 /** What is wrong with the name of an attribute; undefined if subjects have it, or their attributes are unknown. */
 export function unknownAttribute(name: string, { areAccounts, attributes, unclear }: Subjects): string | undefined {

@@ -3,7 +3,7 @@ import { placeOf } from '#config/build/sts-issuer.ts'
 import { readSubjectIssuers } from '#config/build/sts-subjects.ts'
 import { buildStsWebhook } from '#config/build/sts-webhook.ts'
 import { BuildContext, type LoadState } from '#config/build-context.ts'
-import type { ConfigDocument } from '#config/config-document.ts'
+import { type ConfigDocument, PartPlace } from '#config/config-document.ts'
 import { ParamsBuilder } from '#config/params.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Path } from '#kernel/issues.ts'
@@ -34,17 +34,29 @@ export function buildSts(value: unknown, document: ConfigDocument, state: LoadSt
   const context = new BuildContext(state, document, stsApplication, undefined)
   const frame = context.part(stsFrameSchema, block, ['sts'])
   if (frame === undefined) return
+  for (const name of ['image', 'openunison'] as const) {
+    if (frame[name] === undefined) continue
+    context.issues.warning(['sts', name], 'is not used: it belongs to the sidecars and the webhook of OpenUnison')
+  }
   const hosts = readHosts(frame, context)
-  const claim = uniqueNames(context)
+  const claimFor = uniqueNames(context)
   const claimKeyPair = sharedKeyPairs(context)
-  claim('name', webhookKeys, ['sts', 'injector'])
+  claimFor(undefined, 'name', webhookKeys, ['sts', 'injector'])
   const issuers = readSubjectIssuers(frame, context)
   const placed: PlacedEndpoint[] = []
   const urls: UrlConfig[] = []
   for (const [i, written] of frame.endpoints.entries()) {
     const at = ['sts', 'endpoints', i]
+    const place = new PartPlace(document, at)
+    const claim = (word: string, value: string, path: Path) => claimFor(place, word, value, path)
     const spec = context.part(stsEndpointSchema, written, at)
-    if (spec === undefined) continue
+    if (spec === undefined) {
+      const name = textIn(written, 'name')
+      const lost = unreadUrls(written, name, hosts, place, context)
+      state.draft.stsEndpoints.push({ place, name, config: undefined, urls: lost })
+      urls.push(...lost)
+      continue
+    }
     claim('name', spec.name, [...at, 'name'])
     const isFirst = claim('path', spec.path, [...at, 'path'])
     if (!endpointPath.test(spec.path) || /\/\.{1,2}(\/|$)/.test(spec.path)) {
@@ -54,7 +66,7 @@ export function buildSts(value: unknown, document: ConfigDocument, state: LoadSt
       )
     }
     const built = buildStsEndpoint(spec, frame, issuers, at, context)
-    claimKeyPair(spec.issuer.keypair ?? spec.name, built.issuer.host, [...at, 'issuer', 'keypair'])
+    claimKeyPair(place, spec.issuer.keypair ?? spec.name, built.issuer.host, [...at, 'issuer', 'keypair'])
     claim('issuer', built.issuer.url, [...at, 'issuer', 'host'])
     const { custody } = built.config.issuer
     if (custody !== undefined) {
@@ -64,9 +76,10 @@ export function buildSts(value: unknown, document: ConfigDocument, state: LoadSt
     for (const destination of built.config.issuer.destinations) {
       claim('place to publish', placeOf(destination), spec.publish === undefined ? at : [...at, 'publish'])
     }
-    placed.push({ config: built.config, at })
-    state.draft.stsEndpoints.push(built.config)
-    if (isFirst) urls.push(...endpointUrls(built, hosts, at, context))
+    const own = isFirst ? endpointUrls(built, hosts, place, context) : []
+    placed.push({ config: built.config, at, place })
+    state.draft.stsEndpoints.push({ place, name: spec.name, config: built.config, urls: own })
+    urls.push(...own)
   }
   checkVariables(placed, context)
   checkInjector(frame, hosts, placed, context)
@@ -76,43 +89,81 @@ export function buildSts(value: unknown, document: ConfigDocument, state: LoadSt
   state.draft.applications.push({ config: { ...config, cookies: undefined, urls }, document })
 }
 
-/** Each endpoint has its own name, path and issuer. */
-function uniqueNames(context: BuildContext): (word: string, value: string, path: Path) => boolean {
-  const taken = new Map<string, string>()
-  return (word, value, path) => {
+const textIn = (value: unknown, name: string): string | undefined => {
+  const text = isJsonObject(value) ? value[name] : undefined
+  return typeof text === 'string' && text !== '' ? text : undefined
+}
+
+/** The addresses of an endpoint that can't be read otherwise: none of them may lead to another application. */
+function unreadUrls(
+  written: unknown,
+  name: string | undefined,
+  hosts: readonly string[],
+  place: PartPlace,
+  context: BuildContext,
+): UrlConfig[] {
+  const path = textIn(written, 'path')
+  if (path === undefined || !endpointPath.test(path)) return []
+  const at = [...place.path, 'path']
+  const token = name === undefined ? [] : filter('filters.StsToken', { endpoint: name }, at, context)
+  return [
+    url(hosts, `${path}/token`, token, at, context, place),
+    url(hosts, `${path}/issuer-docs`, [], at, context, place),
+  ]
+}
+
+type EndpointPlace = PartPlace | undefined
+
+/** Each endpoint has its own name, path and issuer; of two that share one, neither is served. */
+function uniqueNames(
+  context: BuildContext,
+): (place: EndpointPlace, word: string, value: string, path: Path) => boolean {
+  const taken = new Map<string, { readonly at: string; readonly place: EndpointPlace }>()
+  return (place, word, value, path) => {
     const key = JSON.stringify([word, value])
     const earlier = taken.get(key)
-    if (earlier === undefined) taken.set(key, context.at(path))
-    else context.issues.error(path, `another endpoint has the ${word} "${value}" (${earlier})`)
+    if (earlier === undefined) taken.set(key, { at: context.at(path), place })
+    else {
+      context.issues.error(path, `another endpoint has the ${word} "${value}" (${earlier.at})`)
+      addRivals(earlier.place, place, context)
+    }
     return earlier === undefined
   }
+}
+
+function addRivals(first: EndpointPlace, later: EndpointPlace, { state }: BuildContext): void {
+  if (first !== undefined && later !== undefined) state.draft.rivals.push({ first, later })
 }
 
 /**
  * A key that two endpoints share signs for both. Issuers of one host must not share one; those of different hosts
  * may.
  */
-function sharedKeyPairs(context: BuildContext): (keypair: string, host: string, path: Path) => void {
-  const taken = new Map<string, { readonly host: string; readonly place: string }[]>()
-  return (keypair, host, path) => {
+function sharedKeyPairs(
+  context: BuildContext,
+): (endpoint: PartPlace, keypair: string, host: string, path: Path) => void {
+  const taken = new Map<string, { readonly host: string; readonly place: string; readonly endpoint: PartPlace }[]>()
+  return (endpoint, keypair, host, path) => {
     const others = taken.get(keypair) ?? []
     const sameHost = others.find((other) => other.host === host)
     const [other] = others
     if (sameHost !== undefined) {
       const reason = `another endpoint of the host ${host} has the key pair "${keypair}" (${sameHost.place})`
       context.issues.error(path, `${reason}: name another one; only issuers of different hosts may share a key pair`)
+      addRivals(sameHost.endpoint, endpoint, context)
     } else if (other !== undefined) {
       const reason = `the issuer of another host, ${other.host}, has the key pair "${keypair}" as well (${other.place})`
       const effect = 'a given key of that name signs for both, so anyone who gets it can sign tokens of both'
       context.issues.warning(path, `${reason}: ${effect}; give each its own unless they are one service`)
     }
-    taken.set(keypair, [...others, { host, place: context.at(path) }])
+    taken.set(keypair, [...others, { host, place: context.at(path), endpoint }])
   }
 }
 
 interface PlacedEndpoint {
   readonly config: StsEndpointConfig
   readonly at: Path
+  readonly place: PartPlace
 }
 
 /**
@@ -120,8 +171,8 @@ interface PlacedEndpoint {
  * its preset writes. The value of the annotation is the same for all of them.
  */
 function checkVariables(endpoints: readonly PlacedEndpoint[], context: BuildContext): void {
-  const taken = new Map<string, { readonly field: string; readonly place: string }>()
-  for (const { config, at } of endpoints) {
+  const taken = new Map<string, { readonly field: string; readonly place: string; readonly endpoint: PartPlace }>()
+  for (const { config, at, place } of endpoints) {
     const { label = '', tokenVariable, valueVariable, file } = config.pods ?? {}
     const variables = {
       token_environment_variable_name: tokenVariable,
@@ -133,11 +184,12 @@ function checkVariables(endpoints: readonly PlacedEndpoint[], context: BuildCont
       const key = JSON.stringify([labelName(label), name])
       const path = field === 'preset' ? [...at, field] : [...at, 'injector', field]
       const earlier = taken.get(key)
-      taken.set(key, earlier ?? { field, place: context.at(path) })
+      taken.set(key, earlier ?? { field, place: context.at(path), endpoint: place })
       if (earlier === undefined || (earlier.field === valueField && field === valueField)) continue
       const problem = `another endpoint with the label "${label}" sets ${name} too (${earlier.place})`
       const remedy = field === 'preset' ? 'use another label' : 'use another variable or label'
       context.issues.error(path, `${problem}, and a pod can get only one of the two: ${remedy}`)
+      addRivals(earlier.endpoint, place, context)
     }
   }
 }
@@ -189,16 +241,17 @@ function readHosts(frame: StsFrame, context: BuildContext): readonly string[] {
 function endpointUrls(
   { config, issuer }: BuiltEndpoint,
   hosts: readonly string[],
-  at: Path,
+  place: PartPlace,
   context: BuildContext,
 ): UrlConfig[] {
+  const { path: at } = place
   const { name, path, host_in_openunison: hosted } = config.spec
   const documents = (document: string) => filter('filters.StsDocuments', { endpoint: name, document }, at, context)
   const token = filter('filters.StsToken', { endpoint: name }, at, context)
   const issuerHosts = [issuer.host]
   return [
-    url(hosts, `${path}/token`, token, [...at, 'path'], context),
-    url(hosts, `${path}/issuer-docs`, documents('both'), [...at, 'path'], context),
+    url(hosts, `${path}/token`, token, [...at, 'path'], context, place),
+    url(hosts, `${path}/issuer-docs`, documents('both'), [...at, 'path'], context, place),
     ...(hosted === true
       ? [
           url(
@@ -207,12 +260,13 @@ function endpointUrls(
             documents('discovery'),
             [...at, 'issuer'],
             context,
+            place,
           ),
-          url(issuerHosts, `${issuer.path}/certs`, documents('keys'), [...at, 'issuer'], context),
+          url(issuerHosts, `${issuer.path}/certs`, documents('keys'), [...at, 'issuer'], context, place),
           // The `token_endpoint` of the discovery document.
           ...(hosts.includes(issuer.host) && issuer.path === path
             ? []
-            : [url(issuerHosts, `${issuer.path}/token`, token, [...at, 'issuer'], context)]),
+            : [url(issuerHosts, `${issuer.path}/token`, token, [...at, 'issuer'], context, place)]),
         ]
       : []),
   ]
@@ -264,9 +318,10 @@ function url(
   filters: readonly PreparedFilter[],
   path: Path,
   context: BuildContext,
+  part?: PartPlace,
 ): UrlConfig {
   const { state, document } = context
-  state.draft.claims.push({ document, path, hosts, uri, regex: false })
+  state.draft.claims.push({ document, path, hosts, uri, regex: false, part })
   const at = context.at(path)
   return {
     at: `${at} ${uri}`,

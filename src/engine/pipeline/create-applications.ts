@@ -66,7 +66,7 @@ async function createUrl(application: ApplicationConfig, config: UrlConfig, part
     otherChains: config.filters.flatMap((filter) => filter.chains ?? []).flatMap((name) => chains.get(name) ?? []),
     rules: config.rules,
     filters,
-    errors: answering?.errors ?? jsonErrors,
+    errors: answering?.errors ?? config.errors ?? jsonErrors,
     takesForms: answering?.takesForms ?? false,
     openPaths: config.filters[0]?.openPaths,
     looks: config.filters.flatMap(({ look }) => look ?? []),

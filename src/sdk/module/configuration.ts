@@ -12,6 +12,7 @@ import type { PreparedAuthorization } from '#sdk/auth/authorization.ts'
 import type { IssuerConfig } from '#sdk/auth/issuer.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import type { PreparedInsert } from '#sdk/directory/directory-insert.ts'
+import type { ErrorFormat } from '#sdk/filter/error-format.ts'
 import type { PreparedFilter } from '#sdk/filter/filter.ts'
 import type { PreparedJob } from '#sdk/job/job.ts'
 import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
@@ -144,6 +145,8 @@ export interface UrlConfig {
   readonly chain: string | undefined
   readonly rules: readonly Rule[]
   readonly filters: readonly (PreparedFilter & { readonly at: string })[]
+  /** For a URL without filters, because it is set aside: the error format of the API that it would be. */
+  readonly errors?: ErrorFormat | undefined
   readonly results: {
     readonly auSuccess: string | undefined
     readonly auFail: string | undefined

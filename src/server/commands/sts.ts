@@ -5,6 +5,7 @@ import { ConfigDocument, FixedPlace } from '#config/config-document.ts'
 import { readYaml } from '#config/locate.ts'
 import { formatIssue, locateIssues } from '#config/located-issue.ts'
 import { readSchema } from '#config/schema-issues.ts'
+import { endpointKind } from '#config/set-aside.ts'
 import type { Workload } from '#engine/sts/workload.ts'
 import { Issues } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
@@ -108,8 +109,10 @@ function explain(
 ): Promise<number> {
   const explained = readWorkload(values)
   return withConfiguration(values, io, async (loaded) => {
-    const { stsEndpoints } = loaded.configuration
+    const { stsEndpoints, setAside = [] } = loaded.configuration
     const config = stsEndpoints.find(({ endpoint }) => endpoint.name === name)
+    const lost = setAside.find((one) => one.kind === endpointKind && one.name === name)
+    if (lost !== undefined) throw new WrongUsage(`the token endpoint "${name}" is set aside because of ${lost.reason}`)
     if (config === undefined) throw new WrongUsage(unknownEndpoint(name, stsEndpoints))
     const isDescribed = explained.kind === 'described'
     if (isDescribed) checkDescription(explained.attributes, config)

@@ -93,7 +93,7 @@ export async function planImport(source: OpenUnisonSource, { folder, withSecrets
   for (;;) {
     const result = await load()
     const errors = result.issues.filter(({ level }) => level === 'error')
-    const causes = new Map(result.found.map(({ file, cause }) => [file, cause]))
+    const causes = new Map(result.found.flatMap(({ file, cause }) => (cause === undefined ? [] : [[file, cause]])))
     const reasonsOf = ({ file }: PlannedObject): Reason[] => {
       const own = errors
         .filter((issue) => issue.file === file)

@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { kinds } from '#config/kinds.ts'
-import type { FoundObject } from '#config/set-aside.ts'
+import { endpointKind, type FoundObject } from '#config/set-aside.ts'
 import type { AuditMeter } from '#engine/audit/audit-anchors.ts'
 import type { IssuerMeter } from '#engine/issuer/issuer-audit.ts'
 import type { TargetMeter } from '#engine/provisioning/target-health.ts'
@@ -288,7 +288,8 @@ function objectGauge(registry: Registry): (found: readonly FoundObject[]) => voi
   return (found) => {
     gauge.reset()
     for (const { kind, cause } of found) {
-      const known = kinds.some((one) => one.kind === kind) || kind === 'values' ? kind : 'other'
+      const known =
+        kinds.some((one) => one.kind === kind) || kind === 'values' || kind === endpointKind ? kind : 'other'
       gauge.inc({ kind: known, state: cause === undefined ? 'served' : 'set_aside' })
       gauge.inc({ kind: known, state: cause === undefined ? 'set_aside' : 'served' }, 0)
     }
