@@ -63,8 +63,19 @@ export function checkNotifiers({ notifiers }: Draft, references: readonly Refere
   }
 }
 
-/** An application without a login. */
-export function checkTrusts({ trusts, issuers }: Draft, issues: Issues): void {
+/** An application without a login, and one whose callers would have to log in with a browser. */
+export function checkTrusts(draft: Draft, issues: Issues): void {
+  const { trusts, issuers } = draft
+  for (const { config, document } of issuers) {
+    for (const { clientId, chain, exchange } of config.trusts) {
+      const asks = exchange === undefined ? undefined : whoAsks(chain, draft, new Set())
+      if (asks === undefined) continue
+      const object = [...trusts.values()].find((one) => one.trust.clientId === clientId)
+      const path = object === undefined ? [] : ['spec', 'authChainName']
+      const message = `the chain "${chain}" asks people to log in by "${asks.name}", but callers that exchange tokens by "${clientId}" have no browser`
+      issues.for(object?.document ?? document).warning(path, `${message}: name a chain for bearer tokens`)
+    }
+  }
   if (issuers.length > 0) return
   for (const { document } of trusts.values()) {
     issues

@@ -7,7 +7,8 @@ export const trustSchema = z.strictObject({
   clientId: z.string().min(1),
   clientSecret: z.strictObject({ secretName: z.string().min(1), keyName: z.string().min(1) }).optional(),
   publicEndpoint: z.boolean().optional(),
-  redirectURI: z.array(z.string().min(1)).min(1),
+  /** Empty only for an application that exchanges tokens, or that others exchange tokens for. */
+  redirectURI: z.array(z.string().min(1)),
   /** Where users may be redirected after a logout that the application started. */
   postLogoutRedirectURI: z.array(z.string().min(1)).optional(),
   codeLastMileKeyName: z.string().optional(),
@@ -19,12 +20,17 @@ export const trustSchema = z.strictObject({
   verifyRedirect: z.boolean().optional(),
   /** Devices may log in with a code that a person types (RFC 8628). */
   enableDeviceGrant: z.boolean().optional(),
-  /** Not supported: applications that exchange the tokens of users. The fields below belong to it. */
+  /** Not used: the grant is not offered, and no cookie has a token. */
+  enableClientCredentialsGrant: z.boolean().optional(),
+  tokenCookieName: z.string().optional(),
+  /** It exchanges tokens of users for tokens of other applications (RFC 8693). The fields below belong to it. */
   isSts: z.boolean().optional(),
   stsImpersonation: z.boolean().optional(),
   stsDelegation: z.boolean().optional(),
-  authorizedAudiences: z.array(z.string()).optional(),
-  clientAzRules: z.array(z.string()).optional(),
-  subjectAzRules: z.array(z.string()).optional(),
+  /** Client ids. */
+  authorizedAudiences: z.array(z.string().min(1)).max(200).optional(),
+  /** Rules as `scope;constraint`. */
+  clientAzRules: z.array(z.string().min(1)).max(200).optional(),
+  subjectAzRules: z.array(z.string().min(1)).max(200).optional(),
 })
 export type TrustSpec = z.infer<typeof trustSchema>

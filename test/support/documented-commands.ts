@@ -49,7 +49,7 @@ export const walks: readonly Walk[] = [
     first: shellBlocksOf('examples/login/README.md').join('\n'),
     prints: ['ada', 'minsLeft'],
   },
-  { page: 'docs/guides/own-issuer.md', blocks: [0, 1, 3], prints: ['"token_endpoint"', '"status":"completed"'] },
+  { page: 'docs/guides/own-issuer.md', blocks: [0, 1, 4], prints: ['"token_endpoint"', '"status":"completed"'] },
   { page: 'docs/guides/call-workflow.md', blocks: [0, 1, 2, 3, 4, 6], prints: ['"status":"completed"', 'jjackson'] },
   { page: 'docs/guides/entra-id.md', ...scimInit },
   { page: 'docs/guides/okta.md', ...scimInit },
@@ -92,7 +92,10 @@ export const notRun: Readonly<Record<string, Readonly<Record<number, string>>>> 
   'docs/guides/portal.md': {
     1: 'builds the portal, as npm ci does before the tests',
   },
-  'docs/guides/own-issuer.md': { 2: 'needs a user in a browser; test/stories/own-issuer.test.ts has the device flow' },
+  'docs/guides/own-issuer.md': {
+    2: 'needs a user in a browser; test/stories/own-issuer.test.ts has the device flow',
+    3: 'the host is an example; test/stories/user-token-exchange.test.ts exchanges tokens',
+  },
   'docs/guides/call-workflow.md': { 5: 'a fragment with three dots' },
   'docs/guides/registration.md': {
     0: 'the host is an example; test/stories/registration.test.ts sends these calls',

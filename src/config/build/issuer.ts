@@ -1,5 +1,5 @@
 import { checkGivenKey } from '#config/build/sts-issuer.ts'
-import { readTrust } from '#config/build/trust.ts'
+import { readTrust, warnOfCookie, warnOfGrant } from '#config/build/trust.ts'
 import type { BuildContext } from '#config/build-context.ts'
 import type { Draft, DraftTrust } from '#config/draft.ts'
 import { ParamsBuilder } from '#config/params.ts'
@@ -16,11 +16,23 @@ import { type MappingRule, prepareMapping } from '#sdk/mapper/mapping.ts'
 import type { UrlConfig } from '#sdk/module/configuration.ts'
 import { choice, flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
 
 const classNames = ['idp.OpenIDConnect', 'com.tremolosecurity.idp.providers.OpenIDConnectIdP']
 const issuerUri = /^\/auth\/idp\/([A-Za-z0-9._-]{1,64})$/
 const reservedClaims = new Set(['iss', 'aud', 'exp', 'iat', 'nbf', 'jti', 'auth_time', 'nonce', 'azp', 'acr', 'amr'])
-const usualClaims = ['at_hash', 'c_hash', 's_hash', 'sid', 'events', '_claim_names', '_claim_sources', 'cnf']
+const usualClaims = [
+  'act',
+  'may_act',
+  'at_hash',
+  'c_hash',
+  's_hash',
+  'sid',
+  'events',
+  '_claim_names',
+  '_claim_sources',
+  'cnf',
+]
 const daySeconds = 86_400
 /** Applications authenticate themselves, and the issuer's own rules apply to users when they log in. */
 const anybodyText = '(|(objectClass=*)(!(objectClass=*)))'
@@ -98,6 +110,7 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
     claimNames: rules.map(({ attribute }) => attribute),
     trusts,
     deviceChain: built.chain ?? weakest(trusts, state.draft.chains) ?? '',
+    amr: readAmr(given.authChainToAmr, params, context),
     keys: {
       endpoint: issuerEndpoint(name),
       issuer: `https://${built.hosts.find((host) => host !== '*') ?? 'localhost'}/auth/idp/${name}`,
@@ -158,12 +171,34 @@ export function withIssuer(url: UrlConfig, issuers: readonly IssuerConfig[]): Ur
 
 /** For `explain`: the URL itself is open to applications, and these rules apply to users. */
 const summaryOf = ({ trusts, rules }: IssuerConfig): { readonly label: string; readonly value: string }[] => [
-  { label: 'applications', value: trusts.map(({ clientId, chain }) => `${clientId} (chain ${chain})`).join(', ') },
+  { label: 'applications', value: trusts.map(describeTrust).join(', ') },
   {
     label: 'who may log in',
     value: rules.map(({ scope, constraint }) => `${scope} ${constraint}`).join(', or ') || 'nobody',
   },
 ]
+
+function describeTrust({ clientId, chain, exchange, redirectUris }: IssuerTrust): string {
+  if (exchange !== undefined)
+    return `${clientId} (exchanges tokens for ${exchange.audiences.join(', ')}; chain ${chain})`
+  return redirectUris.length === 0 ? `${clientId} (by token exchange only)` : `${clientId} (chain ${chain})`
+}
+
+/** By chain. OpenUnison writes each as `chain=value`. */
+function readAmr(texts: readonly string[], params: Params, context: BuildContext): ReadonlyMap<string, string> {
+  return new Map(
+    texts.flatMap((text, i): [string, string][] => {
+      const path = params.pathOf('authChainToAmr', i)
+      const [, chain, value] = /^\s*([^=]+?)\s*=\s*(\S(?:.*\S)?)\s*$/s.exec(text) ?? []
+      if (chain === undefined || value === undefined) {
+        context.issues.error(path, `"authChainToAmr": must be "chain=value", not "${text}"`)
+        return []
+      }
+      context.refer('chain', chain, path, 'warning')
+      return [[chain, value]]
+    }),
+  )
+}
 
 function readClaims(
   mappings: NonNullable<UrlSpec['idp']>['mappings'],
@@ -214,25 +249,32 @@ function updatedClaims(className: string, mapped: MappingRule[], path: Path, iss
   ]
 }
 
+type TrustField = 'clientId' | 'authChainName' | 'redirectURI'
+
 /** Inline trusts, and the Trust objects. A Trust that can't belong to the issuer has the error itself. */
 function readTrusts(spec: UrlSpec, namespace: string | undefined, at: Path, context: BuildContext): IssuerTrust[] {
   const { state, issues } = context
   const inside = (spec.idp?.trusts ?? []).map((written, i) => {
     const path = [...at, 'trusts', i]
     const trust = readInside(written, path, context)
-    const report = (_: 'clientId' | 'authChainName', message: string) => issues.error([...path, 'name'], message)
-    return { trust, what: `the trust "${written.name}" of this identity provider`, document: undefined, report }
+    const report = (_: TrustField, message: string) => issues.error([...path, 'name'], message)
+    const warn = (message: string) => issues.warning([...path, 'name'], message)
+    return { trust, what: `the trust "${written.name}" of this identity provider`, document: undefined, report, warn }
   })
   const objects = [...state.draft.trusts.values()]
     .filter((object) => namespace === undefined || object.namespace === undefined || object.namespace === namespace)
     .map(({ trust, name, document }) => {
       const filed = state.issues.for(document)
-      const report = (field: 'clientId' | 'authChainName', message: string) => filed.error(['spec', field], message)
-      return { trust, what: `the Trust "${name}"`, document, report }
+      const report = (field: TrustField, message: string) => filed.error(['spec', field], message)
+      const warn = (message: string) => filed.warning(['spec', 'authorizedAudiences'], message)
+      return { trust, what: `the Trust "${name}"`, document, report, warn }
     })
+  const all = [...inside, ...objects]
+  const ids = new Set(all.map(({ trust }) => trust.clientId))
+  const exchangedFor = new Set(all.flatMap(({ trust }) => trust.exchange?.audiences ?? []))
   const clients = new Map<string, (typeof objects)[number] | (typeof inside)[number]>()
-  return [...inside, ...objects].flatMap((one): IssuerTrust[] => {
-    const { trust, document, report } = one
+  return all.flatMap((one): IssuerTrust[] => {
+    const { trust, document, report, warn } = one
     const earlier = clients.get(trust.clientId)
     if (earlier !== undefined) {
       report('clientId', `${earlier.what} has the client id "${trust.clientId}" too`)
@@ -242,6 +284,15 @@ function readTrusts(spec: UrlSpec, namespace: string | undefined, at: Path, cont
       return []
     }
     clients.set(trust.clientId, one)
+    if (trust.redirectUris.length === 0 && trust.exchange === undefined && !exchangedFor.has(trust.clientId)) {
+      report(
+        'redirectURI',
+        'is empty, so no user can log in: only a client among the authorizedAudiences of a trust with isSts may have none',
+      )
+    }
+    for (const audience of trust.exchange?.audiences ?? []) {
+      if (!ids.has(audience)) warn(`no trust of the identity provider has the client id "${audience}"`)
+    }
     const chain = trust.chain ?? (spec.authChain === '' ? undefined : spec.authChain)
     if (chain === undefined) {
       report(
@@ -265,6 +316,8 @@ function readInside(
   if (given.clientSecret === undefined && !given.publicEndpoint && !params.isSecret('clientSecret')) {
     issues.error(params.pathOf('clientSecret'), '"clientSecret" is required unless publicEndpoint is true')
   }
+  if (given.enableClientCredentialsGrant) warnOfGrant(params.pathOf('enableClientCredentialsGrant'), issues)
+  if (given.tokenCookieName !== undefined) warnOfCookie(params.pathOf('tokenCookieName'), issues)
   const places: Partial<Record<keyof TrustSpec, string>> = { clientId: 'clientID' }
   const number = (name: 'codeTokenSkewMilis' | 'accessTokenTimeToLive' | 'accessTokenSkewMillis') => {
     const text = given[name]
@@ -288,6 +341,12 @@ function readInside(
       signedUserInfo: given.signedUserInfo,
       verifyRedirect: given.verifyRedirect,
       enableDeviceGrant: given.enableDeviceGrant,
+      isSts: given.isSts,
+      stsImpersonation: given.stsImpersonation,
+      stsDelegation: given.stsDelegation,
+      authorizedAudiences: given.authorizedAudiences,
+      clientAzRules: given.clientAzRules,
+      subjectAzRules: given.subjectAzRules,
     },
     (field, index) => params.pathOf(places[field] ?? field, index),
     context,
@@ -297,7 +356,8 @@ function readInside(
 /** The chain with the lowest level: the application of a typed code is not known yet, and may require more later. */
 function weakest(trusts: readonly IssuerTrust[], chains: Draft['chains']): string | undefined {
   const level = (chain: string): number => chains.get(chain)?.config.level ?? Number.POSITIVE_INFINITY
-  return trusts.map(({ chain }) => chain).toSorted((one, other) => level(one) - level(other))[0]
+  const loggedIn = trusts.filter(({ redirectUris, exchange }) => redirectUris.length > 0 && exchange === undefined)
+  return loggedIn.map(({ chain }) => chain).toSorted((one, other) => level(one) - level(other))[0]
 }
 
 /** Where OpenUnison stored the state of its issuers; here that is in Gatehouse's own database. */
@@ -336,6 +396,10 @@ export const issuerParameters = {
     about: 'Days after which a generated key is replaced; 0 for never.',
     fallback: 90,
     max: 3650,
+  }),
+  authChainToAmr: list({
+    about:
+      'Each `chain=value`: ID tokens of logins by that chain have the claim `amr` with the value. Without it they have none.',
   }),
   'trusts.namespace': text({
     about: 'Only `Trust` objects of this namespace, and those of none, belong to the issuer; all when absent.',
@@ -376,8 +440,8 @@ export const trustParameters = {
   clientSecret: text({ about: 'Its secret; required unless `publicEndpoint`.', secret: true }),
   publicEndpoint: flag({ about: 'A public client without a secret, which must use PKCE.' }),
   redirectURI: list({
-    about: 'The exact redirect addresses; on `localhost` and `127.0.0.1` with any port.',
-    required: true,
+    about:
+      'The exact redirect addresses; on `localhost` and `127.0.0.1` with any port. Required, except for token exchange.',
   }),
   postLogoutRedirectURI: list({ about: 'Where users may be redirected after a logout that the application started.' }),
   label: text({ about: 'The name of the application that users see; its name when absent.' }),
@@ -392,4 +456,14 @@ export const trustParameters = {
   signedUserInfo: flag({ about: 'Userinfo returns a signed JWT.' }),
   verifyRedirect: flag({ about: 'Must be true: a redirect is always verified.', fallback: true }),
   enableDeviceGrant: flag({ about: 'Devices without a browser may log in with a code that a user types (RFC 8628).' }),
+  enableClientCredentialsGrant: flag({ about: 'Not used: the grant is not offered. `check` says so.' }),
+  tokenCookieName: text({ about: 'Not used: tokens are not kept in cookies. `check` says so.' }),
+  isSts: flag({ about: 'It exchanges tokens of users for tokens of other applications (RFC 8693).' }),
+  stsImpersonation: flag({ about: 'With `isSts`: the new token does not name the caller.' }),
+  stsDelegation: flag({ about: 'With `isSts`: the new token names the actor, by its own token, in the claim `act`.' }),
+  authorizedAudiences: list({ about: 'With `isSts`: the client ids of the applications that new tokens may be for.' }),
+  clientAzRules: list({ about: 'With `isSts`: rules as `scope;constraint`; callers and actors must pass one.' }),
+  subjectAzRules: list({
+    about: 'With `isSts`: rules as `scope;constraint`; the user whose token is exchanged must pass one.',
+  }),
 }

@@ -1,7 +1,9 @@
 import type { BuildContext } from '#config/build-context.ts'
 import type { DraftTrust } from '#config/draft.ts'
-import type { Path } from '#kernel/issues.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
 import type { TrustSpec } from '#model/trust.ts'
+import type { ExchangeRights } from '#sdk/auth/issuer.ts'
+import { parseRuleText, type Rule } from '#sdk/auth/rule.ts'
 
 /** The common part of a Trust object and an inline trust. */
 interface WrittenTrust {
@@ -19,6 +21,12 @@ interface WrittenTrust {
   readonly signedUserInfo: boolean
   readonly verifyRedirect: boolean
   readonly enableDeviceGrant: boolean
+  readonly isSts: boolean
+  readonly stsImpersonation: boolean
+  readonly stsDelegation: boolean
+  readonly authorizedAudiences: readonly string[]
+  readonly clientAzRules: readonly string[]
+  readonly subjectAzRules: readonly string[]
 }
 
 type TrustPlace = (field: keyof TrustSpec, index?: number) => Path
@@ -27,7 +35,7 @@ const defaultCodeMillis = 60_000
 const defaultTokenMillis = 60_000
 const mostTokenMillis = 86_400_000
 const mostCodeMillis = 600_000
-const mostSkewMillis = 600_000
+const mostSkewMillis = 1_200_000
 const loopbacks = new Set(['localhost', '127.0.0.1', '[::1]'])
 /** URLs that a browser would run, or that lead nowhere. */
 const deadSchemes = new Set(['javascript:', 'data:', 'vbscript:', 'blob:', 'about:', 'file:', 'mailto:'])
@@ -37,7 +45,7 @@ export function readTrust(written: WrittenTrust, place: TrustPlace, context: Bui
   if (!/^[\x21-\x7e]+$/.test(written.clientId)) {
     issues.error(place('clientId'), 'must be printable ASCII without spaces')
   }
-  if (!written.verifyRedirect) {
+  if (!written.verifyRedirect && written.redirectUris.length > 0) {
     issues.error(place('verifyRedirect'), 'a redirect that is not verified would hand codes to any site')
   }
   checkRedirects(written, 'redirectURI', written.redirectUris, place, context)
@@ -70,6 +78,31 @@ export function readTrust(written: WrittenTrust, place: TrustPlace, context: Bui
     skewSeconds: Math.ceil(skew / 1000),
     signedUserInfo: written.signedUserInfo,
     deviceGrant: written.enableDeviceGrant,
+    exchange: written.isSts ? readExchange(written, place, context) : undefined,
+  }
+}
+
+function readExchange(written: WrittenTrust, place: TrustPlace, context: BuildContext): ExchangeRights {
+  const { stsImpersonation: impersonation, stsDelegation: delegation, authorizedAudiences: audiences } = written
+  const { issues } = context
+  if (!impersonation && !delegation) {
+    issues.error(place('isSts'), 'nothing can be exchanged: set stsImpersonation or stsDelegation to true')
+  }
+  if (audiences.length === 0) {
+    issues.error(place('authorizedAudiences'), 'is required with isSts: the client ids that tokens are exchanged for')
+  }
+  const rules = (field: 'clientAzRules' | 'subjectAzRules', whom: string): Rule[] => {
+    if (written[field].length === 0) {
+      issues.error(place(field), `is required with isSts: without a rule, ${whom}; a rule is "scope;constraint"`)
+    }
+    return written[field].flatMap((text, i) => parseRuleText(text, place(field, i), issues, context) ?? [])
+  }
+  return {
+    impersonation,
+    delegation,
+    audiences,
+    clientRules: rules('clientAzRules', 'no client may exchange tokens'),
+    subjectRules: rules('subjectAzRules', 'the tokens of no user may be exchanged'),
   }
 }
 
@@ -115,11 +148,8 @@ export function buildTrust(spec: TrustSpec, context: BuildContext): void {
   if (spec.clientSecret === undefined && !isPublic) {
     issues.error(['spec', 'clientSecret'], 'is required unless publicEndpoint is true')
   }
-  if (spec.isSts === true) {
-    const text =
-      'a Trust that exchanges the tokens of users is not supported: let the application log in itself, or use the token service (values "sts") for workloads'
-    issues.error(['spec', 'isSts'], text)
-  }
+  if (spec.enableClientCredentialsGrant === true) warnOfGrant(['spec', 'enableClientCredentialsGrant'], issues)
+  if ((spec.tokenCookieName ?? '') !== '') warnOfCookie(['spec', 'tokenCookieName'], issues)
   const trust = readTrust(
     {
       name: placed.name,
@@ -136,12 +166,24 @@ export function buildTrust(spec: TrustSpec, context: BuildContext): void {
       signedUserInfo: spec.signedUserInfo ?? false,
       verifyRedirect: spec.verifyRedirect ?? true,
       enableDeviceGrant: spec.enableDeviceGrant ?? false,
+      isSts: spec.isSts ?? false,
+      stsImpersonation: spec.stsImpersonation ?? false,
+      stsDelegation: spec.stsDelegation ?? false,
+      authorizedAudiences: spec.authorizedAudiences ?? [],
+      clientAzRules: spec.clientAzRules ?? [],
+      subjectAzRules: spec.subjectAzRules ?? [],
     },
     (field, index) => ['spec', field, ...(index === undefined ? [] : [index])],
     context,
   )
   state.draft.trusts.set(placed.name, { ...placed, spec, trust, document: context.document })
 }
+
+export const warnOfGrant = (path: Path, issues: Issues): void =>
+  issues.warning(path, 'is not used: the client credentials grant is not offered')
+
+export const warnOfCookie = (path: Path, issues: Issues): void =>
+  issues.warning(path, 'is not used: tokens are not kept in cookies')
 
 function readSecret({ clientSecret }: TrustSpec, { state, issues }: BuildContext): string | undefined {
   if (clientSecret === undefined) return undefined

@@ -74,8 +74,8 @@ export interface IssuerCall {
   endsSession?: boolean
   /** An error that the provider would report as its own failure. */
   failure?: GatewayError
-  /** For the audit: the user and the application of the tokens. */
-  issued?: { readonly account: IssuerAccount; readonly clientId: string; jti?: string }
+  /** For the audit: the user, the session and the application of the tokens. */
+  issued?: { readonly account: IssuerAccount; readonly sessionId?: string; readonly clientId: string; jti?: string }
 }
 
 const calls = new AsyncLocalStorage<IssuerCall>()

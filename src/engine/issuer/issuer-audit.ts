@@ -1,7 +1,9 @@
 import type { IssuerAccount } from '#engine/issuer/issuer-account.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
+import type { JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
 import type { GatewayRequest } from '#sdk/filter/http.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
@@ -19,6 +21,10 @@ interface TokenEvent {
   /** How they were requested: a grant type, `login`, `token page`. */
   readonly how: string
   readonly jti?: string | undefined
+  /** The login of the caller, if it isn't the user. */
+  readonly requestor?: string | undefined
+  /** What else the row says, without any part of a token. */
+  readonly detail?: JsonObject
 }
 
 /** Audit rows for issued tokens, and for users that the issuer's rules reject. */
@@ -57,14 +63,14 @@ export class IssuerAudit {
 
   async #append(
     action: 'issue' | 'refuse' | 'delete',
-    { issuer, request, account, clientId, how, jti }: TokenEvent,
+    { issuer, request, account, clientId, how, jti, requestor, detail }: TokenEvent,
   ): Promise<void> {
     const { audit, clock } = this.#parts
     await audit.append([
       {
         id: newId(),
         time: clock(),
-        requestor: account.uid,
+        requestor: requestor ?? account.uid,
         subject: account.uid,
         workflow: { id: request.id, name: `idp ${issuer}` },
         target: clientId,
@@ -73,7 +79,7 @@ export class IssuerAudit {
         attribute: action === 'delete' ? 'login' : 'jti',
         ...(jti === undefined ? {} : { value: jti }),
         requestId: request.id,
-        reason: JSON.stringify({ how, sub: account.sub, remote: request.remoteAddress }),
+        reason: JSON.stringify({ how, sub: account.sub, ...detail, remote: request.remoteAddress }),
       },
     ])
   }
@@ -115,6 +121,7 @@ const grants = new Map([
   ['authorization_code', 'authorization_code'],
   ['refresh_token', 'refresh_token'],
   ['urn:ietf:params:oauth:grant-type:device_code', 'device_code'],
+  [tokenExchangeGrant, 'token_exchange'],
 ])
 
 export const grantOf = (grantType: string): string => grants.get(grantType) ?? 'other'
@@ -125,6 +132,7 @@ const waiting = new Set(['authorization_pending', 'slow_down'])
 export function tokenOutcome(status: number, body: unknown): string {
   if (status === 200) return 'issued'
   if (status >= 500) return 'failed'
+  if (status === 429) return 'refused'
   return waiting.has(errorIn(body)) ? 'pending' : 'refused'
 }
 

@@ -7,8 +7,10 @@ import { IssuerPages, isStep, takeStep } from '#engine/issuer/issuer-pages.ts'
 import { IssuerRecords, type RecordParts } from '#engine/issuer/issuer-records.ts'
 import { providerSettings } from '#engine/issuer/provider-settings.ts'
 import type { Clock } from '#kernel/clock.ts'
+import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
+import { tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
+import { hasTokenExchange, type IssuerConfig, type IssuerTrust } from '#sdk/auth/issuer.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { PublicTokenKey, TokenKey, TokenKeys } from '#sdk/sts/token-keys.ts'
 
@@ -104,6 +106,7 @@ export class IssuerProviders {
       if (ctx.method !== 'GET' || !isStep(ctx.path)) {
         await next()
         nameRefusedGrant(ctx)
+        if (hasTokenExchange(config)) announceExchange(ctx)
         return
       }
       await takeStep(provider, ctx as unknown as KoaContextWithOIDC, { config, pages, clock })
@@ -144,6 +147,13 @@ function nameRefusedGrant(ctx: { status: number; body?: unknown }): void {
   const { error, error_description: description } = ctx.body as { error?: unknown; error_description?: unknown }
   if (error !== 'invalid_request' || !String(description).endsWith('is not allowed for this client')) return
   ctx.body = { ...ctx.body, error: 'unauthorized_client' }
+}
+
+/** The grant that we answer before the provider sees it. */
+function announceExchange(ctx: { path: string; status: number; body?: unknown }): void {
+  if (!ctx.path.startsWith('/.well-known/') || ctx.status !== 200 || !isJsonObject(ctx.body)) return
+  const grants = ctx.body['grant_types_supported']
+  if (Array.isArray(grants)) ctx.body = { ...ctx.body, grant_types_supported: [...grants, tokenExchangeGrant] }
 }
 
 /** The keys of a ring for the provider: the first signs; the others only verify. */

@@ -26,6 +26,13 @@ const longestSeconds = 86_400
 export const sessionSeconds = 12 * 60 * 60
 const swapAttempts = 8
 
+/** An ID token that can be exchanged for others: only while its session lasts. */
+export interface KnownIdToken {
+  readonly sessionId: string
+  /** It was issued in exchange for another one. */
+  readonly exchanged: boolean
+}
+
 interface Read {
   readonly payload: AdapterPayload
   readonly version: number
@@ -72,6 +79,17 @@ export class IssuerRecords {
   async sessionGrant(uid: string, clientId: string, account: IssuerAccount): Promise<string | undefined> {
     const present = (await this.#read(sessionKey(this.#parts.issuer, uid)))?.payload
     return present?.accountId === account.sub ? present.authorizations?.[clientId]?.grantId : undefined
+  }
+
+  /** For as long as the token is valid. */
+  async rememberIdToken(jti: string, { sessionId, exchanged }: KnownIdToken, seconds: number): Promise<void> {
+    await this.#write(idTokenKey(this.#parts.issuer, jti), { sessionUid: sessionId, exchanged }, seconds)
+  }
+
+  async idToken(jti: string): Promise<KnownIdToken | undefined> {
+    const found = (await this.#read(idTokenKey(this.#parts.issuer, jti)))?.payload
+    if (found?.sessionUid === undefined) return undefined
+    return { sessionId: found.sessionUid, exchanged: found['exchanged'] !== false }
   }
 
   #others(model: string): Adapter {
@@ -177,6 +195,8 @@ const isDecided = (code: AdapterPayload | undefined): boolean =>
   code?.accountId !== undefined || code?.['error'] !== undefined
 
 const sessionKey = (issuer: string, uid: string): IssuerKey => ({ issuer, model: 'Session', id: secretHash(uid) })
+
+const idTokenKey = (issuer: string, jti: string): IssuerKey => ({ issuer, model: 'IdToken', id: secretHash(jti) })
 
 /** Unique for each record. */
 const ownerOf = ({ issuer, model, id }: IssuerKey): string => JSON.stringify([issuer, model, id])

@@ -22,13 +22,21 @@ import { isStep, signedOutNotice } from '#engine/issuer/issuer-pages.ts'
 import { IssuerProviders, type ProviderSource } from '#engine/issuer/issuer-providers.ts'
 import { type IssuerRecords, sessionSeconds } from '#engine/issuer/issuer-records.ts'
 import { hasDeviceGrant, issuerScopes, tokenTimes } from '#engine/issuer/provider-settings.ts'
+import { TokenExchanger } from '#engine/issuer/token-exchanger.ts'
 import type { Subject } from '#identity/subject.ts'
 import { networkOf } from '#kernel/address.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
-import type { IssuerTrust, MintedTokens, RefreshTokenState, TokenMinting } from '#sdk/auth/issuer.ts'
+import { tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
+import {
+  hasTokenExchange,
+  type IssuerTrust,
+  type MintedTokens,
+  type RefreshTokenState,
+  type TokenMinting,
+} from '#sdk/auth/issuer.ts'
 import { seeOther } from '#sdk/auth/login.ts'
 import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
 import type { SessionAccess } from '#sdk/auth/session.ts'
@@ -67,6 +75,7 @@ export class IssuerServer {
   readonly #parts: IssuerServerParts
   readonly #providers: IssuerProviders
   readonly #audit: IssuerAudit
+  readonly #exchanger: TokenExchanger
   readonly #limits: RateLimit
 
   constructor(parts: IssuerServerParts) {
@@ -76,6 +85,12 @@ export class IssuerServer {
       present: (id, stored) => noted(() => this.#present(id, stored)),
     })
     this.#audit = new IssuerAudit(parts)
+    this.#exchanger = new TokenExchanger({
+      ...parts,
+      audit: this.#audit,
+      records: () => this.#providers.records(),
+      accountOf: (subject) => this.#accountOf(subject),
+    })
     this.#limits = new RateLimit(10_000, parts.clock)
   }
 
@@ -103,6 +118,7 @@ export class IssuerServer {
     if (!isPersonal(path)) {
       try {
         if (path === '/device/auth') this.#limit('begin', networkOf(request.remoteAddress), beginnings)
+        if (path === '/token' && (await this.#isExchange(request))) return await this.#exchanger.answer(exchange)
         return await this.#pass(exchange, undefined)
       } catch (thrown) {
         return this.#oauthFailure(asGatewayError(thrown))
@@ -134,6 +150,7 @@ export class IssuerServer {
     const account = await this.#accountOf(subject)
     const { provider } = await this.#providers.at(call.origin ?? request.origin)
     const { jti, ...tokens } = await mintTokens({ ...call, provider, records, trust, account })
+    await this.#remember(jti, call.sessionId, trust)
     await this.#audit.issued({ ...event, account, jti })
     this.#parts.meter.tokens(config.name, call.how, 'issued')
     return tokens
@@ -174,6 +191,13 @@ export class IssuerServer {
     return answer
   }
 
+  /** Only where a trust offers it; elsewhere the provider answers that it does not know the grant. */
+  async #isExchange(request: GatewayRequest): Promise<boolean> {
+    if (request.method !== 'POST' || !hasTokenExchange(this.#parts.config)) return false
+    const form = await readForm(request, formBytes).catch(() => undefined)
+    return form?.get('grant_type') === tokenExchangeGrant
+  }
+
   async #count(request: GatewayRequest, { status, body }: GatewayResponse): Promise<void> {
     const form = await readForm(request, formBytes).catch(() => undefined)
     const outcome = tokenOutcome(status, body)
@@ -184,7 +208,22 @@ export class IssuerServer {
     if (issued === undefined) throw new GatewayError('INTERNAL', 'tokens were issued without a user')
     const form = await readForm(request, formBytes)
     const how = (form.get('grant_type') ?? '').slice(0, 100)
+    const trust = this.#parts.config.trusts.find(({ clientId }) => clientId === issued.clientId)
+    if (issued.jti !== undefined && trust !== undefined) await this.#remember(issued.jti, issued.sessionId, trust)
     await this.#audit.issued({ issuer: this.#parts.config.name, request, how, ...issued })
+  }
+
+  /** So that the ID token can be exchanged while its session lasts. */
+  async #remember(jti: string, sessionId: string | undefined, { tokenSeconds }: IssuerTrust): Promise<void> {
+    if (sessionId === undefined || !hasTokenExchange(this.#parts.config)) return
+    await (await this.#providers.records()).rememberIdToken(jti, { sessionId, exchanged: false }, tokenSeconds)
+  }
+
+  async #accountOf(subject: Subject): Promise<IssuerAccount> {
+    const { config, claims } = this.#parts
+    const account = await accountOf(subject, claims)
+    const amr = config.amr?.get(subject.chain)
+    return amr === undefined ? account : { ...account, claims: { ...account.claims, amr: [amr] } }
   }
 
   /** Looks up a directory user again and evaluates the rules again; for other users nothing new is known. */

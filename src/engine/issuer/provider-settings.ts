@@ -57,7 +57,9 @@ export function providerSettings(parts: ProviderParts): Configuration {
     },
     responseTypes: ['code'],
     scopes: [...issuerScopes],
-    claims: { openid: ['sub', 'jti', 'nbf', 'auth_time', ...config.claimNames] },
+    claims: {
+      openid: ['sub', 'jti', 'nbf', 'auth_time', ...(config.amr?.size ? ['amr'] : []), ...config.claimNames],
+    },
     conformIdTokenClaims: false,
     clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
     pkce: { required: (_ctx, client) => client.clientAuthMethod === 'none' },
@@ -86,7 +88,7 @@ export function providerSettings(parts: ProviderParts): Configuration {
       const account = uid === undefined ? call?.person?.account : await records.accountOf(uid)
       if (account?.sub !== sub) return undefined
       const clientId = ctx.oidc.client?.clientId ?? ''
-      if (call !== undefined) call.issued = { account, clientId }
+      if (call !== undefined) call.issued = { account, clientId, ...(uid === undefined ? {} : { sessionId: uid }) }
       return {
         accountId: sub,
         claims: (use) => {
@@ -157,8 +159,12 @@ function clientOf(trust: IssuerTrust, alg: TokenAlgorithm): ClientMetadata {
     application_type: native ? 'native' : 'web',
     redirect_uris: [...trust.redirectUris],
     post_logout_redirect_uris: [...trust.postLogoutRedirectUris],
-    grant_types: ['authorization_code', 'refresh_token', ...(trust.deviceGrant ? [deviceGrant] : [])],
-    response_types: ['code'],
+    // Without an address to return to, only an exchange issues its tokens.
+    grant_types: [
+      ...(trust.redirectUris.length > 0 ? ['authorization_code', 'refresh_token'] : []),
+      ...(trust.deviceGrant ? [deviceGrant] : []),
+    ],
+    response_types: trust.redirectUris.length > 0 ? ['code'] : [],
     id_token_signed_response_alg: alg,
     ...(trust.signedUserInfo ? { userinfo_signed_response_alg: alg } : {}),
   }

@@ -25,7 +25,10 @@ const single = [
   'actor_token',
   'actor_token_type',
 ] as const
-const read: ReadonlySet<string> = new Set([...repeatable, ...single])
+/** Read only where clients authenticate. */
+const ofClient = ['client_id', 'client_secret'] as const
+const ofWorkload: ReadonlySet<string> = new Set([...repeatable, ...single])
+const ofUser: ReadonlySet<string> = new Set([...ofWorkload, ...ofClient])
 const repeats: ReadonlySet<string> = new Set(repeatable)
 
 const formContent = /^application\/x-www-form-urlencoded\s*(?:;\s*charset=utf-8\s*)?$/i
@@ -36,17 +39,70 @@ interface TokenExchange {
   readonly requestedType: string
 }
 
+/** An exchange of a user's token by a client. */
+interface UserTokenExchange extends TokenExchange {
+  readonly audience: string
+  /** Present for a delegation: the token of the party that acts for the user. */
+  readonly actorToken: string | undefined
+  readonly clientId: string | undefined
+  readonly clientSecret: string | undefined
+}
+
 /**
  * A token-exchange request (RFC 8693 2.1) to an endpoint that issues for one audience. Throws `invalid_request`,
  * `unsupported_grant_type`, `invalid_scope` or `invalid_target` as OAuth errors. Parameters that are unknown, or have no
  * value, count as absent (RFC 6749 3.2); so do client credentials, since the subject token alone decides.
  */
 export function readTokenExchange(contentType: string | undefined, body: Buffer, audience: string): TokenExchange {
+  const { only, all, exchange } = readExchange(contentType, body, jwtTokenType, ofWorkload)
+  // RFC 8693 defines them, but they are not supported; ignoring them would issue something else than requested.
+  for (const name of ['actor_token', 'actor_token_type'] as const) {
+    if (only(name) !== undefined) throw oauthRefusal('invalid_request', `The parameter ${name} is not supported.`)
+  }
+  for (const target of repeatable.flatMap(all)) {
+    if (target !== audience) {
+      throw oauthRefusal('invalid_target', 'This endpoint issues no tokens for that audience or resource.')
+    }
+  }
+  return exchange
+}
+
+/** The same to an endpoint for several audiences, of which the client must name one. */
+export function readUserTokenExchange(contentType: string | undefined, body: Buffer): UserTokenExchange {
+  const { only, all, exchange } = readExchange(contentType, body, accessTokenType, ofUser)
+  const actorToken = only('actor_token')
+  const actorType = only('actor_token_type')
+  if (actorToken !== undefined && actorType === undefined) throw missing('actor_token_type')
+  if (actorToken === undefined && actorType !== undefined) throw missing('actor_token')
+  if (actorType !== undefined && !tokenTypes.has(actorType)) {
+    throw oauthRefusal('invalid_request', `The actor_token_type must be ${idTokenType}.`)
+  }
+  if (all('resource').length > 0) throw oauthRefusal('invalid_target', 'Name an audience instead of a resource.')
+  const [audience, another] = all('audience')
+  if (audience === undefined) throw missing('audience')
+  if (another !== undefined) throw oauthRefusal('invalid_target', 'A token is issued for one audience only.')
+  return { ...exchange, audience, actorToken, clientId: only('client_id'), clientSecret: only('client_secret') }
+}
+
+type SingleName = (typeof single)[number] | (typeof ofClient)[number]
+
+interface ReadExchange {
+  readonly exchange: TokenExchange
+  only(name: SingleName): string | undefined
+  all(name: (typeof repeatable)[number]): readonly string[]
+}
+
+function readExchange(
+  contentType: string | undefined,
+  body: Buffer,
+  defaultType: string,
+  fields: ReadonlySet<string>,
+): ReadExchange {
   if (!formContent.test(contentType ?? '')) {
     throw oauthRefusal('invalid_request', 'The request must be a form, application/x-www-form-urlencoded.')
   }
-  const form = readForm(body)
-  const only = (name: (typeof single)[number]): string | undefined => form.get(name)?.[0]
+  const form = readForm(body, fields)
+  const only = (name: SingleName): string | undefined => form.get(name)?.[0]
   const grant = only('grant_type')
   if (grant === undefined) throw missing('grant_type')
   if (grant !== tokenExchangeGrant) {
@@ -57,24 +113,15 @@ export function readTokenExchange(contentType: string | undefined, body: Buffer,
   const type = only('subject_token_type')
   if (type === undefined) throw missing('subject_token_type')
   if (!tokenTypes.has(type)) throw oauthRefusal('invalid_request', `The subject_token_type must be ${jwtTokenType}.`)
-  const requestedType = only('requested_token_type') ?? jwtTokenType
+  const requestedType = only('requested_token_type') ?? defaultType
   if (!tokenTypes.has(requestedType)) {
     throw oauthRefusal('invalid_request', `The requested_token_type must be ${jwtTokenType}.`)
   }
-  // RFC 8693 defines them, but they are not supported; ignoring them would issue something else than requested.
-  for (const name of ['actor_token', 'actor_token_type'] as const) {
-    if (only(name) !== undefined) throw oauthRefusal('invalid_request', `The parameter ${name} is not supported.`)
-  }
   if (only('scope') !== undefined) throw oauthRefusal('invalid_scope', 'Tokens of this endpoint have no scope.')
-  for (const target of repeatable.flatMap((name) => form.get(name) ?? [])) {
-    if (target !== audience) {
-      throw oauthRefusal('invalid_target', 'This endpoint issues no tokens for that audience or resource.')
-    }
-  }
-  return { subjectToken, requestedType }
+  return { exchange: { subjectToken, requestedType }, only, all: (name) => form.get(name) ?? [] }
 }
 
-function readForm(body: Buffer): ReadonlyMap<string, readonly string[]> {
+function readForm(body: Buffer, read: ReadonlySet<string>): ReadonlyMap<string, readonly string[]> {
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(body)
@@ -99,18 +146,21 @@ const missing = (name: string) => oauthRefusal('invalid_request', `The parameter
 interface ExchangedToken {
   readonly token: string
   readonly expiresInSeconds: number
+  /** Clients of OpenUnison read it; RFC 8693 has the token in `access_token`, whatever its type. */
+  readonly idToken?: string
 }
 
 /**
  * The response of RFC 8693 2.2.1. The token is not for this service's own resources, so it has no token type,
  * unless the client requests an access token, which it uses as a bearer token at the audience.
  */
-export const tokenExchangeAnswer = ({ token, expiresInSeconds }: ExchangedToken, type: string): string =>
+export const tokenExchangeAnswer = ({ token, expiresInSeconds, idToken }: ExchangedToken, type: string): string =>
   JSON.stringify({
     access_token: token,
     issued_token_type: type,
     token_type: type === accessTokenType ? 'Bearer' : 'N_A',
     expires_in: expiresInSeconds,
+    id_token: idToken,
   })
 
 /**
@@ -123,6 +173,7 @@ type OAuthErrorCode =
   | 'invalid_request'
   | 'invalid_grant'
   | 'invalid_scope'
+  | 'unauthorized_client'
   | 'invalid_target'
   | 'unsupported_grant_type'
   | 'access_denied'

@@ -27,6 +27,22 @@ export interface IssuerTrust {
   readonly signedUserInfo: boolean
   /** Devices may log in with a code that a person types (RFC 8628). */
   readonly deviceGrant: boolean
+  /** Set if it exchanges tokens of users (RFC 8693). `chain` then authenticates the callers that do. */
+  readonly exchange?: ExchangeRights | undefined
+}
+
+/** Which tokens of users an application may exchange, and for what. */
+export interface ExchangeRights {
+  /** Without a trace of the caller in the new token. */
+  readonly impersonation: boolean
+  /** With the actor in the claim `act`. */
+  readonly delegation: boolean
+  /** The client ids of the applications that the new tokens may be for. */
+  readonly audiences: readonly string[]
+  /** Who may exchange; no rule denies. */
+  readonly clientRules: readonly Rule[]
+  /** Whose tokens may be exchanged; no rule denies. */
+  readonly subjectRules: readonly Rule[]
 }
 
 /** One of our own OpenID Connect issuers. */
@@ -51,7 +67,13 @@ export interface IssuerConfig {
   /** The chain for users who type a device code, before the device's application is known. */
   readonly deviceChain: string
   readonly keys: TokenIssuer
+  /** By chain: how the claim `amr` names a login by it. */
+  readonly amr?: ReadonlyMap<string, string>
 }
+
+/** Only then does the issuer exchange tokens, and discovery announces it. */
+export const hasTokenExchange = ({ trusts }: Pick<IssuerConfig, 'trusts'>): boolean =>
+  trusts.some(({ exchange }) => exchange !== undefined)
 
 /** The issuers by every name that other objects can use: their own, and that of an Application with only one issuer. */
 export function issuersByName<T extends Pick<IssuerConfig, 'name' | 'application'>>(

@@ -69,3 +69,18 @@ export function parseRule(
     return undefined
   }
 }
+
+/** The same for a rule in one text, `scope;constraint`. `name` begins the message if the text isn't one. */
+export function parseRuleText(
+  text: string,
+  path: Path,
+  issues: Issues,
+  context: ParseContext,
+  name = '',
+): Rule | undefined {
+  const end = text.indexOf(';')
+  const scope = ruleScopes.find((word) => word === text.slice(0, end))
+  if (end >= 0 && scope !== undefined) return parseRule(scope, text.slice(end + 1), path, issues, context)
+  issues.error(path, `${name}must be "scope;constraint" with one of ${ruleScopes.join(', ')}, not "${text}"`)
+  return undefined
+}
