@@ -53,12 +53,37 @@ describe('objects in the form of', () => {
     expect(aside(['portal', 'login-openid-connect', 'privileged-access'])).toEqual(saml)
   })
 
-  test('a token service are served, if the values of its chart are there', () => {
+  test('a token service are served, apart from what the chart makes of the endpoints', () => {
     const names = ['portal', 'login-openid-connect', 'token-service']
-    const endpoint = `name: acme, path: /sts/acme, audience: acme, clusters: [k8s], issuer: { host: tokens.acme.test }`
-    const values = `sts: { endpoints: [{ ${endpoint}, azRules: [{ scope: dn, constraint: o=Tremolo }] }] }`
-    expect(aside(names, values)).toEqual(saml)
-    expect(aside(names)).toEqual({ ...saml, 'Application "workload-token"': expect.stringContaining('sts.endpoints') })
+    expect(aside(names)).toEqual({
+      ...saml,
+      'Application "workload-token"': expect.stringContaining('an identity provider (a Trust) or the token service'),
+    })
+    const { issues, configuration } = load(names)
+    const warnings = issues.flatMap(({ level, path }) => (level === 'warning' && path.startsWith('sts') ? [path] : []))
+    expect(warnings).toEqual(['sts.image', 'sts.openunison', 'sts.endpoints[0].clusters', 'sts.endpoints[0].injector'])
+
+    const [endpoint, ...others] = configuration?.stsEndpoints ?? []
+    expect(others).toEqual([])
+    expect(endpoint?.endpoint).toMatchObject({ name: 'acme', issuer: 'https://tokens.acme.test', clusters: ['k8s'] })
+    expect(endpoint?.pods).toMatchObject({ label: 'acme-role', tokenVariable: 'ACME_TOKEN_FILE', explicitTrust: true })
+    const { urls = [] } = configuration?.applications.find(({ name }) => name === 'sts.endpoints') ?? {}
+    expect(urls.map(({ uri }) => uri)).toEqual(['/acme/token', '/acme/issuer-docs'])
+    const injector = configuration?.applications.find(({ name }) => name === 'workload-injector')
+    expect(injector?.urls.map(({ uri, filters }) => [uri, filters.length])).toEqual([
+      ['/k8s/webhooks/v1/injector-acme', 1],
+    ])
+  })
+
+  test('trusts that exchange tokens of users are served', () => {
+    const { configuration } = load(['portal', 'login-openid-connect', 'token-service'])
+    const [issuer] = configuration?.issuers ?? []
+    const trusts = issuer?.trusts.map(({ clientId, chain, exchange }) => [clientId, chain, exchange?.audiences])
+    expect(trusts).toEqual([
+      ['kubernetes', 'login-service', undefined],
+      ['orders', 'login-service', undefined],
+      ['sts-orders', 'workloads', ['orders']],
+    ])
   })
 
   test('more clusters are served', () => {

@@ -164,11 +164,6 @@ export class IssuerServer {
     return (await records.accountOf(found.sessionUid)) === undefined ? 'ended' : 'unused'
   }
 
-  async #accountOf(subject: Subject): Promise<IssuerAccount> {
-    const { claims, changeSubject } = this.#parts
-    return await accountOf(await changeSubject(subject), claims)
-  }
-
   async #pass(exchange: Exchange, person: Person | undefined): Promise<GatewayResponse> {
     const { request, pathInfo: path } = exchange
     const query = new URLSearchParams(request.query)
@@ -220,8 +215,8 @@ export class IssuerServer {
   }
 
   async #accountOf(subject: Subject): Promise<IssuerAccount> {
-    const { config, claims } = this.#parts
-    const account = await accountOf(subject, claims)
+    const { config, claims, changeSubject } = this.#parts
+    const account = await accountOf(await changeSubject(subject), claims)
     const amr = config.amr?.get(subject.chain)
     return amr === undefined ? account : { ...account, claims: { ...account.claims, amr: [amr] } }
   }

@@ -121,6 +121,7 @@ async function setUp({ rights: changed = {}, offers = true }: Options = {}) {
   const server = new IssuerServer({
     config,
     claims: await claims.create(fakeModuleHost()),
+    changeSubject: async (subject) => subject,
     store: new IssuerStore(database),
     box: fakeSecretBox('issuer record'),
     tokenKeys: rings,
