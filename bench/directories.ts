@@ -5,11 +5,10 @@ import { startBare } from './bare-process.ts'
 import { peoplePath, tenants } from './configuration.ts'
 import { changedUsers, measureDelta } from './delta.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
-import { measureGroups } from './groups.ts'
 import { measureListing } from './listing.ts'
 import { bareRoute, median, type Paired, paired } from './paired.ts'
 import { type RequestMaker, readJson, scimRequests, someIds } from './requests.ts'
-import { bigGroupMembers, seedPeople } from './seed.ts'
+import { seedPeople } from './seed.ts'
 import { millis, number, percent, rate, row, say } from './table.ts'
 import { measureBare, measureTenants, type TenantFigures } from './tenants.ts'
 
@@ -94,15 +93,6 @@ export async function measureDirectory(folder: string, config: string, count: nu
         `${number(listing.grownMegabytes)} MB more at the end than after a tenth`,
         'constant memory',
       )
-      const groups = await measureGroups(gateway, count)
-      const members = number(Math.min(count, bigGroupMembers))
-      row(
-        `membership change, group of ${members}, default answer`,
-        millis(groups.oneLargeMs),
-        `${millis(groups.oneSmallMs)} in an empty group`,
-        '<= 5 ms',
-      )
-      row('1,000 members added by one PATCH', millis(groups.manyMs), '', '<= 1,000 ms')
       await measureTogether(gateway)
     }
   } finally {

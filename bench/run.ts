@@ -8,6 +8,7 @@ import { writeConfiguration } from './configuration.ts'
 import { measureCustody } from './custody.ts'
 import { measureDirectory } from './directories.ts'
 import { startMeasured } from './gateway.ts'
+import { measureGroups } from './groups.ts'
 import { measureLdap } from './ldap.ts'
 import { bareRoute, connections, median, paired, turnSeconds, turns } from './paired.ts'
 import { measurePortalPage } from './portal-page.ts'
@@ -156,6 +157,26 @@ async function directories(): Promise<void> {
   for (const count of sizes) if (count > 0) await measureDirectory(folder, config, count, count === Math.max(...sizes))
 }
 
+/** A directory in which the largest group contains everyone. */
+async function groups(): Promise<void> {
+  const { one, different, manyMs, whole } = await measureGroups(folder, quickstart)
+  const base = one[0]
+  const cpu = (micros: number): string => `${number(micros)} µs of CPU`
+  for (const { size, p50, cpuMicros } of one) {
+    const isBase = base === undefined || size === base.size
+    const times = (value: number, of: number): string => `${(value / of).toFixed(2)} times`
+    const ratio = isBase
+      ? ''
+      : `; ${times(p50, base.p50)} and ${times(cpuMicros, base.cpuMicros)} a group of ${base.size}`
+    const name = `PATCH of one member, group of ${number(size)}, default answer`
+    row(name, millis(p50), cpu(cpuMicros) + ratio, isBase ? '<= 5 ms' : '<= 5 ms, <= 1.2 times')
+  }
+  row('PATCH of one member, different groups', rate(different.perSecond), cpu(different.cpuMicros), `>= ${rate(1000)}`)
+  row('1,000 members added by one PATCH', millis(manyMs), '', '<= 1,000 ms')
+  const grown = `${number(whole.grownMegabytes)} MB more afterwards`
+  row(`GET of a group of ${number(whole.size)}`, millis(whole.ms), grown, 'constant memory')
+}
+
 const parts: Readonly<Record<string, () => Promise<void>>> = {
   start: startAndSize,
   tokens,
@@ -167,6 +188,7 @@ const parts: Readonly<Record<string, () => Promise<void>>> = {
   'token-page': tokenPage,
   registrations: () => registrations(quickstart),
   ldap,
+  groups,
   directories,
 }
 

@@ -5,11 +5,12 @@ import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#storage/open.ts'
 
 const underWay = 256
-const groups = 1000
-/** Every user is in it, up to `bigGroupMembers`. */
-export const bigGroup = 'everyone'
-export const bigGroupMembers = 50_000
-export const emptyGroups = ['empty0', 'empty1', 'empty2', 'empty3']
+/** Groups that share the users. */
+export const manyGroups = 1000
+/** Groups with as many of the first users. */
+export const sizedGroups = [10, 5000, 50_000] as const
+export const groupOfSize = (size: number): string => `of${size}`
+const emptyGroups = ['empty1', 'empty2', 'empty3']
 
 export const loginOf = (n: number): string => `user${String(n).padStart(7, '0')}`
 
@@ -33,7 +34,11 @@ async function createPerson(people: UserDirectory, n: number): Promise<void> {
   const mail = `${login}@example.com`
   await people.create({
     userID: login,
-    groups: [`group${n % groups}`, `group${(n * 7 + 1) % groups}`, ...(n < bigGroupMembers ? [bigGroup] : [])],
+    groups: [
+      `group${n % manyGroups}`,
+      `group${(n * 7 + 1) % manyGroups}`,
+      ...sizedGroups.filter((size) => n < size).map(groupOfSize),
+    ],
     attributes: Attributes.from({
       userName: [login],
       'name.givenName': [`Given${n % 5000}`],
