@@ -387,6 +387,17 @@ test('a body that is read while it is sent keeps its configuration open, until i
   }
 })
 
+test('a body that ends with its filter does not keep an old configuration open', async () => {
+  const body = new Readable({ read() {} })
+  body.push('until then')
+  const filter: Filter = { handle: async () => ({ status: 200, headers: {}, body, endsWithFilter: true }) }
+  const { url, running } = await start(echo)
+  running.swap(runtime(filter, () => void body.push(null)))
+  const answer = await fetch(`${url}/api`)
+  running.swap(runtime(echo))
+  expect(await answer.text()).toBe('until then')
+})
+
 test('TrustedProxies rejects what is not an address', () => {
   expect(() => new TrustedProxies(['example.com'])).toThrow('not an address')
   expect(() => new TrustedProxies(['10.0.0.0/x'])).toThrow('not an address')

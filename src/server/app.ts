@@ -99,10 +99,10 @@ async function respond(
     request.answered()
     if (span !== undefined) describe(span, request, result)
     record(parts, request, result, performance.now() - started)
-    const { body } = result.response
+    const { body, endsWithFilter = false } = result.response
     send(reply, request, result.response)
     // A body that is read while it is sent needs the configuration until its end.
-    if (body instanceof Readable) await finished(body).catch(() => {})
+    if (body instanceof Readable && !endsWithFilter) await finished(body).catch(() => {})
     return reply
   })
 }

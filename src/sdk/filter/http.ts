@@ -30,6 +30,8 @@ export interface GatewayResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[]>>
   readonly body?: string | Buffer | Readable
+  /** The body ends when the filter is closed. Any other one that is read while it is sent keeps the filter open. */
+  readonly endsWithFilter?: boolean
 }
 
 /** A header's first value; undefined if it is absent. */

@@ -23,7 +23,8 @@ async function open() {
     },
   })
   const stream = async (who = ann) => {
-    const { body } = await main.answer('GET', '/events', undefined, who)
+    const { body, endsWithFilter } = await main.answer('GET', '/events', undefined, who)
+    expect(endsWithFilter).toBe(true)
     const texts: string[] = []
     ;(body as Readable).on('data', (part: Buffer) => texts.push(part.toString()))
     return { body: body as Readable, events: () => texts.join('').match(/(?<=event: )\w+|(?<="ids":\[)[^\]]+/g) ?? [] }

@@ -80,7 +80,7 @@ export class ChangeStreams implements Closable {
     })
     request.signal.addEventListener('abort', () => stream.destroy(), { once: true })
     send('all')
-    return { status: 200, headers, body: stream }
+    return { status: 200, headers, body: stream, endsWithFilter: true }
   }
 
   close(): void {
