@@ -17,8 +17,8 @@ import {
   type TargetRequest,
   type TargetSource,
 } from '#sdk/target/target.ts'
-import { isEngineKey, type WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { externalKey, type GroupMapping, type GroupMappings } from '#sdk/workflow/group-mappings.ts'
+import { isEngineKey, type WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 

@@ -81,6 +81,18 @@ test('an address with spaces is refused before anything is sent, and a refusal f
   expect(audit.rows).toEqual([])
 })
 
+test.each([
+  'https://oauth2:hunter2@git.corp.test/blue.git',
+  'HTTPS://ghp-hunter2@git.corp.test/blue.git',
+  'ssh://git:hunter2@git.corp.test/blue.git',
+])('an address with a credential is refused, and shown nowhere: %s', async (address) => {
+  const { received, target } = await argo()
+  const { run, audit } = await startWorkflows({ workflows: { w: [task] }, targets: { argocd: target } })
+  const refused = await run('w', { params: { ...given, gitSshInternalURL: address } }).catch((error: unknown) => error)
+  expect(refused).toMatchObject({ code: 'BAD_REQUEST', message: expect.not.stringContaining('hunter2') })
+  expect([received, audit.rows]).toEqual([[], []])
+})
+
 test('parameters are checked', () => {
   const issues = noIssues()
   argoCd.prepare(fakeParams({ url: 'http://argocd.corp.test' }), issues, fakeParseContext())

@@ -23,7 +23,7 @@ export const addToRbac = defineCustomTask({
     k8sTarget: targetName,
     toAdd: parsed('policy lines', parsePolicies, {
       about:
-        'Lines of the policy: `p, subject, resource, action, object, effect` or `g, group, role`. `$key$` is a value of the request, in the subject and object of `p` and in both names of `g`.',
+        'Lines of the policy: `p, subject, resource, action, object, effect` or `g, group, role`. `$key$` is a value of the request, in the subject and object of `p` and in both names of `g`. It can not make a name `role:admin` or `role:readonly`.',
       required: true,
     }),
     namespace: text({ about: 'The namespace of Argo CD.', fallback: 'argocd' }),
@@ -82,6 +82,9 @@ const policyForms: Readonly<Record<string, PolicyForm>> = {
   },
 }
 
+/** Roles that Argo CD has from the start; `role:admin` may do everything. */
+const builtInRole = /^role:(?:admin|readonly)$/
+
 interface PolicyLine {
   readonly form: PolicyForm
   readonly fields: readonly Template[]
@@ -117,17 +120,20 @@ const spaced = (line: string): string =>
 function renderPolicy({ form, fields }: PolicyLine, context: TaskContext, isRegex: boolean): string {
   // In a regular expression, a dot would match other names too.
   const isPattern = (value: string): boolean => isRegex && form === policyForms['p'] && value.includes('.')
-  const checked = (value: string): string => {
-    if (form.value.test(value) && !isPattern(value)) return value
+  const refuse = (value: string, hint: string): never => {
     const shown = JSON.stringify(value.slice(0, 100))
     throw new GatewayError('BAD_REQUEST', `${shown} can't be part of a policy of Argo CD`, {
-      publicText: `${shown} can’t be part of a policy of Argo CD. Use ${form.characters}.`,
+      publicText: `${shown} can’t be part of a policy of Argo CD. ${hint}`,
     })
   }
+  const checked = (value: string): string =>
+    form.value.test(value) && !isPattern(value) ? value : refuse(value, `Use ${form.characters}.`)
   return fields
     .map((field) => {
       renderName(field, context, 'Kubernetes object')
-      return renderTask(field, context, checked)
+      const text = renderTask(field, context, checked)
+      const isChosenRole = field.keys.length > 0 && builtInRole.test(text)
+      return isChosenRole ? refuse(text, 'Choose another name: Argo CD has a role of this one.') : text
     })
     .join(', ')
 }
@@ -144,7 +150,10 @@ export const createGitRepository = defineCustomTask({
     }),
     type: choice(['git', 'helm'], { about: 'The type of the repository.', fallback: 'git' }),
     name: nameTemplate({ about: 'The name that Argo CD shows; a template.', required: true }),
-    repoUrl: nameTemplate({ about: 'The address of the repository; a template.', required: true }),
+    repoUrl: nameTemplate({
+      about: 'The address of the repository, without a password or token; a template.',
+      required: true,
+    }),
     sshPrivateKey: nameTemplate({
       about: 'The private key that Argo CD reads it with, as a value of the request such as `$gitPrivateKey$`.',
       required: true,
@@ -159,6 +168,12 @@ export const createGitRepository = defineCustomTask({
     }
     const repositoryOf = (context: TaskContext): ArgoCdRepository => {
       const url = renderName(repoUrl, context, 'Kubernetes object').trim()
+      // The address is shown in previews and the audit.
+      if (hasCredential.test(url)) {
+        throw new GatewayError('BAD_REQUEST', 'the address of a repository has a password or a token', {
+          publicText: 'The address of the repository must not have a password or a token.',
+        })
+      }
       if (!/^[^\s\p{Cc}]{1,2048}$/u.test(url)) {
         const shown = JSON.stringify(url.slice(0, 100))
         throw new GatewayError('BAD_REQUEST', `${shown} is not the address of a repository`)
@@ -203,6 +218,9 @@ export const createGitRepository = defineCustomTask({
     }
   },
 })
+
+/** A password, or anything before the host of a web address: many services take a token as the user. */
+const hasCredential = /^(?:https?:\/\/[^/?#]*@|[a-z][a-z0-9+.-]*:\/\/[^/?#@]*:[^/?#]*@)/i
 
 async function putRepositorySecret(
   cluster: StepCluster,

@@ -425,6 +425,12 @@ data:
     for (const nameSpace of ['x, role:admin', 'x\ng, ada, role:admin', '*', 'a/b', '"x"', '#', 'a?', '{a', ' x']) {
       await expect(ran([lines], { nameSpace }), nameSpace).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     }
+    for (const nameSpace of ['admin', 'readonly']) {
+      for (const line of ['g, team, role:$nameSpace$', 'p, role:$nameSpace$, applications, get, blue/*, allow']) {
+        await expect(ran([add(line)], { nameSpace }), line).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+      }
+    }
+    await ran([add('g, $nameSpace$-admins, role:readonly')], { nameSpace: 'blue' })
     await expect(ran([lines], {})).rejects.toMatchObject({ code: 'UNPROCESSABLE' })
     const { metadata, data } = await stored(`${path}/argocd-rbac-cm`)
     const regex = { metadata, data: { ...data, 'policy.matchMode': 'regex' } }
