@@ -1,3 +1,4 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
@@ -6,6 +7,32 @@ import { NotifyWakeUp } from '#storage/runs/notify-wake-up.ts'
 import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
 import { newRun } from '#testing/storage/workflow-stores.ts'
 import { recordingLogger } from '#testing/workflow-fixture.ts'
+
+/** A relay to the database whose open connections stop to pass anything on, without an end. */
+async function startFreezingRelay(url: string) {
+  const address = new URL(url)
+  const to = { host: address.hostname, port: Number(address.port) }
+  const sockets = new Set<Socket>()
+  const server = createServer((client) => {
+    const behind = connect(to)
+    for (const socket of [client, behind]) {
+      sockets.add(socket)
+      socket.on('error', () => socket.destroy())
+    }
+    client.pipe(behind)
+    behind.pipe(client)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  address.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  const freeze = (): void => {
+    for (const socket of sockets) socket.unpipe().pause()
+  }
+  return { url: address.href, freeze }
+}
 
 describe.skipIf(postgresUrl() === '')('waking by NOTIFY', () => {
   const open = async (url: string, log = recordingLogger()) => {
@@ -79,6 +106,24 @@ describe.skipIf(postgresUrl() === '')('waking by NOTIFY', () => {
     await other.storage.runs.start(newRun('after'))
     await expect.poll(() => heard.count, { timeout: 20_000 }).toBeGreaterThan(before)
     expect(await storage.runs.get('after')).toBeDefined()
+  })
+
+  test('a connection that no longer answers is opened again, and does not delay the end', async () => {
+    const plain = await freshSchema()
+    const relay = await startFreezingRelay(plain)
+    const { heard, wake: note } = counter()
+    const wake = new NotifyWakeUp(relay.url, silentLogger)
+    await wake.start(note)
+    relay.freeze()
+    wake.committed()
+    expect(heard.count).toBe(1)
+    await expect.poll(() => heard.count, { timeout: 40_000 }).toBe(2)
+    const other = await open(plain)
+    await other.wake.start(() => {})
+    await other.storage.runs.start(newRun('after'))
+    await expect.poll(() => heard.count, { timeout: 20_000 }).toBeGreaterThan(2)
+    relay.freeze()
+    await wake.close()
   })
 
   test('start rejects when the database cannot be reached, and leaves nothing open', async () => {

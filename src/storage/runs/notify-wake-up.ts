@@ -6,6 +6,7 @@ const channel = 'gatehouse_runs'
 /** A woken worker claims all that it can, so more notifications within this time are useless. */
 const pauseMillis = 200
 const connectMillis = 5000
+const disconnectMillis = 1000
 const firstRetryMillis = 500
 const maxRetryMillis = 30_000
 
@@ -46,8 +47,13 @@ export class NotifyWakeUp implements RunWakeUp {
   }
 
   #notify(): void {
+    const client = this.#client
     this.#sent = performance.now()
-    this.#client?.query(`notify ${channel}`).catch((err: unknown) => this.#log.debug('NOTIFY failed', { err }))
+    client?.query(`notify ${channel}`).catch((err: unknown) => {
+      this.#log.debug('NOTIFY failed', { err })
+      // A connection whose other side is gone would not report it for a quarter of an hour.
+      client.connection.stream.destroy()
+    })
   }
 
   async start(wake: () => void): Promise<void> {
@@ -62,6 +68,7 @@ export class NotifyWakeUp implements RunWakeUp {
       connectionTimeoutMillis: connectMillis,
       query_timeout: connectMillis,
       keepAlive: true,
+      keepAliveInitialDelayMillis: 30_000,
     })
     client.on('notification', ({ processId }) => {
       // This process was woken when it sent the notification.
@@ -73,10 +80,10 @@ export class NotifyWakeUp implements RunWakeUp {
       await client.connect()
       await client.query(`listen ${channel}`)
     } catch (error) {
-      await client.end().catch(() => {})
+      await disconnect(client)
       throw error
     }
-    if (this.#closed) await client.end()
+    if (this.#closed) await disconnect(client)
     else this.#client = client
   }
 
@@ -109,6 +116,13 @@ export class NotifyWakeUp implements RunWakeUp {
     clearTimeout(this.#retry)
     const client = this.#client
     this.#client = undefined
-    await client?.end().catch(() => {})
+    if (client !== undefined) await disconnect(client)
   }
+}
+
+/** Does not wait for a database that does not answer. */
+async function disconnect(client: pg.Client): Promise<void> {
+  const timer = setTimeout(() => client.connection.stream.destroy(), disconnectMillis)
+  await client.end().catch(() => {})
+  clearTimeout(timer)
 }
