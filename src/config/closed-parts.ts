@@ -32,7 +32,8 @@ export function closedApplication({ object, value, reason }: ClosedObject): Appl
     urls: (Array.isArray(urls) ? urls : []).flatMap((url: unknown, i): UrlConfig[] => {
       const { uri, hosts, regex } = isJsonObject(url) ? url : {}
       if (typeof uri !== 'string') return []
-      const names = [hosts].flat().flatMap((host) => (typeof host === 'string' ? [host.toLowerCase()] : []))
+      // A host that can't be read, such as a value that is not set, could be any.
+      const names = [hosts].flat().map((host) => (typeof host === 'string' && host !== '' ? host.toLowerCase() : '*'))
       const pattern = regex === true ? patternOf(uri) : undefined
       if (regex === true && pattern === undefined) return []
       return [closedUrl({ at: object.document.at(['spec', 'urls', i]), hosts: names, uri, pattern })]

@@ -401,6 +401,16 @@ describe('nothing is served with less protection', () => {
     ])
   })
 
+  test.each([['host: [x.test]'], ["hosts: ['#[X]']"], ['hosts: [1]'], ['hosts: {}']])(
+    'with %s, which names no host, its address is reserved at all of them',
+    (hosts) => {
+      const { configuration } = load(open.replace("hosts: ['*']", hosts))
+      expect(configuration?.applications).toMatchObject([
+        { setAside: expect.any(String), urls: [{ hosts: ['*'], uri: '/open' }] },
+      ])
+    },
+  )
+
   test('an unclosed quote does not hide the documents after it', () => {
     const broken = object('Workflow', 'broken', '{ label: "open }')
     const { configuration, issues } = load(broken + open + application('closed', '/open/closed', ', authChain: none'))

@@ -57,6 +57,31 @@ test('a value is shown unless it is, or looks like, a secret', () => {
   expect([...substitution.used.keys()]).toEqual(['REGION', 'HOST', 'GATEHOUSE_URL'])
 })
 
+test.each([
+  ['DB_PW', 'hunter2'],
+  ['SMTP_AUTH', 'hunter2'],
+  ['GITHUB_PAT', 'hunter2'],
+  ['adminPwd', 'hunter2'],
+  ['JDBC', 'jdbc:postgresql://db.corp.test/gate?user=gate&password=hunter2'],
+  ['ADO', 'Server=db;User Id=gate;Password = hunter2'],
+  ['LINK', 'redis://:a/b#c@cache.corp.test'],
+  ['PEM', '-----BEGIN RSA PRIVATE KEY-----'],
+  ['TEXT', 'eyJhbGciOiJI.eyJzdWIi.x'],
+])('%s is not shown with the value %j', (name, value) => {
+  expect(new Substitution({ [name]: value }, new Map()).shownValue(name)).toEqual({ kind: 'secret' })
+})
+
+test.each([
+  ['PWD', '/srv'],
+  ['AUTHOR', 'ada@corp.test'],
+  ['AUTH_URL', 'https://login.corp.test'],
+  ['AUTHORITY', 'https://login.corp.test:8443/a/@team'],
+  ['PATH_PREFIX', '/a'],
+  ['TITLE', 'password reset'],
+])('%s is shown with the value %j', (name, text) => {
+  expect(new Substitution({ [name]: text }, new Map()).shownValue(name)).toEqual({ kind: 'value', text })
+})
+
 test('an unknown name is empty, with a reason', () => {
   const { text, problems } = apply('#[HOSTS]', {}, { HOST: 'x' })
   expect(text).toBe('')

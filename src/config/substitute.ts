@@ -8,8 +8,15 @@ export const placeholder = /#\[([A-Za-z_][\w.-]*)(?::([^\]]*))?\]/g
 
 /** Settings of the gateway itself, apart from its address. */
 const ownSetting = /^GATEHOUSE_(?!URL$)/
-/** An address with a user name and password. */
-const withPassword = /:\/\/[^/?#\s@]*:[^/?#\s@]*@/
+/** Other names of secrets in an environment; `PWD` is the working folder. */
+const otherSecret = /(?:^|_)(?:pw|pat|creds?|auth|dsn|salt)$|.pwd$/i
+/** An address with a user name and password, a setting such as `password=`, a private key, or a token. */
+const withSecret = [
+  /:\/\/[^/?#\s@]*:(?!\d+(?:[/?#]|$))[^\s@]*@/,
+  /(?:^|[?&;,\s])(?:\w*(?:password|passwd|pwd|secret|token)|accountkey|sharedaccesskey)\s*=\s*[^\s&;]/i,
+  /-----BEGIN [A-Z ]*PRIVATE KEY/,
+  /^eyJ[\w-]{5,}\./,
+]
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -86,9 +93,10 @@ export class Substitution {
 
   /** The value, for a place where requesters and approvers see it. */
   shownValue(name: string): ShownValue {
-    const isSecret = this.#secretNames.has(name) || isSecretAttribute(name) || ownSetting.test(name)
+    const isSecret =
+      this.#secretNames.has(name) || isSecretAttribute(name) || otherSecret.test(name) || ownSetting.test(name)
     const text = isSecret ? undefined : this.#lookUp(name)
-    if (isSecret || (text !== undefined && withPassword.test(text))) return { kind: 'secret' }
+    if (isSecret || (text !== undefined && withSecret.some((form) => form.test(text)))) return { kind: 'secret' }
     if (text === undefined) return { kind: 'absent' }
     this.used.set(name, text)
     return { kind: 'value', text }
