@@ -73,6 +73,20 @@ server.activedirectory.ldap.config.type=ldaps`)
   ])
 })
 
+test('a connection that may be encrypted is not made a plain one', () => {
+  const part = (type: string) => `server.nameSpaces=ad
+server.ad.chain=ldap
+server.ad.nameSpace=ou=ad,o=Data
+server.ad.ldap.className=com.tremolosecurity.proxy.myvd.inserts.ad.ADLdapInsert
+server.ad.ldap.config.host=ad.acme.test
+server.ad.ldap.config.type=${type}`
+  expect(convert(part('LDAPS')).specs).toMatchObject([{ params: { useSSL: 'true' } }])
+  expect(convert(part('ldap')).specs[0]?.params).not.toHaveProperty('useSSL')
+  const { specs, problems } = convert(part('#[AD_CON_TYPE]'))
+  expect(specs).toEqual([])
+  expect(problems.join()).toContain('write a DirectoryInsert for it')
+})
+
 test('users and groups of a database are one part', () => {
   const { specs, problems } = convert(`
 server.nameSpaces=rootdse,myvdroot,shadow,shadowUsers,shadowGroups

@@ -32,6 +32,7 @@ interface InsertPlan {
 
 const longestText = 1 << 20
 const mostParts = 200
+const mostInserts = 50
 
 /** The entry of a tree that has no users. */
 const emptyClasses = /\.inserts\.(?:RootDSE|RootObject)$/
@@ -84,6 +85,8 @@ function ldapPlan(
 ): InsertPlan | undefined {
   const value = (name: string): string => config.get(name) ?? ''
   if (value('host') === '' || value('useSrvDNS') === 'true') return undefined
+  // Any other text, such as a value that is known later, could mean an encrypted connection.
+  if (!/^(?:ldaps?)?$/i.test(value('type'))) return undefined
   const isEncrypted = /^ldaps$/i.test(value('type'))
   const params = {
     host: value('host'),
@@ -168,14 +171,16 @@ function readParts(text: string): Part[] {
     .map((name) => ({
       name,
       suffix: values.get(`server.${name}.nameSpace`) ?? '',
-      chain: list(`server.${name}.chain`).map((insert) => {
-        const start = `server.${name}.${insert}.config.`
-        const own = Array.from(values).filter(([key]) => key.startsWith(start))
-        return {
-          className: values.get(`server.${name}.${insert}.className`) ?? '',
-          config: new Map(own.map(([key, value]) => [key.slice(start.length), value])),
-        }
-      }),
+      chain: list(`server.${name}.chain`)
+        .slice(0, mostInserts)
+        .map((insert) => {
+          const start = `server.${name}.${insert}.config.`
+          const own = Array.from(values).filter(([key]) => key.startsWith(start))
+          return {
+            className: values.get(`server.${name}.${insert}.className`) ?? '',
+            config: new Map(own.map(([key, value]) => [key.slice(start.length), value])),
+          }
+        }),
     }))
 }
 
