@@ -1,17 +1,20 @@
 import { describe, expect, test } from 'vitest'
+import { Sessions } from '#engine/session/sessions.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { issuerIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
+import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { JsonValue } from '#kernel/json.ts'
 import executeWorkflow from '#modules/filters/execute-workflow/execute-workflow.ts'
-import type { SessionHandle } from '#sdk/auth/session.ts'
+import type { CookieConfig } from '#sdk/module/configuration.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { directoryEntry } from '#testing/directory-entry.ts'
+import { fakeSecretBox } from '#testing/fake-login-services.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
+import { memorySessionStore } from '#testing/memory-session-store.ts'
 import { subject } from '#testing/subjects.ts'
 
 const documented = { workflowName: 'jitdbwf', uidAttributeName: 'uid' }
@@ -20,6 +23,17 @@ const own: Subject = {
   ...subject('uid=ada,ou=people,o=Tremolo', { uid: ['ada'], mail: ['ada@corp.test'], userPassword: ['x'] }),
   identity: directoryEntry(entry).identity,
 }
+
+const cookies: CookieConfig = {
+  name: 'session',
+  domain: undefined,
+  secure: true,
+  httpOnly: true,
+  sameSite: 'Lax',
+  idleSeconds: 900,
+  logoutUri: '/logout',
+}
+const portal = { name: 'portal', cookies }
 
 async function open(params: Record<string, string> = documented) {
   const issues = noIssues()
@@ -40,11 +54,9 @@ async function open(params: Record<string, string> = documented) {
     },
   }
   const filter = await prepared.create(host)
-  const slots = new Map<string, JsonValue | undefined>()
-  const session = {
-    read: async (slot: string) => slots.get(slot),
-    write: async (slot: string, value: JsonValue | undefined) => void slots.set(slot, value),
-  } as SessionHandle
+  const sessions = new Sessions(memorySessionStore(), systemClock, fakeSecretBox())
+  const request = fakeRequest({ url: 'https://portal.test/' })
+  const { handle: session } = (await sessions.start(portal, { request, subject: own, before: undefined })).session
   const send = (caller: Subject, withSession = true) =>
     filter.handle(
       {
@@ -78,6 +90,13 @@ describe('filters.ExecuteWorkflow', () => {
     await send(own, false)
     await send(own, false)
     expect(calls).toHaveLength(3)
+  })
+
+  test('requests of a session at the same time wait for one run', async () => {
+    const { send, calls } = await open()
+    const answers = await Promise.all(Array.from({ length: 6 }, () => send(own)))
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 204))
+    expect(calls).toHaveLength(1)
   })
 
   test('a run that fails ends the request, and the next one tries again', async () => {

@@ -1,7 +1,10 @@
+import { hash } from 'node:crypto'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isMailName, unverifiedMail } from '#modules/shared/login/linked-subject.ts'
 import { findLogin, isOwnLogin } from '#modules/shared/login/own-login.ts'
+import type { SessionHandle } from '#sdk/auth/session.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { text } from '#sdk/module/parameter-types.ts'
@@ -27,23 +30,37 @@ export default defineFilter({
   answers: false,
   summarize: ({ workflowName }) => [{ label: 'workflow', value: workflowName }],
   create: ({ workflowName, uidAttributeName }, host) => {
-    const slot = `filters.ExecuteWorkflow ${workflowName}`
+    const slot = `filters.ExecuteWorkflow:${hash('sha256', workflowName, 'hex').slice(0, 32)}`
+    const run = async ({ request, subject }: Exchange): Promise<void> => {
+      const login = await ownLogin(subject, uidAttributeName, host)
+      const ofLogins = host.loginAttributes(workflowName)
+      await host.workflows.run({
+        name: workflowName,
+        requestor: subject.uid,
+        who: { requestor: subject.identity, subject: subject.identity },
+        user: { userID: login, attributes: shownAttributes(subject), groups: [] },
+        bound: { attributes: ofLogins === 'any' ? 'any' : [...ofLogins] },
+        keepGroups: true,
+        requestId: request.id,
+        params: {},
+      })
+    }
+    const runOnce = async (exchange: Exchange, session: SessionHandle): Promise<void> => {
+      if ((await session.read(slot)) === true) return
+      await run(exchange)
+      await session.write(slot, true)
+    }
+    /** By session: a page sends several requests at once, which wait for the same run. */
+    const underWay = new Map<string, Promise<void>>()
     return {
-      async handle({ request, subject, session }, next) {
-        if ((await session?.read(slot)) === true) return next()
-        const login = await ownLogin(subject, uidAttributeName, host)
-        const ofLogins = host.loginAttributes(workflowName)
-        await host.workflows.run({
-          name: workflowName,
-          requestor: subject.uid,
-          who: { requestor: subject.identity, subject: subject.identity },
-          user: { userID: login, attributes: shownAttributes(subject), groups: [] },
-          bound: { attributes: ofLogins === 'any' ? 'any' : [...ofLogins] },
-          keepGroups: true,
-          requestId: request.id,
-          params: {},
-        })
-        await session?.write(slot, true)
+      async handle(exchange, next) {
+        const { session } = exchange
+        if (session === undefined) await run(exchange)
+        else {
+          const done = underWay.get(session.id) ?? runOnce(exchange, session).finally(() => underWay.delete(session.id))
+          underWay.set(session.id, done)
+          await done
+        }
         return next()
       },
     }
