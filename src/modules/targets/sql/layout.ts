@@ -34,7 +34,7 @@ function entryTable(table: TableReader, config: EntryTable<string>): EntryTable<
   const id = table.column(config.id)
   if (id !== name) checkKey(table, id)
   return {
-    table: config.table,
+    table: table.name,
     name,
     id,
     version: versionColumn(table, config.version),
@@ -62,7 +62,7 @@ async function valuesTable(reader: SqlReader, config: ValuesTable<string>): Prom
       `column "${position.name}" of table "${table.shown}" cannot number values: it is of type ${position.type}`,
     )
   }
-  return { table: config.table, user: table.writable(config.user), value: table.writable(config.value), position }
+  return { table: table.name, user: table.writable(config.user), value: table.writable(config.value), position }
 }
 
 async function groupTables(
@@ -71,7 +71,7 @@ async function groupTables(
   users: TableReader,
 ): Promise<GroupTables<Column>> {
   const link = await TableReader.open(reader, members.table)
-  const links = { table: members.table, user: link.writable(members.user), group: link.writable(members.group) }
+  const links = { table: link.name, user: link.writable(members.user), group: link.writable(members.group) }
   if (own === undefined) return { members: links, userRef: users.column(userRef), own }
   const table = await TableReader.open(reader, own.table)
   table.writable(own.name)
@@ -118,18 +118,33 @@ export const makesOwnKey = (column: Column): boolean =>
   !column.generated &&
   (column.kind === 'uuid' || (column.kind === 'text' && (column.maxLength ?? 36) >= 36))
 
+/**
+ * PostgreSQL stores a name that was created without quotes in lower case, and OpenUnison names tables and columns without
+ * quotes. So a name that it does not have as it is means that in lower case.
+ */
 class TableReader {
-  readonly shown: string
+  readonly name: TableName
   readonly #columns: ReadonlyMap<string, Column>
+  readonly #folds: boolean
 
   static async open(reader: SqlReader, table: TableName): Promise<TableReader> {
-    return new TableReader(showTable(table), await readColumns(reader, table))
+    const folds = reader.dialect === 'postgres'
+    const lower = { schema: table.schema?.toLowerCase(), table: table.table.toLowerCase() }
+    for (const name of folds ? [table, lower] : [table]) {
+      const columns = await readColumns(reader, name)
+      if (columns.size > 0) return new TableReader(name, columns, folds)
+    }
+    throw new Error(`there is no table "${showTable(table)}" that this account may see`)
   }
 
-  constructor(shown: string, columns: ReadonlyMap<string, Column>) {
-    if (columns.size === 0) throw new Error(`there is no table "${shown}" that this account may see`)
-    this.shown = shown
+  constructor(name: TableName, columns: ReadonlyMap<string, Column>, folds: boolean) {
+    this.name = name
     this.#columns = columns
+    this.#folds = folds
+  }
+
+  get shown(): string {
+    return showTable(this.name)
   }
 
   get all(): readonly Column[] {
@@ -137,7 +152,7 @@ class TableReader {
   }
 
   column(name: string): Column {
-    const column = this.#columns.get(name)
+    const column = this.#columns.get(name) ?? (this.#folds ? this.#columns.get(name.toLowerCase()) : undefined)
     if (column === undefined) {
       throw new Error(`table "${this.shown}" has no column "${name}"${suggestion(name, this.#columns.keys())}`)
     }
