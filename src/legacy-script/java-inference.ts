@@ -216,8 +216,9 @@ export function inferJava(nodes: readonly ScopedNode[], signatures: LegacySignat
   const scopes = new Set(nodes.map(({ scope }) => scope))
   let facts = new Map<Variable, JavaFact>()
   const parameters = parameterFacts(scopes, signatures)
+  const globals = globalFacts(signatures)
   const infer: Infer = (node, scope) =>
-    factOf(node, scope, (variable) => parameters.get(variable) ?? facts.get(variable), 0)
+    factOf(node, scope, { of: (variable) => parameters.get(variable) ?? facts.get(variable), globals }, 0)
   for (let round = 0; round < maxRounds; round++) {
     const next = new Map<Variable, JavaFact>()
     for (const scope of scopes) {
@@ -252,20 +253,26 @@ function parameterFacts(scopes: Iterable<Scope>, signatures: LegacySignatures): 
   return facts
 }
 
+/** A task's script finds its task in a global of that name too. */
+function globalFacts(signatures: LegacySignatures): ReadonlyMap<string, JavaFact> {
+  const isTask = Object.values(signatures).some((given) => given.some(({ kind }) => kind === 'taskRequest'))
+  return new Map(isTask ? [['task', { is: 'instance', name: `${core}.WorkflowTask` }]] : [])
+}
+
+interface KnownFacts {
+  of(variable: Variable): JavaFact | undefined
+  readonly globals: ReadonlyMap<string, JavaFact>
+}
+
 const isSame = (one: JavaFact, other: JavaFact | undefined): boolean => one.is === other?.is && one.name === other.name
 
-function factOf(
-  node: AnyNode,
-  scope: Scope,
-  known: (variable: Variable) => JavaFact | undefined,
-  depth: number,
-): JavaFact | undefined {
+function factOf(node: AnyNode, scope: Scope, known: KnownFacts, depth: number): JavaFact | undefined {
   if (depth > maxDepth) return undefined
   const inner = (below: AnyNode) => factOf(below, scope, known, depth + 1)
   switch (node.type) {
     case 'Identifier': {
       const variable = variableOf(node.name, scope)
-      return variable === undefined ? packageNamed(node.name) : known(variable)
+      return variable === undefined ? (known.globals.get(node.name) ?? packageNamed(node.name)) : known.of(variable)
     }
     case 'ChainExpression':
       return inner(node.expression)

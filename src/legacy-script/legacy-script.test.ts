@@ -27,6 +27,18 @@ describe('a script is legacy', () => {
   })
 })
 
+test('the global "task" of a workflow task is checked, unless the script has a variable of that name', () => {
+  const ofTask: LegacySignatures = { doTask: [parameter('user', 0), parameter('taskRequest', 1)] }
+  const provider = 'task.getConfigManager().getProvisioningEngine().getTarget("people").getProvider()'
+  const found = (source: string, given: LegacySignatures) =>
+    checkScript(source, given).findings.map(({ message }) => message)
+  const script = `function doTask(user, request) { return ${provider}.getDS() }`
+  expect(found(script, ofTask)).toEqual([expect.stringContaining('UserStoreProvider.getDS() is not served')])
+  expect(found(`function doTask(user, request) { return ${provider}.findUser("ada") }`, ofTask)).toEqual([])
+  expect(found(`var task = user; ${script}; java.util.UUID.randomUUID()`, ofTask)).toEqual([])
+  expect(found(`${script}; java.util.UUID.randomUUID()`, signatures)).toEqual([])
+})
+
 describe('a script is not legacy', () => {
   test.each([
     '// Java.type("x")\nvar s = "Java.type(1)", t = `Java.type(2)`, r = /Java.type(3)/',
