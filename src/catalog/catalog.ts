@@ -47,13 +47,14 @@ import approvalLink from '#modules/filters/approval-link/approval-link.ts'
 import authorize from '#modules/filters/authorize/authorize.ts'
 import callWorkflowFilter from '#modules/filters/call-workflow/call-workflow.ts'
 import checkSession from '#modules/filters/check-session/check-session.ts'
+import clusterMetadata from '#modules/filters/cluster-metadata/cluster-metadata.ts'
 import completeLogin from '#modules/filters/complete-login/complete-login.ts'
 import developmentIssuer from '#modules/filters/development-issuer/development-issuer.ts'
 import endSessions from '#modules/filters/end-sessions/end-sessions.ts'
 import eventKeys from '#modules/filters/event-keys/event-keys.ts'
 import eventPoll from '#modules/filters/event-poll/event-poll.ts'
-import groupMetadata from '#modules/filters/group-metadata/group-metadata.ts'
 import executeWorkflow from '#modules/filters/execute-workflow/execute-workflow.ts'
+import groupMetadata from '#modules/filters/group-metadata/group-metadata.ts'
 import issuer from '#modules/filters/issuer/issuer.ts'
 import javaScriptFilter from '#modules/filters/javascript-filter/javascript-filter.ts'
 import loginTest from '#modules/filters/login-test/login-test.ts'
@@ -218,6 +219,7 @@ export const filters = createRegistry('filter', [
   authorize,
   callWorkflowFilter,
   checkSession,
+  clusterMetadata,
   clusterGroups2Attribute,
   completeLogin,
   developmentIssuer,

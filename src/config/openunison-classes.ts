@@ -274,12 +274,7 @@ export const openUnisonClasses: Readonly<Record<string, readonly OpenUnisonClass
       uses: 1,
       instead: 'use a workflow that provisions to `targets.ActiveDirectory`, with `auth.JitProvision`',
     },
-    {
-      name: 'proxy.filters.CheckK8sTargetMetadata',
-      uses: 1,
-      area: 'Git',
-      instead: 'remove it: it serves the Git tasks',
-    },
+    { name: 'proxy.filters.CheckK8sTargetMetadata', uses: 1, area: 'Git' },
     { name: 'proxy.filters.CheckSession', uses: 4 },
     { name: 'proxy.filters.ClusterGroups2Attribute', uses: 1 },
     { name: 'proxy.filters.CookieFilter', uses: 1, area: 'proxy' },

@@ -29,11 +29,13 @@ describe('tasks.CreateK8sObject', () => {
     expect(create({ template }).join()).toContain(message)
   })
 
-  test('refuses Git, and unusable patches', () => {
+  test('warns of Git, and refuses unusable patches', () => {
     expect(create({})).toEqual([])
     expect(create({ writeToRequest: 'false', requestAttribute: 'a', path: 'b' })).toEqual([])
     expect(create({ writeToRequest: '$useGit$' })).toEqual([])
-    expect(create({ writeToRequest: 'True' }).join()).toContain('cannot be written to Git')
+    expect(create({ writeToRequest: 'True' })).toEqual([
+      '0.params.writeToRequest: Gatehouse does not write to Git: a run that reaches this task fails',
+    ])
     expect(create({ patchTemplate: 'a: b', patchType: 'json' }).join()).toContain('a list of operations')
     expect(create({ patchTemplate: 'a: b', patchType: 'apply' }).join()).toContain('use merge, strategic or json')
     expect(create({ patchType: 'other' }).join()).toContain('must be one of')

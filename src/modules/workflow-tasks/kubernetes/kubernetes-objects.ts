@@ -32,7 +32,8 @@ const kindParameter = text({ about: 'The kind of the object; the task fails if t
 /** What OpenUnison commits to Git, which is outside of this product. */
 const gitParameters = {
   writeToRequest: nameTemplate({
-    about: '`"true"` is an error, also as the value of a template: objects are written to the cluster, not to Git.',
+    about:
+      'A run fails where this is `"true"`, also as the value of a template: objects are written to the cluster, not to Git.',
   }),
   requestAttribute: text({ about: 'Not used: it belongs to `writeToRequest`.' }),
   path: text({ about: 'Not used: it belongs to `writeToRequest`.' }),
@@ -186,7 +187,10 @@ const gitRefusal =
 
 function checkCommon({ targetName, writeToRequest }: CommonParameters, places: CustomTaskPlaces): void {
   referToCluster(targetName, 'targetName', places)
-  if (writeToRequest.text.toLowerCase() === 'true') places.issues.error(places.pathOf('writeToRequest'), gitRefusal)
+  if (writeToRequest.text.trim().toLowerCase() !== 'true') return
+  // Workflows of OpenUnison reach such a task only where tasks.CheckForGit answers that the cluster uses Git.
+  const problem = 'Gatehouse does not write to Git: a run that reaches this task fails'
+  places.issues.warning(places.pathOf('writeToRequest'), problem)
 }
 
 function refuseGit(writeToRequest: Template, context: TaskContext): void {
