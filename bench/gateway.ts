@@ -27,11 +27,13 @@ export async function startMeasured(
   dataFolder: string,
   database?: string,
   subject = 'idp',
+  more: readonly string[] = [],
 ): Promise<MeasuredGateway> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const args = ['serve', '--config', config, '--data', dataFolder, '--listen', `127.0.0.1:${port}`, '--metrics', 'off']
   if (database !== undefined) args.push('--database', database)
+  args.push(...more)
   const started = performance.now()
   const child = spawn(program(), args, { stdio: 'ignore', env: { ...process.env, GATEHOUSE_URL: url } })
   await until(async () => {

@@ -17,6 +17,7 @@ import { readJson } from './requests.ts'
 import { measureSidecar } from './sidecar.ts'
 import { measureSts } from './sts.ts'
 import { millis, number, percent, printTable, rate, row, say } from './table.ts'
+import { measureWorkers } from './workers.ts'
 import { measureWorkflows } from './workflows.ts'
 
 /** `node bench/run.ts [PART …] [SIZE …]`: these parts, or all; directories of these sizes, 0 for none. */
@@ -49,6 +50,13 @@ async function workflows(quickstart: string): Promise<void> {
     row(`asynchronous runs, PostgreSQL, ${processes}`, rate(perSecond), `${percent(share)} of bare pg-boss jobs`)
   }
   row('bare pg-boss jobs beside them', rate(bareJobs))
+}
+
+/** The load generator uses a core too, so the ratio of two cores is below two. */
+async function workers(quickstart: string): Promise<void> {
+  const { perSecond, ratio, supervisorMegabytes } = await measureWorkers(folder, quickstart)
+  row('GET by id, --workers 2 on PostgreSQL', rate(perSecond), `${ratio.toFixed(2)} times one process`)
+  row('resident memory of the supervisor', `${number(supervisorMegabytes)} MB`)
 }
 
 async function tokens(): Promise<void> {
@@ -183,6 +191,7 @@ const parts: Readonly<Record<string, () => Promise<void>>> = {
   custody,
   sidecars,
   workflows: () => workflows(quickstart),
+  workers: () => workers(quickstart),
   portal: portalPage,
   'portal-api': portal,
   'token-page': tokenPage,

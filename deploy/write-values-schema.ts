@@ -40,6 +40,7 @@ const values = z.strictObject({
   }),
   imagePullSecrets: openList,
   replicas: z.int().min(1).max(100).nullish(),
+  workers: z.union([z.int().min(1).max(64), z.literal('auto')]),
   url: z.string().regex(/^(https?:\/\/[^/\s]+)?$/),
   config: z.strictObject({
     source: z.enum(['objects', 'files']),

@@ -6,6 +6,7 @@ import { errorCodes } from '#kernel/errors.ts'
 import { pureFunctions } from '#sdk/report/read-statement.ts'
 import { reportViews } from '#sdk/report/report-views.ts'
 import { commands } from '#server/commands/commands.ts'
+import { gaugeRules } from '#server/workers/combined-metrics.ts'
 import { allMetrics } from '#testing/all-metrics.ts'
 import { referencePages, slots } from '../docs/write-reference.ts'
 
@@ -80,6 +81,19 @@ test('every metric is documented, and no other', () => {
   expect(documentedRows('docs/reference/metrics.md').sort()).toEqual(
     names.filter((name) => name.startsWith('gatehouse_')).sort(),
   )
+})
+
+test('the page of metrics has the rule of every gauge for workers', () => {
+  const page = readFileSync('docs/reference/metrics.md', 'utf8')
+  const rules = Array.from(page.matchAll(/^\| (Sum|Greatest|Least) \| (.*) \|/gm), ([, rule = '', names = '']) =>
+    Array.from(names.matchAll(/`(gatehouse_\w+)`/g), ([, name = '']) => [name, rule]),
+  ).flat()
+  const words = { sum: 'Sum', max: 'Greatest', min: 'Least', each: 'Each' } as const
+  expect(Object.fromEntries(rules)).toEqual(
+    Object.fromEntries(Object.entries(gaugeRules).map(([name, rule]) => [name, words[rule]])),
+  )
+  const gauges = [...allMetrics()].filter(([name, { type }]) => type === 'gauge' && name.startsWith('gatehouse_'))
+  expect(Object.keys(gaugeRules).sort()).toEqual(gauges.map(([name]) => name).sort())
 })
 
 test('every view for reports is documented, column by column, and every function', () => {

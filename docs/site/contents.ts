@@ -148,6 +148,7 @@ export const sections: readonly Section[] = [
     pages: [
       'docs/guides/installing.md',
       'docs/guides/deploying.md',
+      'docs/guides/scaling.md',
       'docs/guides/gitops.md',
       'docs/guides/observability.md',
       'docs/guides/backup-and-restore.md',

@@ -16,6 +16,7 @@ import { HttpRequest, validPrefix } from '#server/http-request.ts'
 import { createListener, type ListenerTls, noSchemas } from '#server/http-server.ts'
 import type { AccessLog } from '#server/log.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
+import { answerReady } from '#server/operations.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
@@ -62,16 +63,6 @@ export function createApp(parts: AppParts): FastifyInstance {
   app.setNotFoundHandler((request, reply) => answer(parts, request, reply))
   app.setErrorHandler((error, request, reply) => refuse(parts, error, request, reply))
   return app
-}
-
-export async function answerReady(parts: Pick<AppParts, 'ready' | 'log'>, reply: FastifyReply): Promise<FastifyReply> {
-  try {
-    await parts.ready()
-    return reply.type('text/plain').send('ready\n')
-  } catch (err) {
-    parts.log.warn('not ready', { err })
-    return reply.code(503).header('retry-after', '1').type('text/plain').send('not ready\n')
-  }
 }
 
 async function answer(parts: AppParts, fastifyRequest: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {

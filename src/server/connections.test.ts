@@ -9,8 +9,8 @@ import { silentLogger } from '#kernel/logger.ts'
 import { networkOf } from '#server/connections.ts'
 import { type ConnectionLimits, defaultConnectionLimits, limitListeners } from '#server/http-limits.ts'
 import { createListener } from '#server/http-server.ts'
-import { createOperationsApp } from '#server/listeners.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
+import { createOperationsApp } from '#server/operations.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
 import { until } from '#testing/gateway-process.ts'
 import { testServerCertificate, testServerKey } from '#testing/test-certificates.ts'
@@ -242,8 +242,10 @@ test('more than 100 headers are rejected, not dropped', async () => {
 
 test('the operators’ listener also closes half-open connections', async () => {
   const limits = { ...defaultConnectionLimits, headerSeconds: 1 }
-  const idle = { ready: async () => {}, check: async () => ({ targets: [], issuers: [] }), objects: () => [] }
-  const app = createOperationsApp({ metrics: createMetrics(), log: silentLogger, limits, ...idle })
+  const { registry, connections: meter } = createMetrics()
+  const health = async () => ({ status: 'up', gateway: { health: 'up' }, targets: [], issuers: [] }) as const
+  const operations = { metrics: () => registry, ready: async () => {}, health }
+  const app = createOperationsApp({ operations, limits, meter, log: silentLogger })
   await app.listen({ host: '127.0.0.1', port: 0 })
   onTestFinished(() => app.close())
   const { answer, ended } = client((app.server.address() as AddressInfo).port, 'GET /metrics HTTP/1.1\r\n')

@@ -7,7 +7,7 @@ import type { TrustedProxies } from '#server/trusted-proxies.ts'
 /** Why a connection was closed or rejected: the limit in total, the one of its address, or a time limit. */
 type RefusalReason = 'total' | 'address' | 'timeout'
 
-interface ConnectionMeter {
+export interface ConnectionMeter {
   opened(listener: string): void
   closed(listener: string): void
   refused(listener: string, reason: RefusalReason): void

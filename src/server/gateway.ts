@@ -16,11 +16,12 @@ import { BackgroundWork } from '#server/background-work.ts'
 import { ConfigurationReport } from '#server/configuration-report.ts'
 import type { ConfigurationSource } from '#server/configuration-source.ts'
 import type { ConnectionLimits } from '#server/http-limits.ts'
-import { openListeners } from '#server/listeners.ts'
+import { openListeners, type Sharing } from '#server/listeners.ts'
 import type { AccessLog } from '#server/log.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
 import { metricsAccess } from '#server/metrics/metrics-access.ts'
 import { openDatabase } from '#server/open-database.ts'
+import type { Operations } from '#server/operations.ts'
 import { ownPlaces, protectGivenKey } from '#server/private-files.ts'
 import { applyConfiguration, RunningConfiguration, startConfiguration, usable } from '#server/reload.ts'
 import { createServices } from '#server/services.ts'
@@ -40,6 +41,7 @@ interface GatewayOptions {
   readonly listen: string
   /** Undefined for no metrics listener. */
   readonly metrics: string | undefined
+  readonly sharing?: Sharing | undefined
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
   readonly trustedProxies: readonly string[]
   readonly connectionLimits?: ConnectionLimits
@@ -74,6 +76,7 @@ export interface Gateway {
   readonly metricsAddress: string | undefined
   /** The address of the injector webhook at the start; undefined without a listener. */
   readonly webhookAddress: string | undefined
+  readonly operations: Operations
   /** Reloads the configuration and the certificates of listeners, even if they have not changed. */
   reload(): Promise<void>
   /** Accepts no new requests, finishes open ones, closes everything. */
@@ -190,7 +193,16 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   })
   const keeping = scope.own(new KeeperLoop({ keeper, rings: tokenKeys, log }))
   const listeners = await openListeners(
-    { ...options, metricsListen: options.metrics, clock, metrics, running, objects: () => loads.served, storage },
+    {
+      ...options,
+      metricsListen: options.metrics,
+      sharing: options.sharing,
+      clock,
+      metrics,
+      running,
+      objects: () => loads.served,
+      storage,
+    },
     scope,
   )
   system.showListeners(listeners.describe)
@@ -207,8 +219,10 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     tokenKeys.configure(keyIssuers(running.current.configuration))
     keeping.wake()
     listeners.wakeWebhook()
+    if (outcome === 'applied') options.sharing?.onServed(running.current.configuration.hash)
   }
   void source.settled(started, 'applied')
+  options.sharing?.onServed(configuration.hash)
   const unread = (err: unknown): void => {
     loads.unread()
     log.error('configuration could not be read', { err })
@@ -243,6 +257,6 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     services.runChanges.drain()
     services.sessionChanges.drain()
   })
-  const { address, metricsAddress, webhookAddress } = listeners
-  return { address, metricsAddress, webhookAddress, reload }
+  const { address, metricsAddress, webhookAddress, operations } = listeners
+  return { address, metricsAddress, webhookAddress, operations, reload }
 }

@@ -1,4 +1,3 @@
-import type { FastifyReply } from 'fastify'
 import { causeText, type FoundObject, servedCount, titleOf } from '#config/set-aside.ts'
 import type { OutsideHealth } from '#engine/runtime.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -14,15 +13,35 @@ interface HealthParts {
   readonly log: Logger
 }
 
+/** The health of one worker, as its supervisor knows it. */
+export interface WorkerHealth {
+  readonly worker: number
+  readonly pid?: number
+  readonly state: 'ready' | 'not ready' | 'starting' | 'restarting'
+  /** The hash of the configuration that it serves. */
+  readonly configuration?: string
+  readonly problem?: string
+}
+
+export interface HealthReport extends OutsideHealth {
+  readonly status: 'up' | 'degraded' | 'down'
+  readonly gateway: { readonly health: 'up' | 'down'; readonly problem?: string }
+  /** Absent if no worker could be asked. */
+  readonly configuration?: {
+    readonly served: number
+    readonly setAside: number
+    readonly objects?: readonly { readonly object: string; readonly reason: string }[]
+  }
+  /** Only with `--workers`. */
+  readonly workers?: readonly WorkerHealth[]
+}
+
 /**
  * Says what the gateway itself and the systems around it can do now, with reasons: for operators, so it is served on the
  * private listener only. A target or issuer that is down, or an object that is set aside, does not make the gateway
  * unready, since everything else is served: restarting it or taking it out of rotation would not help.
  */
-export async function answerHealth(
-  { ready, check, objects, log }: HealthParts,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
+export async function readHealth({ ready, check, objects, log }: HealthParts): Promise<HealthReport> {
   const [own, outside] = await Promise.allSettled([ready(), check()])
   if (outside.status === 'rejected') log.warn('the health of targets cannot be read', { err: outside.reason })
   const { targets, issuers } = outside.status === 'fulfilled' ? outside.value : { targets: [], issuers: [] }
@@ -40,11 +59,11 @@ export async function answerHealth(
     ...(aside.length === 0 ? {} : { objects: aside.slice(0, mostObjects) }),
   }
   const status = own.status === 'rejected' ? 'down' : isDegraded ? 'degraded' : 'up'
-  const gateway = own.status === 'rejected' ? { health: 'down', problem: reasonOf(own.reason) } : { health: 'up' }
-  return reply
-    .code(status === 'down' ? 503 : 200)
-    .header('cache-control', 'no-store')
-    .send({ status, gateway, configuration, targets, issuers })
+  const gateway = own.status === 'rejected' ? downBecause(own.reason) : ({ health: 'up' } as const)
+  return { status, gateway, configuration, targets, issuers }
 }
 
-const reasonOf = (reason: unknown): string => (reason instanceof Error ? reason.message : String(reason)).slice(0, 500)
+export const downBecause = (reason: unknown): { readonly health: 'down'; readonly problem: string } => ({
+  health: 'down',
+  problem: (reason instanceof Error ? reason.message : String(reason)).slice(0, 500),
+})

@@ -70,13 +70,20 @@ export function limitListeners(
   if (fitting < limits.total) {
     log.warn('fewer connections than configured: the process may not open enough files', { openFiles, total: fitting })
   }
-  const atMost = (total: number): ConnectionLimits => ({
-    ...limits,
-    total: Math.min(limits.total, total),
-    perAddress: Math.min(limits.perAddress, total),
-  })
-  return { public: atMost(fitting), operations: atMost(mostOperations), webhook: atMost(mostWebhook) }
+  return {
+    public: atMost(limits, fitting),
+    operations: limitOperations(limits),
+    webhook: atMost(limits, mostWebhook),
+  }
 }
+
+export const limitOperations = (limits: ConnectionLimits): ConnectionLimits => atMost(limits, mostOperations)
+
+const atMost = (limits: ConnectionLimits, total: number): ConnectionLimits => ({
+  ...limits,
+  total: Math.min(limits.total, total),
+  perAddress: Math.min(limits.perAddress, total),
+})
 
 /** How many files this process may open; known on Linux. */
 function openFileLimit(): number {

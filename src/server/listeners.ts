@@ -1,21 +1,20 @@
 import type https from 'node:https'
-import Fastify, { type FastifyInstance } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { FoundObject } from '#config/set-aside.ts'
-import type { OutsideHealth } from '#engine/runtime.ts'
 import { parseHostPort } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { ListenerFacts } from '#sdk/filter/system-access.ts'
 import { webhookHost, webhookPath } from '#sdk/sts/sts-webhook.ts'
-import { answerReady, createApp } from '#server/app.ts'
-import { answerHealth } from '#server/health.ts'
+import { createApp } from '#server/app.ts'
+import { readHealth } from '#server/health.ts'
 import { type ConnectionLimits, limitListeners } from '#server/http-limits.ts'
-import { closeListener, createListener, listenAt, noSchemas } from '#server/http-server.ts'
+import { closeListener, listenAt } from '#server/http-server.ts'
 import { CertificateReload, readPair } from '#server/listener-certificate.ts'
 import type { AccessLog } from '#server/log.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
-import { metricsAccess } from '#server/metrics/metrics-access.ts'
+import { createOperationsApp, type Operations } from '#server/operations.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
 import { createKeyBox, objectsOf } from '#server/token-keys.ts'
 import { reportIgnoredHeaders, TrustedProxies } from '#server/trusted-proxies.ts'
@@ -26,6 +25,7 @@ interface ListenersParts {
   readonly listen: string
   /** Undefined for no metrics listener. */
   readonly metricsListen: string | undefined
+  readonly sharing: Sharing | undefined
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
   readonly trustedProxies: readonly string[]
   readonly connectionLimits?: ConnectionLimits
@@ -41,11 +41,20 @@ interface ListenersParts {
   readonly accessLog: AccessLog
 }
 
+/** For a gateway whose listeners other processes of this machine serve too. */
+export interface Sharing {
+  /** The address at which another process serves the metrics of all. */
+  readonly metricsAddress: string | undefined
+  /** Called with the hash of the configuration that is served, at the start and after each change. */
+  onServed(hash: string): void
+}
+
 interface Listeners {
   /** The public address, with the actual port. */
   readonly address: string
   readonly metricsAddress: string | undefined
   readonly webhookAddress: string | undefined
+  readonly operations: Operations
   reloadCertificate(): Promise<void> | undefined
   /** The open listeners, with the certificates that they serve. */
   describe(): readonly ListenerFacts[]
@@ -66,16 +75,20 @@ export async function openListeners(parts: ListenersParts, scope: Scope): Promis
   // The metrics listener opens first and closes last, so that operators can watch a drain.
   const connections = limitListeners(parts.connectionLimits, log)
   const check = () => running.use((runtime) => runtime.checkOutside())
-  const operations = createOperationsApp({
-    metrics,
-    log,
+  const operations: Operations = {
+    metrics: () => metrics.registry,
     ready,
-    check,
-    objects: parts.objects,
-    limits: connections.operations,
-  })
+    health: () => readHealth({ ready, check, objects: parts.objects, log }),
+  }
   const metricsAddress =
-    parts.metricsListen === undefined ? undefined : await listen(operations, parts.metricsListen, 'http', scope)
+    parts.metricsListen === undefined
+      ? undefined
+      : await listen(
+          createOperationsApp({ operations, limits: connections.operations, meter: metrics.connections, log }),
+          parts.metricsListen,
+          'http',
+          scope,
+        )
   const ignored = reportIgnoredHeaders({ count: () => metrics.forwardedHeadersIgnored(), log, clock })
   const proxies = new TrustedProxies(parts.trustedProxies, ignored)
   const pair = files === undefined ? undefined : await readPair(files)
@@ -121,16 +134,18 @@ export async function openListeners(parts: ListenersParts, scope: Scope): Promis
   )
   await webhook.start()
   state = 'serving'
+  const shownMetrics = metricsAddress ?? parts.sharing?.metricsAddress
   return {
     address,
     metricsAddress,
     webhookAddress: webhook.address,
+    operations,
     reloadCertificate: () => certificate?.look(),
     describe: () => {
       const ofWebhook = webhook.certificate()
       return [
         { name: 'public', address, ...(certificate === undefined ? {} : { certificate: certificate.describe() }) },
-        ...(metricsAddress === undefined ? [] : [{ name: 'metrics', address: metricsAddress } as const]),
+        ...(shownMetrics === undefined ? [] : [{ name: 'metrics', address: shownMetrics } as const]),
         ...(webhook.address === undefined
           ? []
           : [
@@ -152,35 +167,4 @@ export async function openListeners(parts: ListenersParts, scope: Scope): Promis
 async function listen(app: FastifyInstance, at: string, scheme: 'http' | 'https', scope: Scope): Promise<string> {
   scope.defer(() => closeListener(app))
   return listenAt(app, parseHostPort(at), scheme)
-}
-
-/** Metrics and health checks, on a separate listener that need not be public. */
-export function createOperationsApp(parts: {
-  metrics: Metrics
-  log: Logger
-  limits: ConnectionLimits
-  ready(): Promise<void>
-  check(): Promise<OutsideHealth>
-  objects(): readonly FoundObject[]
-}): FastifyInstance {
-  const { limits, log, metrics } = parts
-  const listening = { listener: 'operations', limits, log, meter: metrics.connections, proxies: new TrustedProxies([]) }
-  const app = Fastify({
-    logger: false,
-    schemaController: noSchemas,
-    forceCloseConnections: 'idle',
-    bodyLimit: 1,
-    // The listener answers client errors itself.
-    clientErrorHandler: () => {},
-    serverFactory: (handler) => createListener(listening, undefined, handler),
-  })
-  const access = metricsAccess(metrics.registry)
-  app.get('/metrics', async ({ headers: { accept } }, reply) => {
-    const { contentType, body } = await access.write({ accept })
-    return reply.type(contentType).send(body)
-  })
-  app.get('/health', (_request, reply) => answerHealth(parts, reply))
-  app.get('/check_alive', (_request, reply) => reply.type('text/plain').send('alive\n'))
-  app.get('/ready', (_request, reply) => answerReady(parts, reply))
-  return app
 }

@@ -57,13 +57,17 @@ export const noAccessLog: AccessLog = () => {}
 const infoLevel = 30
 
 /**
- * Lines in the format of the other log, for successful requests. They are most of all lines and their fields are
+ * Lines in the format of the other log, for successful requests, each with the fields. They are most of all lines and their fields are
  * fixed, so they skip child loggers and redaction.
  */
-export function createAccessLog(level: LogThreshold, write: (line: string) => void): AccessLog {
+export function createAccessLog(
+  level: LogThreshold,
+  write: (line: string) => void,
+  fields?: Readonly<Record<string, number>>,
+): AccessLog {
   if (level !== 'debug' && level !== 'info') return noAccessLog
   return (entry) =>
-    write(`${JSON.stringify({ level: infoLevel, time: Date.now(), ...located(entry), msg: 'request' })}\n`)
+    write(`${JSON.stringify({ level: infoLevel, time: Date.now(), ...fields, ...located(entry), msg: 'request' })}\n`)
 }
 
 /** A `pino.destination`, or a similar stream. */

@@ -8,6 +8,8 @@ import { type ConfigurationSource, folderSource, type SourceOptions } from '#ser
 interface OpenOptions extends SourceOptions {
   /** A file; if absent, that of the environment's KUBECONFIG, else that of the pod in which this process runs. */
   readonly kubeconfig?: string | undefined
+  /** Identifies this process among all that read the same objects; if absent, the pod does. */
+  readonly identity?: string | undefined
   /** How long an API server may take to answer. */
   readonly answerMillis?: number | undefined
   readonly log: Logger
@@ -39,7 +41,7 @@ export async function openConfigurationSource(options: OpenOptions): Promise<Con
     needsValues: values !== undefined,
     folder: resolve('.'),
     answerMillis,
-    identity: environment['POD_NAME'] ?? processName(),
+    identity: options.identity ?? environment['POD_NAME'] ?? processName(),
     clock: systemClock,
     log,
   })

@@ -180,7 +180,7 @@ sts:
       additionalAttributes: [{ name: id, source: ${custom}, sourceType: custom }]
 ### z.yaml
 `,
-    ['values values.yaml'],
+    ['token endpoint "cloud"'],
   ],
   [
     'job',

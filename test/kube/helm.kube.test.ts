@@ -54,6 +54,7 @@ describe.skipIf(program === undefined)('the chart', () => {
 
   test.each([
     ['replicas=2', /embedded database serves one replica/],
+    ['workers=2', /embedded database serves one process/],
     ['database.secretName=db', /share GATEHOUSE_SECRET_KEY too/],
     ['replica=2', /replica/],
     ['sts.endpoint=x', /endpoint/],

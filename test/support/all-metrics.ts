@@ -1,5 +1,6 @@
 import { silentLogger } from '#kernel/logger.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
+import { createWorkerMetrics } from '#server/workers/worker-metrics.ts'
 
 /** The labels of every metric of a gateway, by the metric's name, those of Node.js included. */
 export function allMetrics(): ReadonlyMap<string, { readonly type: string; readonly labels: readonly string[] }> {
@@ -10,6 +11,7 @@ export function allMetrics(): ReadonlyMap<string, { readonly type: string; reado
   const figures = { figures: unread }
   metrics.workflows.watch({ runs: figures, approvals: figures, mails: figures, grants: { due: unread } }, silentLogger)
   metrics.audit.watch({ size: unread }, silentLogger)
+  createWorkerMetrics(metrics.registry)
   // prom-client does not declare the names of labels.
   const all = metrics.registry.getMetricsAsArray() as unknown as readonly {
     readonly name: string

@@ -6,6 +6,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { configurationText } from '#server/commands/configuration-text.ts'
 import { examplesCommand } from '#server/commands/examples.ts'
+// Loaded before the tests, whose time is limited.
+import '#server/commands/run-gateway.ts'
 import { serveCommand } from '#server/commands/serve.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'serve-command-'))
@@ -40,6 +42,11 @@ test.each([
   [['--config', folder, '--header-seconds', '0'], '--header-seconds must be a whole number from 1 to 300'],
   [['--config', folder, '--request-seconds', '1.5'], '--request-seconds must be'],
   [['--config', folder, '--idle-seconds', '-1'], '--idle-seconds'],
+  [['--config', folder, '--workers', '0'], '--workers must be auto or a whole number from 1 to 64'],
+  [['--config', folder, '--workers', '65'], '--workers must be'],
+  [['--config', folder, '--workers', '2'], '--workers 2 requires PostgreSQL, since SQLite serves one process'],
+  [['--config', folder, '--workers', 'auto'], '--workers auto requires PostgreSQL'],
+  [['--config', folder, '--workers', '2', '--database', `sqlite:${folder}/x.db`], '--workers 2 requires PostgreSQL'],
   [['--config', folder, '--prt', '1'], "Unknown option '--prt'\n"],
 ])('wrong usage starts nothing and names the option: %j', async (args, message) => {
   const errors: string[] = []

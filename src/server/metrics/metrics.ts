@@ -7,6 +7,7 @@ import type { TargetMeter } from '#engine/provisioning/target-health.ts'
 import type { RegistrationMeter } from '#engine/registrations/registrations.ts'
 import type { ReportMeter } from '#engine/reports/report-endpoint.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { createConnectionMetrics } from '#server/metrics/connection-metrics.ts'
 import { currentExemplar, histogramWithExemplars } from '#server/metrics/exemplar.ts'
 import { LabelBound, otherValue } from '#server/metrics/label-bound.ts'
 import { createWorkflowMetrics } from '#server/metrics/workflow-metrics.ts'
@@ -33,18 +34,6 @@ export function createMetrics() {
     help: 'Time to answer, by application.',
     labelNames: ['application'],
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30],
-  })
-  const openConnections = new Gauge({
-    name: 'gatehouse_connections_open',
-    help: 'Open connections, by listener: public, operations or webhook.',
-    labelNames: ['listener'],
-    registers,
-  })
-  const refusedConnections = new Counter({
-    name: 'gatehouse_connections_refused_total',
-    help: 'Connections that a limit closed, by listener and reason: total, address or timeout.',
-    labelNames: ['listener', 'reason'],
-    registers,
   })
   const events = new Counter({
     name: 'gatehouse_events_total',
@@ -221,11 +210,7 @@ export function createMetrics() {
     apiServers: {
       away: (cluster: string, isAway: boolean) => awayServers.set(bound.of({ cluster }), isAway ? 1 : 0),
     },
-    connections: {
-      opened: (listener: string) => openConnections.inc({ listener }),
-      closed: (listener: string) => openConnections.dec({ listener }),
-      refused: (listener: string, reason: string) => refusedConnections.inc({ listener, reason }),
-    },
+    connections: createConnectionMetrics(registry),
     certificates,
     webhook: {
       current: (isCurrent: boolean) => certificates.current('webhook', isCurrent),

@@ -55,6 +55,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $replicas -}}
 {{- end -}}
 
+{{/* The processes of a replica; empty for one. */}}
+{{- define "gatehouse.workers" -}}
+{{- $workers := toString .Values.workers -}}
+{{- if ne $workers "1" -}}
+{{- if eq .Values.database.secretName "" -}}
+{{- fail "workers: the embedded database serves one process; name a PostgreSQL in database.secretName" -}}
+{{- end -}}
+{{- $workers -}}
+{{- end -}}
+{{- end -}}
+
 {{/* "true" where an endpoint injects, so that the webhook is wanted. */}}
 {{- define "gatehouse.injects" -}}
 {{- $found := "" -}}

@@ -3,9 +3,10 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { FoundObject } from '#config/set-aside.ts'
 import type { OutsideHealth } from '#engine/runtime.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { readHealth } from '#server/health.ts'
 import { defaultConnectionLimits } from '#server/http-limits.ts'
-import { createOperationsApp } from '#server/listeners.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
+import { createOperationsApp } from '#server/operations.ts'
 import { rawRequest } from '#testing/raw-request.ts'
 
 const nothingOutside = { targets: [], issuers: [] }
@@ -16,13 +17,13 @@ async function start(
   outside: OutsideHealth = nothingOutside,
   objects: readonly FoundObject[] = [],
 ) {
+  const metrics = createMetrics()
+  const parts = { ready, check: async () => outside, objects: () => objects, log: silentLogger }
   const app = createOperationsApp({
-    metrics: createMetrics(),
-    log: silentLogger,
+    operations: { metrics: () => metrics.registry, ready, health: () => readHealth(parts) },
     limits: defaultConnectionLimits,
-    ready,
-    check: async () => outside,
-    objects: () => objects,
+    meter: metrics.connections,
+    log: silentLogger,
   })
   await app.listen({ host: '127.0.0.1', port: 0 })
   onTestFinished(() => app.close())

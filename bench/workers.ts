@@ -1,0 +1,63 @@
+import { join } from 'node:path'
+import { startPostgres } from '#testing/embedded-postgres.ts'
+import { freePort } from '#testing/free-port.ts'
+import { until } from '#testing/gateway-process.ts'
+import { peoplePath, writeConfiguration } from './configuration.ts'
+import { type MeasuredGateway, startMeasured } from './gateway.ts'
+import { runLoad } from './load.ts'
+import { connections, median, turnSeconds, turns } from './paired.ts'
+import { scimRequests, someIds } from './requests.ts'
+
+interface WorkerFigures {
+  /** GETs by id a second of two workers, and as a multiple of one process on the same database. */
+  readonly perSecond: number
+  readonly ratio: number
+  readonly supervisorMegabytes: number
+}
+
+const users = 1000
+const warmSeconds = 16
+
+/** Two gateways on one PostgreSQL, a single process and one with two workers, measured in turns. */
+export async function measureWorkers(folder: string, quickstart: string): Promise<WorkerFigures> {
+  const config = writeConfiguration(join(folder, 'workers'), quickstart)
+  const data = join(folder, 'workers-data')
+  const database = await startPostgres({ durable: true })
+  const gateways: MeasuredGateway[] = []
+  try {
+    const one = await startMeasured(config, data, database.url)
+    gateways.push(one)
+    const metrics = `127.0.0.1:${await freePort()}`
+    const two = await startMeasured(config, data, database.url, 'idp', ['--workers', '2', '--metrics', metrics])
+    gateways.push(two)
+    await until(async () => (await (await fetch(`http://${metrics}/metrics`)).text()).includes('"ready"} 2'), 60_000)
+    let created = 0
+    const { create } = scimRequests(one, peoplePath)
+    await runLoad({
+      port: one.port,
+      connections,
+      seconds: 120,
+      request: create,
+      expectedStatus: 201,
+      until: () => created++ >= users,
+    })
+    const ids = await someIds(one, peoplePath, users)
+    const rateOf = async (gateway: MeasuredGateway, seconds: number): Promise<number> => {
+      const request = scimRequests(gateway, peoplePath).byId(ids)
+      return (await runLoad({ port: gateway.port, connections, seconds, request, expectedStatus: 200 })).perSecond
+    }
+    for (const gateway of gateways) await rateOf(gateway, warmSeconds)
+    const pairs: { readonly single: number; readonly shared: number }[] = []
+    for (let turn = 0; turn < turns; turn++) {
+      pairs.push({ single: await rateOf(one, turnSeconds), shared: await rateOf(two, turnSeconds) })
+    }
+    return {
+      perSecond: median(pairs.map(({ shared }) => shared)),
+      ratio: median(pairs.map(({ single, shared }) => shared / single)),
+      supervisorMegabytes: two.residentMegabytes(),
+    }
+  } finally {
+    for (const gateway of gateways) await gateway.stop()
+    await database.stop()
+  }
+}
