@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readLimits } from '#server/commands/serve-plan.ts'
+import { readLimits } from '#server/serve/plan.ts'
 
 test('the defaults are the documented ones', () => {
   expect(readLimits({})).toEqual({

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { configurationText } from '#server/commands/configuration-text.ts'
 import { examplesCommand } from '#server/commands/examples.ts'
 // Loaded before the tests, whose time is limited.
-import '#server/commands/run-gateway.ts'
+import '#server/serve/gateway.ts'
 import { serveCommand } from '#server/commands/serve.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'serve-command-'))

@@ -1,10 +1,10 @@
 import cluster from 'node:cluster'
 import process from 'node:process'
 import { type CommandIo, defineCommand } from '#server/commands/command-line.ts'
-import { readServePlan, reasonOf, type ServePlan, serveOptions } from '#server/commands/serve-plan.ts'
 import type { Faults } from '#server/gateway.ts'
-import { openLogOutput } from '#server/log-output.ts'
-import { hasColors } from '#server/log-text.ts'
+import { openLogOutput } from '#server/log/output.ts'
+import { hasColors } from '#server/log/text.ts'
+import { readServePlan, reasonOf, type ServePlan, serveOptions } from '#server/serve/plan.ts'
 import { takeWorkerSettings, type WorkerSettings } from '#server/workers/worker-messages.ts'
 
 export async function serveCommand(args: string[], io: CommandIo, faults: Faults = {}): Promise<number> {
@@ -44,11 +44,11 @@ async function serve(plan: ServePlan, { args, io, faults, worker }: Process): Pr
   const output = openLogOutput({ level: plan.logLevel, isText, isColored, worker: worker?.worker })
   try {
     if (plan.workers === 1 || worker !== undefined) {
-      const { runGateway } = await import('#server/commands/run-gateway.ts')
+      const { runGateway } = await import('#server/serve/gateway.ts')
       return await runGateway(plan, { io, output, worker, faults })
     }
     // A supervisor does not load what only gateways need.
-    const { runWorkers } = await import('#server/commands/run-workers.ts')
+    const { runWorkers } = await import('#server/serve/workers.ts')
     return await runWorkers(plan, { io, output, args, isText, isColored })
   } finally {
     output.flush()

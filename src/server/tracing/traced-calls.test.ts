@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { useTracer, writeTraceparent } from '#kernel/tracing.ts'
 import { exchange } from '#protocols/http/http-client.ts'
-import { createAccessLog, createLogger } from '#server/log.ts'
+import { createAccessLog, createLogger } from '#server/log/log.ts'
 import { type EndedSpan, SpanTracer } from '#server/tracing/span-tracer.ts'
 import { inMemory, SqliteClient } from '#storage/client/sqlite.ts'
 

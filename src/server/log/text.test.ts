@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { createAccessLog, createLogger } from '#server/log.ts'
-import { hasColors, logText } from '#server/log-text.ts'
+import { createAccessLog, createLogger } from './log.ts'
+import { hasColors, logText } from './text.ts'
 
 function logged(colored = false) {
   const lines: string[] = []

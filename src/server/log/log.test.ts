@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
-import { createAccessLog, createLogger, LineBuffer } from '#server/log.ts'
+import { createAccessLog, createLogger, LineBuffer } from './log.ts'
 
 test("an error has its stack, unless it is a refusal of a client's request", () => {
   const lines: { err: Record<string, unknown> }[] = []

@@ -1,8 +1,8 @@
 import process from 'node:process'
 import { pino } from 'pino'
 import type { Logger } from '#kernel/logger.ts'
-import { type AccessLog, createAccessLog, createLogger, LineBuffer, type LogThreshold } from '#server/log.ts'
-import { logText } from '#server/log-text.ts'
+import { type AccessLog, createAccessLog, createLogger, LineBuffer, type LogThreshold } from './log.ts'
+import { logText } from './text.ts'
 
 interface LogOutputOptions {
   readonly level: LogThreshold

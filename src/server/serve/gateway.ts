@@ -6,15 +6,15 @@ import { catalog } from '#catalog/catalog.ts'
 import { parseHostPort } from '#kernel/address.ts'
 import type { CommandIo } from '#server/commands/command-line.ts'
 import { configurationText } from '#server/commands/configuration-text.ts'
-import { reasonOf, type ServePlan, stopText } from '#server/commands/serve-plan.ts'
 import { type Faults, type Gateway, startGateway } from '#server/gateway.ts'
-import type { LogOutput } from '#server/log-output.ts'
+import type { LogOutput } from '#server/log/output.ts'
 import { isKubernetes, openConfigurationSource } from '#server/open-configuration-source.ts'
 import { ownPlaces } from '#server/private-files.ts'
 import { ConfigurationRefused } from '#server/reload.ts'
 import { clientAddressText } from '#server/trusted-proxies.ts'
 import { answerSupervisor, sendToSupervisor } from '#server/workers/answer-supervisor.ts'
 import type { WorkerSettings } from '#server/workers/worker-messages.ts'
+import { reasonOf, type ServePlan, stopText } from './plan.ts'
 
 interface Surroundings {
   readonly io: CommandIo

@@ -9,7 +9,7 @@ import { checkListenOptions, databaseOptions, listenOptions, sourceOptions } fro
 import type { WorkflowLimits } from '#server/gateway.ts'
 import { type ConnectionLimits, defaultConnectionLimits } from '#server/http-limits.ts'
 import type { TlsFiles } from '#server/listener-certificate.ts'
-import { type LogThreshold, logLevels } from '#server/log.ts'
+import { type LogThreshold, logLevels } from '#server/log/log.ts'
 import { readAddress } from '#storage/client/databases.ts'
 
 /** More processes than any machine that serves one gateway has cores. */

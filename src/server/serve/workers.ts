@@ -1,13 +1,13 @@
 import process from 'node:process'
 import { parseHostPort } from '#kernel/address.ts'
 import type { CommandIo } from '#server/commands/command-line.ts'
-import { type ServePlan, stopText } from '#server/commands/serve-plan.ts'
 import { limitOperations } from '#server/http-limits.ts'
 import { closeListener, listenAt } from '#server/http-server.ts'
-import type { LogOutput } from '#server/log-output.ts'
+import type { LogOutput } from '#server/log/output.ts'
 import { createConnectionMetrics } from '#server/metrics/connection-metrics.ts'
 import { createOperationsApp } from '#server/operations.ts'
 import { Supervisor } from '#server/workers/supervisor.ts'
+import { type ServePlan, stopText } from './plan.ts'
 
 interface Surroundings {
   readonly io: CommandIo
