@@ -15,8 +15,10 @@ export const metricsAccess = (all: Registry): MetricsAccess => ({
 /** By the name of the metric, or of one of the values of a histogram. */
 function only(names: readonly string[], all: Registry): Registry {
   const registry = new Registry()
-  for (const name of new Set(names.flatMap((name) => [name, name.replace(/_(?:bucket|sum|count)$/, '')]))) {
-    const metric = all.getSingleMetric(name)
+  const wanted = new Set(names.flatMap((name) => [name, name.replace(/_(?:bucket|sum|count)$/, '')]))
+  // A look-up by name would also find what every JavaScript object has, such as `constructor`.
+  for (const { name } of all.getMetricsAsArray()) {
+    const metric = wanted.has(name) ? all.getSingleMetric(name) : undefined
     if (metric !== undefined) registry.registerMetric(metric)
   }
   return registry

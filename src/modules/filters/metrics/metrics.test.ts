@@ -43,7 +43,9 @@ test('answers with the metrics of the process, in the format of the scraper', as
 test('answers with the metrics that the query names', async () => {
   expect((await scrape('?name[]=logins_total')).body).not.toContain('request_seconds')
   expect((await scrape('?name%5B%5D=request_seconds_bucket')).body).toContain('request_seconds_sum 0.5')
-  expect(String((await scrape('?name[]=none')).body).trim()).toBe('')
+  for (const name of ['none', 'constructor', '__proto__', 'toString']) {
+    expect(String((await scrape(`?name[]=${name}`)).body).trim(), name).toBe('')
+  }
 })
 
 test('only reads', async () => {
