@@ -20,6 +20,14 @@ test.each([16, 32])('a token is encrypted with a key of %i bytes, and bound to a
   })
 })
 
+test('a path that cannot be decoded is used as it is', () => {
+  const options = { path: '/100%/%zz', attribute: 'uid', user: 'system', skewMillis: 60_000, now: new Date() }
+  const key = randomBytes(16)
+  const { iv, encryptedRequest } = JSON.parse(Buffer.from(lastMileToken(key, options), 'base64').toString())
+  const decipher = createDecipheriv('aes-128-cbc', key, Buffer.from(iv, 'base64'))
+  expect(decipher.update(encryptedRequest, 'base64', 'utf8') + decipher.final('utf8')).toContain('"uri":"/100%/%zz"')
+})
+
 test('anything but an AES key in base64 is rejected', () => {
   expect(readLastMileKey(randomBytes(24).toString('base64'))).toHaveLength(24)
   for (const text of ['', 'short', 'not base64 at all!', randomBytes(20).toString('base64')]) {

@@ -17,7 +17,7 @@ export function lastMileToken(key: Buffer, { path, attribute, user, now, skewMil
     id: String(randomInt(2 ** 48 - 1)),
     notBefore: at(-skewMillis),
     notAfter: at(skewMillis),
-    uri: decodeURIComponent(path),
+    uri: decoded(path),
     loginLevel: 0,
     authChain: 'oauth2',
     attrs: [{ name: attribute, values: [user] }],
@@ -27,6 +27,15 @@ export function lastMileToken(key: Buffer, { path, attribute, user, now, skewMil
   const encrypted = Buffer.concat([cipher.update(JSON.stringify(content), 'utf8'), cipher.final()])
   const token = { iv: iv.toString('base64'), encryptedRequest: encrypted.toString('base64') }
   return Buffer.from(JSON.stringify(token)).toString('base64')
+}
+
+/** A path with a lone percent sign stays as it is. */
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
 }
 
 /** Throws an Error for anything but an AES key in base64. */

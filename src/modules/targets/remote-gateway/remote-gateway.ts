@@ -79,6 +79,10 @@ export default defineTarget<Config>({
           body,
           signal,
         })
+        if (isPage(answer)) {
+          const text = `target "${name}": ${url.origin}${url.pathname} answered with a page, such as a login, and not as a gateway does`
+          throw new GatewayError('TARGET_FAILED', text)
+        }
         return { status: answer.status, ...runOf(answer) }
       },
       findUser: noUsers,
@@ -95,6 +99,10 @@ function tokenOf(credential: Credential, { url, account, timeSkewMillis }: Remot
   if ('token' in credential) return credential.token
   return lastMileToken(credential.lastMileKey, { path: url.pathname, ...account, skewMillis: timeSkewMillis, now })
 }
+
+/** A proxy in between may answer with its login, and a status of success. */
+const isPage = ({ headers, body }: HttpAnswer): boolean =>
+  /^text\/html\b/i.test(headers['content-type'] ?? '') && body.trim() !== ''
 
 /** OpenUnison answers with an empty body. */
 function runOf({ body }: HttpAnswer): { readonly run?: string } {

@@ -137,6 +137,17 @@ test('an answer of more than 1 MiB is not read', async () => {
   })
 })
 
+test('a page is not the answer of a gateway', async () => {
+  const page = { 'content-type': 'text/html; charset=utf-8' }
+  const { target, url } = await remote({ status: 200, body: '<form>', headers: page })
+  await expect(call(target, task(url))).rejects.toMatchObject({
+    code: 'TARGET_FAILED',
+    message: expect.stringContaining('answered with a page'),
+  })
+  const empty = await remote({ status: 200, headers: page })
+  expect((await call(empty.target, task(empty.url))).changes).toHaveLength(1)
+})
+
 test('a gateway that does not answer is given up on', async () => {
   const { target, url } = await remote('none', { token: 'hush', timeoutMillis: '200' })
   await expect(call(target, task(url))).rejects.toMatchObject({
