@@ -146,6 +146,7 @@ function taskContext(build: BuildContext): TaskParseContext {
     refer: (kind, name, path, absent) => build.refer(kind, name, path, absent),
     mapper: (expression, path, issues) => build.mapper(expression, path, issues),
     shownValue: (name) => build.shownValue(name),
+    countScript: (unserved) => build.countScript(unserved),
     customTasks: {
       find: (className) => customTasks.find(className),
       unknown: (name) => unknownClass(customTasks, name),

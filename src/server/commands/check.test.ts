@@ -252,15 +252,31 @@ test('scripts that use what is not served are counted at the end', async () => {
   expect(await check('--config', folder)).toEqual({ code: 0, out: [], err: [] })
   await writeFile(join(folder, 'b.yaml'), script('b', 'new java.io.File("x"); new java.io.File("y"); java.sql.Types.x'))
   await writeFile(join(folder, 'c.yaml'), script('c', 'function ('))
+  await writeFile(
+    join(folder, 'workflow.yaml'),
+    `apiVersion: gatehouse.dev/v1
+kind: Workflow
+metadata: { name: w }
+spec:
+  label: w
+  description: w
+  inList: false
+  orgId: x
+  tasks:
+    - taskType: customTask
+      className: tasks.JavaScriptTask
+      params: { javaScript: 'function doTask() { return new java.io.File("x") }' }
+`,
+  )
   const { code, out } = await check('--config', folder)
   expect(code).toBe(1)
-  expect(out.at(-1)).toBe('scripts: 3, served: 1, not served: 2 (java.io.File 2, java.sql.Types 1)')
+  expect(out.at(-1)).toBe('scripts: 4, served: 1, not served: 3 (java.io.File 3, java.sql.Types 1)')
   const { scripts } = JSON.parse((await check('--config', folder, '--format', 'json')).out.join('\n'))
   expect(scripts).toEqual({
-    total: 3,
+    total: 4,
     served: 1,
     unserved: [
-      { name: 'java.io.File', times: 2 },
+      { name: 'java.io.File', times: 3 },
       { name: 'java.sql.Types', times: 1 },
     ],
   })

@@ -229,6 +229,28 @@ test('what depends on a name that nothing has says so', async () => {
   expect(text).not.toContain('gatehouse serve')
 })
 
+test('problems of scripts are grouped by what they use, and what only follows from other objects comes last', async () => {
+  const script = (name: string, code: string) => object('JavaScript', name, `javascript: |-\n  ${code}`)
+  const mechanism = 'className: com.tremolosecurity.proxy.auth.FormLoginAuthMech\nuri: /auth/form'
+  const chain = 'level: 20\nroot: o=Data\nauthMechs:\n  - { name: form, required: required, params: { uidAttr: "" } }'
+  const params = '{ url: "ldap://127.0.0.1", searchBase: "o=x" }'
+  const objects = [
+    script('one', 'java.util.UUID.randomUUID()\n  new java.io.File("x")'),
+    script('two', 'new java.io.File("x")'),
+    object('AuthenticationMechanism', 'form', `${mechanism}\nunknown: x`),
+    object('AuthenticationChain', 'login', chain),
+    object('DirectoryInsert', 'people', `className: directory.Ldap\nsuffix: ou=people,o=Data\nparams: ${params}`),
+  ]
+  await writeFile(join(work, 'charts.yaml'), objects.join(''))
+  const { text } = await importFrom('charts.yaml')
+  expect(text).toMatch(
+    /\n {2}the Java type java\.io\.File is not served[^\n]*\n {4}JavaScript one: spec\.javascript, line 2\n {4}JavaScript two: spec\.javascript, line 1\n/,
+  )
+  const follows =
+    '  without the objects that are set aside: "ou=people,o=Data" is neither within the root of the directory'
+  expect(text.indexOf(follows), text).toBeGreaterThan(text.indexOf('unknown key "unknown"'))
+})
+
 test('an export with a List, from one file, with names that lead elsewhere', async () => {
   const item = (name: string) => ({
     apiVersion: 'openunison.tremolo.io/v1',

@@ -97,7 +97,14 @@ export async function planImport(source: OpenUnisonSource, { folder, withSecrets
     const reasonsOf = ({ file }: PlannedObject): Reason[] => {
       const own = errors
         .filter((issue) => issue.file === file)
-        .map(({ path, message }) => ({ path, message, isElsewhere: false }))
+        .map(({ path, message }) => {
+          const isElsewhere = setAside.length > 0
+          return {
+            path,
+            message: isElsewhere ? `without the objects that are set aside: ${message}` : message,
+            isElsewhere,
+          }
+        })
       const cause = causes.get(file)
       if (own.length > 0 || cause === undefined) return own
       const state = cause.at === undefined ? 'does not exist' : 'is set aside'

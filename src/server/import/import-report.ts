@@ -50,10 +50,17 @@ function columns(counts: ReadonlyMap<string, number>): string[] {
     .map(([kind, count]) => `  ${kind.padEnd(width)}${count}`)
 }
 
+/** A problem of a script, which names the parameter that has it, and the line in it. */
+const lineOfScript = /^(?:"[^"]*": )?(line \d+): (.+)$/s
+
 /** Each cause once, with the objects that have it: errors before what follows from them, the most frequent first. */
 function causes(objects: readonly SetAsideObject[]): string[] {
   const places = objects.flatMap(({ kind, name, reasons }) =>
-    reasons.map((reason) => ({ ...reason, place: `${kind} ${name}${reason.path === '' ? '' : `: ${reason.path}`}` })),
+    reasons.map(({ path, message, isElsewhere }) => {
+      const [, line, use] = lineOfScript.exec(message) ?? []
+      const where = [...(path === '' ? [] : [path]), ...(line === undefined ? [] : [line])].join(', ')
+      return { message: use ?? message, isElsewhere, place: `${kind} ${name}${where === '' ? '' : `: ${where}`}` }
+    }),
   )
   const groups = (isElsewhere: boolean) =>
     Array.from(
