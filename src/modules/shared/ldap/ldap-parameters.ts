@@ -78,8 +78,8 @@ export function ldapConnection(
   const encrypted = url?.startsWith('ldaps:') === true
   if (encrypted && given.startTls) refuse('startTls', 'belongs to ldap://, not to an encrypted address')
   if (isSet('adminDN') !== isSet('adminPasswd')) {
-    const missing = isSet('adminDN') ? 'adminPasswd' : 'adminDN'
-    error(missing, `"${missing}" is required where the other of the pair is given`)
+    const [present, missing] = isSet('adminDN') ? ['adminDN', 'adminPasswd'] : ['adminPasswd', 'adminDN']
+    error(missing, `"${missing}" is required beside "${present}"`)
   }
   if (isSet('adminPasswd') && !encrypted && !given.startTls && !isLoopback(url)) {
     issues.warning(params.pathOf('adminPasswd'), 'passwords travel unencrypted; use ldaps:// or "startTls"')

@@ -89,6 +89,20 @@ describe('tasks.AddGroupToStore', () => {
     ])
   })
 
+  test("leaves out OpenUnison's statements for databases, and warns of them", async () => {
+    const attributes = [
+      'unison.group.create.sql=INSERT INTO crews (name,about) VALUES (?,?)',
+      'unison.group.create.param.2=Crew of $DYN_NAME$',
+      'kind=made',
+    ]
+    const target = store()
+    await ran(target, className, { name: 'crew', attributes }, { params: { DYN_NAME: '1' } })
+    expect(target.listed().at(-1)).toEqual(['crew', { kind: ['made'] }, 1])
+    expect(issuesOf([customTask(className, { target: 'store', name: 'crew', attributes })])).toEqual([
+      '0.params.attributes.0: the statement is not used: the target creates groups with its own, without these parameters',
+    ])
+  })
+
   test('requires a name, and attributes with values', () => {
     expect(issuesOf([customTask(className, { target: 'store', attributes: ['mail', '=x'] })])).toEqual([
       '0.params.name: parameter "name" is required',

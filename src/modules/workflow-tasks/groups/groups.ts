@@ -36,6 +36,9 @@ const checkVersionParameter = flag({
   fallback: true,
 })
 
+/** Of attributes that tell OpenUnison how to write to a database. */
+const statementPrefix = 'unison.'
+
 /** As in OpenUnison: creates groups with only these attributes, and leaves existing ones unchanged. */
 export const addGroupToStore = defineCustomTask({
   className: 'tasks.AddGroupToStore',
@@ -43,14 +46,21 @@ export const addGroupToStore = defineCustomTask({
   parameters: {
     target: targetParameter,
     name: list({ about: 'The group; a template, may be repeated.', required: true }),
-    attributes: list({ about: '`name=value`, where the value is a template; may be repeated.' }),
+    attributes: list({
+      about:
+        '`name=value`, where the value is a template; may be repeated. Names that begin with `unison.` are not used: they are statements for the database of OpenUnison, and the target has its own.',
+    }),
   },
   prepare: ({ target, attributes }, places) => {
     for (const [i, entry] of attributes.entries()) {
       if (!entry.includes('=')) places.issues.error(places.pathOf('attributes', i), `"${entry}" is not name=value`)
+      if (entry.startsWith(`${statementPrefix}group.create.sql=`)) {
+        const problem = 'the statement is not used: the target creates groups with its own, without these parameters'
+        places.issues.warning(places.pathOf('attributes', i), problem)
+      }
     }
     const names = readTemplates('name', undefined, places)
-    const values = readGroupAttributes(places) ?? []
+    const values = (readGroupAttributes(places) ?? []).filter(({ name }) => !name.startsWith(statementPrefix))
     return {
       create: onGroups(target, async (groups, context, request) => {
         const given = newAttributes(values, context)
