@@ -64,7 +64,9 @@ ${application('slow', 'slow')}
 const long = 60_000
 
 interface WorkerLine {
+  readonly level?: number
   readonly worker?: number
+  readonly pid?: number
   readonly msg?: string
   readonly requestId?: string
   readonly hash?: string
@@ -234,6 +236,23 @@ describe.skipIf(postgresUrl() === '')('two workers on PostgreSQL', () => {
       Array.from({ length: 20 }, async () => (await fetch(`${gateway.url}/more/Users?count=1`)).status),
     )
     expect(new Set(statuses)).toEqual(new Set([200]))
+    writeFileSync(join(folder, 'more.yaml'), application('more', 'nowhere'))
+    await until(async () => (await metrics()).includes('gatehouse_configuration_current 0\n'), long)
+    writeFileSync(join(folder, 'more.yaml'), application('more', 'people'))
+    await until(async () => (await metrics()).includes('gatehouse_configuration_current 1\n'), long)
+  })
+
+  test('SIGTERM to one worker replaces it', async () => {
+    const pid = (await health()).workers[1]?.pid ?? 0
+    process.kill(pid, 'SIGTERM')
+    await until(async () => (await health()).workers[1]?.pid !== pid, long)
+    await allReady()
+    expect(lines().find((line) => line.pid === pid && line.msg === 'worker exited; another one starts')).toMatchObject({
+      level: 30,
+      worker: 2,
+      code: 0,
+    })
+    expect((await fetch(`${gateway.metricsUrl}/ready`)).status).toBe(200)
   })
 
   test('SIGTERM lets both finish open requests, and the command succeeds', async () => {

@@ -128,6 +128,7 @@ export const notRun: Readonly<Record<string, Readonly<Record<number, string>>>> 
     0: 'asks questions; test/stories/init.test.ts runs it with flags',
     1: 'needs the folder that init makes; src/server/commands/doctor.test.ts runs it',
   },
+  'docs/guides/scaling.md': { 0: 'needs PostgreSQL; test/stories/workers.test.ts starts workers' },
   'docs/guides/deploying.md': {
     0: 'needs Docker and a registry',
     1: 'needs Docker',

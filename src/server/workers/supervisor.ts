@@ -213,7 +213,8 @@ export class Supervisor implements Operations {
       { worker: '', metrics: this.#retired },
       { worker: '', metrics: remaining(process.metrics) },
     ])
-    log.error('worker exited; another one starts', {
+    // An operator may stop a worker by a signal, and it then finishes its requests.
+    log[code === 0 ? 'info' : 'error']('worker exited; another one starts', {
       worker,
       pid: process.pid,
       ...(signal === null ? { code } : { signal }),
