@@ -74,7 +74,7 @@ export class PasswordChangeStore {
 
   /**
    * Adds a link with its mails, and invalidates earlier links of the same user. `too many`, and nothing is added, when
-   * the user got `perHour` links in the last hour.
+   * the user got `perHour` links in the last hour. One that was added before, by its id, is not added again.
    */
   async addLink(
     link: ResetLink,
@@ -86,6 +86,7 @@ export class PasswordChangeStore {
     return await this.#client.transaction(async (tx) => {
       // Transactions of one user follow one another, so that the count is right.
       await lockUser.all(tx, { owner })
+      if ((await findId.first(tx, { id: link.id })) !== undefined) return 'added'
       if ((await findRecent.all(tx, { owner })).length >= perHour) return 'too many'
       await voidLinksOf.run(tx, { owner, except: '' })
       const now = await readNow(tx)
@@ -214,6 +215,7 @@ const fromRow = ({ owner, data, ...same }: ClaimRow): ChangeClaim => ({
 const lockUser = statement<{ owner: Identity }, unknown>((on) =>
   on.name === 'postgres' ? `select pg_advisory_xact_lock(hashtextextended(:owner, ${linkLock}))` : `select :owner`,
 )
+const findId = statement<{ id: string }, { id: string }>('select id from password_changes where id = :id')
 const findRecent = statement<{ owner: Identity }, { id: string }>(
   (on) => `select id from password_changes
     where owner = :owner and token_hash is not null and created > ${on.now} - ${hourMillis}`,

@@ -118,12 +118,24 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
 
   test('the outcome of a request is returned, and a run that requests a link is in the audit', async () => {
     const { storage, link, outcomes } = await open()
-    const cause = { requestor: 'boss', workflow: { id: 'run-1', name: 'welcome' } }
-    for (let i = 0; i < 4; i++) await link('ada', cause)
-    await link('nobody', cause)
+    const cause = (id: string) => ({ requestor: 'boss', workflow: { id, name: 'welcome' } })
+    for (let i = 0; i < 4; i++) await link('ada', cause(`run-${i}`))
+    await link('nobody', cause('run-5'))
     expect(outcomes).toEqual(['sent', 'sent', 'sent', 'too many', 'unknown'])
     const { rows } = await storage.audit.list({ subject: 'ada', limit: 20 })
-    expect(rows.filter(({ action }) => action === 'issue')).toMatchObject(Array(3).fill(cause))
+    expect(rows.filter(({ action }) => action === 'issue').length).toBe(3)
+    expect(rows.findLast(({ action }) => action === 'issue')).toMatchObject(cause('run-0'))
+  })
+
+  test('a run that is repeated after it was killed mails no second link, and the first stays valid', async () => {
+    const { storage, link, outcomes, reset } = await open()
+    const cause = { requestor: 'boss', workflow: { id: 'run-1', name: 'welcome' } }
+    const first = await link('ada', cause)
+    for (let i = 0; i < 4; i++) await link('ada', cause)
+    expect(outcomes).toEqual(Array(5).fill('sent'))
+    const { rows } = await storage.audit.list({ subject: 'ada', limit: 20 })
+    expect(rows.filter(({ action }) => action === 'issue').length).toBe(1)
+    expect(await reset(first)).toBe('changed')
   })
 
   test('a password that the directory rejects keeps the link and the sessions', async () => {

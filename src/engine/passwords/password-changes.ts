@@ -89,7 +89,8 @@ export class PasswordChanges implements PasswordAccess {
     }
     const secret = newSecret()
     const link = {
-      id: newId(),
+      // A repeated step of a run finds the link that it mailed before.
+      id: cause === undefined ? newId() : secretHash(JSON.stringify([cause.workflow.id, form, person.identity])),
       form,
       owner: person.identity,
       data: { ...personToJson(person), mail: mailHash(person.mail) },
