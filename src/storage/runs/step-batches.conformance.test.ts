@@ -1,5 +1,11 @@
-import { expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { GatewayError } from '#kernel/errors.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { PostgresClient } from '#storage/client/postgres.ts'
+import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
+import { StepBatches } from '#storage/runs/step-batches.ts'
 import { onEachDatabase } from '#testing/databases.ts'
+import { migratedSchema, postgresUrl } from '#testing/postgres.ts'
 import { auditRow, commitOf, minute, newRun, outcomes, shown, stepRecord } from '#testing/storage/workflow-stores.ts'
 import { openStores } from '#testing/stores.ts'
 
@@ -68,5 +74,34 @@ onEachDatabase('steps that are committed at the same time', (freshUrl) => {
     expect(await runs.claim('worker', 10, minute)).toEqual([])
     await Promise.all(claims.map((run) => runs.commit(commitOf(run, { state: 'completed' }))))
     expect((await runs.claim('worker', 10, minute)).length).toBe(4)
+  })
+})
+
+describe.skipIf(postgresUrl() === '')('on PostgreSQL', () => {
+  test('a batch that waited too long for the lock of one run is committed step by step', async () => {
+    const url = await migratedSchema()
+    const { one } = await openStores(url)
+    for (let i = 0; i < 8; i++) await one.runs.start(newRun(`run-${i}`))
+    const claims = await one.runs.claim('worker', 8, minute)
+    const client = new PostgresClient(url, silentLogger)
+    onTestFinished(() => client.close())
+    let together = 0
+    const slow = new Proxy(client, {
+      get: (whole, name) => {
+        if (name !== 'transaction') return Reflect.get(whole, name, whole)
+        return (work: (tx: DatabaseTransaction) => Promise<unknown>) =>
+          whole.transaction(async (tx) => {
+            const done = (await work(tx)) as { readonly value: unknown }
+            if (!(done.value instanceof Map)) return done
+            together++
+            throw new GatewayError('TARGET_TIMEOUT', 'canceling statement due to lock timeout')
+          })
+      },
+    })
+    const batches = new StepBatches(slow, undefined)
+    const commits = claims.map((run) => batches.commit(commitOf(run, { state: 'completed' })))
+    expect(await Promise.all(commits)).toEqual(claims.map(() => 'completed'))
+    expect(together).toBe(1)
+    expect((await one.runs.figures()).running).toBe(0)
   })
 })

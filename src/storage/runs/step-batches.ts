@@ -82,6 +82,8 @@ export class StepBatches {
 /** Undoes a batch. */
 class MixedBatch extends Error {}
 
-/** The batch may have been committed; the callers know what to do when they try again. */
-const isUnknown = (error: unknown): boolean =>
-  error instanceof GatewayError && (error.code === 'TARGET_UNREACHABLE' || error.code === 'TARGET_TIMEOUT')
+/**
+ * The batch may have been committed; the callers know what to do when they try again. A batch that waited too long for
+ * the lock of one run was not.
+ */
+const isUnknown = (error: unknown): boolean => error instanceof GatewayError && error.code === 'TARGET_UNREACHABLE'
