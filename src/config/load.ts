@@ -226,8 +226,10 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
       }),
     )
   const publicUrl = options.environment[urlName] ?? values.get(urlName)
+  const printable = (list: readonly Issue[]): Issue[] =>
+    list.map((issue) => ({ ...issue, message: substitution.withoutSecrets(issue.message) }))
   const conclude = (later: readonly Issue[], origin?: LoadResult): LoadResult => {
-    const shown = [...reported, ...later]
+    const shown = printable([...reported, ...later])
     const result: LoadResult = {
       issues: locateIssues(shown),
       found: findObjects(dependencies.nodes, shown, causesIn(shown), (issue) => concernedBy(issue, shared, parts)),
@@ -238,7 +240,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     }
     if (issues.list.some((issue) => issue.level === 'error' && isWhole(issue))) return result
     // Also without the objects whose errors are not reported, because a check tolerates their cause.
-    const aside = causesIn([...issues.list, ...later])
+    const aside = causesIn(printable([...issues.list, ...later]))
     const { environment } = options
     const served = finish({ state, files, raw, root, hash, aside, providers, environment })
     const configuration = { ...served, applications: [...served.applications, ...reserved] }

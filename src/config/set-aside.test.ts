@@ -493,3 +493,17 @@ test('applications in set-aside/ keep their addresses, unless another applicatio
   expect(answers('/portal/secret/x')).toEqual(['secret', 'its place in set-aside/'])
   expect(buildConfiguration({ ...sources, reserved: [] }, options).hash).not.toBe(hash)
 })
+
+test('what is reported of an object has no values of secrets, also if it cannot be created', () => {
+  const environment = { BIND_PASSWORD: 'hunter2' }
+  const text =
+    target('bad', "targets.ArgoCD, params: { url: 'https://u:#[BIND_PASSWORD]@[', token: x }") +
+    application('kept', '/kept', development)
+  const loaded = loadText(text, catalog, { environment })
+  const [object] = loaded.found.filter(({ cause }) => cause !== undefined)
+  expect(object?.cause?.message).toContain('"https://u:#[BIND_PASSWORD]@[" is not an absolute URL')
+  const at = loaded.configuration?.applications[0]?.at ?? ''
+  const later = loaded.without?.(at, 'cannot be created: no server at hunter2')
+  expect(JSON.stringify([later?.found, later?.issues])).toContain('no server at #[BIND_PASSWORD]')
+  expect(JSON.stringify([later?.found, later?.issues, later?.configuration?.applications])).not.toContain('hunter2')
+})

@@ -82,6 +82,16 @@ test.each([
   expect(new Substitution({ [name]: text }, new Map()).shownValue(name)).toEqual({ kind: 'value', text })
 })
 
+test('messages have the placeholders of secrets instead of their values', () => {
+  const environment = { DB_PASSWORD: 'hunter"2', REGION: 'region', BIND_PW: 'abc', FROM_SECRET: '$&$1' }
+  const substitution = new Substitution(environment, new Map(), { secretNames: new Set(['FROM_SECRET']) })
+  const text = substitution.apply('#[DB_PASSWORD] #[REGION] #[BIND_PW] #[FROM_SECRET]', [], () => {})
+  expect(substitution.withoutSecrets(`${text} ${JSON.stringify(text)}`)).toBe(
+    '#[DB_PASSWORD] region abc #[FROM_SECRET] "#[DB_PASSWORD] region abc #[FROM_SECRET]"',
+  )
+  expect(new Substitution(environment, new Map()).withoutSecrets('hunter"2')).toBe('hunter"2')
+})
+
 test('an unknown name is empty, with a reason', () => {
   const { text, problems } = apply('#[HOSTS]', {}, { HOST: 'x' })
   expect(text).toBe('')

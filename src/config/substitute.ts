@@ -18,6 +18,9 @@ const withSecret = [
   /^eyJ[\w-]{5,}\./,
 ]
 
+/** Shorter values are words that messages have anyway. */
+const shortestSecret = 4
+
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** Substitutes values in texts, and records which it used. */
@@ -93,13 +96,28 @@ export class Substitution {
 
   /** The value, for a place where requesters and approvers see it. */
   shownValue(name: string): ShownValue {
-    const isSecret =
-      this.#secretNames.has(name) || isSecretAttribute(name) || otherSecret.test(name) || ownSetting.test(name)
-    const text = isSecret ? undefined : this.#lookUp(name)
-    if (isSecret || (text !== undefined && withSecret.some((form) => form.test(text)))) return { kind: 'secret' }
+    const text = this.#lookUp(name)
+    if (this.#isSecret(name, text ?? '')) return { kind: 'secret' }
     if (text === undefined) return { kind: 'absent' }
     this.used.set(name, text)
     return { kind: 'value', text }
+  }
+
+  /** A message with the placeholders of secrets instead of their values, which may be parts of texts that it quotes. */
+  withoutSecrets(message: string): string {
+    let hidden = message
+    for (const [name, value] of this.used) {
+      if (value.length < shortestSecret || !this.#isSecret(name, value)) continue
+      for (const written of [value, JSON.stringify(value).slice(1, -1)]) {
+        hidden = hidden.replaceAll(written, () => `#[${name}]`)
+      }
+    }
+    return hidden
+  }
+
+  #isSecret(name: string, text: string): boolean {
+    if (this.#secretNames.has(name) || isSecretAttribute(name)) return true
+    return otherSecret.test(name) || ownSetting.test(name) || withSecret.some((form) => form.test(text))
   }
 
   #lookUp(name: string): string | undefined {
