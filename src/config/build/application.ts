@@ -134,8 +134,9 @@ function buildFilters(
     if ((spec.proxyTo ?? '') !== '') {
       const page = portalInstead(spec, [...path, 'proxyTo'], context, all)
       if (page !== undefined) return [...filters, page]
-      const message =
-        'Gatehouse does not proxy, so allowed requests get 404: put a reverse proxy in front of the application'
+      const message = openUnisonPages.test(spec.proxyTo ?? '')
+        ? 'this page of OpenUnison is not served, so allowed requests get 404: let links lead to the portal, whose filters.Portal shows tokens if "token" names the path of their API'
+        : 'Gatehouse does not proxy, so allowed requests get 404: put a reverse proxy in front of the application'
       issues.warning([...path, 'proxyTo'], message)
     } else if (!isLogout && !redirects(spec, state) && filters.every(({ answers }) => answers === false)) {
       issues.warning([...path, 'filterChain'], 'no filter of this URL answers requests')
