@@ -9,7 +9,7 @@ import defaultEmail from './default-email.ts'
 it.each([
   [
     ['a@x', 'b@x'],
-    ['a@x', 'b@x'],
+    ['a@x'],
   ],
   [[], ['none@none.com']],
   [[''], ['none@none.com']],

@@ -3,7 +3,7 @@ import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 
 const placeholder: readonly string[] = ['none@none.com']
 
-/** The user's `mail`, or a placeholder for systems that require an address. */
+/** The first of the user's `mail`, or a placeholder for systems that require an address. */
 export default defineMapper({
   className: 'mappers.DefaultEmail',
   aliases: ['com.tremolosecurity.mapping.DefaultEmail'],
@@ -13,8 +13,8 @@ export default defineMapper({
       reads: [],
       create: () => ({
         map: (source) => {
-          const values = source.values('mail').filter((value) => value !== '')
-          return values.length === 0 ? placeholder : values
+          const first = source.values('mail').find((value) => value !== '')
+          return first === undefined ? placeholder : [first]
         },
       }),
     },
