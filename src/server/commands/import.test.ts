@@ -251,6 +251,48 @@ test('problems of scripts are grouped by what they use, and what only follows fr
   expect(text.indexOf(follows), text).toBeGreaterThan(text.indexOf('unknown key "unknown"'))
 })
 
+test('a source without values says where they are', async () => {
+  await writeFile(join(work, 'link.yaml'), object('PortalUrl', 'wiki', 'label: Wiki\nurl: https://#[OU_HOST]/wiki'))
+  expect((await importFrom('link.yaml')).text).toMatch(
+    /\n {2}There is neither an OpenUnison object nor the values of a chart[^\n]*\n {2}No value was found for some names\.[^\n]*: OU_HOST\n/,
+  )
+})
+
+test('a certificate that an object can do without is not said to set it aside', async () => {
+  const tokens = object(
+    'Application',
+    'tokens',
+    `isApp: true
+urls:
+  - hosts: [portal.example.com]
+    uri: /tokens
+    authChain: anon
+    azRules: [{ scope: dn, constraint: o=Tremolo }]
+    filterChain:
+      - className: com.tremolosecurity.scalejs.token.ws.ScaleToken
+        params:
+          tokenClassName: com.tremolosecurity.scalejs.KubectlTokenLoader
+          displayNameAttribute: sub
+          frontPage.title: Tokens
+          frontPage.text: Tokens
+          logoutURL: /logout
+          homeURL: /
+          kubectlTemplate: kubectl config
+          kubectlUsage: Run this
+          oulogin: kubectl oulogin
+          k8sCaCertName: portal-ca
+          unisonCaCertName: portal-ca
+          warnMinutesLeft: "5"`,
+  )
+  await writeFile(join(work, 'charts.yaml'), tokens)
+  const { text } = await importFrom('charts.yaml', '--with-secrets')
+  expect(text).toContain('1 of 1 object')
+  expect(text).toMatch(
+    /\n {2}Not found\. Objects are served without these certificates, [^\n]*\n {4}portal-ca\/tls\.crt\n/,
+  )
+  expect(text).not.toContain('serve sets aside')
+})
+
 test('an export with a List, from one file, with names that lead elsewhere', async () => {
   const item = (name: string) => ({
     apiVersion: 'openunison.tremolo.io/v1',

@@ -79,12 +79,17 @@ function causes(objects: readonly SetAsideObject[]): string[] {
 function valueLines({ valueCount, emptyValues }: ImportPlan, folder: string): string[] {
   const found = `  ${folder}/values.yaml has ${valueCount === 1 ? 'one value' : `${valueCount} values`} of #[NAME].`
   const empty = `  No value was found for some names. Add the ones you need to ${folder}/values.yaml: ${emptyValues.join(', ')}`
-  return [...(valueCount === 0 ? [] : [found]), ...(emptyValues.length === 0 ? [] : [empty])]
+  const none =
+    '  There is neither an OpenUnison object nor the values of a chart, which have the host names: import them with the other objects.'
+  const lacks = emptyValues.length > 0
+  return [...(valueCount === 0 ? [] : [found]), ...(valueCount === 0 && lacks ? [none] : []), ...(lacks ? [empty] : [])]
 }
 
 function secretLines({ secrets }: ImportPlan, { folder, withSecrets }: ReportOptions): string[] {
   const missing = Array.from(secrets).flatMap(([place, { text }]) => (text === undefined ? [place] : []))
   const isKeyPair = (place: string): boolean => place.endsWith('/tls.key')
+  // An object that can't do without its certificate is set aside, and names nothing here.
+  const isCertificate = (place: string): boolean => place.endsWith('/tls.crt')
   const count = secrets.size - missing.length
   const list = (title: string, places: readonly string[]): string[] =>
     places.length === 0
@@ -99,7 +104,11 @@ function secretLines({ secrets }: ImportPlan, { folder, withSecrets }: ReportOpt
     ...(count === 0 ? [] : [`  ${folder}/secrets has ${count}, readable by you only.`]),
     ...list(
       `${absence}. serve sets aside the objects that name them, until you put them into`,
-      missing.filter((place) => !isKeyPair(place)),
+      missing.filter((place) => !isKeyPair(place) && !isCertificate(place)),
+    ),
+    ...list(
+      `${absence}. Objects are served without these certificates, until you put them into`,
+      missing.filter(isCertificate),
     ),
     ...list(`${absence}. serve creates new key pairs for signing, unless you put them into`, missing.filter(isKeyPair)),
   ]
