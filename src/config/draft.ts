@@ -162,8 +162,9 @@ export function missingReferences(references: readonly Reference[], known: Known
   })
 }
 
-/** Their names are made of two. */
+/** Their names are made of two, or are alike: the uuids of orgs often differ in their last part only. */
 const unsuggested: ReadonlySet<ReferenceKind> = new Set([
+  'org',
   'trust of an identity provider',
   'endpoint of the token service',
 ])

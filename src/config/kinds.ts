@@ -135,7 +135,8 @@ export const groups = ['openunison.tremolo.io', 'gatehouse.dev'] as const
 /** Why a common kind is not read. */
 export const otherKinds: Readonly<Record<string, string>> = {
   Secret: 'put its values into the secrets folder or the environment',
-  ConfigMap: 'put its values into values.yaml or the environment',
+  ConfigMap:
+    'put its values into values.yaml or the environment; of the ConfigMap myvd, gatehouse import makes DirectoryInsert objects',
   List: 'put each of its items into a document of its own',
   EndSession: "it isn't configuration: filters.EndSessions reads such objects from a cluster",
   MessageListener:
