@@ -230,8 +230,13 @@ describe.skipIf(inject('kube') === undefined)('gatehouse import of a namespace',
 
     test('from its namespace', async () => {
       const portal = await cluster.namespace()
-      for (const one of [...read([...sets, 'login-active-directory']), ...others]) {
-        await cluster.must('POST', collectionOf(one, portal), { ...one })
+      // The values of a chart are no object.
+      const objects = read([...sets, 'login-active-directory']).filter(({ kind }) => kind !== undefined)
+      for (const one of [...objects, ...others]) {
+        await cluster.must('POST', collectionOf(one, portal), {
+          ...one,
+          metadata: { ...one.metadata, namespace: portal },
+        })
       }
       const from = ['--openunison', `kubernetes:${portal}`, '--kubeconfig', cluster.connection.kubeconfig]
       const out = join(folder, 'portal')
