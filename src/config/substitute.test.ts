@@ -83,13 +83,15 @@ test.each([
 })
 
 test('messages have the placeholders of secrets instead of their values', () => {
-  const environment = { DB_PASSWORD: 'hunter"2', REGION: 'region', BIND_PW: 'abc', FROM_SECRET: '$&$1' }
+  const environment = { DB_PASSWORD: 'hunter"2', REGION: 'region', BIND_PW: 'abc', FROM_SECRET: '$&$1$2' }
   const substitution = new Substitution(environment, new Map(), { secretNames: new Set(['FROM_SECRET']) })
   const text = substitution.apply('#[DB_PASSWORD] #[REGION] #[BIND_PW] #[FROM_SECRET]', [], () => {})
   expect(substitution.withoutSecrets(`${text} ${JSON.stringify(text)}`)).toBe(
     '#[DB_PASSWORD] region abc #[FROM_SECRET] "#[DB_PASSWORD] region abc #[FROM_SECRET]"',
   )
   expect(new Substitution(environment, new Map()).withoutSecrets('hunter"2')).toBe('hunter"2')
+  const alike = new Substitution({ A_TOKEN: 'hunter', B_TOKEN: 'hunter-and-gatherer' }, new Map())
+  expect(alike.withoutSecrets(alike.apply('#[A_TOKEN] #[B_TOKEN]', [], () => {}))).toBe('#[A_TOKEN] #[B_TOKEN]')
 })
 
 test('an unknown name is empty, with a reason', () => {

@@ -19,7 +19,7 @@ const withSecret = [
 ]
 
 /** Shorter values are words that messages have anyway. */
-const shortestSecret = 4
+const shortestSecret = 6
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -106,7 +106,8 @@ export class Substitution {
   /** A message with the placeholders of secrets instead of their values, which may be parts of texts that it quotes. */
   withoutSecrets(message: string): string {
     let hidden = message
-    for (const [name, value] of this.used) {
+    // The longest first, since one may begin like another.
+    for (const [name, value] of Array.from(this.used).sort(([, a], [, b]) => b.length - a.length)) {
       if (value.length < shortestSecret || !this.#isSecret(name, value)) continue
       for (const written of [value, JSON.stringify(value).slice(1, -1)]) {
         hidden = hidden.replaceAll(written, () => `#[${name}]`)
