@@ -7,10 +7,7 @@ import { fakeParseContext } from '#testing/fake-parse.ts'
 import defaultEmail from './default-email.ts'
 
 it.each([
-  [
-    ['a@x', 'b@x'],
-    ['a@x'],
-  ],
+  [['a@x', 'b@x'], ['a@x']],
   [[], ['none@none.com']],
   [[''], ['none@none.com']],
 ])('mail %j gives %j', async (mail, expected) => {
