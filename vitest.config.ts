@@ -25,7 +25,7 @@ export default defineConfig({
         resolve: { alias: { '#contract': resolve('src/contract') } },
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'test/*.test.ts', 'portal/**/*.test.ts'],
+          include: ['src/**/*.test.ts', 'test/*.test.ts', 'bench/*.test.ts', 'portal/**/*.test.ts'],
           exclude: ['src/**/*.conformance.test.ts', 'src/**/*.kube.test.ts'],
           // Files of a worker share what they import, which would take a third of the tier's time.
           isolate: false,

@@ -1,14 +1,16 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openBaoBinary, startOpenBao } from '#testing/openbao.ts'
+import { type Driven, drive } from './drive.ts'
+import { secondsOf, turnsOf } from './effort.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
-import { runLoad } from './load.ts'
+import { median } from './median.ts'
+import { type Cost, medianCost } from './paired.ts'
 import { type BenchCluster, startBenchCluster } from './sts-cluster.ts'
 
-export interface CustodyFigures {
+export interface CustodyFigures extends Cost {
   readonly algorithm: string
-  /** Exchanges per second with the key in Transit, and as a share of those with a local key in the same run. */
-  readonly perSecond: number
+  /** Of exchanges with a local key in the same run. */
   readonly share: number
   /** One call at a time, in milliseconds. */
   readonly alone: { readonly local: number; readonly transit: number }
@@ -16,8 +18,8 @@ export interface CustodyFigures {
 
 const algorithms = ['RS256', 'ES256'] as const
 const connections = 64
-const turns = 3
-const turnSeconds = 2
+const turns = turnsOf(3)
+const turnSeconds = secondsOf(2)
 const warmPods = 100
 
 /** Undefined without a server. It shares the machine with the gateway, unlike in production. */
@@ -47,30 +49,24 @@ async function measure(gateway: MeasuredGateway, cluster: BenchCluster, algorith
   const { port } = gateway
   const tokens = Array.from({ length: warmPods }, () => cluster.token())
   const load = (place: string, seconds: number, at = connections) => {
-    let sent = 0
     const requests = tokens.map((token) => exchangeOf(port, `${place}-${algorithm.toLowerCase()}`, token))
-    return runLoad({
-      port,
-      connections: at,
-      seconds,
-      expectedStatus: 200,
-      request: () => requests[sent++ % warmPods] ?? '',
-    })
+    const request = (n: number): string => requests[n % warmPods] ?? ''
+    return drive(gateway, { connections: at, seconds, expectedStatus: 200, request })
   }
   for (const place of ['local', 'transit']) await load(place, turnSeconds)
-  const rates: number[] = []
+  const costs: Driven[] = []
   const shares: number[] = []
   for (let turn = 0; turn < turns; turn++) {
     const [local, transit] = [await load('local', turnSeconds), await load('transit', turnSeconds)]
-    rates.push(transit.perSecond)
+    costs.push(transit)
     shares.push(transit.perSecond / local.perSecond)
   }
-  const alone = { local: (await load('local', 2, 1)).p50, transit: (await load('transit', 2, 1)).p50 }
-  return { algorithm, perSecond: median(rates), share: median(shares), alone }
+  const alone = {
+    local: (await load('local', turnSeconds, 1)).p50,
+    transit: (await load('transit', turnSeconds, 1)).p50,
+  }
+  return { algorithm, ...medianCost(costs), share: median(shares), alone }
 }
-
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
 
 function exchangeOf(port: number, endpoint: string, token: string): string {
   const body = new URLSearchParams({

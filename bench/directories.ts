@@ -4,17 +4,36 @@ import { bareInserts } from './bare-inserts.ts'
 import { startBare } from './bare-process.ts'
 import { peoplePath, tenants } from './configuration.ts'
 import { changedUsers, measureDelta } from './delta.ts'
+import type { Server } from './drive.ts'
+import { secondsOf } from './effort.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
 import { measureListing } from './listing.ts'
-import { bareRoute, median, type Paired, paired } from './paired.ts'
+import { bareRequest, bareRoute, type Cost, medianCost, paired } from './paired.ts'
 import { type RequestMaker, readJson, scimRequests, someIds } from './requests.ts'
 import { seedPeople } from './seed.ts'
 import { millis, number, percent, rate, row, say } from './table.ts'
 import { measureBare, measureTenants, type TenantFigures } from './tenants.ts'
 
+/** Costs by size, for the lines that compare sizes. */
+const costs = new Map<string, Map<number, Cost>>()
+/** The base for comparing large directories. */
+const smallSize = 10_000
+
+/** How many times longer a request takes than with 10,000 users. */
+function reportGrowth(name: string, count: number, cost: Cost): void {
+  const bySize = costs.get(name) ?? new Map<number, Cost>()
+  costs.set(name, bySize.set(count, cost))
+  const small = bySize.get(smallSize)
+  if (small === undefined || count <= smallSize) return
+  const label = `${name}, ${number(count)} users against ${number(smallSize)}`
+  const times = (ratio: number): string => `${ratio.toFixed(2)} times`
+  const cpu = `${times(cost.cpuMicros / small.cpuMicros)} the CPU`
+  row(label, times(small.perSecond / cost.perSecond), cpu, '<= 1.5 times')
+}
+
 /**
- * Rates for one size, each as a share of the bare route's beside it, creations also of bare inserts. Routes that only
- * read or store the same rows show the share of the database.
+ * Rates for one size. Reads and creations are compared with a bare route that reads or stores the same rows, creations
+ * also with bare inserts, other requests with a bare route that answers from memory.
  */
 async function measureRates(gateway: MeasuredGateway, folder: string, data: string, count: number): Promise<void> {
   const label = `${number(count)} users`
@@ -24,49 +43,47 @@ async function measureRates(gateway: MeasuredGateway, folder: string, data: stri
   const place = [join(data, 'gatehouse.db'), `${peoplePath}/Users`] as const
   const reading = await startBare('bench/reading-route.ts', ...place)
   const writing = await startBare('bench/writing-route.ts', ...place)
-  const bareRates: number[] = []
-  const measure = async (name: string, port: number, request: RequestMaker, wanted: string): Promise<void> =>
-    report(name, await turn(port, request, 200), wanted)
-  const turn = async (port: number, request: RequestMaker, status: number): Promise<Paired> => {
-    const result = await paired(bare.port, port, request, status)
-    bareRates.push(result.bare)
+  const same = async (name: string, work: string, server: Server, request: RequestMaker, expectedStatus = 200) => {
+    const result = await paired({ server, request, expectedStatus }, { server: gateway, request, expectedStatus })
+    const { perSecond, cpuMicros, share, bare: limit } = result
+    row(`${name}, ${label}`, rate(perSecond, cpuMicros), `${percent(share)} of ${work}`, '>= 70.0 %')
+    row(`${work}, ${label}`, rate(limit.perSecond, limit.cpuMicros))
     return result
   }
-  const report = (name: string, { perSecond, share }: Paired, wanted: string, more = ''): void =>
-    row(`${name}, ${label}`, rate(perSecond), `${percent(share)} of the bare route${more}`, wanted)
-  // The floors are for two cores that do 17,000 bare requests a second.
-  const floor = (perSecond: number): string => `>= ${rate(perSecond)}; ${percent(perSecond / 17_000)} of 17,000/s`
+  const bareRates: Cost[] = []
+  const other = async (name: string, request: RequestMaker): Promise<Cost> => {
+    const result = await paired({ server: bare, request: bareRequest }, { server: gateway, request })
+    bareRates.push(result.bare)
+    const { perSecond, cpuMicros, share } = result
+    row(`${name}, ${label}`, rate(perSecond, cpuMicros), `${percent(share)} of a bare route`)
+    return result
+  }
   try {
-    await measure('GET by id', gateway.port, requests.byId(ids), floor(3000))
-    await measure('a bare route that reads the row', reading.port, requests.byId(ids), '')
-    await measure('filter userName eq', gateway.port, requests.byLogin(count), floor(3000))
-    await measure('page of 100', gateway.port, requests.page, floor(400))
-    await measure('a bare route that reads 100 rows', reading.port, requests.page, '')
-    await measure('PATCH active', gateway.port, requests.active(ids), '')
-    const create = await turn(gateway.port, requests.create, 201)
-    const inserts = bareInserts(folder, 3)
-    const ofInserts = (perSecond: number): string =>
-      `${percent(perSecond / inserts)} of ${rate(inserts)} bare durable inserts`
-    report('create', create, floor(1500), `, ${ofInserts(create.perSecond)}`)
-    const stored = await turn(writing.port, requests.create, 201)
-    report('a bare route that stores the rows', stored, '', `, ${ofInserts(stored.perSecond)}`)
+    await same('GET by id', 'a bare route that reads the row', reading, requests.byId(ids))
+    const eq = await other('filter userName eq', requests.byLogin(count))
+    reportGrowth('filter userName eq', count, eq)
+    const page = await same('page of 100', 'a bare route that reads 100 rows', reading, requests.page)
+    reportGrowth('page of 100', count, page)
+    await other('PATCH active', requests.active(ids))
+    const create = await same('create', 'a bare route that stores the rows', writing, requests.create, 201)
+    const inserts = bareInserts(folder, secondsOf(3))
+    row(`bare durable inserts beside ${label}`, rate(inserts), `create ${percent(create.perSecond / inserts)} of them`)
   } finally {
     bare.stop()
     reading.stop()
     writing.stop()
   }
-  row(`bare Fastify route beside ${label}`, rate(median(bareRates)))
+  const { perSecond, cpuMicros } = medianCost(bareRates)
+  row(`bare Fastify route beside ${label}`, rate(perSecond, cpuMicros))
 }
 
 /** Milliseconds of a delta, by the number of users. */
 const deltas = new Map<number, number>()
-/** The base for comparing the delta of a large directory. */
-const smallDelta = 10_000
 
 function reportDelta(count: number, ms: number): void {
   deltas.set(count, ms)
-  const small = count > smallDelta ? deltas.get(smallDelta) : undefined
-  const ratio = small === undefined ? '' : `${(ms / small).toFixed(2)} times that of ${number(smallDelta)} users`
+  const small = count > smallSize ? deltas.get(smallSize) : undefined
+  const ratio = small === undefined ? '' : `${(ms / small).toFixed(2)} times that of ${number(smallSize)} users`
   row(
     `meta.lastModified gt, ${changedUsers} of ${number(count)} users`,
     millis(ms),

@@ -1,23 +1,21 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { freePort } from '#testing/free-port.ts'
 import { until } from '#testing/gateway-process.ts'
+import type { Server } from './drive.ts'
+import { cpuSecondsOf, megabytesOf, writtenBytesOf } from './process-figures.ts'
 
-export interface MeasuredGateway {
-  readonly port: number
+export interface MeasuredGateway extends Server {
+  readonly pid: number
   readonly token: string
   readonly readyMs: number
   residentMegabytes(): number
   /** Without the pages of mapped files, which the system can reclaim. */
   ownMegabytes(): number
-  /** Of all its threads, since it started. */
-  cpuSeconds(): number
+  /** To the disk, since it started. */
+  writtenBytes(): number
   stop(): Promise<void>
 }
-
-/** Of /proc, on every Linux. */
-const ticksPerSecond = 100
 
 const program = (): string => process.env['GATEHOUSE_PROGRAM'] ?? 'bin/gatehouse'
 
@@ -28,6 +26,7 @@ export async function startMeasured(
   database?: string,
   subject = 'idp',
   more: readonly string[] = [],
+  environment: Readonly<Record<string, string>> = {},
 ): Promise<MeasuredGateway> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
@@ -35,7 +34,7 @@ export async function startMeasured(
   if (database !== undefined) args.push('--database', database)
   args.push(...more)
   const started = performance.now()
-  const child = spawn(program(), args, { stdio: 'ignore', env: { ...process.env, GATEHOUSE_URL: url } })
+  const child = spawn(program(), args, { stdio: 'ignore', env: { ...process.env, GATEHOUSE_URL: url, ...environment } })
   await until(async () => {
     if (child.exitCode !== null) throw new Error(`gatehouse ended with ${child.exitCode}`)
     return (await fetch(`${url}/ready`).catch(() => undefined))?.ok === true
@@ -46,22 +45,15 @@ export async function startMeasured(
     port,
     readyMs,
     token: execFileSync(program(), mint, { encoding: 'utf8' }).trim(),
-    residentMegabytes: () => statusMegabytes(child.pid, /VmRSS:\s+(\d+)/),
-    ownMegabytes: () => statusMegabytes(child.pid, /RssAnon:\s+(\d+)/),
-    cpuSeconds: () => {
-      const [, fields = ''] = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')
-      const [user = 0, system = 0] = fields.split(' ').slice(11, 13).map(Number)
-      return (user + system) / ticksPerSecond
-    },
+    pid: child.pid ?? 0,
+    residentMegabytes: () => megabytesOf(child.pid, 'VmRSS'),
+    ownMegabytes: () => megabytesOf(child.pid, 'RssAnon'),
+    writtenBytes: () => writtenBytesOf(child.pid),
+    cpuSeconds: () => cpuSecondsOf(child.pid),
     stop: async () => {
       const ended = once(child, 'exit')
       child.kill('SIGTERM')
       await ended
     },
   }
-}
-
-function statusMegabytes(pid: number | undefined, line: RegExp): number {
-  const [, kilobytes = '0'] = line.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
-  return Number(kilobytes) / 1024
 }

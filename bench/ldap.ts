@@ -4,24 +4,28 @@ import { cp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Client, EqualityFilter } from 'ldapts'
 import { type Slapd, startSlapd } from '#testing/slapd.ts'
+import { drive, warm } from './drive.ts'
+import { secondsOf, turnsOf } from './effort.ts'
 import { startMeasured } from './gateway.ts'
 import { runLoad } from './load.ts'
+import { median } from './median.ts'
+import { type Cost, medianCost } from './paired.ts'
 import { type RequestMaker, scimRequests } from './requests.ts'
 import { loginOf } from './seed.ts'
 
 export interface LdapFigures {
   readonly entries: number
   readonly bare: number
-  /** SCIM requests a second, and as a share of bare searches beside them. */
-  readonly rates: readonly { readonly name: string; readonly perSecond: number; readonly share: number }[]
+  /** SCIM requests, and their rate as a share of bare searches beside them. */
+  readonly rates: readonly (Cost & { readonly name: string; readonly share: number })[]
   /** Of one page of 100 of the whole directory. */
   readonly pageMillis: number
 }
 
 const path = '/scim/directory'
 const connections = 16
-const turns = 5
-const turnSeconds = 1
+const turns = turnsOf(5)
+const turnSeconds = secondsOf(1)
 const sample = 2000
 
 /** A directory with this many users in OpenLDAP behind a SCIM gateway, beside ldapts alone with the same searches. */
@@ -40,26 +44,31 @@ export async function measureLdap(folder: string, entries: number): Promise<Ldap
       const { port } = gateway
       const bareRates: number[] = []
       const turn = async (name: string, request: RequestMaker) => {
-        let sent = 0
-        const load = { port, connections, request: () => request(sent++), expectedStatus: 200 }
-        await runLoad({ ...load, seconds: 2 })
+        const load = { connections, request, expectedStatus: 200, seconds: turnSeconds }
+        await warm(gateway, { ...load, seconds: secondsOf(2) })
         await bareSearches(slapd, ids)
-        const rates: number[] = []
+        const costs: Cost[] = []
         const shares: number[] = []
         for (let n = 0; n < turns; n++) {
           const bare = await bareSearches(slapd, ids)
-          const { perSecond } = await runLoad({ ...load, seconds: turnSeconds })
+          const cost = await drive(gateway, load)
           bareRates.push(bare)
-          rates.push(perSecond)
-          shares.push(perSecond / bare)
+          costs.push(cost)
+          shares.push(cost.perSecond / bare)
         }
-        return { name, perSecond: median(rates), share: median(shares) }
+        return { name, ...medianCost(costs), share: median(shares) }
       }
       const rates = [
         await turn('GET by id', requests.byId(ids)),
         await turn('filter userName eq', requests.byLogin(entries)),
       ]
-      const page = await runLoad({ port, connections: 1, request: requests.page, expectedStatus: 200, seconds: 5 })
+      const page = await runLoad({
+        port,
+        connections: 1,
+        request: requests.page,
+        expectedStatus: 200,
+        seconds: secondsOf(5),
+      })
       return { entries, rates, bare: median(bareRates), pageMillis: page.p50 }
     } finally {
       await gateway.stop()
@@ -115,5 +124,3 @@ async function writePeople(file: string, count: number): Promise<void> {
   out.end()
   await once(out, 'finish')
 }
-
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0

@@ -12,6 +12,7 @@ export interface Load {
 }
 
 export interface LoadResult {
+  readonly count: number
   readonly perSecond: number
   readonly p50: number
   readonly p99: number
@@ -33,7 +34,7 @@ export async function runLoad(load: Load): Promise<LoadResult> {
   const seconds = (performance.now() - started) / 1000
   times.sort((a, b) => a - b)
   const at = (share: number): number => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0
-  return { perSecond: times.length / seconds, p50: at(0.5), p99: at(0.99) }
+  return { count: times.length, perSecond: times.length / seconds, p50: at(0.5), p99: at(0.99) }
 }
 
 function drive(load: Load, next: () => string | undefined, done: (ms: number) => void): Promise<void> {
@@ -58,7 +59,11 @@ function drive(load: Load, next: () => string | undefined, done: (ms: number) =>
       buffer += chunk.toString('latin1')
       const head = buffer.indexOf('\r\n\r\n')
       if (head < 0) return
-      const length = Number(/content-length: (\d+)/i.exec(buffer.slice(0, head))?.[1] ?? 0)
+      const headers = buffer.slice(0, head)
+      const chunked = /transfer-encoding: chunked/i.test(headers)
+      // One answer at a time: the last chunk ends the buffer.
+      if (chunked && !buffer.endsWith('0\r\n\r\n')) return
+      const length = chunked ? buffer.length - head - 4 : Number(/content-length: (\d+)/i.exec(headers)?.[1] ?? 0)
       if (buffer.length < head + 4 + length) return
       const status = Number(buffer.slice(9, 12))
       if (status !== load.expectedStatus) {

@@ -1,16 +1,30 @@
 import { startBare } from './bare-process.ts'
-import { runLoad } from './load.ts'
+import { type Driven, drive, type Server, warm } from './drive.ts'
+import { secondsOf, turnsOf } from './effort.ts'
+import { median } from './median.ts'
 import type { RequestMaker } from './requests.ts'
 
 export const connections = 16
-const warmSeconds = 8
-export const turns = 5
-export const turnSeconds = 1
+const warmSeconds = secondsOf(8)
+const bareWarmSeconds = secondsOf(2)
+export const turns = turnsOf(5)
+export const turnSeconds = secondsOf(1)
 
-export interface Paired {
+/** A rate, with the CPU time of the server per request. */
+export interface Cost {
   readonly perSecond: number
-  readonly bare: number
+  readonly cpuMicros: number
+}
+
+export interface Paired extends Cost {
+  readonly bare: Cost
   readonly share: number
+}
+
+export interface Side {
+  readonly server: Server
+  readonly request: RequestMaker
+  readonly expectedStatus?: number
 }
 
 /** A bare Fastify route that answers the same bytes. */
@@ -22,28 +36,27 @@ export const bareRequest = (): string => `GET /user HTTP/1.1\r\nHost: 127.0.0.1\
  * Warms up, then alternates with the bare route, since a shared machine is not equally fast all the time: the share is
  * the median over the turns.
  */
-export async function paired(
-  barePort: number,
-  port: number,
-  request: RequestMaker,
-  expectedStatus = 200,
-): Promise<Paired> {
-  let sent = 0
-  const load = { port, connections, request: () => request(sent++), expectedStatus }
-  const bareLoad = { port: barePort, connections, request: bareRequest, expectedStatus: 200 }
-  await runLoad({ ...load, seconds: warmSeconds })
-  await runLoad({ ...bareLoad, seconds: 1 })
-  const pairs: { readonly perSecond: number; readonly bare: number }[] = []
+export async function paired(bare: Side, measured: Side): Promise<Paired> {
+  const loadOf = ({ request, expectedStatus = 200 }: Side) => ({ connections, request, expectedStatus })
+  const [bareLoad, load] = [loadOf(bare), loadOf(measured)]
+  let first = (await warm(measured.server, { ...load, seconds: warmSeconds })).count
+  let bareFirst = (await warm(bare.server, { ...bareLoad, seconds: bareWarmSeconds })).count
+  const bareCosts: Driven[] = []
+  const costs: Driven[] = []
+  const shares: number[] = []
   for (let turn = 0; turn < turns; turn++) {
-    const { perSecond: bare } = await runLoad({ ...bareLoad, seconds: turnSeconds })
-    const { perSecond } = await runLoad({ ...load, seconds: turnSeconds })
-    pairs.push({ perSecond, bare })
+    const limit = await drive(bare.server, { ...bareLoad, seconds: turnSeconds, first: bareFirst })
+    const one = await drive(measured.server, { ...load, seconds: turnSeconds, first })
+    bareFirst += limit.count
+    first += one.count
+    bareCosts.push(limit)
+    costs.push(one)
+    shares.push(one.perSecond / limit.perSecond)
   }
-  return {
-    perSecond: median(pairs.map(({ perSecond }) => perSecond)),
-    bare: median(pairs.map(({ bare }) => bare)),
-    share: median(pairs.map(({ perSecond, bare }) => perSecond / bare)),
-  }
+  return { ...medianCost(costs), bare: medianCost(bareCosts), share: median(shares) }
 }
 
-export const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
+export const medianCost = (costs: readonly Cost[]): Cost => ({
+  perSecond: median(costs.map(({ perSecond }) => perSecond)),
+  cpuMicros: median(costs.map(({ cpuMicros }) => cpuMicros)),
+})

@@ -8,7 +8,7 @@ const patchSchema = 'urn:ietf:params:scim:api:messages:2.0:PatchOp'
 let created = 0
 
 /** The measured requests to the gateway at `path`. */
-export function scimRequests({ port, token }: MeasuredGateway, path: string) {
+export function scimRequests({ port, token }: Pick<MeasuredGateway, 'port' | 'token'>, path: string) {
   const users = `${path}/Users`
   const head = (method: string, address: string, more = ''): string =>
     `${method} ${address} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n${more}\r\n`
@@ -17,6 +17,14 @@ export function scimRequests({ port, token }: MeasuredGateway, path: string) {
     const length = Buffer.byteLength(body)
     return head(method, address, `Content-Type: application/scim+json\r\nContent-Length: ${length}\r\n`) + body
   }
+  const createOf = (login: string): string =>
+    withBody('POST', users, {
+      schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'],
+      userName: login,
+      name: { givenName: 'New', familyName: 'Person' },
+      emails: [{ value: `${login}@example.com`, type: 'work', primary: true }],
+      active: true,
+    })
   const random = (count: number): number => Math.floor(Math.random() * count)
   return {
     byId:
@@ -29,16 +37,8 @@ export function scimRequests({ port, token }: MeasuredGateway, path: string) {
         head('GET', `${users}?filter=${encodeURIComponent(`userName eq "${loginOf(random(count))}"`)}`),
     get: (address: string): string => head('GET', address),
     page: (): string => head('GET', `${users}?count=100`),
-    create: (): string => {
-      const login = `new${created++}`
-      return withBody('POST', users, {
-        schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'],
-        userName: login,
-        name: { givenName: 'New', familyName: 'Person' },
-        emails: [{ value: `${login}@example.com`, type: 'work', primary: true }],
-        active: true,
-      })
-    },
+    create: (): string => createOf(`new${created++}`),
+    createOf,
     /** Each pass over the ids turns all of them off or on, so that every request is a change. */
     active:
       (ids: readonly string[]): RequestMaker =>
@@ -61,7 +61,10 @@ export function scimRequests({ port, token }: MeasuredGateway, path: string) {
 }
 
 /** Answers of GETs as JSON; for preparing a measurement, not for measuring. */
-export async function readJson<T>({ port, token }: MeasuredGateway, address: string): Promise<T> {
+export async function readJson<T>(
+  { port, token }: Pick<MeasuredGateway, 'port' | 'token'>,
+  address: string,
+): Promise<T> {
   const response = await fetch(`http://127.0.0.1:${port}${address}`, { headers: { authorization: `Bearer ${token}` } })
   if (!response.ok) throw new Error(`${address}: ${response.status} ${await response.text()}`)
   return (await response.json()) as T
@@ -73,7 +76,12 @@ interface List {
 }
 
 /** The ids of some users, spread over the whole directory. */
-export async function someIds(gateway: MeasuredGateway, path: string, count: number, wanted = 1000): Promise<string[]> {
+export async function someIds(
+  gateway: Pick<MeasuredGateway, 'port' | 'token'>,
+  path: string,
+  count: number,
+  wanted = 1000,
+): Promise<string[]> {
   const ids: string[] = []
   const pages = Math.max(1, Math.floor(wanted / 100))
   for (let page = 0; page < pages; page++) {

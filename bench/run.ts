@@ -4,31 +4,42 @@ import { join, resolve } from 'node:path'
 import process from 'node:process'
 import makeProgram from '#testing/bundle-setup.ts'
 import { PortalPerson } from '#testing/portal-story.ts'
+import { measureBefore } from './before.ts'
 import { writeConfiguration } from './configuration.ts'
+import { measureCreates } from './creates.ts'
 import { measureCustody } from './custody.ts'
 import { measureDirectory } from './directories.ts'
+import { loadGenerator } from './drive.ts'
+import { quick } from './effort.ts'
 import { startMeasured } from './gateway.ts'
 import { measureGroups } from './groups.ts'
 import { measureLdap } from './ldap.ts'
-import { bareRoute, connections, median, paired, turnSeconds, turns } from './paired.ts'
+import { median } from './median.ts'
+import { type BenchOptions, parseOptions } from './options.ts'
+import { bareRequest, bareRoute, connections, paired, turnSeconds, turns } from './paired.ts'
+import { measurePeers } from './peers.ts'
 import { measurePortalPage } from './portal-page.ts'
 import { registrationRequests, writeRegistration } from './registration.ts'
 import { readJson } from './requests.ts'
 import { measureSidecar } from './sidecar.ts'
 import { measureSts } from './sts.ts'
-import { millis, number, percent, printTable, rate, row, say } from './table.ts'
+import { millis, number, percent, printTable, rate, row, say, writeRows } from './table.ts'
 import { measureWorkers } from './workers.ts'
 import { measureWorkflows } from './workflows.ts'
 
-/** `node bench/run.ts [PART …] [SIZE …]`: these parts, or all; directories of these sizes, 0 for none. */
-const given = process.argv.slice(2)
-const wanted = given.filter((word) => !/^\d+$/.test(word))
-const numbers = given.filter((word) => !wanted.includes(word)).map(Number)
-const sizes = numbers.length > 0 ? numbers : [5000, 10_000, 100_000, 1_000_000]
+const options = readOptions()
+const { sizes, words } = options
 const folder = mkdtempSync(join(resolve('.'), '.cache-bench-'))
+const removeFolder = (): void => rmSync(folder, { recursive: true, force: true })
 
-// What users run is measured: the bundle of a release.
-await makeProgram()
+function readOptions(): BenchOptions {
+  try {
+    return parseOptions(process.argv.slice(2))
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error)
+    process.exit(2)
+  }
+}
 
 async function startAndSize(): Promise<void> {
   const data = join(folder, 'quickstart')
@@ -44,10 +55,15 @@ async function startAndSize(): Promise<void> {
 async function workflows(quickstart: string): Promise<void> {
   const { synchronous, asynchronous, bareJobs } = await measureWorkflows(folder, quickstart)
   const inserts = `${percent(synchronous.share)} of bare durable inserts`
-  row('synchronous runs', rate(synchronous.perSecond), inserts)
-  for (const { replicas, perSecond, share } of asynchronous) {
+  row('synchronous runs', rate(synchronous.perSecond, synchronous.cpuMicros), inserts)
+  for (const { replicas, perSecond, cpuMicros, share } of asynchronous) {
     const processes = `${replicas} ${replicas === 1 ? 'process' : 'processes'}`
-    row(`asynchronous runs, PostgreSQL, ${processes}`, rate(perSecond), `${percent(share)} of bare pg-boss jobs`)
+    const label = `asynchronous runs, PostgreSQL, ${processes}`
+    row(label, rate(perSecond, cpuMicros), `${percent(share)} of bare pg-boss jobs`, replicas === 1 ? '>= 60.0 %' : '')
+  }
+  const [one, two] = asynchronous
+  if (one !== undefined && two !== undefined) {
+    row('two processes against one', `${(two.perSecond / one.perSecond).toFixed(2)} times`, '', '>= 1.3 times')
   }
   row('bare pg-boss jobs beside them', rate(bareJobs))
 }
@@ -60,11 +76,25 @@ async function workers(quickstart: string): Promise<void> {
 }
 
 async function tokens(): Promise<void> {
-  const { exchanges, bareSigning, signingRoute, steady, burst, residentMegabytes } = await measureSts(folder)
-  const share = `${percent(exchanges.share)} of ${rate(bareSigning)} bare RSA-2048 signatures on all cores`
-  row('token exchanges, warm review', rate(exchanges.perSecond), share, '>= 90.0 %')
-  row('a bare route that signs, beside it', percent(signingRoute), 'of those signatures')
-  row('bare signature in the CPU of an exchange', percent(exchanges.cpuShare))
+  const { exchanges, bareSigning, steady, burst, residentMegabytes } = await measureSts(folder)
+  const rsa = exchanges.find(({ algorithm }) => algorithm === 'RS256')?.perSecond ?? 0
+  for (const { algorithm, perSecond, cpuMicros, bare, share } of exchanges) {
+    const label = `token exchanges, ${algorithm}`
+    const signs = `a bare route that signs ${algorithm}`
+    const wanted = algorithm === 'RS256' ? '>= 75.0 %' : ''
+    row(label, rate(perSecond, cpuMicros), `${percent(share)} of ${signs}`, wanted)
+    row(signs, rate(bare.perSecond, bare.cpuMicros))
+    if (algorithm === 'RS256') continue
+    row(
+      `${label} against RS256`,
+      `${(perSecond / rsa).toFixed(2)} times`,
+      '',
+      algorithm === 'ES256' ? '>= 3 times' : '',
+    )
+  }
+  const signatures = `of ${rate(bareSigning.perSecond)} bare RSA-2048 signatures on all cores`
+  row('RS256 exchanges beside bare signatures', percent(rsa / bareSigning.perSecond), signatures)
+  row('bare signature in the CPU of an RS256 exchange', percent(bareSigning.cpuShare), '', '>= 75.0 %')
   row('token exchange at 167/s', `p50 ${millis(steady.p50)}`, `p99 ${millis(steady.p99)}`)
   const spread = `${rate(burst.pods / burst.seconds)}, p99 ${millis(burst.p99)}, ${number(burst.reviews)} reviews`
   row(`burst of ${number(burst.pods)} pods`, `${burst.seconds.toFixed(1)} s`, spread)
@@ -75,16 +105,16 @@ async function tokens(): Promise<void> {
 async function custody(): Promise<void> {
   const figures = await measureCustody(folder)
   if (figures === undefined) return row('token exchanges, key in Transit', 'not measured: no server')
-  for (const { algorithm, perSecond, share, alone } of figures) {
+  for (const { algorithm, perSecond, cpuMicros, share, alone } of figures) {
     const label = `token exchanges, ${algorithm} in Transit`
-    row(label, rate(perSecond), `${percent(share)} of those with a local key`)
+    row(label, rate(perSecond, cpuMicros), `${percent(share)} of those with a local key`)
     row(`${label}, one at a time`, millis(alone.transit), `${millis(alone.local)} with a local key`)
   }
 }
 
 async function sidecars(): Promise<void> {
   for (const { shell, residentMegabytes } of await measureSidecar()) {
-    row(`sidecar at rest, ${shell}, resident`, `${residentMegabytes.toFixed(1)} MB`, '', '<= 4 MB')
+    row(`sidecar at rest, ${shell}, resident`, `${residentMegabytes.toFixed(1)} MB`, '', '<= 2.5 MB')
   }
 }
 
@@ -107,8 +137,11 @@ async function portal(): Promise<void> {
   const request = `GET ${address} HTTP/1.1\r\nHost: 127.0.0.1:${gateway.port}\r\nAuthorization: Bearer ${gateway.token}\r\n\r\n`
   const bare = await bareRoute(JSON.stringify(await readJson(gateway, address)))
   try {
-    const { perSecond, share } = await paired(bare.port, gateway.port, () => request)
-    row('GET main/urls', rate(perSecond), `${percent(share)} of the bare route`)
+    const { perSecond, cpuMicros, share } = await paired(
+      { server: bare, request: bareRequest },
+      { server: gateway, request: () => request },
+    )
+    row('GET main/urls', rate(perSecond, cpuMicros), `${percent(share)} of the bare route`)
   } finally {
     bare.stop()
     await gateway.stop()
@@ -123,8 +156,11 @@ async function tokenPage(): Promise<void> {
   const request = `GET ${address} HTTP/1.1\r\nHost: 127.0.0.1:${gateway.port}\r\nCookie: ${person.cookie}\r\n\r\n`
   const bare = await bareRoute((await person.get(address)).text)
   try {
-    const { perSecond, share } = await paired(bare.port, gateway.port, () => request)
-    row('GET token/user', rate(perSecond), `${percent(share)} of the bare route`)
+    const { perSecond, cpuMicros, share } = await paired(
+      { server: bare, request: bareRequest },
+      { server: gateway, request: () => request },
+    )
+    row('GET token/user', rate(perSecond, cpuMicros), `${percent(share)} of the bare route`)
   } finally {
     bare.stop()
     await gateway.stop()
@@ -137,8 +173,11 @@ async function registrations(quickstart: string): Promise<void> {
   const gateway = await startMeasured(config, join(folder, 'registered'))
   const bare = await bareRoute('{}')
   try {
-    const { perSecond, share } = await paired(bare.port, gateway.port, registrationRequests(gateway))
-    row('POST register/submit', rate(perSecond), `${percent(share)} of the bare route`)
+    const { perSecond, cpuMicros, share } = await paired(
+      { server: bare, request: bareRequest },
+      { server: gateway, request: registrationRequests(gateway) },
+    )
+    row('POST register/submit', rate(perSecond, cpuMicros), `${percent(share)} of the bare route`)
   } finally {
     bare.stop()
     await gateway.stop()
@@ -151,8 +190,8 @@ async function ldap(): Promise<void> {
   if (entries === 0) return
   const { rates, bare, pageMillis } = await measureLdap(folder, entries)
   const label = `LDAP, ${number(entries)} entries`
-  for (const { name, perSecond, share } of rates) {
-    row(`${name}, ${label}`, rate(perSecond), `${percent(share)} of bare ldapts searches`)
+  for (const { name, perSecond, cpuMicros, share } of rates) {
+    row(`${name}, ${label}`, rate(perSecond, cpuMicros), `${percent(share)} of bare ldapts searches`)
   }
   row(`page of 100, ${label}`, millis(pageMillis))
   row(`bare ldapts searches beside ${label}`, rate(bare))
@@ -198,17 +237,64 @@ const parts: Readonly<Record<string, () => Promise<void>>> = {
   registrations: () => registrations(quickstart),
   ldap,
   groups,
+  creates: createCosts,
   directories,
 }
 
-say(`${cpus().length} cores, ${connections} connections, ${turns} turns of ${turnSeconds} s, load generator included`)
-try {
-  for (const name of wanted.length > 0 ? wanted : Object.keys(parts)) {
-    const measure = Object.hasOwn(parts, name) ? parts[name] : undefined
-    if (measure === undefined) throw new Error(`no part "${name}"; there are ${Object.keys(parts).join(', ')}`)
-    await measure()
+/** What one create costs the database. */
+async function createCosts(): Promise<void> {
+  const config = writeConfiguration(join(folder, 'creates'), quickstart)
+  for (const { database, connections: at, statements, commits, bytes } of await measureCreates(folder, config)) {
+    const label = `create, ${database}, ${at === 1 ? 'one at a time' : `${at} at a time`}`
+    const written = bytes === 0 ? 'not counted: the folder is in memory' : `${number(bytes)} bytes`
+    row(`${label}, statements`, statements.toFixed(1))
+    row(`${label}, commits`, commits.toFixed(2))
+    row(`${label}, written`, written)
   }
-} finally {
-  rmSync(folder, { recursive: true, force: true })
 }
-printTable()
+
+async function begin(pace: string): Promise<void> {
+  // What users run is measured: the bundle of a release.
+  await makeProgram()
+  say(`${cpus().length} cores, ${connections} connections, ${pace}, by ${loadGenerator} on the same cores`)
+  if (quick) say('--quick: the numbers mean nothing')
+}
+
+async function peers(): Promise<void> {
+  await begin(`${options.turns} turns`)
+  await measurePeers(folder, writeConfiguration(join(folder, 'config'), quickstart), options.turns)
+  printTable()
+}
+
+async function measureParts(names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    if (!Object.hasOwn(parts, name)) {
+      throw new Error(`no part "${name}"; there are ${Object.keys(parts).join(', ')}, before and peers`)
+    }
+  }
+  await begin(`${turns} turns of ${turnSeconds} s`)
+  for (const name of names) await parts[name]?.()
+  printTable()
+  if (options.rows !== undefined) writeRows(options.rows)
+}
+
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const) {
+  process.once(signal, () => {
+    removeFolder()
+    process.exit(code)
+  })
+}
+
+try {
+  if (words[0] === 'before') await measureBefore(folder, options)
+  else if (words[0] === 'peers') await peers()
+  else await measureParts(words.length > 0 ? words : Object.keys(parts))
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error)
+  process.exitCode = 1
+} finally {
+  removeFolder()
+}

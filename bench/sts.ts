@@ -4,19 +4,30 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startBare } from './bare-process.ts'
+import { drive, warm } from './drive.ts'
+import { quick, secondsOf, turnsOf } from './effort.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
 import { runLoad } from './load.ts'
+import { median, percentile } from './median.ts'
+import { type Cost, medianCost } from './paired.ts'
 import { type BenchCluster, startBenchCluster } from './sts-cluster.ts'
 
+/** The signature algorithms, each with an endpoint of its name in lower case. */
+const algorithms = ['RS256', 'ES256', 'EdDSA'] as const
+export type Algorithm = (typeof algorithms)[number]
+
+export interface ExchangeFigures extends Cost {
+  readonly algorithm: Algorithm
+  /** A bare Fastify route that only signs, in turns with the exchanges. */
+  readonly bare: Cost
+  readonly share: number
+}
+
 export interface StsFigures {
-  /**
-   * Exchanges per second with a warm review, and as a share of bare RSA-2048 signing on all cores; and the share of a
-   * bare signature in the CPU time of an exchange, which a busy machine changes less.
-   */
-  readonly exchanges: { readonly perSecond: number; readonly share: number; readonly cpuShare: number }
-  readonly bareSigning: number
-  /** The share of a bare Fastify route that only signs. */
-  readonly signingRoute: number
+  /** Exchanges with a warm review. */
+  readonly exchanges: readonly ExchangeFigures[]
+  /** RSA-2048 signatures a second on all cores, and the share of one in the CPU time of an exchange. */
+  readonly bareSigning: { readonly perSecond: number; readonly cpuShare: number }
   /** At 167 per second: 100,000 pods that call every 600 s. */
   readonly steady: { readonly p50: number; readonly p99: number }
   /** Pods that all call at once after a restart, with cold reviews. */
@@ -26,14 +37,14 @@ export interface StsFigures {
 
 /** Enough that the signing threads have work while the audit is written. */
 const connections = 64
-const turns = 5
-const turnSeconds = 2
+const turns = turnsOf(5)
+const turnSeconds = secondsOf(2)
 const warmPods = 200
 /** Until then the JavaScript engine still compiles. */
-const warmExchanges = 15_000
+const warmExchanges = quick ? 500 : 15_000
 const steadyRate = 167
-const steadySeconds = 6
-const burstPods = 10_000
+const steadySeconds = secondsOf(6)
+const burstPods = quick ? 500 : 10_000
 const burstConnections = 500
 
 export async function measureSts(folder: string): Promise<StsFigures> {
@@ -54,32 +65,40 @@ export async function measureSts(folder: string): Promise<StsFigures> {
 async function measureExchanges(
   gateway: MeasuredGateway,
   cluster: BenchCluster,
-): Promise<Pick<StsFigures, 'exchanges' | 'bareSigning' | 'signingRoute'>> {
-  const requests = Array.from({ length: warmPods }, () => exchangeOf(gateway.port, cluster.token()))
-  let sent = 0
-  const request = (): string => requests[sent++ % warmPods] ?? ''
-  const load = { port: gateway.port, connections, request, expectedStatus: 200 }
+): Promise<Pick<StsFigures, 'exchanges' | 'bareSigning'>> {
+  const tokens = Array.from({ length: warmPods }, () => cluster.token())
   const route = await startBare('bench/signing-route.ts')
-  await runLoad({ ...load, seconds: 30, until: () => sent >= warmExchanges })
-  await runLoad({ ...load, port: route.port, seconds: turnSeconds })
-  const bare: number[] = []
-  const rates: number[] = []
-  const shares: number[] = []
-  const routeShares: number[] = []
-  const cpuShares: number[] = []
-  for (let turn = 0; turn < turns; turn++) {
-    const limit = bareSigning()
-    const [cpu, before] = [gateway.cpuSeconds(), sent]
-    const { perSecond } = await runLoad({ ...load, seconds: turnSeconds })
-    bare.push(limit.perSecond)
-    rates.push(perSecond)
-    shares.push(perSecond / limit.perSecond)
-    cpuShares.push(limit.cpuMicros / (((gateway.cpuSeconds() - cpu) * 1_000_000) / (sent - before)))
-    routeShares.push((await runLoad({ ...load, port: route.port, seconds: turnSeconds })).perSecond / limit.perSecond)
+  try {
+    const exchanges: ExchangeFigures[] = []
+    const limits: number[] = []
+    const cpuShares: number[] = []
+    for (const algorithm of algorithms) {
+      const requests = tokens.map((token) => exchangeOf(gateway.port, token, algorithm))
+      const request = (n: number): string => requests[n % warmPods] ?? ''
+      const load = { connections, request, expectedStatus: 200, seconds: turnSeconds }
+      let warmed = 0
+      await runLoad({ ...load, port: gateway.port, seconds: 30, until: () => warmed++ >= warmExchanges })
+      await warm(route, load)
+      const costs: Cost[] = []
+      const bare: Cost[] = []
+      const shares: number[] = []
+      for (let turn = 0; turn < turns; turn++) {
+        const one = await drive(gateway, load)
+        const limit = await drive(route, load)
+        costs.push(one)
+        bare.push(limit)
+        shares.push(one.perSecond / limit.perSecond)
+        if (algorithm !== 'RS256') continue
+        const signing = bareSigning()
+        limits.push(signing.perSecond)
+        cpuShares.push(signing.cpuMicros / one.cpuMicros)
+      }
+      exchanges.push({ algorithm, ...medianCost(costs), bare: medianCost(bare), share: median(shares) })
+    }
+    return { exchanges, bareSigning: { perSecond: median(limits), cpuShare: median(cpuShares) } }
+  } finally {
+    route.stop()
   }
-  route.stop()
-  const exchanges = { perSecond: median(rates), share: median(shares), cpuShare: median(cpuShares) }
-  return { exchanges, bareSigning: median(bare), signingRoute: median(routeShares) }
 }
 
 const bareSigning = (): { perSecond: number; cpuMicros: number } =>
@@ -99,7 +118,7 @@ async function measureSteady(gateway: MeasuredGateway, cluster: BenchCluster): P
     under.push(once(gateway.port, request).then((ms) => void times.push(ms)))
   }
   await Promise.all(under)
-  return { p50: at(times, 0.5), p99: at(times, 0.99) }
+  return { p50: percentile(times, 0.5), p99: percentile(times, 0.99) }
 }
 
 async function measureBurst(gateway: MeasuredGateway, cluster: BenchCluster): Promise<StsFigures['burst']> {
@@ -135,20 +154,16 @@ async function once(port: number, request: string): Promise<number> {
   return p50
 }
 
-function exchangeOf(port: number, token: string): string {
+export function exchangeOf(port: number, token: string, algorithm: Algorithm = 'RS256'): string {
   const body = new URLSearchParams({
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
     subject_token: token,
     subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
   }).toString()
-  return `POST /sts/cloud/token HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAccept: application/jwt\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  return `POST /sts/${algorithm.toLowerCase()}/token HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAccept: application/jwt\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 }
 
-const at = (times: readonly number[], share: number): number =>
-  times.toSorted((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0
-const median = (values: readonly number[]): number => at(values, 0.5)
-
-function writeStsConfiguration(folder: string, cluster: BenchCluster): string {
+export function writeStsConfiguration(folder: string, cluster: BenchCluster): string {
   mkdirSync(folder, { recursive: true })
   writeFileSync(
     join(folder, 'cluster.yaml'),
@@ -158,17 +173,18 @@ metadata: {name: k8s}
 spec: {className: targets.Kubernetes, params: {url: '${cluster.url}', token: reviewer}}
 `,
   )
-  writeFileSync(
-    join(folder, 'values.yaml'),
-    `sts:
-  endpoints:
-    - name: cloud
-      audience: https://cloud.example.com
-      path: /sts/cloud
-      azRules: [{scope: filter, constraint: '(&(namespace=shop)(saname=cart))'}]
-      issuer: {host: issuer.example.com}
-      rateLimit: {burst: 1000, perMinute: 60000}
-`,
-  )
+  const endpoints = algorithms.map((algorithm) => stsEndpoint(algorithm.toLowerCase(), algorithm))
+  writeFileSync(join(folder, 'values.yaml'), JSON.stringify({ sts: { endpoints } }))
   return folder
 }
+
+/** A token endpoint for the pods of the cluster, without a limit that a measurement reaches. */
+export const stsEndpoint = (name: string, algorithm: Algorithm): object => ({
+  name,
+  algorithm,
+  audience: 'https://cloud.example.com',
+  path: `/sts/${name}`,
+  azRules: [{ scope: 'filter', constraint: '(&(namespace=shop)(saname=cart))' }],
+  issuer: { host: `${name}.example.com` },
+  rateLimit: { burst: 1000, perMinute: 60_000 },
+})

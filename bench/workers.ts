@@ -5,7 +5,8 @@ import { until } from '#testing/gateway-process.ts'
 import { peoplePath, writeConfiguration } from './configuration.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
 import { runLoad } from './load.ts'
-import { connections, median, turnSeconds, turns } from './paired.ts'
+import { median } from './median.ts'
+import { connections, turnSeconds, turns } from './paired.ts'
 import { scimRequests, someIds } from './requests.ts'
 
 interface WorkerFigures {

@@ -7,22 +7,29 @@ import { openStorage, type Storage } from '#storage/open.ts'
 import { startPostgres } from '#testing/embedded-postgres.ts'
 import { bareInserts } from './bare-inserts.ts'
 import { bareJobs } from './bare-jobs.ts'
+import { drive, warm } from './drive.ts'
+import { quick, secondsOf, turnsOf } from './effort.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
 import { runLoad } from './load.ts'
+import { median } from './median.ts'
+import { type Cost, medianCost } from './paired.ts'
 
 export interface WorkflowFigures {
-  /** Synchronous runs a second on SQLite, and as a share of bare durable inserts. */
-  readonly synchronous: { readonly perSecond: number; readonly share: number }
-  /** Asynchronous runs a second on PostgreSQL, submitted and executed, by the number of processes, and as a share of bare jobs. */
-  readonly asynchronous: readonly { readonly replicas: number; readonly perSecond: number; readonly share: number }[]
+  /** Synchronous runs on SQLite, and their rate as a share of bare durable inserts. */
+  readonly synchronous: Cost & { readonly share: number }
+  /**
+   * Asynchronous runs on PostgreSQL, submitted and executed, by the number of processes, and their rate as a share of
+   * bare jobs. The CPU time is that of all gateways, without PostgreSQL.
+   */
+  readonly asynchronous: readonly (Cost & { readonly replicas: number; readonly share: number })[]
   readonly bareJobs: number
 }
 
 const path = '/call-workflow'
 const connections = 16
-const turns = 3
-const turnSeconds = 2
-const jobCount = 2000
+const turns = turnsOf(3)
+const turnSeconds = secondsOf(2)
+const jobCount = quick ? 200 : 2000
 const drainMillis = 120_000
 let made = 0
 
@@ -35,16 +42,16 @@ async function measureSynchronous(folder: string, config: string): Promise<Workf
   const gateway = await startMeasured(config, join(folder, 'workflows-sqlite'))
   try {
     const load = { ...loadOf(gateway, 'UNISON.EXEC.SYNC'), expectedStatus: 200 }
-    await runLoad({ ...load, seconds: turnSeconds })
-    const rates: number[] = []
+    await warm(gateway, { ...load, seconds: turnSeconds })
+    const costs: Cost[] = []
     const shares: number[] = []
     for (let turn = 0; turn < turns; turn++) {
       const limit = bareInserts(folder, turnSeconds)
-      const { perSecond } = await runLoad({ ...load, seconds: turnSeconds })
-      rates.push(perSecond)
-      shares.push(perSecond / limit)
+      const cost = await drive(gateway, { ...load, seconds: turnSeconds })
+      costs.push(cost)
+      shares.push(cost.perSecond / limit)
     }
-    return { perSecond: median(rates), share: median(shares) }
+    return { ...medianCost(costs), share: median(shares) }
   } finally {
     await gateway.stop()
   }
@@ -63,16 +70,16 @@ async function measureAsynchronous(
     for (const replicas of [1, 2]) {
       gateways.push(await startMeasured(config, join(folder, 'workflows-postgres'), database.url))
       await runTurn(gateways, storage)
-      const rates: number[] = []
+      const costs: Cost[] = []
       const shares: number[] = []
       for (let turn = 0; turn < turns; turn++) {
         const jobs = await bareJobs(database.url, jobCount)
-        const perSecond = await runTurn(gateways, storage)
+        const cost = await runTurn(gateways, storage)
         bare.push(jobs)
-        rates.push(perSecond)
-        shares.push(perSecond / jobs)
+        costs.push(cost)
+        shares.push(cost.perSecond / jobs)
       }
-      asynchronous.push({ replicas, perSecond: median(rates), share: median(shares) })
+      asynchronous.push({ replicas, ...medianCost(costs), share: median(shares) })
     }
     return { asynchronous, bareJobs: median(bare) }
   } finally {
@@ -82,9 +89,11 @@ async function measureAsynchronous(
   }
 }
 
-/** Submits for a while, then waits until all runs were executed; returns runs per second of both together. */
-async function runTurn(gateways: readonly MeasuredGateway[], storage: Storage): Promise<number> {
+/** Submits for a while, then waits until all runs were executed; returns the runs per second of all together. */
+async function runTurn(gateways: readonly MeasuredGateway[], storage: Storage): Promise<Cost> {
   const before = made
+  const cpuSeconds = (): number => gateways.reduce((sum, gateway) => sum + gateway.cpuSeconds(), 0)
+  const cpuBefore = cpuSeconds()
   const started = performance.now()
   await Promise.all(
     gateways.map((gateway) =>
@@ -103,7 +112,11 @@ async function runTurn(gateways: readonly MeasuredGateway[], storage: Storage): 
     if (Date.now() > end) throw new Error(`${ready + running} runs were not executed in time`)
     await delay(10)
   }
-  return (made - before) / ((performance.now() - started) / 1000)
+  const runs = made - before
+  return {
+    perSecond: runs / ((performance.now() - started) / 1000),
+    cpuMicros: ((cpuSeconds() - cpuBefore) * 1_000_000) / runs,
+  }
 }
 
 const loadOf = ({ port, token }: MeasuredGateway, how: string) => ({
@@ -125,8 +138,6 @@ const loadOf = ({ port, token }: MeasuredGateway, how: string) => ({
     return `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
   },
 })
-
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
 
 function writeWorkflowConfiguration(folder: string, quickstart: string): string {
   mkdirSync(folder, { recursive: true })

@@ -1,0 +1,52 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, readFileSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { compare } from './comparison.ts'
+import type { BenchOptions } from './options.ts'
+import { type Row, say } from './table.ts'
+
+/**
+ * Builds a commit in a clone below `folder`, which the caller removes, and measures it and the working tree in turns. The tool is this one for both, on
+ * the code and schema of each.
+ */
+export async function measureBefore(folder: string, { words, sizes, turns, quick }: BenchOptions): Promise<void> {
+  const [, commit, ...parts] = words
+  if (commit === undefined) throw new Error('which commit? npm run bench -- before COMMIT [PART …]')
+  const name = git('rev-parse', '--verify', `${commit}^{commit}`)
+  const clone = join(folder, 'clone')
+  say(`building ${name.slice(0, 12)}`)
+  git('clone', '--quiet', '--shared', '--no-checkout', resolve('.'), clone)
+  git('-C', clone, 'checkout', '--quiet', '--detach', name)
+  // It also builds the portal.
+  execFileSync('npm', ['ci', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: clone,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  rmSync(join(clone, 'bench'), { recursive: true })
+  cpSync('bench', join(clone, 'bench'), { recursive: true })
+  const before: Row[][] = []
+  const after: Row[][] = []
+  const args = [...parts, ...sizes.map(String), ...(quick ? ['--quick'] : [])]
+  for (let turn = 1; turn <= turns; turn++) {
+    for (const [label, cwd, rows] of [
+      ['before', clone, before],
+      ['after', resolve('.'), after],
+    ] as const) {
+      say(`\nturn ${turn} of ${turns}, ${label}`)
+      rows.push(await measure(cwd, args, join(folder, 'rows.json')))
+    }
+  }
+  say(`\nbefore is ${name.slice(0, 12)}, after is the working tree; medians of ${turns} turns`)
+  say(compare(before, after))
+}
+
+const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8' }).trim()
+
+async function measure(cwd: string, args: readonly string[], file: string): Promise<Row[]> {
+  rmSync(file, { force: true })
+  const child = spawn(join(cwd, 'bin/node'), ['bench/run.ts', ...args, '--rows', file], { cwd, stdio: 'inherit' })
+  const [code] = await once(child, 'exit')
+  if (code !== 0) throw new Error(`the measurement in ${cwd} ended with ${code}`)
+  return JSON.parse(readFileSync(file, 'utf8')) as Row[]
+}

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { compare, parseFigure } from './comparison.ts'
+
+test.each([
+  ['1,234/s, 56 µs CPU', { value: 1234, unit: '/s', cpu: 56 }],
+  ['12.5 %', { value: 12.5, unit: ' %' }],
+  ['p50 1.2 ms', { value: 1.2, unit: 'p50  ms' }],
+  ['1.09 times', { value: 1.09, unit: ' times' }],
+])('%s is a number with its unit', (text, figure) => {
+  expect(parseFigure(text)).toEqual(figure)
+})
+
+test('a figure that was not measured has no number', () => {
+  expect(parseFigure('not measured: no Chromium').value).toBeNaN()
+})
+
+test('the table has the medians of the turns, their ratio, and the CPU in a row of its own', () => {
+  const before = [100, 300, 200].map((n) => [['create', `${n}/s, 50 µs CPU`, '', '']])
+  const after = [400, 1000, 100].map((n) => [
+    ['create', `${n}/s, 40 µs CPU`, '', ''],
+    ['start', '7 ms'],
+  ])
+  expect(compare(before, after)).toBe(
+    [
+      '             before        after  ratio',
+      'create       200/s         400/s  2.00',
+      'create, CPU  50 µs         40 µs  0.80',
+      'start        not measured  7 ms',
+    ].join('\n'),
+  )
+})
