@@ -82,7 +82,7 @@ export class GatewayError extends Error {
 
   /** The caller's request was refused, and the gateway works as it should. Decides the log level. */
   get isRefusal(): boolean {
-    return this.status < 500 || this.code === 'NOT_SUPPORTED'
+    return this.status < 500 || this.code === 'NOT_SUPPORTED' || this.code === 'NOT_AVAILABLE'
   }
 }
 
