@@ -168,7 +168,7 @@ export const sections: readonly Section[] = [
   },
   {
     title: 'Decisions',
-    pages: [...allOf('docs/decisions/*.md'), 'CONTRIBUTING.md'],
+    pages: [...allOf('docs/decisions/*.md'), 'docs/benchmarks.md', 'CONTRIBUTING.md'],
   },
 ]
 

@@ -108,6 +108,12 @@ export const notRun: Readonly<Record<string, Readonly<Record<number, string>>>> 
     1: 'needs a cluster with a release',
   },
   'examples/production/README.md': { 0: 'needs db.example.com; test/production-checks.test.ts checks the folder' },
+  'docs/benchmarks.md': {
+    0: 'takes minutes of all cores; tests in bench/ cover the tools',
+    1: 'installs and measures a commit, which takes minutes',
+    2: 'takes minutes of all cores',
+    3: 'takes half an hour',
+  },
   'docs/guides/audit.md': {
     0: 'anchors.jsonl comes from a running system; test/stories/audit.test.ts compares anchors',
   },
