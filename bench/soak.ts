@@ -138,6 +138,7 @@ async function run(
   const tablesBefore = await tableSizes(client)
   let times: number[] = []
   let sampled = started
+  let printed = 0
   const reloads = { applied: 0, refused: 0 }
   const sample = async (): Promise<void> => {
     const now = performance.now()
@@ -150,7 +151,7 @@ async function run(
       reloads[outcome] = metricOf(metrics, `gatehouse_configuration_reloads_total{outcome="${outcome}"}`)
     }
     samples.push({
-      minutes: (now - started) / 60_000,
+      minutes: Math.min((now - started) / 60_000, minutes),
       residentMegabytes: megabytesOf(pid, 'VmRSS'),
       heapMegabytes: metricOf(metrics, 'nodejs_heap_size_used_bytes') / 1024 / 1024,
       openFiles: openFilesOf(pid),
@@ -159,14 +160,9 @@ async function run(
       perSecond: these.length / seconds,
       p99: percentile(these, 0.99),
     })
-    const isMinute = samples.length % (60_000 / sampleMillis) === 0
-    if (isMinute)
-      say(
-        soakTable(samples)
-          .split('\n')
-          .slice(samples.length * sampleMillis > 60_000 ? -1 : -2)
-          .join('\n'),
-      )
+    const lines = soakTable(samples).split('\n')
+    // The last line is of the minute that is not over.
+    for (; printed < lines.length - 1; printed++) say(lines[printed] ?? '')
   }
   const reload = async (): Promise<void> => {
     appendFileSync(join(config, 'access.yaml'), `# ${new Date().toISOString()}\n`)
