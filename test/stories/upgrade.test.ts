@@ -227,7 +227,9 @@ describe.each(versions)('a database of %s', (version) => {
         gateways.push(...(await Promise.all([upgrade.start(next), upgrade.start(next)])))
         const [, first, second] = gateways
         if (first === undefined || second === undefined) throw new Error('two replicas are needed')
-        expect([first, second].filter((one) => one.output().includes(nextMigration))).toHaveLength(1)
+        // A line of the log may arrive after the gateway is ready.
+        const migrated = () => [first, second].filter((one) => one.output().includes(nextMigration)).length
+        await expect.poll(migrated, { timeout: 20_000 }).toBe(1)
         const onNext = await ScimLoad.start(first, 'next')
         await Promise.all([onOld.more(), onNext.more()])
         await Promise.all([onOld.stop(), onNext.stop()])
