@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, cpSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { compare } from './comparison.ts'
 import type { BenchOptions } from './options.ts'
@@ -15,6 +15,8 @@ export async function measureBefore(folder: string, { words, sizes, turns, quick
   if (commit === undefined) throw new Error('which commit? npm run bench -- before COMMIT [PART …]')
   const name = git('rev-parse', '--verify', `${commit}^{commit}`)
   const clone = join(folder, 'clone')
+  // PostgreSQL of the clone runs as another user if this is root.
+  chmodSync(folder, 0o755)
   say(`building ${name.slice(0, 12)}`)
   git('clone', '--quiet', '--shared', '--no-checkout', resolve('.'), clone)
   git('-C', clone, 'checkout', '--quiet', '--detach', name)
