@@ -4,29 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+import { slowTarget } from '#testing/slow-target.ts'
 
 /** A slow target, behind a gateway that anyone may use. */
 const configuration = `
-apiVersion: openunison.tremolo.io/v1
-kind: Target
-metadata: { name: slow }
-spec:
-  className: targets.Plugin
-  params:
-    javaScript: |
-      const users = new Map()
-      const wait = () => new Promise((resolve) => setTimeout(resolve, 1000))
-      async function findUser() { await wait(); return null }
-      async function createUser(user) { await wait(); users.set(user.userID, user) }
-      function syncUser() {}
-      function deleteUser() {}
-      function lookupUserByLogin(login) { return users.get(login) ?? null }
-      function lookupUserById(id) { return users.get(id) ?? null }
-      function searchUsers() { return [] }
-      function lookupGroupByName() { return null }
-      function lookupGroupById() { return null }
-      function searchGroups() { return [] }
----
+${slowTarget(1000)}---
 apiVersion: openunison.tremolo.io/v1
 kind: Workflow
 metadata: { name: create }

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '#testing/free-port.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import { slowTarget } from '#testing/slow-target.ts'
 
 const application = (name: string, target: string): string => `
 apiVersion: openunison.tremolo.io/v1
@@ -36,26 +37,7 @@ kind: Target
 metadata: { name: people }
 spec: { className: targets.Database, params: [] }
 ---
-apiVersion: openunison.tremolo.io/v1
-kind: Target
-metadata: { name: slow }
-spec:
-  className: targets.Plugin
-  params:
-    javaScript: |
-      const users = new Map()
-      const wait = () => new Promise((resolve) => setTimeout(resolve, 2000))
-      async function findUser() { await wait(); return null }
-      async function createUser(user) { await wait(); users.set(user.userID, user) }
-      function syncUser() {}
-      function deleteUser() {}
-      function lookupUserByLogin(login) { return users.get(login) ?? null }
-      function lookupUserById(id) { return users.get(id) ?? null }
-      function searchUsers() { return [] }
-      function lookupGroupByName() { return null }
-      function lookupGroupById() { return null }
-      function searchGroups() { return [] }
----
+${slowTarget(2000)}---
 ${application('people', 'people')}
 ---
 ${application('slow', 'slow')}
