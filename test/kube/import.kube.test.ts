@@ -230,7 +230,7 @@ describe.skipIf(inject('kube') === undefined)('gatehouse import of a namespace',
 
     test('from its namespace', async () => {
       const portal = await cluster.namespace()
-      // The values of a chart are no object.
+      // The values of a chart aren't an object.
       const objects = read([...sets, 'login-active-directory']).filter(({ kind }) => kind !== undefined)
       for (const one of [...objects, ...others]) {
         await cluster.must('POST', collectionOf(one, portal), {

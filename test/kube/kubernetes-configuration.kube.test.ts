@@ -24,7 +24,7 @@ interface Condition {
   readonly lastTransitionTime: string
 }
 
-interface Told {
+interface StoredObject {
   readonly metadata: { readonly generation: number; readonly resourceVersion: string }
   readonly spec: unknown
   readonly status?: { readonly observedGeneration: number; readonly conditions: readonly Condition[] }
@@ -110,14 +110,14 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     `${objectPath(`${group}/${kind === 'Application' ? 'v2' : 'v1'}`, kind, namespace)}${name && `/${name}`}`
   const create = (object: { kind: string }) => cluster.must('POST', pathOf(object.kind), object)
   const remove = (kind: string, name: string) => cluster.must('DELETE', pathOf(kind, name))
-  const told = (kind: string, name: string) => cluster.must<Told>('GET', pathOf(kind, name))
+  const read = (kind: string, name: string) => cluster.must<StoredObject>('GET', pathOf(kind, name))
   const condition = async (kind: string, name: string): Promise<Condition | undefined> => {
-    const { status, metadata } = await told(kind, name)
+    const { status, metadata } = await read(kind, name)
     const found = status?.conditions[0]
     return found?.observedGeneration === metadata.generation ? found : undefined
   }
-  async function change(kind: string, name: string, edit: (object: Told) => object): Promise<void> {
-    await cluster.must('PUT', pathOf(kind, name), edit(await told(kind, name)))
+  async function change(kind: string, name: string, edit: (object: StoredObject) => object): Promise<void> {
+    await cluster.must('PUT', pathOf(kind, name), edit(await read(kind, name)))
   }
   const issuerAt = async (uri: string): Promise<string | undefined> => {
     const answer = await fetch(`${gateway.url}${uri}/.well-known/openid-configuration`)
@@ -144,9 +144,9 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
   test('serves its objects, and writes their status once', async () => {
     expect(await issuerAt('/first')).toBe(`${gateway.url}/first`)
     await tells('Application', 'first', { status: 'True', reason: 'Served', message: 'served' })
-    const before = (await told('Application', 'first')).metadata.resourceVersion
+    const before = (await read('Application', 'first')).metadata.resourceVersion
     await new Promise((resume) => setTimeout(resume, 1500))
-    expect((await told('Application', 'first')).metadata.resourceVersion).toBe(before)
+    expect((await read('Application', 'first')).metadata.resourceVersion).toBe(before)
     expect(await check()).toEqual({ code: 0, stdout: '', stderr: '' })
     const explain = ['explain', '--config', `kubernetes:${namespace}`, 'GET', `${gateway.url}/first/certs`]
     const env = { ...process.env, GATEHOUSE_URL: gateway.url, KUBECONFIG: kubeconfig }
@@ -321,7 +321,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     expect(await issuerAt('/outer')).toBe('http://127.0.0.1:7/from-the-secret')
 
     const change = async (next: object) => {
-      const { metadata } = await cluster.must<Told>('GET', `${objects}/orchestra`)
+      const { metadata } = await cluster.must<StoredObject>('GET', `${objects}/orchestra`)
       await cluster.must('PUT', `${objects}/orchestra`, { ...next, metadata })
     }
     await change(openUnison('/outer-2'))

@@ -2,7 +2,7 @@ import { LoginDesk, type LoginServices } from '#engine/login/login-desk.ts'
 import { createLogout, type Logout } from '#engine/login/login-pages.ts'
 import { addressOf, isNavigation, type LoginRoutes, loginPrefix } from '#engine/login/login-routes.ts'
 import { authenticate, refusal, serveOpenPath, startSession } from '#engine/pipeline/authenticate.ts'
-import type { ChainRunner } from '#engine/pipeline/chain.ts'
+import type { Chain, ChainRunner } from '#engine/pipeline/chain.ts'
 import { applyResults, type RequestContext, type Step } from '#engine/pipeline/request-context.ts'
 import type { Routes, Url } from '#engine/pipeline/routes.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
@@ -317,13 +317,18 @@ async function runFrom(index: number, filters: readonly Filter[], exchange: Exch
   )
 }
 
+function chainOf(chains: ChainRunner, name: string): Chain {
+  const chain = chains.get(name)
+  if (chain === undefined) throw new GatewayError('INTERNAL', `no chain is named "${name}"`)
+  return chain
+}
+
 async function authenticateBy(
   { chains, desk }: FilterChainParts,
   context: RequestContext,
   name: string,
 ): Promise<Subject> {
-  const chain = chains.get(name)
-  if (chain === undefined) throw new GatewayError('INTERNAL', `there is no chain "${name}"`)
+  const chain = chainOf(chains, name)
   const outcome = await desk.authenticate(chain, context)
   if (outcome.kind === 'rejected') throw refusal(outcome)
   return outcome.subject
@@ -335,8 +340,7 @@ async function requireLogin(
   name: string,
   maxAgeSeconds: number | undefined,
 ): Promise<GatewayResponse | undefined> {
-  const chain = chains.get(name)
-  if (chain === undefined) throw new GatewayError('INTERNAL', `there is no chain "${name}"`)
+  const chain = chainOf(chains, name)
   const { session, application, request } = context
   const age = session === undefined ? 0 : clock().getTime() - session.handle.authenticated.getTime()
   const isFresh = maxAgeSeconds === undefined || age <= maxAgeSeconds * 1000

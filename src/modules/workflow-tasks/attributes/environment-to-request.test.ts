@@ -22,7 +22,7 @@ test('secrets, keys of the engine and missing values are reported', () => {
   ])
 })
 
-test('values and secrets of an OpenUnison object are told apart', () => {
+test('values and secrets of an OpenUnison object are distinguished', () => {
   const text = (name: string) => `
 apiVersion: openunison.tremolo.io/v6
 kind: OpenUnison
