@@ -1,6 +1,7 @@
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Group, NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 
 export interface UserDirectoryOptions {
   /** The name space. Directories with different names in one database are separate. */
@@ -119,8 +120,8 @@ export const directoryLimits = {
  * If the database does not answer, every method throws TARGET_UNREACHABLE and changes nothing.
  */
 export interface UserDirectory {
-  findByLogin(userID: string): Promise<User | undefined>
-  findById(id: string): Promise<User | undefined>
+  findByLogin(userID: string): Awaitable<User | undefined>
+  findById(id: string): Awaitable<User | undefined>
   /** In the order of creation. */
   searchUsers(search: UserSearch): Promise<Page<User>>
   /** Throws CONFLICT if the login is taken. Creates groups that do not exist. */

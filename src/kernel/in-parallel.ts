@@ -1,3 +1,5 @@
+import type { Awaitable } from '#kernel/awaitable.ts'
+
 /**
  * Maps with at most `width` concurrent calls. After the first failure it starts no further call, waits for the
  * running ones, and then throws the failure.
@@ -5,7 +7,7 @@
 export async function inParallel<T, R>(
   items: readonly T[],
   width: number,
-  work: (item: T, index: number) => Promise<R>,
+  work: (item: T, index: number) => Awaitable<R>,
 ): Promise<R[]> {
   const results: R[] = new Array(items.length)
   const pending = items.entries()

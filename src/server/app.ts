@@ -4,6 +4,7 @@ import { finished } from 'node:stream/promises'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { errorResponse, type PipelineAnswer } from '#engine/pipeline/pipeline.ts'
 import type { Runtime } from '#engine/runtime.ts'
+import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
@@ -47,7 +48,7 @@ export function createApp(parts: AppParts): FastifyInstance {
     routerOptions: { maxParamLength: httpLimits.pathCharacters },
     // The listener answers them itself.
     clientErrorHandler: () => {},
-    frameworkErrors: (error, request, reply) => void refuse(parts, error, request, reply),
+    frameworkErrors: (error, request, reply) => refuse(parts, error, request, reply),
     serverFactory: (handler) => {
       const { limits, proxies, log, tls } = parts
       const listener = parts.only === undefined ? 'public' : 'webhook'
@@ -65,7 +66,7 @@ export function createApp(parts: AppParts): FastifyInstance {
   return app
 }
 
-async function answer(parts: AppParts, fastifyRequest: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+function answer(parts: AppParts, fastifyRequest: FastifyRequest, reply: FastifyReply): Awaitable<void> {
   const started = performance.now()
   let request: HttpRequest
   try {
@@ -75,27 +76,28 @@ async function answer(parts: AppParts, fastifyRequest: FastifyRequest, reply: Fa
     return refuse(parts, error, fastifyRequest, reply)
   }
   if (tracer === undefined) return respond(parts, request, reply, started)
-  return tracer.span(requestSpan(request), (span) => respond(parts, request, reply, started, span))
+  return tracer.span(requestSpan(request), async (span) => respond(parts, request, reply, started, span))
 }
 
-async function respond(
+function respond(
   parts: AppParts,
   request: HttpRequest,
   reply: FastifyReply,
   started: number,
   span?: Span,
-): Promise<FastifyReply> {
-  return parts.running.use(async (runtime) => {
-    const result = await inTime(runtime, request)
-    request.answered()
-    if (span !== undefined) describe(span, request, result)
-    record(parts, request, result, performance.now() - started)
-    const { body, endsWithFilter = false } = result.response
-    send(reply, request, result.response)
-    // A body that is read while it is sent needs the configuration until its end.
-    if (body instanceof Readable && !endsWithFilter) await finished(body).catch(() => {})
-    return reply
-  })
+): Awaitable<void> {
+  return parts.running.use((runtime) =>
+    andThen(inTime(runtime, request), (result) => {
+      request.answered()
+      if (span !== undefined) describe(span, request, result)
+      record(parts, request, result, performance.now() - started)
+      const { body, endsWithFilter = false } = result.response
+      send(reply, request, result.response)
+      // A body that is read while it is sent needs the configuration until its end.
+      if (body instanceof Readable && !endsWithFilter) return finished(body).catch(() => {})
+      return undefined
+    }),
+  )
 }
 
 const maxTracestate = 512
@@ -133,7 +135,9 @@ function describe(span: Span, request: HttpRequest, { response, error, context }
 }
 
 /** The response of the pipeline, or TARGET_TIMEOUT after the time limit; the work is aborted. */
-function inTime(runtime: Runtime, request: HttpRequest): Promise<PipelineAnswer> {
+function inTime(runtime: Runtime, request: HttpRequest): Awaitable<PipelineAnswer> {
+  const answer = runtime.handle(request)
+  if (!(answer instanceof Promise)) return answer
   return new Promise((resolve) => {
     const timer = setTimeout(() => {
       request.abandon()
@@ -142,7 +146,7 @@ function inTime(runtime: Runtime, request: HttpRequest): Promise<PipelineAnswer>
       const context = { request, errors, headers: {} }
       resolve({ response: errorResponse(error, context), error, context })
     }, httpLimits.answerSeconds * 1000)
-    void runtime.handle(request).then((result) => {
+    void answer.then((result) => {
       clearTimeout(timer)
       resolve(result)
     })
@@ -154,7 +158,7 @@ function send(
   reply: FastifyReply,
   request: { readonly id: string; readonly origin?: string },
   { status, headers, body }: GatewayResponse,
-): FastifyReply {
+): void {
   const { raw } = reply.hijack()
   const head: http.OutgoingHttpHeaders = {
     'x-request-id': request.id,
@@ -164,7 +168,7 @@ function send(
   if (body instanceof Readable) {
     raw.writeHead(status, head)
     pipeline(body, raw, () => {})
-    return reply
+    return
   }
   // In a response to HEAD, a length would be that of the body of GET.
   const lacksLength = status === 204 || status === 304 || (body === undefined && reply.request.method === 'HEAD')
@@ -173,11 +177,10 @@ function send(
   // A text with as many bytes as characters is ASCII, and writing it as Latin-1 takes half the time.
   if (typeof body === 'string' && length === body.length) raw.writeHead(status, head).end(body, 'latin1')
   else raw.writeHead(status, head).end(body)
-  return reply
 }
 
 /** The response to a request that never reached the pipeline, in the format of the addressed API. */
-function refuse(parts: AppParts, thrown: unknown, fastifyRequest: FastifyRequest, reply: FastifyReply): FastifyReply {
+function refuse(parts: AppParts, thrown: unknown, fastifyRequest: FastifyRequest, reply: FastifyReply): void {
   const error = fromFastify(thrown)
   const { host, path } = meant(parts, fastifyRequest)
   const { routes } = parts.running.current
@@ -186,7 +189,7 @@ function refuse(parts: AppParts, thrown: unknown, fastifyRequest: FastifyRequest
   logFailure(parts.log, error, { requestId: fastifyRequest.id, status: error.status })
   const { id, raw } = fastifyRequest
   const request = { id, headers: raw.headers, look: routes.look(host) } as HttpRequest
-  return send(reply, request, errorResponse(error, { errors, request }))
+  send(reply, request, errorResponse(error, { errors, request }))
 }
 
 /** Of a malformed request: its Host header, and the valid part of its path. */

@@ -3,6 +3,7 @@ import { formatIssue } from '#config/located-issue.ts'
 import { causeText, type FoundObject, lostObjects, servedCount, titleOf } from '#config/set-aside.ts'
 import { NotCreated } from '#engine/create-at.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { LoadOutcome } from '#server/configuration-source.ts'
@@ -33,15 +34,18 @@ export class RunningConfiguration {
   }
 
   /** Runs `work` on the current configuration, which stays open until then. */
-  async use<T>(work: (runtime: Runtime) => Promise<T>): Promise<T> {
+  use<T>(work: (runtime: Runtime) => Promise<T>): Promise<T>
+  use<T>(work: (runtime: Runtime) => Awaitable<T>): Awaitable<T>
+  use<T>(work: (runtime: Runtime) => Awaitable<T>): Awaitable<T> {
     const inUse = this.#current
     inUse.users++
+    let result: Awaitable<T> | undefined
     try {
-      return await work(inUse.runtime)
+      result = work(inUse.runtime)
     } finally {
-      inUse.users--
-      if (inUse.retired && inUse.users === 0) this.#close(inUse)
+      if (!(result instanceof Promise)) this.#leave(inUse)
     }
+    return result instanceof Promise ? result.finally(() => this.#leave(inUse)) : result
   }
 
   swap(next: Runtime): void {
@@ -54,6 +58,11 @@ export class RunningConfiguration {
   async close(): Promise<void> {
     await Promise.allSettled(this.#closing)
     await this.#current.runtime.close()
+  }
+
+  #leave(inUse: RuntimeInUse): void {
+    inUse.users--
+    if (inUse.retired && inUse.users === 0) this.#close(inUse)
   }
 
   #close(inUse: RuntimeInUse): void {

@@ -60,7 +60,7 @@ test('a database stays open for a directory that is still in use', async () => {
   await storage.close()
   expect(await second.findByLogin('alice')).toBeDefined()
   await second.close()
-  await expect(second.findByLogin('alice')).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
+  await expect(async () => second.findByLogin('alice')).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
 })
 
 test('a database that does not answer fails each use, not the opening', async () => {

@@ -1,4 +1,5 @@
 import type { ClaimedTimer, NewTimer, TimerClaim, When } from '#domain/timer.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { type DueValues, dueText, dueValues, timeOf } from '#storage/client/database-time.ts'
@@ -66,10 +67,11 @@ export async function finishTimers(tx: DatabaseTransaction, timers: readonly Tim
   }
 }
 
-export const deleteTimersOfApproval = (tx: DatabaseTransaction, approval: string): Promise<number> =>
+export const deleteTimersOfApproval = (tx: DatabaseTransaction, approval: string): Awaitable<number> =>
   deleteOfApproval.run(tx, { approval })
 
-export const deleteTimersOfRun = (tx: DatabaseTransaction, run: string): Promise<number> => deleteOfRun.run(tx, { run })
+export const deleteTimersOfRun = (tx: DatabaseTransaction, run: string): Awaitable<number> =>
+  deleteOfRun.run(tx, { run })
 
 const fromRow = ({ due, data, ...row }: ClaimedRow): ClaimedTimer => ({
   ...withoutNulls(row),

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { QueryTarget } from '#modules/shared/targets/query-target.ts'
 
@@ -16,7 +17,7 @@ export async function accepted(work: () => Promise<unknown>, mayBeRefused: boole
 }
 
 /** No user can have the name: the lookup finds nothing, or is rejected. */
-export async function nobody(look: () => Promise<unknown>): Promise<void> {
+export async function nobody(look: () => Awaitable<unknown>): Promise<void> {
   try {
     same(await look(), undefined)
   } catch (error) {

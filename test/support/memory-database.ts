@@ -1,5 +1,6 @@
 import { onTestFinished } from 'vitest'
 import type { UserDirectory } from '#identity/user-directory.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import { type Clock, systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { SqlValue } from '#protocols/sql/sql-database.ts'
@@ -36,7 +37,7 @@ export class MemoryDatabase extends LazyClient {
     return await super.query(this.#atTestTime(query))
   }
 
-  override async transaction<T>(work: (tx: DatabaseTransaction) => Promise<T>, durable?: Durability): Promise<T> {
+  override async transaction<T>(work: (tx: DatabaseTransaction) => Awaitable<T>, durable?: Durability): Promise<T> {
     if (this.failure !== undefined) throw this.failure
     return await super.transaction((tx) => work(this.#clock === undefined ? tx : this.#onTestTime(tx)), durable)
   }
@@ -57,7 +58,7 @@ export class MemoryDatabase extends LazyClient {
 }
 
 /** The stored rows of a table, by their keys. */
-export const rowsOf = (database: SqlClient, table: string): Promise<Record<string, SqlValue>[]> =>
+export const rowsOf = async (database: SqlClient, table: string): Promise<Record<string, SqlValue>[]> =>
   database.query({ sql: `select * from ${table} order by 1`, params: [], name: undefined })
 
 /** An empty user directory in its own database, which closes with it. */

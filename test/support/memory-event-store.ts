@@ -17,7 +17,7 @@ export function memoryEventStore() {
   const database = memoryDatabase()
   const store = new EventStore(database)
   return Object.assign(store, {
-    stream: (name: string): Promise<StreamRow | undefined> => findStream.first(database, { name }),
+    stream: async (name: string): Promise<StreamRow | undefined> => findStream.first(database, { name }),
     ids: async (name: string): Promise<string[]> => (await store.read(name, 100)).map(({ id }) => id),
   })
 }

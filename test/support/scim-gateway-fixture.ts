@@ -259,7 +259,7 @@ export async function openGateway(
   const filter = await prepared.create({ ...fakeModuleHost({ targets: { people } }), workflows, ...options.host })
   const exchanges: Exchange[] = []
   /** The answer as the server gets it, before a body that is read in parts is read. */
-  const respond = (method: string, path: string, body?: JsonValue | string, headers: Headers = {}) => {
+  const respond = async (method: string, path: string, body?: JsonValue | string, headers: Headers = {}) => {
     const content: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/scim+json' }
     const request = fakeRequest({
       method,

@@ -20,7 +20,7 @@ const connect = (url: string): SqlClient => {
 
 type Row = Readonly<Record<string, string | number | null>>
 
-const read = <R = Row>(client: SqlClient, sql: string): Promise<R[]> =>
+const read = async <R = Row>(client: SqlClient, sql: string): Promise<R[]> =>
   client.query({ sql, params: [], name: undefined })
 
 /** The tables of a release, in the order of their creation, so that a row comes after the rows that it refers to. */

@@ -36,6 +36,7 @@ import { storedSteps, storedSubject, storeSteps, storeSubject } from '#engine/se
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Subject } from '#identity/subject.ts'
 import { networkOf } from '#kernel/address.ts'
+import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
@@ -113,7 +114,7 @@ export class LoginDesk {
   }
 
   /** Runs the chain for a request that is not authenticated for it. The response says what a browser has to do. */
-  async begin(chain: Chain, context: RequestContext): Promise<BegunOutcome> {
+  begin(chain: Chain, context: RequestContext): Awaitable<BegunOutcome> {
     const { request, application, session } = context
     const keepsSessions = application?.cookies !== undefined
     const mayAsk = keepsSessions && isNavigation(request)
@@ -123,36 +124,31 @@ export class LoginDesk {
       begin: async (typed, options) => (await this.#guard(chain, application, request)).begin(typed, options),
     }
     const call: ChainCall = {
-      begin: async ({ mechanism, uri }, { root }, subject) =>
-        asked(
-          await mechanism.begin({
-            request,
-            subject,
-            root,
-            ...(mayAsk && uri !== undefined ? { login: stepAt(uri, id) } : {}),
-            ...(sessionId === undefined ? {} : { sessionId }),
-            guard,
-          }),
-          mayAsk && uri !== undefined,
-          context,
-        ),
+      begin: ({ mechanism, uri }, { root }, subject) => {
+        const login = mayAsk && uri !== undefined ? { login: stepAt(uri, id) } : {}
+        const session = sessionId === undefined ? {} : { sessionId }
+        const outcome = mechanism.begin({ request, subject, root, ...login, ...session, guard })
+        return andThen(outcome, (found) => asked(found, mayAsk && uri !== undefined, context))
+      },
     }
-    const outcome = await this.#parts.chains.run(chain, call)
-    if (outcome.kind === 'rejected') return outcome
-    if (outcome.kind === 'authenticated') return { ...outcome, sessionId }
-    const { response, position, state = {} } = outcome
-    const returnTo = addressOf(request)
-    const record: LoginRecord = {
-      chain: chain.name,
-      returnTo,
-      sessionId: sessionId ?? '',
-      stepsUp: session !== undefined,
-      position,
-      state,
-    }
-    addHeader(context, 'set-cookie', await this.#keep(id, record, context))
-    this.#parts.loginMeter.counted(chain.name, 'begun')
-    return { kind: 'answered', response }
+    return andThen(this.#parts.chains.run(chain, call), (outcome) => {
+      if (outcome.kind === 'rejected') return outcome
+      if (outcome.kind === 'authenticated') return { ...outcome, sessionId }
+      const { response, position, state = {} } = outcome
+      const record: LoginRecord = {
+        chain: chain.name,
+        returnTo: addressOf(request),
+        sessionId: sessionId ?? '',
+        stepsUp: session !== undefined,
+        position,
+        state,
+      }
+      return this.#keep(id, record, context).then((cookie) => {
+        addHeader(context, 'set-cookie', cookie)
+        this.#parts.loginMeter.counted(chain.name, 'begun')
+        return { kind: 'answered', response }
+      })
+    })
   }
 
   /** Runs the chain by the credentials of the request alone. */
@@ -162,8 +158,8 @@ export class LoginDesk {
   ): Promise<Exclude<ChainOutcome, { readonly kind: 'challenge' }>> {
     const { request } = context
     const outcome = await this.#parts.chains.run(chain, {
-      begin: async ({ mechanism }, { root }, subject) =>
-        asked(await mechanism.begin({ request, subject, root }), false, context),
+      begin: ({ mechanism }, { root }, subject) =>
+        andThen(mechanism.begin({ request, subject, root }), (found) => asked(found, false, context)),
     })
     if (outcome.kind === 'challenge') throw new Error('a challenge was not turned into a rejection')
     return outcome

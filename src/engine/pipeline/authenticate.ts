@@ -7,6 +7,7 @@ import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { ownIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
+import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 
@@ -23,10 +24,10 @@ export const anonymous: Subject = {
 /** Runs the URL's chain, unless the session is already authenticated at its level or above. */
 export const authenticate =
   (desk: LoginDesk, sessions: Sessions): Step =>
-  async (context) => {
+  (context) => {
     const { url: match, session } = context
     if (match === undefined) throw new Error('authentication needs a matched request')
-    const { chain, results } = match.url
+    const { chain } = match.url
     if (session !== undefined && session.subject.level >= (chain?.level ?? 0)) {
       context.subject = session.subject
       return undefined
@@ -37,20 +38,31 @@ export const authenticate =
     }
     const preflight = answerPreflight(chain, context)
     if (preflight !== undefined) return preflight
-    const outcome = await desk.begin(chain, context)
-    if (outcome.kind === 'answered') return outcome.response
-    if (outcome.kind === 'rejected') {
-      const instead = applyResults(results.auFail, context)
-      if (instead !== undefined) return instead
-      throw refusal(outcome)
-    }
-    const { application } = context
-    context.subject = outcome.subject
-    if (application?.cookies !== undefined && outcome.subject.level > 0) {
-      context.session = await startSession(sessions, application, context, outcome)
-    }
+    return andThen(desk.begin(chain, context), (outcome) => applyOutcome(outcome, match, sessions, context))
+  }
+
+function applyOutcome(
+  outcome: BegunOutcome,
+  { url: { results } }: MatchedUrl,
+  sessions: Sessions,
+  context: RequestContext,
+): Awaitable<GatewayResponse | undefined> {
+  if (outcome.kind === 'answered') return outcome.response
+  if (outcome.kind === 'rejected') {
+    const instead = applyResults(results.auFail, context)
+    if (instead !== undefined) return instead
+    throw refusal(outcome)
+  }
+  const { application } = context
+  context.subject = outcome.subject
+  if (application?.cookies === undefined || outcome.subject.level === 0) {
     return applyResults(results.auSuccess, context)
   }
+  return startSession(sessions, application, context, outcome).then((session) => {
+    context.session = session
+    return applyResults(results.auSuccess, context)
+  })
+}
 
 export function refusal(rejection: Extract<ChainOutcome, { kind: 'rejected' }>): GatewayError {
   return new GatewayError(refusalCode(rejection), rejection.reason, { headers: rejection.headers ?? {} })

@@ -1,4 +1,5 @@
 import type { Subject } from '#identity/subject.ts'
+import { type Awaitable, andThen, firstResult } from '#kernel/awaitable.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import type { SessionContribution } from '#sdk/auth/session.ts'
@@ -65,7 +66,7 @@ export type ChainOutcome =
 
 /** How mechanisms are called. */
 export interface ChainCall {
-  begin(link: ChainLink, chain: Chain, subject: Subject | undefined): Promise<AuthOutcome>
+  begin(link: ChainLink, chain: Chain, subject: Subject | undefined): Awaitable<AuthOutcome>
   /** Called for the one link that a login waits for. */
   proceed?(link: ChainLink, chain: Chain, subject: Subject | undefined): Promise<AuthOutcome>
 }
@@ -85,9 +86,9 @@ interface Progress {
   renewals: readonly ChainStep[]
 }
 
-type LinksOutcome =
-  | { readonly kind: 'done'; readonly rejection: Rejection | undefined }
-  | Extract<ChainOutcome, { kind: 'challenge' }>
+type Challenge = Extract<ChainOutcome, { kind: 'challenge' }>
+type LinksOutcome = { readonly kind: 'done'; readonly rejection: Rejection | undefined } | Challenge
+const done: LinksOutcome = { kind: 'done', rejection: undefined }
 
 /**
  * Runs the mechanisms of a chain in order; the first required one that rejects ends it. If none is required, the
@@ -107,12 +108,12 @@ export class ChainRunner {
     return this.#chains.get(name)
   }
 
-  run(chain: Chain, call: ChainCall): Promise<ChainOutcome> {
+  run(chain: Chain, call: ChainCall): Awaitable<ChainOutcome> {
     return this.#run(chain, call, { place: [], subject: undefined, session: {}, renewals: [] })
   }
 
   /** Resumes the chain; the place must be one of this configuration (`linkAt`). */
-  resume(chain: Chain, call: ChainCall, position: ChainPosition): Promise<ChainOutcome> {
+  resume(chain: Chain, call: ChainCall, position: ChainPosition): Awaitable<ChainOutcome> {
     return this.#run(chain, call, position)
   }
 
@@ -157,80 +158,92 @@ export class ChainRunner {
     return link
   }
 
-  async #run(chain: Chain, call: ChainCall, position: ChainPosition): Promise<ChainOutcome> {
-    const { place, ...established } = position
-    const progress: Progress = { outer: chain, call, resume: place, ...established }
-    const outcome = await this.#runLinks(chain, progress, [])
-    if (outcome.kind === 'challenge') return outcome
-    if (outcome.rejection !== undefined) return outcome.rejection
-    const { subject, session, renewals } = progress
-    if (subject === undefined) return { kind: 'rejected', reason: `chain "${chain.name}" did not identify a user` }
-    return { kind: 'authenticated', subject, session, renewals }
+  #run(chain: Chain, call: ChainCall, position: ChainPosition): Awaitable<ChainOutcome> {
+    const { place, subject, session, renewals } = position
+    const progress: Progress = { outer: chain, call, resume: place, subject, session, renewals }
+    return andThen(this.#runLinks(chain, progress, []), (outcome) => {
+      if (outcome.kind === 'challenge') return outcome
+      if (outcome.rejection !== undefined) return outcome.rejection
+      const { subject, session, renewals } = progress
+      if (subject === undefined) return { kind: 'rejected', reason: `chain "${chain.name}" did not identify a user` }
+      return { kind: 'authenticated', subject, session, renewals }
+    })
   }
 
-  async #runLinks(chain: Chain, progress: Progress, above: readonly ChainFrame[]): Promise<LinksOutcome> {
-    let softRejection: Rejection | undefined
+  #runLinks(chain: Chain, progress: Progress, above: readonly ChainFrame[]): Awaitable<LinksOutcome> {
+    const { links } = chain
     const [at, ...deeper] = progress.resume
     const first = at?.link ?? 0
-    let missing = chain.links.slice(first).filter((link) => link.required).length
-    const finishes = chain.finishOnRequiredSuccess || chain.links.every((link) => !link.required)
-    for (const [index, link] of chain.links.entries()) {
-      if (index < first) continue
-      const isResumed = at !== undefined && index === first
-      progress.resume = isResumed ? deeper : []
-      const before: Established = isResumed && at !== undefined ? at.before : establishedBy(progress)
-      const step: ChainStep = { chain: chain.name, link: index, name: link.name }
-      const place = [...above, { ...step, before }]
-      const outcome = await this.#ask(link, chain, progress, isResumed)
-      if (outcome.kind === 'challenge') {
-        const { response, state } = outcome
-        return {
-          kind: 'challenge',
-          response,
-          state,
-          position: { place, ...establishedBy(progress) },
-        }
-      }
-      let rejection: Rejection | undefined
-      if (outcome.kind === 'include') {
-        const included = this.#chains.get(outcome.chain)
-        if (included === undefined || above.length >= maxIncludes) {
-          throw new Error(`cannot include chain "${outcome.chain}"`)
-        }
-        const inner = await this.#runLinks(included, progress, place)
-        if (inner.kind === 'challenge') return inner
-        rejection = inner.rejection
-      } else if (outcome.kind === 'rejected') {
-        rejection = outcome
-      } else {
-        if (outcome.kind === 'authenticated') {
-          if (outcome.subject.link !== progress.subject?.link) progress.renewals = []
-          progress.subject = this.#subjectOf(outcome.subject, progress.outer)
-        }
-        if (link.mechanism.renew !== undefined && progress.subject?.link !== undefined) {
-          progress.renewals = [...progress.renewals, step]
-        }
-        if (outcome.session !== undefined) progress.session = together(progress.session, outcome.session)
-      }
-      if (rejection !== undefined) {
-        if (link.required) return { kind: 'done', rejection }
-        softRejection ??= rejection
-        Object.assign(progress, before)
-        continue
-      }
-      if (link.required) missing--
-      if (finishes && missing === 0 && progress.subject !== undefined) break
+    const finishes = chain.finishOnRequiredSuccess || links.every((link) => !link.required)
+    let softRejection: Rejection | undefined
+    let missing = 0
+    for (let i = first; i < links.length; i++) if (links[i]?.required === true) missing++
+
+    const runLink = (link: ChainLink, index: number): Awaitable<LinksOutcome | undefined> => {
+      const resumed = index === first ? at : undefined
+      progress.resume = resumed === undefined ? [] : deeper
+      const before = resumed?.before ?? establishedBy(progress)
+      const place = [...above, { chain: chain.name, link: index, name: link.name, before }]
+      return andThen(this.#ask(link, chain, progress, resumed !== undefined), (outcome) =>
+        andThen(this.#apply(outcome, link, progress, place), (applied) => {
+          if (applied === undefined) {
+            if (link.required) missing--
+            return finishes && missing === 0 && progress.subject !== undefined ? done : undefined
+          }
+          if (applied.kind === 'challenge') return applied
+          if (link.required) return { kind: 'done', rejection: applied }
+          softRejection ??= applied
+          Object.assign(progress, before)
+          return undefined
+        }),
+      )
     }
-    return { kind: 'done', rejection: progress.subject === undefined ? softRejection : undefined }
+    return andThen(
+      firstResult(links, runLink, first),
+      (ended) => ended ?? { kind: 'done', rejection: progress.subject === undefined ? softRejection : undefined },
+    )
   }
 
-  async #ask(link: ChainLink, chain: Chain, progress: Progress, isResumed: boolean): Promise<AuthOutcome> {
+  #ask(link: ChainLink, chain: Chain, progress: Progress, isResumed: boolean): Awaitable<AuthOutcome> {
     const { call, subject, resume } = progress
-    if (!isResumed) return await call.begin(link, chain, subject)
+    if (!isResumed) return call.begin(link, chain, subject)
     const [inner] = resume
     if (inner !== undefined) return { kind: 'include', chain: inner.chain }
     if (call.proceed === undefined) throw new Error('a login is already in progress; the user is not asked again')
-    return await call.proceed(link, chain, subject)
+    return call.proceed(link, chain, subject)
+  }
+
+  /** Adds to the progress what the link at this place established; returns what it did not. */
+  #apply(
+    outcome: AuthOutcome,
+    link: ChainLink,
+    progress: Progress,
+    place: readonly ChainFrame[],
+  ): Awaitable<Rejection | Challenge | undefined> {
+    if (outcome.kind === 'rejected') return outcome
+    if (outcome.kind === 'challenge') {
+      const { response, state } = outcome
+      return { kind: 'challenge', response, state, position: { place, ...establishedBy(progress) } }
+    }
+    if (outcome.kind === 'include') {
+      const included = this.#chains.get(outcome.chain)
+      if (included === undefined || place.length > maxIncludes) {
+        throw new Error(`cannot include chain "${outcome.chain}"`)
+      }
+      return andThen(this.#runLinks(included, progress, place), (inner) =>
+        inner.kind === 'challenge' ? inner : inner.rejection,
+      )
+    }
+    if (outcome.kind === 'authenticated') {
+      if (outcome.subject.link !== progress.subject?.link) progress.renewals = []
+      progress.subject = this.#subjectOf(outcome.subject, progress.outer)
+    }
+    if (link.mechanism.renew !== undefined && progress.subject?.link !== undefined) {
+      const { chain, link: index, name } = place[place.length - 1] as ChainFrame
+      progress.renewals = [...progress.renewals, { chain, link: index, name }]
+    }
+    if (outcome.session !== undefined) progress.session = together(progress.session, outcome.session)
+    return undefined
   }
 
   #subjectOf(found: Found, chain: Chain): Subject {

@@ -9,6 +9,7 @@ import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import type { SessionRenewal } from '#engine/session/session-renewal.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
 import type { Subject } from '#identity/subject.ts'
+import { type Awaitable, firstResult, settle } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { seeOther } from '#sdk/auth/login.ts'
@@ -49,26 +50,32 @@ export interface PipelineAnswer {
   readonly context: RequestContext
 }
 
-export type Pipeline = (request: GatewayRequest) => Promise<PipelineAnswer>
+export type Pipeline = (request: GatewayRequest) => Awaitable<PipelineAnswer>
 
 /** Never rejects: an error of a step becomes a response in the format of the addressed API. */
 export function createPipeline(parts: PipelineParts): Pipeline {
   const steps = requestSteps(parts, new LoginDesk(parts))
-  return async (request) => {
+  return (request) => {
     request.look = parts.routes.look(request.host)
     const context: RequestContext = { request, headers: {}, errors: jsonErrors }
-    try {
-      for (const step of steps) {
-        const result = step(context)
-        const response = result instanceof Promise ? await result : result
-        if (response !== undefined) return { response: withHeaders(response, context), error: undefined, context }
-      }
-      throw new Error('no step answered')
-    } catch (thrown) {
-      const error = asGatewayError(thrown)
-      return { response: withHeaders(errorResponse(error, context), context), error, context }
-    }
+    return settle(
+      () => firstResult(steps, (step) => step(context)),
+      (response) =>
+        response === undefined ? failed(new Error('no step answered'), context) : answered(response, context),
+      (thrown) => failed(thrown, context),
+    )
   }
+}
+
+const answered = (response: GatewayResponse, context: RequestContext): PipelineAnswer => ({
+  response: withHeaders(response, context),
+  error: undefined,
+  context,
+})
+
+function failed(thrown: unknown, context: RequestContext): PipelineAnswer {
+  const error = asGatewayError(thrown)
+  return { response: withHeaders(errorResponse(error, context), context), error, context }
 }
 
 export function errorResponse(
@@ -151,7 +158,7 @@ const loadSession =
  */
 const authorize = (rules: RuleEvaluator, clock: Clock): Step => {
   const remembered = new WeakMap<Url, WeakMap<Subject, { allowed: boolean; until: number }>>()
-  return async (context) => {
+  return (context) => {
     const { url: match, subject, application } = context
     if (match === undefined || subject === undefined || application === undefined) {
       throw new Error('authorization needs a matched, authenticated request')
@@ -164,17 +171,18 @@ const authorize = (rules: RuleEvaluator, clock: Clock): Step => {
     }
     const now = clock().getTime()
     const earlier = decisions.get(subject)
-    let allowed = earlier !== undefined && earlier.until > now ? earlier.allowed : undefined
-    if (allowed === undefined) {
-      const decision = await rules.decide(subject, url.rules)
-      allowed = decision.allowed
+    if (earlier !== undefined && earlier.until > now) return applyDecision(earlier.allowed, url, subject, context)
+    return rules.decide(subject, url.rules).then(({ allowed }) => {
       decisions.set(subject, { allowed, until: now + application.azTimeoutMillis })
-    }
-    if (allowed) return applyResults(url.results.azSuccess, context)
-    const instead = applyResults(url.results.azFail, context)
-    if (instead !== undefined) return instead
-    throw new GatewayError('ACCESS_DENIED', `no rule of ${url.at} allows ${subject.dn}`)
+      return applyDecision(allowed, url, subject, context)
+    })
   }
+}
+
+function applyDecision(allowed: boolean, { results, at }: Url, { dn }: Subject, context: RequestContext) {
+  const instead = applyResults(allowed ? results.azSuccess : results.azFail, context)
+  if (allowed || instead !== undefined) return instead
+  throw new GatewayError('ACCESS_DENIED', `no rule of ${at} allows ${dn}`)
 }
 
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -309,10 +317,10 @@ const runFilterChain =
     return runFrom(0, url.url.filters, exchange)
   }
 
-async function runFrom(index: number, filters: readonly Filter[], exchange: Exchange): Promise<GatewayResponse> {
+function runFrom(index: number, filters: readonly Filter[], exchange: Exchange): Awaitable<GatewayResponse> {
   const filter = filters[index]
   if (filter === undefined) throw new GatewayError('NOT_FOUND', 'no filter answered the request')
-  return filter.handle(exchange, (subject = exchange.subject) =>
+  return filter.handle(exchange, async (subject = exchange.subject) =>
     runFrom(index + 1, filters, subject === exchange.subject ? exchange : { ...exchange, subject }),
   )
 }
@@ -328,8 +336,7 @@ async function authenticateBy(
   context: RequestContext,
   name: string,
 ): Promise<Subject> {
-  const chain = chainOf(chains, name)
-  const outcome = await desk.authenticate(chain, context)
+  const outcome = await desk.authenticate(chainOf(chains, name), context)
   if (outcome.kind === 'rejected') throw refusal(outcome)
   return outcome.subject
 }

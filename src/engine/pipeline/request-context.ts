@@ -1,6 +1,7 @@
 import type { Application, MatchedUrl, ResultActions } from '#engine/pipeline/routes.ts'
 import type { LiveSession } from '#engine/session/sessions.ts'
 import type { Subject } from '#identity/subject.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { ErrorFormat } from '#sdk/filter/error-format.ts'
 import type { LoggedCaller } from '#sdk/filter/exchange.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
@@ -20,7 +21,7 @@ export interface RequestContext {
 }
 
 /** Answers by returning a response; passes on by returning nothing. */
-export type Step = (context: RequestContext) => GatewayResponse | undefined | Promise<GatewayResponse | undefined>
+export type Step = (context: RequestContext) => Awaitable<GatewayResponse | undefined>
 
 /** Adds a response header without losing an earlier one of the same name. */
 export function addHeader(context: RequestContext, name: string, value: string): void {

@@ -1,3 +1,4 @@
+import { settle } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, type ErrorCode } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
@@ -63,14 +64,14 @@ export class TargetHealth {
         let method = methods.get(value)
         if (method === undefined) {
           method = (...args: readonly unknown[]): unknown => {
-            const result: unknown =
-              traces === undefined
-                ? Reflect.apply(value, target, args)
-                : traced(traces, { name, className, method: String(property) }, () =>
-                    Reflect.apply(value, target, args),
-                  )
-            if (result instanceof Promise) result.catch((error: unknown) => this.#note(watched, error))
-            return result
+            const apply = (): unknown => Reflect.apply(value, target, args)
+            const call = { name, className, method: String(property) }
+            const work = traces === undefined ? apply : () => traced(traces, call, apply)
+            return settle(
+              work,
+              (result) => result,
+              (error) => this.#fail(watched, error),
+            )
           }
           methods.set(value, method)
         }
@@ -105,6 +106,11 @@ export class TargetHealth {
     }))
   }
 
+  #fail(watched: Watched, error: unknown): never {
+    this.#note(watched, error)
+    throw error
+  }
+
   #note(watched: Watched, error: unknown): void {
     const { code, message } = asGatewayError(error)
     if (!failureCodes.has(code)) return
@@ -114,7 +120,9 @@ export class TargetHealth {
   }
 }
 
-/** Methods that answer at once look at the configuration, which is not worth a span. */
+/** Other methods that answer at once look at the configuration, which is not worth a span. */
+const reads = /^(?:find|lookup)/
+
 function traced(
   tracer: Tracer,
   { name, className, method }: { readonly name: string; readonly className: string; readonly method: string },
@@ -123,7 +131,7 @@ function traced(
   const attributes = { 'gatehouse.target': name, 'gatehouse.class': className, 'code.function.name': method }
   return tracer.span({ name: `target ${name} ${method}`, kind: 'internal', parent: 'current', attributes }, (span) => {
     const result = call()
-    if (!(result instanceof Promise)) span.discard()
+    if (!(result instanceof Promise) && !reads.test(method)) span.discard()
     return result
   })
 }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import { tracer } from '#kernel/tracing.ts'
 import type { Owner } from '#protocols/sql/sql-database.ts'
@@ -77,12 +78,12 @@ export class PostgresPool {
   }
 
   /** `work` runs again after a deadlock or a serialization failure. `begin` is the statement that starts the transaction. */
-  transaction<T>(work: (execute: Execute) => Promise<T>, begin = 'begin'): Promise<T> {
+  transaction<T>(work: (execute: Execute) => Awaitable<T>, begin = 'begin'): Promise<T> {
     if (tracer === undefined) return this.#transaction(work, begin)
     return traceTransaction(tracer, 'postgresql', this.#transaction.bind(this, work, begin) as () => Promise<T>)
   }
 
-  #transaction<T>(work: (execute: Execute) => Promise<T>, begin: string): Promise<T> {
+  #transaction<T>(work: (execute: Execute) => Awaitable<T>, begin: string): Promise<T> {
     return this.#counted(async () => {
       for (let attempt = 1; ; attempt++) {
         const progress = { isCommitting: false }
@@ -101,7 +102,7 @@ export class PostgresPool {
   }
 
   /** A transaction that isn't repeated. */
-  once<T>(work: (execute: Execute) => Promise<T>): Promise<T> {
+  once<T>(work: (execute: Execute) => Awaitable<T>): Promise<T> {
     return this.#counted(() => this.#attempt(work, 'begin', { isCommitting: false }))
   }
 
@@ -127,7 +128,7 @@ export class PostgresPool {
   }
 
   async #attempt<T>(
-    work: (execute: Execute) => Promise<T>,
+    work: (execute: Execute) => Awaitable<T>,
     begin: string,
     progress: { isCommitting: boolean },
   ): Promise<T> {

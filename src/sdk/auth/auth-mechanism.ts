@@ -2,6 +2,7 @@ import type { Directory } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { Closable } from '#kernel/scope.ts'
@@ -84,7 +85,7 @@ export interface LoginAttempt extends AuthAttempt {
 
 /** One mechanism in one chain. Throws only for its own failures (TARGET_UNREACHABLE), never for a bad credential. */
 export interface AuthMechanism extends Closable {
-  begin(attempt: AuthAttempt): Promise<AuthOutcome>
+  begin(attempt: AuthAttempt): Awaitable<AuthOutcome>
   /**
    * Continues a login after a challenge. An outcome counts once: of two requests for the same step, the later one
    * is refused.

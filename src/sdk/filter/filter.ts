@@ -1,4 +1,5 @@
 import type { Subject } from '#identity/subject.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { type ErrorFormat, jsonErrors } from '#sdk/filter/error-format.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
@@ -20,7 +21,7 @@ type Next = (subject?: Subject) => Promise<GatewayResponse>
 
 /** A link of a URL's filter chain. It returns a response, or calls `next()`. */
 export interface Filter extends Closable {
-  handle(exchange: Exchange, next: Next): Promise<GatewayResponse>
+  handle(exchange: Exchange, next: Next): Awaitable<GatewayResponse>
 }
 
 /** A form that users can be invited to, also from the command line. */

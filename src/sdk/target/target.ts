@@ -4,6 +4,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import type { Group, NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
@@ -101,7 +102,7 @@ export interface SyncOptions {
  */
 export interface Target extends Closable {
   /** Undefined if absent. Only the named attributes are required, plus groups. */
-  findUser(userID: string, attributes: readonly string[], request: TargetRequest): Promise<User | undefined>
+  findUser(userID: string, attributes: readonly string[], request: TargetRequest): Awaitable<User | undefined>
   /**
    * Throws CONFLICT if another user has a value that must be unique, and if such a user exists with other values:
    * someone else created it, and of two concurrent creators one must get an error.
@@ -183,8 +184,8 @@ export interface ServedTimes {
 
 /** Optional: the target has lookups. */
 export interface LookupTarget extends Target {
-  lookupUserByLogin(login: string): Promise<User | undefined>
-  lookupUserById(id: string): Promise<User | undefined>
+  lookupUserByLogin(login: string): Awaitable<User | undefined>
+  lookupUserById(id: string): Awaitable<User | undefined>
   searchUsers(query: SearchQuery): Promise<SearchPage<User>>
   /** Members may be many, so a target that can leaves them out if they are not requested. */
   lookupGroupByName(name: string, options?: GroupReadOptions): Promise<Group | undefined>

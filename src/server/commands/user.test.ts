@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import type { Session } from '#domain/session.ts'
 import { SecondFactors } from '#engine/second-factors.ts'
 import { entryIdentity } from '#identity/identity.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { userCommand, userCommandReading } from '#server/commands/user.ts'
@@ -33,7 +34,7 @@ function setUp(...inserts: string[]) {
     const code = await userCommandReading(input)([...args, '--config', config, '--data', data], io)
     return { code, output, errors: errors.join('\n') }
   }
-  const look = async <T>(work: (storage: Storage) => Promise<T>): Promise<T> => {
+  const look = async <T>(work: (storage: Storage) => Awaitable<T>): Promise<T> => {
     const storage = openStorage({ dataFolder: data, clock: systemClock, log: silentLogger })
     try {
       return await work(storage)

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { AuditEntry } from '#domain/audit.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -165,7 +166,7 @@ const insertAndMoveHead = statement<ChainState & { readonly records: string }>(
 )
 
 /** The current state of all chains, in one snapshot. */
-export const readChains = (client: DatabaseReader): Promise<ChainState[]> => findChains.all(client, {})
+export const readChains = (client: DatabaseReader): Awaitable<ChainState[]> => findChains.all(client, {})
 
 export interface AuditSealing {
   /** Whether this call sealed the chains, with or without records. */

@@ -1,6 +1,7 @@
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
 import type { AuditAnchor, AuditEntry, AuditPage, AuditPart, AuditQuery, AuditRecord } from '#domain/audit.ts'
 import type { AuditReport } from '#domain/audit-report.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -254,7 +255,7 @@ export class AuditStore {
       .slice(0, limit + 1)
   }
 
-  #select<R>(text: Sql): Promise<R[]> {
+  #select<R>(text: Sql): Awaitable<R[]> {
     return this.#client.query(dynamic<R>(this.#client.dialect, text))
   }
 }

@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
@@ -119,11 +120,11 @@ export class LazyClient implements SqlClient {
     this.#connect = connect
   }
 
-  async query<R>(query: SqlQuery<R>): Promise<R[]> {
-    return (this.#client ?? (await this.open())).query(query)
+  query<R>(query: SqlQuery<R>): Awaitable<R[]> {
+    return this.#client === undefined ? this.open().then((client) => client.query(query)) : this.#client.query(query)
   }
 
-  async transaction<T>(work: (tx: DatabaseTransaction) => Promise<T>, durable?: Durability): Promise<T> {
+  async transaction<T>(work: (tx: DatabaseTransaction) => Awaitable<T>, durable?: Durability): Promise<T> {
     return (this.#client ?? (await this.open())).transaction(work, durable)
   }
 

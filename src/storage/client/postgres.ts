@@ -1,4 +1,5 @@
 import pg from 'pg'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type Execute, PostgresPool } from '#protocols/sql/postgres.ts'
 import type { AuditSeal } from '#storage/audit/audit-seal.ts'
@@ -45,7 +46,7 @@ export class PostgresClient implements SqlClient {
     return (await this.#pool.query(config(query))).rows as R[]
   }
 
-  transaction<T>(work: (tx: DatabaseTransaction) => Promise<T>, durable: Durability = 'now'): Promise<T> {
+  transaction<T>(work: (tx: DatabaseTransaction) => Awaitable<T>, durable: Durability = 'now'): Promise<T> {
     return this.#pool.transaction((execute) => work(new PostgresTransaction(this, execute)), beginnings[durable])
   }
 

@@ -1,4 +1,5 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { tracer } from '#kernel/tracing.ts'
 
@@ -29,7 +30,7 @@ interface CommitLimits {
 const defaultLimits: CommitLimits = { units: 128, joinMillis: 10, lockMillis: 5000, unitMillis: 10_000 }
 
 interface Unit {
-  readonly work: () => Promise<unknown>
+  readonly work: () => Awaitable<unknown>
   readonly resolve: (value: unknown) => void
   readonly reject: (reason: unknown) => void
 }
@@ -50,7 +51,7 @@ export class SharedCommits {
     this.#limits = { ...defaultLimits, ...limits }
   }
 
-  add<T>(work: () => Promise<T>): Promise<T> {
+  add<T>(work: () => Awaitable<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     // Another unit's caller may run it.
     const own = tracer === undefined ? work : tracer.bound(work)
@@ -117,7 +118,8 @@ export class SharedCommits {
     const connection = this.#connection
     connection.savepoint()
     try {
-      const value = await Promise.race([unit.work(), late.promise])
+      const working = unit.work()
+      const value = working instanceof Promise ? await Promise.race([working, late.promise]) : working
       connection.release()
       return () => unit.resolve(value)
     } catch (error) {

@@ -84,7 +84,7 @@ onEachEmptyDatabase('client', (freshUrl) => {
 
   test('a mistake in a statement is internal, and the next transaction is not affected', async () => {
     const client = await open()
-    await expect(client.query(query(client, 'select nonsense from nowhere'))).rejects.toMatchObject({
+    await expect(async () => client.query(query(client, 'select nonsense from nowhere'))).rejects.toMatchObject({
       code: 'INTERNAL',
     })
     await expect(client.transaction((tx) => tx.query(query(client, 'selec')))).rejects.toMatchObject({
@@ -126,7 +126,7 @@ onEachEmptyDatabase('client', (freshUrl) => {
     const writing = insert(client, 'a')
     await client.close()
     await writing
-    await expect(client.query(query(client, 'select 1'))).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
+    await expect(async () => client.query(query(client, 'select 1'))).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
     await expect(insert(client, 'b')).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
     await client.close()
   })

@@ -1,3 +1,4 @@
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { SqlDialect, SqlValue } from '#protocols/sql/sql-database.ts'
 import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 
@@ -15,7 +16,7 @@ export interface SqlQuery<R> {
 
 export interface DatabaseReader {
   readonly dialect: SqlDialect
-  query<R>(query: SqlQuery<R>): Promise<R[]>
+  query<R>(query: SqlQuery<R>): Awaitable<R[]>
 }
 
 /** Sees its own writes. Unusable once the transaction's function has returned. */
@@ -23,7 +24,7 @@ export interface DatabaseTransaction extends DatabaseReader {
   /** Seals what is appended to the audit; absent if this process has no key for it. */
   readonly seal?: AuditSeal | undefined
   /** For statements without rows; returns how many rows were changed. */
-  run(query: SqlQuery<unknown>): Promise<number>
+  run(query: SqlQuery<unknown>): Awaitable<number>
 }
 
 /** `runScript` runs a text of several statements. */
@@ -41,12 +42,12 @@ export type Durability = 'now' | 'soon'
  */
 export interface SqlClient extends DatabaseReader {
   /** Reads what is committed. One statement is one snapshot. Writing is for transactions. */
-  query<R>(query: SqlQuery<R>): Promise<R[]>
+  query<R>(query: SqlQuery<R>): Awaitable<R[]>
   /**
    * Settles when the work is durable, or undone as a whole. `work` may run more than once, so its only effects are those
    * of `tx`; it awaits only `tx` and starts no other transaction, since others wait for it.
    */
-  transaction<T>(work: (tx: DatabaseTransaction) => Promise<T>, durable?: Durability): Promise<T>
+  transaction<T>(work: (tx: DatabaseTransaction) => Awaitable<T>, durable?: Durability): Promise<T>
   /** Whether the transaction is one of this client. */
   owns(transaction: object): transaction is DatabaseTransaction
   /** Runs a plan in one transaction, while other processes that migrate this database wait. */

@@ -31,7 +31,7 @@ test.each([
   'drop table things',
 ])('outside a transaction nothing is written: %s', async (text) => {
   const [client] = await openTwice()
-  await expect(client.query(query(text))).rejects.toMatchObject({ code: 'INTERNAL' })
+  await expect(async () => client.query(query(text))).rejects.toMatchObject({ code: 'INTERNAL' })
   const within = client.transaction(async () => await client.query(query(text)))
   await expect(within).rejects.toThrow()
   expect(await client.query(things)).toEqual([{ id: 'a' }])

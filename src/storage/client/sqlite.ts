@@ -2,6 +2,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
+import { type Awaitable, settle } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { tracer } from '#kernel/tracing.ts'
 import { isBusy, StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
@@ -70,7 +71,7 @@ export class SqliteClient implements SqlClient {
     this.#commits = new SharedCommits(commitConnection(this.#writer))
   }
 
-  async query<R>(query: SqlQuery<R>): Promise<R[]> {
+  query<R>(query: SqlQuery<R>): R[] {
     if (this.#closed) throw closedError()
     if (tracer === undefined) return this.#read(query)
     return traceStatement(tracer, 'sqlite', query.sql, this.#read.bind(this, query) as () => R[])
@@ -85,20 +86,26 @@ export class SqliteClient implements SqlClient {
     }
   }
 
-  async transaction<T>(work: (tx: DatabaseTransaction) => Promise<T>): Promise<T> {
+  async transaction<T>(work: (tx: DatabaseTransaction) => Awaitable<T>): Promise<T> {
     if (this.#closed) throw closedError()
     if (tracer === undefined) return await this.#transaction(work)
     return await traceTransaction(tracer, 'sqlite', this.#transaction.bind(this, work) as () => Promise<T>)
   }
 
-  async #transaction<T>(work: (tx: DatabaseTransaction) => Promise<T>): Promise<T> {
-    return await this.#commits.add(async () => {
+  #transaction<T>(work: (tx: DatabaseTransaction) => Awaitable<T>): Promise<T> {
+    return this.#commits.add(() => {
       const tx = new SqliteTransaction(this, this.#writes)
-      try {
-        return await work(tx)
-      } finally {
-        tx.end()
-      }
+      return settle(
+        () => work(tx),
+        (result) => {
+          tx.end()
+          return result
+        },
+        (error) => {
+          tx.end()
+          throw error
+        },
+      )
     })
   }
 
@@ -145,11 +152,11 @@ class SqliteTransaction implements DatabaseTransaction {
     this.#statements = statements
   }
 
-  async query<R>(query: SqlQuery<R>): Promise<R[]> {
+  query<R>(query: SqlQuery<R>): R[] {
     return this.#execute(query, () => this.#statements.get(query).all(...query.params) as unknown as R[])
   }
 
-  async run(query: SqlQuery<unknown>): Promise<number> {
+  run(query: SqlQuery<unknown>): number {
     return this.#execute(query, () => Number(this.#statements.get(query).run(...query.params).changes))
   }
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Sql } from 'sql-template-tag'
+import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import type { SqlDialect, SqlValue } from '#protocols/sql/sql-database.ts'
 import type { DatabaseReader, DatabaseTransaction, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 
@@ -54,16 +55,16 @@ export class Statement<P extends object = object, R = never> {
     this.#text = text
   }
 
-  all(reader: DatabaseReader, values: P): Promise<R[]> {
+  all(reader: DatabaseReader, values: P): Awaitable<R[]> {
     return reader.query(this.query(reader.dialect, values))
   }
 
-  async first(reader: DatabaseReader, values: P): Promise<R | undefined> {
-    return (await reader.query(this.query(reader.dialect, values)))[0]
+  first(reader: DatabaseReader, values: P): Awaitable<R | undefined> {
+    return andThen(reader.query(this.query(reader.dialect, values)), ([row]) => row)
   }
 
   /** Returns how many rows were changed. */
-  run(tx: DatabaseTransaction, values: P): Promise<number> {
+  run(tx: DatabaseTransaction, values: P): Awaitable<number> {
     return tx.run(this.query(tx.dialect, values))
   }
 

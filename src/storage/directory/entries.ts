@@ -1,6 +1,7 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { MemberGroup } from '#identity/group.ts'
 import type { GroupReading } from '#identity/user-directory.ts'
+import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import type { DatabaseReader, DatabaseTransaction, SqlQuery } from '#storage/client/sql-client.ts'
@@ -102,7 +103,7 @@ export const selectPage = (dialect: SqlDialect, related: Related): string =>
   `select e.pk, e.id, e.name, e.version, e.created, e.modified, e.attributes, ${relatedColumns[related](dialect)}
    from page cross join entries as e where e.pk = page.pk`
 
-export const readRows = (reader: DatabaseReader, query: SqlQuery<EntryRow>): Promise<EntryRow[]> =>
+export const readRows = (reader: DatabaseReader, query: SqlQuery<EntryRow>): Awaitable<EntryRow[]> =>
   reader.query({ ...query, asLists: true })
 
 /** Rows come in any order; entries are in the order of creation. */
@@ -158,18 +159,17 @@ export function attributesByKey(
 }
 
 /** `display` names the attributes whose first values are read with the members; without it, they have none. */
-export async function findEntry(
+export function findEntry(
   reader: DatabaseReader,
   collection: number,
   by: 'id' | 'key',
   wanted: string,
   related: Related,
   display: GroupReading['display'] = { users: '', groups: '' },
-): Promise<Entry | undefined> {
+): Awaitable<Entry | undefined> {
   const displays = { userDisplay: foldKey(display.users), groupDisplay: foldKey(display.groups) }
   const query = find[related][by].query(reader.dialect, { wanted, collection, ...displays })
-  const [row] = await readRows(reader, query)
-  return row && toEntry(row)
+  return andThen(readRows(reader, query), ([row]) => row && toEntry(row))
 }
 
 const findBy = (column: 'id' | 'key', related: Related) =>
@@ -241,7 +241,7 @@ export const lockEntry = (
   tx: DatabaseTransaction,
   collection: number,
   name: string,
-): Promise<LockedEntry | undefined> => lockByKey.first(tx, { collection, key: foldKey(name) })
+): Awaitable<LockedEntry | undefined> => lockByKey.first(tx, { collection, key: foldKey(name) })
 
 const lockByKey = statement<{ collection: number; key: string }, LockedEntry>(
   (on) => `select pk, name, key, version, attributes from entries

@@ -3,6 +3,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import type { Truth } from '#identity/filter/rewrite-filter.ts'
 import { compareSortKeys, exactLength, type SortKey } from '#identity/paging.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { DatabaseReader } from '#storage/client/sql-client.ts'
 import { dynamic } from '#storage/client/statement.ts'
 import { assertStorable } from '#storage/client/text-keys.ts'
@@ -141,7 +142,7 @@ async function withoutValue(
   }
 }
 
-const query = <R>(reader: DatabaseReader, composed: Sql): Promise<R[]> =>
+const query = <R>(reader: DatabaseReader, composed: Sql): Awaitable<R[]> =>
   reader.query(dynamic<R>(reader.dialect, composed))
 
 interface PositionRow {

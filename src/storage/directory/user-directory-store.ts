@@ -11,6 +11,7 @@ import type {
   UserSearch,
   UserSync,
 } from '#identity/user-directory.ts'
+import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -71,19 +72,19 @@ export class UserDirectoryStore implements UserDirectory {
     this.#release = release
   }
 
-  async findByLogin(userID: string): Promise<User | undefined> {
+  findByLogin(userID: string): Awaitable<User | undefined> {
     return this.#findUser('key', foldKey(userID))
   }
 
-  async findById(id: string): Promise<User | undefined> {
+  findById(id: string): Awaitable<User | undefined> {
     return this.#findUser('id', id)
   }
 
-  async #findUser(by: 'id' | 'key', wanted: string): Promise<User | undefined> {
+  #findUser(by: 'id' | 'key', wanted: string): Awaitable<User | undefined> {
     if (!isStorable(wanted)) return undefined
-    const { users } = await this.#collections()
-    const entry = await findEntry(this.#client, users, by, wanted, 'groups')
-    return entry && toUser(entry)
+    return andThen(this.#collections(), ({ users }) =>
+      andThen(findEntry(this.#client, users, by, wanted, 'groups'), (entry) => entry && toUser(entry)),
+    )
   }
 
   async searchUsers(search: UserSearch): Promise<Page<User>> {
@@ -195,8 +196,12 @@ export class UserDirectoryStore implements UserDirectory {
   }
 
   /** Finds the directory's collections when they are first needed, and creates them if they are absent. */
-  async #collections(): Promise<Collections> {
-    this.#known ??= (await this.#findCollections(this.#client)) ?? (await this.#createCollections())
+  #collections(): Awaitable<Collections> {
+    return this.#known ?? this.#openCollections()
+  }
+
+  async #openCollections(): Promise<Collections> {
+    this.#known = (await this.#findCollections(this.#client)) ?? (await this.#createCollections())
     return this.#known
   }
 

@@ -56,7 +56,7 @@ async function mechanism(
   return { mechanism: await prepared.create(host), host }
 }
 
-const begin = (on: AuthMechanism, token?: string, url?: string): Promise<AuthOutcome> =>
+const begin = async (on: AuthMechanism, token?: string, url?: string): Promise<AuthOutcome> =>
   on.begin({
     request: fakeRequest({
       ...(token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } }),

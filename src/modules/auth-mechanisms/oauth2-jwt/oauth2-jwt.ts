@@ -206,6 +206,15 @@ function createMechanism(config: OAuth2JwtConfig, host: AuthHost, keys: KeySet):
   const refusals = bearerRefusals(config.realm, config.scope)
   const refuse = (reason: string) => refusals.badToken(reason, 'The token does not identify a caller')
 
+  async function verify(token: string, root: string, hash: string): Promise<AuthOutcome> {
+    try {
+      return await identify(await verifier.verify(token), root, hash)
+    } catch (error) {
+      if (error instanceof TokenRejected) return refusals.badToken(error.message, error.description)
+      throw error
+    }
+  }
+
   async function identify({ claims, key, expires }: VerifiedToken, root: string, hash: string): Promise<AuthOutcome> {
     const uid = Object.hasOwn(claims, link.uidAttr) ? claims[link.uidAttr] : undefined
     if (typeof uid !== 'string') return refuse(`the claim "${link.uidAttr}" is missing or no text`)
@@ -225,19 +234,14 @@ function createMechanism(config: OAuth2JwtConfig, host: AuthHost, keys: KeySet):
   }
 
   return {
-    async begin({ request, root }) {
+    begin({ request, root }) {
       const bearer = readBearer(request.headers)
       if (bearer.kind === 'none') return refusals.noToken
       if (bearer.kind === 'malformed') return refusals.badHeader(bearer.reason)
       const hash = secretHash(bearer.token)
       const known = remembered.get(hash)
       if (known?.key.current === true && known.root === root && keys.fresh()) return known.outcome
-      try {
-        return await identify(await verifier.verify(bearer.token), root, hash)
-      } catch (error) {
-        if (error instanceof TokenRejected) return refusals.badToken(error.message, error.description)
-        throw error
-      }
+      return verify(bearer.token, root, hash)
     },
     ...(crossOrigin === undefined
       ? {}

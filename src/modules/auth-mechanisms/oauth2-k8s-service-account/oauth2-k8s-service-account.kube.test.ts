@@ -45,7 +45,7 @@ onKubernetes('service-account tokens of a real cluster', (cluster) => {
     })
     const prepared = serviceAccount.prepare(given, fakeParams({}), noIssues(), fakeParseContext())
     const on: AuthMechanism = await prepared.create(fakeModuleHost({ now: () => now, targets: { k8s } }))
-    const begin = (bearer: string): Promise<AuthOutcome> =>
+    const begin = async (bearer: string): Promise<AuthOutcome> =>
       on.begin({
         request: fakeRequest({ headers: { authorization: `Bearer ${bearer}` } }),
         subject: undefined,

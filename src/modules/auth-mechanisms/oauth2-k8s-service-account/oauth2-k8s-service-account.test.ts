@@ -82,7 +82,7 @@ async function mechanism(more: ParamValues = {}, entries: readonly InsertEntry[]
   return prepared.create(fakeModuleHost({ now: () => now, entries, targets: { k8s: cluster.asTarget() } }))
 }
 
-const begin = (on: AuthMechanism, bearer?: string): Promise<AuthOutcome> =>
+const begin = async (on: AuthMechanism, bearer?: string): Promise<AuthOutcome> =>
   on.begin({
     request: fakeRequest(bearer === undefined ? {} : { headers: { authorization: `Bearer ${bearer}` } }),
     subject: undefined,

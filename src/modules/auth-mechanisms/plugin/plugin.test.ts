@@ -30,7 +30,7 @@ async function open(javaScript: string, params: ParamValues = {}, host: FakeHost
   return mechanism
 }
 
-const begin = (mechanism: AuthMechanism, request: FakeRequest = {}): Promise<AuthOutcome> =>
+const begin = async (mechanism: AuthMechanism, request: FakeRequest = {}): Promise<AuthOutcome> =>
   mechanism.begin({ request: fakeRequest(request), subject: undefined, root: 'o=Tremolo' })
 
 const returning = (expression: string): string => `function authenticate(request, context) { return ${expression} }`

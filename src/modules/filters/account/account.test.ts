@@ -8,6 +8,7 @@ import type {
   TotpEnrolment,
 } from '#contract/account.ts'
 import type { Identity } from '#identity/identity.ts'
+import { settle } from '#kernel/awaitable.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import account from '#modules/filters/account/account.ts'
@@ -118,14 +119,18 @@ async function call<T = unknown>(method: string, path: string, more: Call = {}):
           },
         }),
   }
-  const answer = await (await filter(params))
-    .handle(exchange, async () => {
-      throw new Error('nothing is behind it')
-    })
-    .catch((thrown: unknown): GatewayResponse => {
+  const account = await filter(params)
+  const answer = await settle(
+    () =>
+      account.handle(exchange, async () => {
+        throw new Error('nothing is behind it')
+      }),
+    (response) => response,
+    (thrown): GatewayResponse => {
       const error = asGatewayError(thrown)
       return { status: error.status, ...accountErrors(error, 'r') }
-    })
+    },
+  )
   const text = String(answer.body ?? '')
   return { status: answer.status, body: (text === '' ? undefined : JSON.parse(text)) as T }
 }

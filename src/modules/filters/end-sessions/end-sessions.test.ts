@@ -40,7 +40,7 @@ async function open() {
     sessions: { ...noSessions, end: async (_user, id) => ended.push(id) > 0 },
   }
   const filter = await prepared.create(host)
-  const ask = (
+  const ask = async (
     authenticated: string | undefined,
     accept = 'application/json',
     { path = '/scale/main', dn = 'uid=ada,ou=people,o=Tremolo' } = {},

@@ -36,7 +36,7 @@ async function open(javaScript: string, params: ParamValues = {}, options: FakeH
 
 const shared = 'function getdata() { return 1; }'
 
-const ask = (filter: Filter, request: FakeRequest = {}): Promise<GatewayResponse> =>
+const ask = async (filter: Filter, request: FakeRequest = {}): Promise<GatewayResponse> =>
   filter.handle(
     { request: fakeRequest(request), application: 'app', mount: '/m', pathInfo: '', subject: caller },
     async () => behind,

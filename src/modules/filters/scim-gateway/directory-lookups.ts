@@ -4,6 +4,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import { pageInMemory } from '#identity/paging.ts'
+import { type Awaitable, firstResult } from '#kernel/awaitable.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { groupsAbove } from '#modules/shared/targets/containing-groups.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
@@ -12,7 +13,6 @@ import type { GatewayConfig } from './gateway-config.ts'
 import {
   type FoundGroup,
   type FoundUser,
-  firstFound,
   type Lookups,
   lookupWidth,
   type Member,
@@ -69,9 +69,9 @@ export class DirectoryLookups implements Lookups {
     }
   }
 
-  userById(id: string): Promise<FoundUser | undefined> {
+  userById(id: string): Awaitable<FoundUser | undefined> {
     const { lookupAttribute, idAttribute = lookupAttribute } = this.#users
-    return firstFound(this.ids.storedUser(id), (stored) => this.#oneUser(idAttribute, stored))
+    return firstResult(this.ids.storedUser(id), (stored) => this.#oneUser(idAttribute, stored))
   }
 
   userByLogin(login: string): Promise<FoundUser | undefined> {
@@ -85,7 +85,7 @@ export class DirectoryLookups implements Lookups {
 
   async groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
     const { lookupAttribute, idAttribute = lookupAttribute } = this.#groups
-    const entry = await firstFound(this.ids.storedGroup(id), (stored) => this.#oneGroup(idAttribute, stored))
+    const entry = await firstResult(this.ids.storedGroup(id), (stored) => this.#oneGroup(idAttribute, stored))
     if (entry === undefined || !members) return entry && this.#group(entry)
     return this.#group((await this.#entries.named(entry.dn)) ?? entry)
   }

@@ -1,3 +1,4 @@
+import { settle } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
@@ -13,21 +14,24 @@ const maxRuns = 100
 
 /** Adds an entry for every call of the gateway, whether it succeeds or fails. The values that clients send are left out. */
 export function withJournal(router: Router, journal: Journal, clock: Clock): Router {
-  return async (exchange) => {
+  return (exchange) => {
     const time = clock()
     const began = performance.now()
     const add = (status: number, error?: GatewayError): void => {
       journal.add({ time, ...callFields(exchange), status, ...errorFields(error), millis: performance.now() - began })
     }
-    try {
-      const response = await router(exchange)
-      add(response.status)
-      return response
-    } catch (thrown) {
-      const error = asGatewayError(thrown)
-      add(error.status, error)
-      throw error
-    }
+    return settle(
+      () => router(exchange),
+      (response) => {
+        add(response.status)
+        return response
+      },
+      (thrown) => {
+        const error = asGatewayError(thrown)
+        add(error.status, error)
+        throw error
+      },
+    )
   }
 }
 

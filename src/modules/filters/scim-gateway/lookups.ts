@@ -2,6 +2,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import type { Group, MembersPage, NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
+import { type Awaitable, andThen, firstResult, settle } from '#kernel/awaitable.ts'
 import { errorCodes, GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { MemberType } from '#protocols/scim/patch/member-change.ts'
@@ -50,8 +51,8 @@ export interface Query {
 
 /** Reads users and groups, from a target or the virtual directory. */
 export interface Lookups {
-  userById(id: string): Promise<FoundUser | undefined>
-  userByLogin(login: string): Promise<FoundUser | undefined>
+  userById(id: string): Awaitable<FoundUser | undefined>
+  userByLogin(login: string): Awaitable<FoundUser | undefined>
   searchUsers(query: Query): Promise<SearchPage<FoundUser>>
   /** Without `members`, the members need not be read, since there may be many. */
   groupById(id: string, members: boolean): Promise<FoundGroup | undefined>
@@ -70,7 +71,7 @@ export interface Lookups {
   /** For each of these groups, the groups that contain it, if any. All ids are SCIM ids. */
   containing(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>>
   /** Adds the groups that contain the users' groups, with one query for all; none if groups are not shown. */
-  withIndirectGroups(users: readonly FoundUser[]): Promise<readonly FoundUser[]>
+  withIndirectGroups(users: readonly FoundUser[]): Awaitable<readonly FoundUser[]>
   /** The id of a group is its name, so to clients a renamed group would be another one. */
   readonly groupIdIsName: boolean
   /** Users and groups have versions, and changes can be bound to them. */
@@ -143,18 +144,6 @@ export class ResourceIds {
   }
 }
 
-/** The first that is found under one of these ids of the store. */
-export async function firstFound<T>(
-  ids: readonly string[],
-  find: (id: string) => Promise<T | undefined>,
-): Promise<T | undefined> {
-  for (const id of ids) {
-    const found = await find(id)
-    if (found !== undefined) return found
-  }
-  return undefined
-}
-
 /** The user with the groups that contain its direct ones, given by their ids. */
 export function withGroups(
   found: FoundUser,
@@ -220,16 +209,14 @@ class TargetLookups implements Lookups {
     return this.#target.servedTimes ?? { users: [], groups: [] }
   }
 
-  userById(id: string): Promise<FoundUser | undefined> {
-    return firstFound(this.ids.storedUser(id), (stored) => this.#userByStoredId(stored))
+  userById(id: string): Awaitable<FoundUser | undefined> {
+    return firstResult(this.ids.storedUser(id), (stored) => this.#userByStoredId(stored))
   }
 
-  async #userByStoredId(id: string): Promise<FoundUser | undefined> {
+  #userByStoredId(id: string): Awaitable<FoundUser | undefined> {
     if (this.#idAttribute !== undefined) return this.#userWith(this.#idAttribute, id)
-    const user = await (this.#loginIsId && !this.#target.userIdIsLogin
-      ? this.#target.lookupUserByLogin(id)
-      : this.#target.lookupUserById(id))
-    return user && this.#found(user)
+    if (this.#loginIsId && !this.#target.userIdIsLogin) return this.userByLogin(id)
+    return andThen(this.#target.lookupUserById(id), (user) => user && this.#found(user))
   }
 
   /** If two users have the value, neither is found: it is better to fail than to change the wrong one. */
@@ -240,9 +227,8 @@ class TargetLookups implements Lookups {
     return found === undefined || items.length > 1 ? undefined : this.#found(found)
   }
 
-  async userByLogin(login: string): Promise<FoundUser | undefined> {
-    const user = await this.#target.lookupUserByLogin(login)
-    return user && this.#found(user)
+  userByLogin(login: string): Awaitable<FoundUser | undefined> {
+    return andThen(this.#target.lookupUserByLogin(login), (user) => user && this.#found(user))
   }
 
   async searchUsers(query: Query) {
@@ -252,7 +238,7 @@ class TargetLookups implements Lookups {
 
   async groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
     const options = members ? { members, inPages: true, display: this.#display } : { members }
-    const group = await firstFound(this.ids.storedGroup(id), (stored) => this.#target.lookupGroupById(stored, options))
+    const group = await firstResult(this.ids.storedGroup(id), (stored) => this.#target.lookupGroupById(stored, options))
     return group && this.#foundGroup(group)
   }
 
@@ -324,21 +310,22 @@ class TargetLookups implements Lookups {
     return shown
   }
 
-  async withIndirectGroups(users: readonly FoundUser[]): Promise<readonly FoundUser[]> {
+  withIndirectGroups(users: readonly FoundUser[]): Awaitable<readonly FoundUser[]> {
     if (this.#target.containingGroups === undefined || this.#config.users.mapping.isEmpty) return users
     const groupsOf = ({ user }: FoundUser): readonly string[] =>
       user.groupsAreNested === false ? [] : ((this.groupIdIsName ? user.groups : user.groupIds) ?? [])
     const ids = new Set(users.flatMap(groupsOf).map((id) => this.ids.ofGroup(id)))
     if (ids.size === 0) return users
-    const containing = await this.containing([...ids])
-    if (containing.size === 0) return users
-    return users.map((found) => {
-      const direct = new Set(groupsOf(found).map((id) => this.ids.ofGroup(id)))
-      return withGroups(
-        found,
-        direct,
-        [...direct].flatMap((id) => containing.get(id) ?? []),
-      )
+    return this.containing([...ids]).then((containing) => {
+      if (containing.size === 0) return users
+      return users.map((found) => {
+        const direct = new Set(groupsOf(found).map((id) => this.ids.ofGroup(id)))
+        return withGroups(
+          found,
+          direct,
+          [...direct].flatMap((id) => containing.get(id) ?? []),
+        )
+      })
     })
   }
 
@@ -418,17 +405,21 @@ const failures = new WeakSet<object>()
  * has the details.
  */
 export function withReadFailures<T extends object>(lookups: T): T {
+  const methods = new Map<string | symbol, unknown>()
   return new Proxy(lookups, {
     get: (target, name) => {
+      const known = methods.get(name)
+      if (known !== undefined) return known
       const member: unknown = Reflect.get(target, name, target)
       if (typeof member !== 'function') return member
-      return (...args: unknown[]): unknown => {
-        const result: unknown = member.apply(target, args)
-        return result instanceof Promise ? result.catch(failed) : result
-      }
+      const method = (...args: unknown[]): unknown => settle(() => member.apply(target, args), passed, failed)
+      methods.set(name, method)
+      return method
     },
   })
 }
+
+const passed = (result: unknown): unknown => result
 
 function failed(error: unknown): never {
   const isPlain = error instanceof GatewayError && error.publicText === errorCodes.TARGET_FAILED.text

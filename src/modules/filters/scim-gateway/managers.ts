@@ -1,4 +1,5 @@
 import type { Filter } from '#identity/filter/ast.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -72,11 +73,12 @@ export class Managers {
   }
 
   /** Adds `$ref` and `displayName` of each manager, and looks each up once. Managers that do not exist are left out. */
-  async shown(
+  shown(
     resources: readonly ScimResource[],
     base: string,
     known: KnownManagers = new Map(),
-  ): Promise<ScimResource[]> {
+  ): Awaitable<readonly ScimResource[]> {
+    if (resources.every((resource) => this.#of(resource)?.['value'] === undefined)) return resources
     for (const resource of resources) {
       const id = resource['id']
       if (typeof id === 'string' && !known.has(id)) known.set(id, Promise.resolve(managerOf(id, resource)))

@@ -1,6 +1,7 @@
 import { Attributes } from '#identity/attributes.ts'
 import { JsonDocument, type MappedValue, type MappingSource, toTexts } from '#identity/mapping/mapped-value.ts'
 import type { User } from '#identity/user.ts'
+import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { isoTime } from '#kernel/time.ts'
@@ -12,7 +13,14 @@ import type { Mapping } from '#sdk/mapper/mapping.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { FoundGroup, FoundUser, Lookups, Member } from './lookups.ts'
 import { ownOfGroups } from './mapping-config.ts'
-import { type AttributeChange, attributeChange, jsonOrText, readStored, type SchemaMapping } from './schema-mapping.ts'
+import {
+  type AttributeChange,
+  attributeChange,
+  jsonOrText,
+  readStored,
+  type SchemaMapping,
+  type StoredValues,
+} from './schema-mapping.ts'
 import { resourceAddress } from './scim-call.ts'
 
 interface MappedType {
@@ -33,7 +41,7 @@ class ResourceMapping {
   }
 
   /** Shows the stored values of the built-in mapping. */
-  show(resource: ScimResource, stored: Attributes): void {
+  show(resource: ScimResource, stored: StoredValues): void {
     this.#type.mapping.show(resource, stored, this.#report)
   }
 
@@ -95,6 +103,8 @@ export class UserMapping {
   readonly #common: ResourceMapping
   readonly #lines: { readonly toScim: Mapping; readonly toInternal: Mapping }
   readonly #lookups: Pick<Lookups, 'groupIdIsName' | 'ids'>
+  /** The internal attributes of `active`, in lower case. */
+  readonly #activeNames: ReadonlySet<string>
 
   constructor(
     config: GatewayConfig,
@@ -106,6 +116,9 @@ export class UserMapping {
     this.#common = new ResourceMapping('User', config.users, log)
     this.#lines = lines
     this.#lookups = lookups
+    const active = config.users.schema.resolveAttribute('active')
+    const names = active === undefined ? [] : (config.users.mapping.locate(active)?.names ?? [])
+    this.#activeNames = new Set(names.map((name) => name.toLowerCase()))
   }
 
   /** The internal attributes of a resource, without those that no target can store. */
@@ -120,7 +133,7 @@ export class UserMapping {
   }
 
   /** Synchronous without mapping lines, since lists convert hundreds of users; the mappers of lines may be asynchronous. */
-  resource(found: FoundUser, base: string): ScimResource | Promise<ScimResource> {
+  resource(found: FoundUser, base: string): Awaitable<ScimResource> {
     const { id, user } = found
     const { users, toScim, scimPaths } = this.#config
     const resource: ScimResource = { schemas: [], id, userName: user.userID }
@@ -136,6 +149,18 @@ export class UserMapping {
       }
       return this.#common.complete(resource, id, base, user)
     })
+  }
+
+  /** `active` as clients see it. */
+  isActive(found: FoundUser): Awaitable<boolean | undefined> {
+    const { toScim } = this.#config
+    const activeOf = ({ active }: ScimResource): boolean | undefined =>
+      typeof active === 'boolean' ? active : undefined
+    if (toScim.produces.length > 0) return andThen(this.resource(found, ''), activeOf)
+    const resource: ScimResource = {}
+    const stored = Array.from(found.user.attributes).filter(([name]) => this.#activeNames.has(name.toLowerCase()))
+    this.#common.show(resource, stored)
+    return activeOf(resource)
   }
 
   #showGroups(resource: ScimResource, { user, indirectGroups = [] }: FoundUser, base: string): void {

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { type Awaitable, andThen, settle } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { readSearchRequest } from '#protocols/scim/lists.ts'
 import { acceptsJson } from '#protocols/scim/message.ts'
@@ -28,7 +29,7 @@ import { UserEndpoint } from './user-endpoint.ts'
 export function createRouter(parts: GatewayParts): Router {
   const places = createPlaces(parts)
   const { mediaType } = parts.config.client
-  return async (exchange) => {
+  return (exchange) => {
     const { request, pathInfo } = exchange
     const route = findRoute(places, pathInfo)
     if (route === undefined) throw new GatewayError('NOT_FOUND', `nothing at ${pathInfo}`)
@@ -44,10 +45,13 @@ export function createRouter(parts: GatewayParts): Router {
       })
     }
     const call = callOf(exchange, route.id, mediaType)
-    const response = await handler(call).catch((error: unknown) => {
-      throw call.notes.workflows.length > 0 ? afterWorkflow(error) : error
-    })
-    return isHead ? withoutBody(response) : response
+    return settle(
+      () => handler(call),
+      (response) => (isHead ? withoutBody(response) : response),
+      (error) => {
+        throw call.notes.workflows.length > 0 ? afterWorkflow(error) : error
+      },
+    )
   }
 }
 
@@ -127,14 +131,14 @@ function resource(endpoint: UserEndpoint | GroupEndpoint, client: ClientProfile)
       ['GET', list],
       ['POST', withPending((call) => endpoint.create(call))],
     ]),
-    item: itemMethods(endpoint, async (call) => call),
+    item: itemMethods(endpoint, (call) => call),
     search: searchBy(list),
   }
 }
 
-const itemMethods = (endpoint: UserEndpoint | GroupEndpoint, at: (call: ScimCall) => Promise<ScimCall>): Methods =>
+const itemMethods = (endpoint: UserEndpoint | GroupEndpoint, at: (call: ScimCall) => Awaitable<ScimCall>): Methods =>
   new Map<string, Handler>([
-    ['GET', async (call) => endpoint.get(await at(call))],
+    ['GET', (call) => andThen(at(call), (found) => endpoint.get(found))],
     ['PUT', withPending(async (call) => endpoint.replace(await at(call)))],
     ['PATCH', withPending(async (call) => endpoint.patch(await at(call)))],
     [

@@ -60,6 +60,9 @@ interface Exclusions {
   readonly names: ReadonlySet<string>
 }
 
+/** The values of attributes, by name. */
+export type StoredValues = Iterable<readonly [name: string, values: readonly string[]]>
+
 /**
  * The built-in mapping of a schema to internal attributes: one for each attribute or part of a single complex one, and for
  * a list of complex values one JSON text per element. Clients read back what they wrote. It is compiled once, since showing
@@ -125,7 +128,7 @@ export class SchemaMapping {
   }
 
   /** Writes the stored values to the resource. A value that does not fit is left out and passed to `report`. */
-  show(resource: ScimResource, attributes: Attributes, report: (attribute: string, error: unknown) => void): void {
+  show(resource: ScimResource, attributes: StoredValues, report: (attribute: string, error: unknown) => void): void {
     for (const [name, values] of attributes) {
       const view = this.#views.get(name) ?? this.#views.get(name.toLowerCase())
       if (view === undefined) continue

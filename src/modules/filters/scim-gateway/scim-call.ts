@@ -1,3 +1,4 @@
+import type { Awaitable } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { entityTag, parseEntityTags } from '#protocols/scim/entity-tag.ts'
@@ -70,8 +71,8 @@ interface ChangedMember {
 }
 
 /** Answers a request of a client. */
-export type Router = (exchange: Exchange) => Promise<GatewayResponse>
-export type Handler = (call: ScimCall) => Promise<GatewayResponse>
+export type Router = (exchange: Exchange) => Awaitable<GatewayResponse>
+export type Handler = (call: ScimCall) => Awaitable<GatewayResponse>
 export type Methods = ReadonlyMap<string, Handler>
 
 /** The methods of a path, and the id in it. */

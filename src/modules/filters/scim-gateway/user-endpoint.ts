@@ -1,4 +1,5 @@
 import type { User } from '#identity/user.ts'
+import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
@@ -74,8 +75,8 @@ export class UserEndpoint {
     this.#externalId = path === undefined ? undefined : locate(path, this.#nameOf)?.names[0]
   }
 
-  async get(call: ScimCall): Promise<GatewayResponse> {
-    return this.#show(call, 200, await findUser(this.#parts.lookups, call.id))
+  get(call: ScimCall): Awaitable<GatewayResponse> {
+    return andThen(findUser(this.#parts.lookups, call.id), (found) => this.#show(call, 200, found))
   }
 
   /** Managers are looked up for the page that is shown; before that only if the list filters or sorts by their names. */
@@ -392,13 +393,15 @@ export class UserEndpoint {
     return { ...clientValues, strict: client.strict, unknown: refuseUnknown(this.schema, kind, ignored) }
   }
 
-  async #show(call: ScimCall, status: 200 | 201, found: FoundUser): Promise<GatewayResponse> {
+  #show(call: ScimCall, status: 200 | 201, found: FoundUser): Awaitable<GatewayResponse> {
     const { users, managers, lookups } = this.#parts
-    const [nested = found] = await lookups.withIndirectGroups([found])
-    const plain = await users.resource(nested, call.base)
     const projection = projectionOf(call, this.schema)
-    const [resource = plain] = managers.areShownBy(projection) ? await managers.shown([plain], call.base) : []
-    return resourceAnswer(call, status, resource, found.user.version, projection)
+    const mapped = andThen(lookups.withIndirectGroups([found]), ([nested = found]) => users.resource(nested, call.base))
+    return andThen(mapped, (plain) =>
+      andThen(managers.areShownBy(projection) ? managers.shown([plain], call.base) : [], ([resource = plain]) =>
+        resourceAnswer(call, status, resource, found.user.version, projection),
+      ),
+    )
   }
 }
 
@@ -416,11 +419,11 @@ interface Login {
 }
 
 /** Throws NOT_FOUND. */
-async function findUser(lookups: Pick<Lookups, 'userById'>, id: string): Promise<FoundUser> {
-  const found = await lookups.userById(id)
-  if (found === undefined) throw notFound('user', id)
-  return found
-}
+const findUser = (lookups: Pick<Lookups, 'userById'>, id: string): Awaitable<FoundUser> =>
+  andThen(lookups.userById(id), (found) => {
+    if (found === undefined) throw notFound('user', id)
+    return found
+  })
 
 /** The outcome of a PUT. Clients cannot send back attributes that are never returned, so these stay if left out. */
 function replacedUser(schema: ResourceSchema, before: JsonObject, sent: JsonObject): ScimResource {

@@ -2,6 +2,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { User } from '#identity/user.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
+import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
@@ -26,19 +27,16 @@ export function visibleLookups(all: Lookups, marks: DeletedMarks, config: Gatewa
   const notInactive = notInactiveFilter(all, config)
 
   /** Undefined if `active` is not shown. */
-  const isActive = async (found: FoundUser): Promise<boolean | undefined> => {
-    if (!showsActive) return undefined
-    const { active } = await users.resource(found, '')
-    return typeof active === 'boolean' ? active : undefined
-  }
+  const isActive = (found: FoundUser): Awaitable<boolean | undefined> =>
+    showsActive ? users.isActive(found) : undefined
 
-  const isDeleted = async (found: FoundUser): Promise<boolean> =>
-    (await isActive(found)) === false && (await marks.has(found))
+  const isDeleted = (found: FoundUser): Awaitable<boolean> =>
+    andThen(isActive(found), (active) => active === false && marks.has(found))
 
-  const visible = async (found: FoundUser | undefined): Promise<FoundUser | undefined> =>
-    found === undefined || (await isDeleted(found)) ? undefined : found
+  const visible = (found: FoundUser | undefined): Awaitable<FoundUser | undefined> =>
+    found && andThen(isDeleted(found), (deleted) => (deleted ? undefined : found))
 
-  const userById = async (id: string): Promise<FoundUser | undefined> => visible(await all.userById(id))
+  const userById = (id: string): Awaitable<FoundUser | undefined> => andThen(all.userById(id), visible)
 
   const deletedAmong = async (found: readonly FoundUser[]): Promise<ReadonlySet<FoundUser>> => {
     const ids = found.length === 0 ? noIds : await marks.ids()
@@ -128,7 +126,7 @@ export function visibleLookups(all: Lookups, marks: DeletedMarks, config: Gatewa
     for await (const page of all.memberPages(found)) yield await withoutDeleted(page, ids)
   }
 
-  const userByLogin = async (login: string): Promise<FoundUser | undefined> => visible(await all.userByLogin(login))
+  const userByLogin = (login: string): Awaitable<FoundUser | undefined> => andThen(all.userByLogin(login), visible)
   const own = { all, marks, isActive, isDeleted, userById, userByLogin, searchUsers, members, memberPages }
   return overlay(all, own)
 }

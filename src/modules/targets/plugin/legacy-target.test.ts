@@ -279,7 +279,7 @@ describe('hostile scripts', () => {
       'if (userID == "tamper") { tamper(); return "done" } var m = new HashMap(); m.put("a", [1].map(x => x)[0]); return [m.get("a"), typeof ({}).userID, new User("u").getUserID()]'
     const target = await open({ javaScript: answering(body, before.replaceAll('.prototype', '["proto" + "type"]')) })
     const { request } = targetFixture(target, names)
-    await target.findUser('tamper', [], request).catch(() => {})
+    await Promise.resolve(target.findUser('tamper', [], request)).catch(() => {})
     expect(await ask(target)).toEqual([1, 'undefined', 'u'])
   })
 

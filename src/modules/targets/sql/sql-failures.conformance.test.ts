@@ -279,7 +279,9 @@ describe.skipIf(postgresUrl() === '')('the SQL target with a failing PostgreSQL'
       ...applicationParams,
       timeoutMillis: '500',
     })
-    const failure = await target.findUser('ada', [], requestFor(target)).catch((error: unknown) => error)
+    const failure = await Promise.resolve(target.findUser('ada', [], requestFor(target))).catch(
+      (error: unknown) => error,
+    )
     expect(failure).toMatchObject({ code: 'TARGET_UNREACHABLE', retryAfter: 5 })
     expect(JSON.stringify(failure, Object.getOwnPropertyNames(failure))).not.toContain('hunter2')
     await target.close?.()

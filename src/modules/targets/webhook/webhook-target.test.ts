@@ -395,7 +395,7 @@ describe('authentication', () => {
     const target = await open({ bearerToken: 'tok-3n', signingSecret: 's3cret' })
     for (const interference of [answer(401), hangUp, answer(200, {}, '{')]) {
       api.before = interference
-      const failure = await target.findUser('ada', [], request()).catch((error: unknown) => error)
+      const failure = await Promise.resolve(target.findUser('ada', [], request())).catch((error: unknown) => error)
       expect(JSON.stringify(failure, Object.getOwnPropertyNames(failure))).not.toMatch(/tok-3n|s3cret/)
     }
   })
