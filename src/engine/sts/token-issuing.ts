@@ -58,7 +58,7 @@ interface IssuingParts {
   readonly state: IssuingState
   readonly endpoints: ReadonlyMap<string, IssuingEndpoint>
   target(name: string): Target
-  decide(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
+  decide(subject: Subject, rules: readonly Rule[]): RuleDecision | Promise<RuleDecision>
   /** `reason` is one of a few words; empty if a token was issued. */
   count?(endpoint: string, outcome: ExchangeOutcome, reason: string): void
   readonly watchIssuer?: IssuerHealth['watch'] | undefined
@@ -114,14 +114,16 @@ export class TokenIssuing implements TokenService {
   }
 
   /** The workload of a token, as the endpoint sees it. Counts and audits nothing; throws as `exchange` does. */
-  validate(endpoint: string, token: string): Promise<Workload> {
+  async validate(endpoint: string, token: string): Promise<Workload> {
     return this.#workload(token, this.#find(endpoint).endpoint, () => {})
   }
 
   /** By the issuer in the token, if the endpoint has it; else by the clusters. */
-  async #workload(token: string, endpoint: TokenEndpoint, admit: (claimant: Claimant) => void): Promise<Workload> {
-    const ofIssuer = await this.#issuerSubjects.workload(token, endpoint, admit)
-    return ofIssuer ?? (await this.#validation.workload(token, endpoint, admit))
+  #workload(token: string, endpoint: TokenEndpoint, admit: (claimant: Claimant) => void): Workload | Promise<Workload> {
+    if (endpoint.subjectIssuers.length === 0) return this.#validation.workload(token, endpoint, admit)
+    return this.#issuerSubjects
+      .workload(token, endpoint, admit)
+      .then((ofIssuer) => ofIssuer ?? this.#validation.workload(token, endpoint, admit))
   }
 
   /** The claims that a token for this workload would have, whether or not a rule allows it. Signs nothing. */
@@ -131,19 +133,11 @@ export class TokenIssuing implements TokenService {
 
   /** No token is read before its turn. A call that gets no turn is counted, and not audited. */
   async exchange(call: TokenCall): Promise<IssuedToken> {
+    const found = this.#find(call.endpoint)
     const leave = await this.#queue.enter(call.endpoint).catch((error: unknown) => {
       this.#parts.count?.(call.endpoint, 'refused', 'busy')
       throw error
     })
-    try {
-      return await this.#commits.during(() => this.#exchange(call))
-    } finally {
-      leave()
-    }
-  }
-
-  async #exchange(call: TokenCall): Promise<IssuedToken> {
-    const found = this.#find(call.endpoint)
     let who: Claimant | undefined
     try {
       const issued = await this.#issue(call, found, (claimant) => {
@@ -157,33 +151,38 @@ export class TokenIssuing implements TokenService {
       this.#parts.count?.(call.endpoint, error.isRefusal ? 'refused' : 'failed', reasonOf(error))
       await this.#audit.refused(call, who, error)
       throw error
+    } finally {
+      leave()
     }
   }
 
   async #issue(call: TokenCall, found: IssuingEndpoint, seen: (who: Claimant) => void): Promise<IssuedToken> {
     const { endpoint } = found
     const token = await call.subjectToken(endpoint.audience)
-    const workload = await this.#workload(token, endpoint, (claimant) => {
+    const validated = this.#workload(token, endpoint, (claimant) => {
       seen(claimant)
       this.#admit(endpoint, claimant)
     })
+    const workload = validated instanceof Promise ? await validated : validated
     const rule = await this.#passedRule(found, workload)
     // A request has at most one token, so one id names both.
     const jti = call.requestId
     const content = await this.#content(found, workload, jti)
     const key = await this.#parts.keys.active(endpoint.name)
-    const signed = await signedToken(content.claims, key)
-    if (signed.length > consumerLimits(endpoint.preset).mostTokenBytes) {
-      throw oauthRefusal('invalid_target', 'The token would be longer than its consumer takes.')
-    }
-    await this.#audit.issued(call, workload, { jti, kid: key.kid, rule, content })
-    return {
-      token: signed,
-      expires: content.expires,
-      expiresInSeconds: content.ttlSeconds,
-      refreshAfterSeconds: Math.max(1, Math.floor(content.ttlSeconds * refreshShare)),
-      workload: workload.username,
-    }
+    return this.#commits.during(async () => {
+      const signed = await signedToken(content.claims, key)
+      if (signed.length > consumerLimits(endpoint.preset).mostTokenBytes) {
+        throw oauthRefusal('invalid_target', 'The token would be longer than its consumer takes.')
+      }
+      await this.#audit.issued(call, workload, { jti, kid: key.kid, rule, content })
+      return {
+        token: signed,
+        expires: content.expires,
+        expiresInSeconds: content.ttlSeconds,
+        refreshAfterSeconds: Math.max(1, Math.floor(content.ttlSeconds * refreshShare)),
+        workload: workload.username,
+      }
+    })
   }
 
   async #content({ endpoint, claims }: IssuingEndpoint, workload: Workload, jti: string): Promise<TokenContent> {
@@ -210,7 +209,8 @@ export class TokenIssuing implements TokenService {
   }
 
   async #passedRule({ endpoint, rules }: IssuingEndpoint, workload: Workload): Promise<Rule> {
-    const { verdicts } = await this.#parts.decide(workloadSubject(workload), rules)
+    const decision = this.#parts.decide(workloadSubject(workload), rules)
+    const { verdicts } = decision instanceof Promise ? await decision : decision
     const passed = verdicts.find((verdict) => verdict.passed)
     if (passed !== undefined) return passed.rule
     throw new GatewayError('ACCESS_DENIED', `no rule of "${endpoint.name}" allows ${workload.username}`, {
@@ -256,7 +256,7 @@ export class DecisionAudit {
   }
 
   /** Rejects if the row could not be written; then no token may be issued. */
-  async issued(
+  issued(
     call: Call,
     workload: Workload,
     issued: { readonly jti: string; readonly kid: string; readonly rule: Rule; readonly content: TokenContent },
@@ -275,12 +275,9 @@ export class DecisionAudit {
     }
     const own = { ttl: content.ttlSeconds, credential: workload.attributes.first('credential-id') }
     const start = JSON.stringify(recurring).slice(0, -1)
-    await this.#parts.audit.append({
-      ...this.#row(call, workload.username, 'issue', `${start},${JSON.stringify(own).slice(1)}`),
-      id: jti,
-      value: jti,
-      recurring: start.length,
-    })
+    const reason = `${start},${JSON.stringify(own).slice(1)}`
+    const row = this.#row(jti, call, workload.username, 'issue', reason)
+    return this.#parts.audit.append({ ...row, value: jti, recurring: start.length })
   }
 
   /** Never rejects: the refusal is final even if it could not be audited, and the log has it then. */
@@ -305,15 +302,15 @@ export class DecisionAudit {
       ...(more === 0 ? {} : { alsoRefused: more }),
     }
     try {
-      await this.#parts.audit.append(this.#row(call, who?.username ?? '', 'refuse', JSON.stringify(reason)))
+      await this.#parts.audit.append(this.#row(newId(), call, who?.username ?? '', 'refuse', JSON.stringify(reason)))
     } catch (err) {
       this.#parts.log.error('a refused token could not be audited', { ...call, reason, err })
     }
   }
 
-  #row(call: Call, username: string, action: 'issue' | 'refuse', reason: string): AuditEntry {
+  #row(id: string, call: Call, username: string, action: 'issue' | 'refuse', reason: string): AuditEntry {
     return {
-      id: newId(),
+      id,
       time: this.#parts.clock(),
       requestor: username,
       subject: username,

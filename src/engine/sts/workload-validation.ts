@@ -76,14 +76,35 @@ export class WorkloadValidation {
   }
 
   /**
-   * Throws `invalid_grant` for a token that is not accepted, and TARGET_UNREACHABLE if that can't be decided.
-   * `admit` gets the claimed identity before the API server is asked, and may throw.
+   * Throws or rejects with `invalid_grant` for a token that is not accepted, and TARGET_UNREACHABLE if that can't be
+   * decided. `admit` gets the claimed identity before the API server is asked, and may throw.
    */
-  async workload(token: string, policy: Policy, admit: (claimant: Claimant) => void): Promise<Workload> {
+  workload(token: string, policy: Policy, admit: (claimant: Claimant) => void): Workload | Promise<Workload> {
     if (token.length > longestSubjectToken) throw refusal('the subject token is too long')
-    if (!compactJwt.test(token)) throw refusal('the subject token is not a JWT')
     const hash = secretHash(token)
-    const { cluster, token: claims } = await this.#verify(token, hash, policy.clusters)
+    const key = `${hash} ${policy.clusters.join(' ')}`
+    const known = this.#verdicts.known(key)
+    if (known !== undefined) return this.#reviewed(token, hash, known, policy, admit)
+    if (!compactJwt.test(token)) throw refusal('the subject token is not a JWT')
+    return this.#verdicts
+      .ask(
+        key,
+        () => this.#firstToVerify(token, policy.clusters),
+        (answer) => ('cluster' in answer ? answer.token.expires : undefined),
+      )
+      .then((verdict) => this.#reviewed(token, hash, verdict, policy, admit))
+  }
+
+  #reviewed(
+    token: string,
+    hash: string,
+    verdict: Verified | RefusedToken,
+    policy: Policy,
+    admit: (claimant: Claimant) => void,
+  ): Workload | Promise<Workload> {
+    if (!('cluster' in verdict)) throw verdict.expired === true ? expired() : refusal(verdict.reason)
+    const { cluster, token: claims } = verdict
+    if (claims.expires <= this.#parts.clock()) throw expired()
     const audiences = askedAudiences(claims, policy)
     const podUid = claims.extras.get('pod-uid')
     const podName = claims.extras.get('pod-name')
@@ -91,27 +112,27 @@ export class WorkloadValidation {
     if (!policy.acceptTokensWithoutPod && (podUid === undefined || podName === undefined)) {
       throw refusal('the subject token is not bound to a pod')
     }
-    const review = await this.#review(token, hash, cluster, audiences, claims, policy)
-    if (review === 'away') {
+    const key = JSON.stringify([hash, cluster, audiences])
+    const known = this.#reviewsOf(cluster).known(key)
+    if (known !== undefined) return this.#workloadOf(known, cluster, audiences, claims)
+    return this.#review(token, key, cluster, audiences, claims, policy).then((review) => {
+      if (review !== 'away') return this.#workloadOf(review, cluster, audiences, claims)
       requireConfirmed(claims, audiences)
       return workloadOf(cluster, claims, offlineAttributes(claims), true)
-    }
+    })
+  }
+
+  #workloadOf(
+    review: TokenReview,
+    cluster: string,
+    audiences: readonly string[],
+    claims: VerifiedAccountToken,
+  ): Workload {
     const known = this.#workloads.get(review)
     if (known !== undefined) return known
     const workload = workloadOf(cluster, claims, reviewedAttributes(review, audiences, claims), false)
     this.#workloads.set(review, workload)
     return workload
-  }
-
-  async #verify(token: string, hash: string, clusters: readonly string[]): Promise<Verified> {
-    const key = `${hash} ${clusters.join(' ')}`
-    const question = () => this.#firstToVerify(token, clusters)
-    const verdict = await this.#verdicts.ask(key, question, (answer) =>
-      'cluster' in answer ? answer.token.expires : undefined,
-    )
-    if (!('cluster' in verdict)) throw verdict.expired === true ? expired() : refusal(verdict.reason)
-    if (verdict.token.expires <= this.#parts.clock()) throw expired()
-    return verdict
   }
 
   /**
@@ -163,7 +184,7 @@ export class WorkloadValidation {
 
   async #review(
     token: string,
-    hash: string,
+    key: string,
     cluster: string,
     audiences: readonly string[],
     claims: VerifiedAccountToken,
@@ -172,12 +193,9 @@ export class WorkloadValidation {
     const { lastAnswers, refused, clock } = this.#parts
     const breaker = this.#parts.breakers.of(cluster)
     const reviews = this.#reviewsOf(cluster)
-    const key = JSON.stringify([hash, cluster, audiences])
     const podUid = claims.extras.get('pod-uid')
     // A pod may have other tokens. One for the API server itself can be refused for its audience alone.
     const subject = podUid === undefined || audiences.length === 0 ? key : JSON.stringify([cluster, podUid])
-    const known = reviews.known(key)
-    if (known !== undefined) return known
     const question = async (): Promise<TokenReview> => {
       const target = this.#parts.target(cluster)
       if (!verifiesAccountTokens(target)) throw new GatewayError('INTERNAL', `target "${cluster}" reviews no tokens`)
