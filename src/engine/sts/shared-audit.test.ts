@@ -62,6 +62,15 @@ test('no row waits for a slow decision, or one that ends without a row', async (
   expect(store.commits).toEqual([['a'], ['slow']])
 })
 
+test('rows that arrive during a commit wait for signatures too, instead of following it at once', async () => {
+  const store = fakeStore()
+  const audit = new SharedAudit(store)
+  const first = decide(audit, 'a')
+  await new Promise((resolve) => process.nextTick(resolve))
+  await Promise.all([first, decide(audit, 'b'), decide(audit, 'c', 2)])
+  expect(store.commits).toEqual([['a'], ['b', 'c']])
+})
+
 test('more rows than one commit takes are written in several', async () => {
   const store = fakeStore()
   const audit = new SharedAudit(store)

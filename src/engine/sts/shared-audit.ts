@@ -8,19 +8,21 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** A commit costs the same for one row as for a hundred. */
+/** A commit costs as much as thirty rows. */
 const mostRows = 128
-/** Shorter than a signature under load, so callers don't notice it. */
-const longestWaitMillis = 5
+/** No longer than the RSA signatures of one endpoint under load, so callers don't notice it. */
+const longestWaitMillis = 10
 
 /**
- * Writes the rows of concurrent decisions in one commit. A row waits for running decisions, a few milliseconds at
- * most; without any it is written at once.
+ * Writes the rows of concurrent decisions in one commit. A row waits for tokens that are being signed, a few
+ * milliseconds at most; without any it is written at once.
  */
 export class SharedAudit {
   readonly #store: Pick<AuditStore, 'append'>
   #waiting: Waiting[] = []
   #timer: NodeJS.Timeout | undefined
+  /** The first waiting row has waited long enough. */
+  #isLate = false
   #underway = 0
   #writing = false
 
@@ -28,11 +30,11 @@ export class SharedAudit {
     this.#store = store
   }
 
-  /** Runs a decision that may end with a row, so that others can wait for it. */
-  async during<T>(decision: () => Promise<T>): Promise<T> {
+  /** Runs work that soon ends with a row, so that others can wait for it. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
     this.#underway++
     try {
-      return await decision()
+      return await work()
     } finally {
       this.#underway--
       this.#writeWhenDue()
@@ -42,30 +44,29 @@ export class SharedAudit {
   /** Resolves when the row is durable; rejects if it is not. */
   append(row: AuditEntry): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ row, resolve, reject })
-      this.#timer ??= setTimeout(() => {
-        this.#timer = undefined
-        this.#write()
-      }, longestWaitMillis)
+      const length = this.#waiting.push({ row, resolve, reject })
+      if (length === 1) this.#timer = setTimeout(() => this.#writeLate(), longestWaitMillis)
       this.#writeWhenDue()
     })
   }
 
-  #writeWhenDue(): void {
-    const { length } = this.#waiting
-    if (length > 0 && (length >= mostRows || length >= this.#underway)) this.#write()
+  #writeLate(): void {
+    this.#isLate = true
+    this.#writeWhenDue()
   }
 
-  /** One commit at a time: rows that arrive meanwhile share the next one. */
-  #write(): void {
-    if (this.#writing || this.#waiting.length === 0) return
+  /** One commit at a time: rows that arrive meanwhile share a later one. */
+  #writeWhenDue(): void {
+    const { length } = this.#waiting
+    const isDue = this.#isLate || length >= mostRows || length >= this.#underway
+    if (this.#writing || length === 0 || !isDue) return
     clearTimeout(this.#timer)
-    this.#timer = undefined
     const together = this.#waiting.splice(0, mostRows)
+    this.#isLate = this.#waiting.length > 0
     this.#writing = true
     void this.#settle(together).finally(() => {
       this.#writing = false
-      this.#write()
+      this.#writeWhenDue()
     })
   }
 
