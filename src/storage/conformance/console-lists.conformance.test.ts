@@ -7,12 +7,12 @@ import { silentLogger } from '#kernel/logger.ts'
 import { ApprovalStore } from '#storage/approval-store.ts'
 import { AuditStore } from '#storage/audit/audit-store.ts'
 import { Databases } from '#storage/client/databases.ts'
-import type { SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
 import { JournalStore } from '#storage/journal-store.ts'
 import { RunStore } from '#storage/runs/run-store.ts'
 import { busyWorkflow, manyRows, timeOf, userOf, workflowOf } from '#testing/many-rows.ts'
 import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
+import { recordedQueries } from '#testing/recorded-queries.ts'
 
 const counts = { users: 40_000, groups: 20_000, runs: 40_000, audit: 40_000, journal: 40_000 }
 const limit = 100
@@ -43,31 +43,12 @@ const readBy = (node: PlanNode): number =>
   node['Actual Loops'] *
   (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Join Filter'] ?? 0))
 
-/** A client that keeps the statements that were run. */
-function recording(client: SqlClient): { readonly client: SqlClient; readonly queries: SqlQuery<unknown>[] } {
-  const queries: SqlQuery<unknown>[] = []
-  const query: SqlClient['query'] = (one) => {
-    queries.push(one)
-    return client.query(one)
-  }
-  return {
-    queries,
-    client: new Proxy(client, {
-      get: (target, member) => {
-        if (member === 'query') return query
-        const value: unknown = Reflect.get(target, member)
-        return typeof value === 'function' ? value.bind(target) : value
-      },
-    }),
-  }
-}
-
 describe.skipIf(postgresUrl() === '')('lists of the console on PostgreSQL', () => {
   test('a page of any list reads a part of an index, however many rows there are', async () => {
     const url = await freshSchema()
     const { client, release } = new Databases(systemClock, silentLogger).use(url)
     try {
-      const { client: recorded, queries } = recording(client)
+      const { client: recorded, queries } = recordedQueries(client)
       const people = new UserDirectoryStore(recorded, 'people', systemClock, async () => {})
       await people.create({ userID: 'boss', groups: ['bosses'], attributes: new Attributes() })
       for (const statement of manyRows('postgres', counts)) await runSql(url, statement)
