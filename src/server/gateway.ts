@@ -153,7 +153,12 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     loopbackOnly: isLoopbackHost(parseHostPort(options.listen).host),
     environment,
     replica,
-    installation: { system, loaded: loads, tokenReport, metrics: metricsAccess(metrics.registry) },
+    installation: {
+      system,
+      loaded: loads,
+      tokenReport,
+      metrics: metricsAccess(options.sharing?.metricsOfAll ?? (() => metrics.registry)),
+    },
   })
   scope.own(services.journals)
   scope.own(services.auditAccess)

@@ -1,5 +1,6 @@
 import type https from 'node:https'
 import type { FastifyInstance } from 'fastify'
+import type { Registry } from 'prom-client'
 import type { FoundObject } from '#config/set-aside.ts'
 import { parseHostPort } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -45,6 +46,8 @@ interface ListenersParts {
 export interface Sharing {
   /** The address at which another process serves the metrics of all. */
   readonly metricsAddress: string | undefined
+  /** The metrics of all processes together. */
+  metricsOfAll(): Promise<Registry>
   /** Called with the hash of the configuration that is served, at the start and after each change. */
   onServed(hash: string): void
 }

@@ -37,7 +37,7 @@ export function createOperationsApp({ operations, limits, meter, log }: Operatio
     serverFactory: (handler) => createListener(listening, undefined, handler),
   })
   app.get('/metrics', async ({ headers: { accept } }, reply) => {
-    const { contentType, body } = await metricsAccess(await operations.metrics()).write({ accept })
+    const { contentType, body } = await metricsAccess(() => operations.metrics()).write({ accept })
     return reply.type(contentType).send(body)
   })
   app.get('/health', async (_request, reply) => {

@@ -41,6 +41,17 @@ ${slowTarget(2000)}---
 ${application('people', 'people')}
 ---
 ${application('slow', 'slow')}
+---
+apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: metrics }
+spec:
+  cookieConfig: { cookiesEnabled: false }
+  urls:
+    - hosts: ['*']
+      uri: /metrics
+      azRules: [{ scope: dn, constraint: o=Tremolo }]
+      filterChain: [{ className: filters.Metrics }]
 `
 
 const long = 60_000
@@ -159,6 +170,10 @@ describe.skipIf(postgresUrl() === '')('two workers on PostgreSQL', () => {
     expect(text).toContain('gatehouse_configuration_current 1\n')
     for (const worker of ['1', '2', 'supervisor']) {
       expect(text).toContain(`process_resident_memory_bytes{worker="${worker}"}`)
+    }
+    const scrapes = Array.from({ length: 12 }, () => fetch(`${gateway.url}/metrics?name[]=gatehouse_workers`))
+    for (const scrape of await Promise.all(scrapes)) {
+      expect(await scrape.text()).toContain('gatehouse_workers{state="ready"} 2\n')
     }
     const open = await fetch(`${gateway.metricsUrl}/metrics`, { headers: { accept: 'application/openmetrics-text' } })
     expect(await open.text()).toMatch(/gatehouse_worker_exits counter\n[\s\S]*\n# EOF\n$/m)

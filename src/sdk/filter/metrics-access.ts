@@ -1,4 +1,4 @@
-/** The metrics of this process. */
+/** The metrics of this gateway, with those of all its workers. */
 export interface MetricsAccess {
   write(options: MetricsOptions): Promise<WrittenMetrics>
 }

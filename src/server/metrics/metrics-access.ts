@@ -2,9 +2,10 @@ import { Registry } from 'prom-client'
 import type { MetricsAccess } from '#sdk/filter/metrics-access.ts'
 import { acceptsOpenMetrics, openMetricsType, writeOpenMetrics } from '#server/metrics/open-metrics.ts'
 
-/** The metrics in the format that the scraper asks for. */
-export const metricsAccess = (all: Registry): MetricsAccess => ({
+/** The metrics of this time in the format that the scraper asks for. */
+export const metricsAccess = (read: () => Promise<Registry> | Registry): MetricsAccess => ({
   async write({ accept, names = [] }) {
+    const all = await read()
     const registry = names.length === 0 ? all : only(names, all)
     return acceptsOpenMetrics(accept)
       ? { contentType: openMetricsType, body: await writeOpenMetrics(registry) }

@@ -12,7 +12,7 @@ import { isKubernetes, openConfigurationSource } from '#server/open-configuratio
 import { ownPlaces } from '#server/private-files.ts'
 import { ConfigurationRefused } from '#server/reload.ts'
 import { clientAddressText } from '#server/trusted-proxies.ts'
-import { answerSupervisor, sendToSupervisor } from '#server/workers/answer-supervisor.ts'
+import { answerSupervisor, metricsOfAll, sendToSupervisor } from '#server/workers/answer-supervisor.ts'
 import type { WorkerSettings } from '#server/workers/worker-messages.ts'
 import { reasonOf, type ServePlan, stopText } from './plan.ts'
 
@@ -59,6 +59,7 @@ export async function runGateway(plan: ServePlan, surroundings: Surroundings): P
       faults,
       sharing: worker && {
         metricsAddress: worker.metricsAddress,
+        metricsOfAll,
         onServed: (configuration) => sendToSupervisor({ kind: 'serves', configuration }),
       },
     })

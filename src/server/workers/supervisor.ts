@@ -159,6 +159,10 @@ export class Supervisor implements Operations {
   }
 
   async metrics(): Promise<Registry> {
+    return metricsRegistry(await this.#allMetrics())
+  }
+
+  async #allMetrics(): Promise<MetricSnapshot[]> {
     const { workers } = this.#meters
     for (const state of ['ready', 'starting', 'restarting'] as const) {
       workers.set({ state }, this.#slots.filter((slot) => stateOf(slot) === state).length)
@@ -181,7 +185,7 @@ export class Supervisor implements Operations {
       return [{ worker: String(worker), metrics }]
     })
     const retired = { worker: '', metrics: this.#retired }
-    return metricsRegistry(combineMetrics([{ worker: 'supervisor', metrics: own }, retired, ...processes]))
+    return combineMetrics([{ worker: 'supervisor', metrics: own }, retired, ...processes])
   }
 
   #fork(slot: Slot): WorkerProcess {
@@ -193,6 +197,7 @@ export class Supervisor implements Operations {
       writeOutput,
       writeError,
       onServes: () => this.#compareLater(),
+      allMetrics: () => this.#allMetrics(),
     })
     slot.process = process
     void process.started.then(() => log.info('worker started', { worker, pid: process.pid }))

@@ -14,10 +14,11 @@ export interface Answers {
 
 export type Question = keyof Answers
 
-export interface QuestionMessage {
-  readonly id: number
-  readonly question: Question
-}
+/** What a supervisor sends. */
+export type SupervisorMessage =
+  | { readonly kind: 'question'; readonly id: number; readonly question: Question }
+  /** The metrics of all workers, for the worker that asked. */
+  | { readonly kind: 'metrics'; readonly metrics: readonly MetricSnapshot[] }
 
 /** What a worker sends. */
 export type WorkerMessage =
@@ -25,6 +26,8 @@ export type WorkerMessage =
   | { readonly kind: 'started'; readonly lines: readonly string[] }
   /** The hash of the configuration that it serves from now on. */
   | { readonly kind: 'serves'; readonly configuration: string }
+  /** It asks for the metrics of all workers. */
+  | { readonly kind: 'asksMetrics' }
   | { readonly kind: 'answer'; readonly id: number; readonly value: Answers[Question] }
   | { readonly kind: 'problem'; readonly id: number; readonly problem: string }
 

@@ -5,7 +5,7 @@ import { WholeLines } from '#server/workers/whole-lines.ts'
 import {
   type Answers,
   type Question,
-  type QuestionMessage,
+  type SupervisorMessage,
   type WorkerMessage,
   type WorkerSettings,
   workerVariable,
@@ -18,6 +18,8 @@ interface WorkerProcessParts {
   writeError(lines: string): void
   /** It serves another configuration. */
   onServes(): void
+  /** The metrics of all workers, which it asks for. */
+  allMetrics(): Promise<readonly MetricSnapshot[]>
 }
 
 export interface WorkerExit {
@@ -49,7 +51,7 @@ export class WorkerProcess {
   readonly #asked = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()
   #questions = 0
 
-  constructor({ settings, writeOutput, writeError, onServes }: WorkerProcessParts) {
+  constructor({ settings, writeOutput, writeError, onServes, allMetrics }: WorkerProcessParts) {
     this.#worker = cluster.fork({ [workerVariable]: JSON.stringify(settings) })
     let lastError = ''
     const output = new WholeLines(writeOutput)
@@ -70,6 +72,11 @@ export class WorkerProcess {
         } else if (message.kind === 'serves') {
           this.configuration = message.configuration
           onServes()
+        } else if (message.kind === 'asksMetrics') {
+          // The worker reports that it got no answer.
+          allMetrics()
+            .then((metrics) => this.#send({ kind: 'metrics', metrics }))
+            .catch(() => {})
         } else this.#answered(message)
       })
     })
@@ -96,14 +103,11 @@ export class WorkerProcess {
   async ask<Q extends Question>(question: Q, millis: number): Promise<Answers[Q]> {
     if (this.hasExited) throw new Error('the worker exited')
     const id = ++this.#questions
-    const message: QuestionMessage = { id, question }
     let timer: NodeJS.Timeout | undefined
     const answer = new Promise<unknown>((resolve, reject) => {
       this.#asked.set(id, { resolve, reject })
       timer = setTimeout(() => reject(new Error(`no answer after ${millis} ms`)), millis)
-      this.#worker.process.send(message, undefined, undefined, (error) => {
-        if (error !== null) reject(error)
-      })
+      this.#send({ kind: 'question', id, question }, reject)
     })
     try {
       return (await answer) as Answers[Q]
@@ -111,6 +115,12 @@ export class WorkerProcess {
       clearTimeout(timer)
       this.#asked.delete(id)
     }
+  }
+
+  #send(message: SupervisorMessage, failed: (error: Error) => void = () => {}): void {
+    this.#worker.process.send(message, undefined, undefined, (error) => {
+      if (error !== null) failed(error)
+    })
   }
 
   kill(signal: 'SIGTERM' | 'SIGHUP' | 'SIGKILL'): void {

@@ -19,7 +19,7 @@ function ofProcess(): MetricsAccess {
   const registers = [registry]
   new Counter({ name: 'logins_total', help: 'Logins', registers }).inc(3)
   new Histogram({ name: 'request_seconds', help: 'Requests', buckets: [1], registers }).observe(0.5)
-  return metricsAccess(registry)
+  return metricsAccess(() => registry)
 }
 
 async function scrape(query = '', { method = 'GET', accept = '' } = {}) {

@@ -10,7 +10,7 @@ const parameters = {
 
 const mostNames = 100
 
-/** Answers with the metrics of this process, for scrapers that log in to the URL. */
+/** Answers with the metrics of the gateway, for scrapers that log in to the URL. */
 export default defineFilter({
   className: 'filters.Metrics',
   aliases: ['com.tremolosecurity.prometheus.filter.MetricsFilter'],
