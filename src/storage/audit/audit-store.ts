@@ -97,9 +97,10 @@ export class AuditStore {
         if (unknown.size === 0) return appendToChain(tx, entries, contexts)
         const stored = await insertContexts(tx, [...unknown.values()])
         for (const id of unknown.keys()) if (!stored.has(id)) unknown.delete(id)
-        const isStored = ([, { id }]: readonly [string, AuditContext]): boolean =>
-          unknown.has(id) || this.#contexts.get(id) !== undefined
-        await appendToChain(tx, entries, new Map([...contexts].filter(isStored)))
+        for (const [entry, { id }] of contexts) {
+          if (!unknown.has(id) && this.#contexts.get(id) === undefined) contexts.delete(entry)
+        }
+        await appendToChain(tx, entries, contexts)
       })
       const end = new Date(systemClock().getTime() + contextMillis)
       for (const [id, context] of unknown) this.#contexts.set(id, context, end)

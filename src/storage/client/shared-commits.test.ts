@@ -42,22 +42,30 @@ test('units that are added at the same time share a commit and settle after it',
     commits.add(async () => log.push(name)).then(() => log.push(`reported ${name}`)),
   )
   await Promise.all(units)
-  const work = ['a', 'b', 'c'].flatMap((name) => ['savepoint', name, 'release'])
-  expect(log).toEqual(['begin', ...work, 'commit', 'reported a', 'reported b', 'reported c'])
+  expect(log).toEqual(['begin', 'a', 'b', 'c', 'commit', 'reported a', 'reported b', 'reported c'])
 })
 
-test('a failing unit is undone alone', async () => {
+test('a failing unit is undone alone: all run again with savepoints, and the later ones only so', async () => {
   const { connection, log } = fakeConnection()
   const commits = new SharedCommits(connection, patient)
-  const results = await Promise.allSettled([
-    commits.add(async () => 1),
+  const unit = (name: string, fails = false) =>
     commits.add(async () => {
-      throw new Error('mine')
-    }),
-    commits.add(async () => 3),
-  ])
+      log.push(name)
+      if (fails) throw new Error('mine')
+    })
+  const results = await Promise.allSettled([unit('a'), unit('b', true), unit('c')])
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-  expect(log.filter((line) => line === 'undo' || line === 'commit')).toEqual(['undo', 'commit'])
+  const again = [...['savepoint', 'a', 'release'], ...['savepoint', 'b', 'undo', 'release']]
+  expect(log).toEqual(['begin', 'a', 'b', 'rollback', 'begin', ...again, 'savepoint', 'c', 'release', 'commit'])
+})
+
+test('the next commit has no savepoints again', async () => {
+  const { connection, log } = fakeConnection()
+  const commits = new SharedCommits(connection, patient)
+  await expect(commits.add(() => Promise.reject(new Error('mine')))).rejects.toThrow('mine')
+  log.length = 0
+  await commits.add(async () => log.push('a'))
+  expect(log).toEqual(['begin', 'a', 'commit'])
 })
 
 test('a failing commit rejects its units, and the next one can succeed', async () => {
@@ -103,13 +111,21 @@ test('the wait for a lock of another process is limited', async () => {
   for (const each of late) await expect(each).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
 })
 
-test('a unit that takes too long is rejected, and the others are not', async () => {
+test('a unit that takes too long is rejected without running again, and the others are not', async () => {
   const { connection } = fakeConnection()
   const commits = new SharedCommits(connection, { unitMillis: 20, joinMillis: 1000 })
-  const stuck = commits.add(() => new Promise(() => {}))
-  const fine = commits.add(async () => 'fine')
+  let started = 0
+  const before = commits.add(async () => {
+    for (let turn = 0; turn < 50; turn++) await undefined
+    return 'before'
+  })
+  const stuck = commits.add(() => {
+    started++
+    return new Promise(() => {})
+  })
+  const after = commits.add(async () => 'after')
   await expect(stuck).rejects.toMatchObject({ code: 'INTERNAL' })
-  expect(await fine).toBe('fine')
+  expect([await before, await after, started]).toEqual(['before', 'after', 1])
 })
 
 test('idle waits for all units', async () => {

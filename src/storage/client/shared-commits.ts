@@ -37,8 +37,9 @@ interface Unit {
 
 /**
  * Runs units of work one after another on one connection, and lets those that wait at the same time share a commit:
- * one flush to disk makes them all durable. Each has its own savepoint, so that a failing one is undone alone, and each
- * settles only when the commit it was part of is on disk.
+ * one flush to disk makes them all durable. Each settles only when the commit it was part of is on disk. A failing one
+ * is undone alone: all units of its transaction run again, each with its own savepoint. Without a failure there are no
+ * savepoints, since they cost SQLite a copy of every page that a unit changes.
  */
 export class SharedCommits {
   readonly #connection: CommitConnection
@@ -78,21 +79,37 @@ export class SharedCommits {
   }
 
   async #commitTogether(): Promise<void> {
-    const settle: (() => void)[] = []
+    const connection = this.#connection
+    const { units, joinMillis, unitMillis } = this.#limits
     const ran: Unit[] = []
-    const late = new Lateness(this.#limits.unitMillis)
+    let settle: (() => void)[] = []
+    let run: typeof runWithSavepoint = runUnit
+    let late = new Lateness(unitMillis)
     try {
       await this.#begin()
-      const closes = performance.now() + this.#limits.joinMillis
+      const closes = performance.now() + joinMillis
       do {
         const unit = this.#waiting.shift()
         if (unit === undefined) break
         ran.push(unit)
-        settle.push(await this.#runUnit(unit, late))
-      } while (ran.length < this.#limits.units && performance.now() < closes)
-      this.#connection.commit()
+        try {
+          settle.push(await run(unit, late, connection))
+        } catch (error) {
+          if (!connection.inTransaction) throw error
+          // It may still be running, so it does not run again.
+          if (late.isOver) ran.splice(-1, 1, { ...unit, work: () => Promise.reject(error) })
+          late.end()
+          connection.rollback()
+          await this.#begin()
+          settle = []
+          run = runWithSavepoint
+          late = new Lateness(unitMillis)
+          for (const each of ran) settle.push(await run(each, late, connection))
+        }
+      } while (ran.length < units && performance.now() < closes)
+      connection.commit()
     } catch (error) {
-      if (this.#connection.inTransaction) this.#connection.rollback()
+      if (connection.inTransaction) connection.rollback()
       // Without the write lock no unit can write: all waiting units fail now, not each after its own wait.
       const failed = ran.length > 0 ? ran : this.#waiting.splice(0)
       for (const unit of failed) unit.reject(error)
@@ -112,36 +129,42 @@ export class SharedCommits {
       await delay(10)
     }
   }
+}
 
-  /** Returns what settles the unit once the commit is durable. Throws when the whole transaction is lost. */
-  async #runUnit(unit: Unit, late: Lateness): Promise<() => void> {
-    const connection = this.#connection
-    connection.savepoint()
-    try {
-      const working = unit.work()
-      const value = working instanceof Promise ? await Promise.race([working, late.promise]) : working
-      connection.release()
-      return () => unit.resolve(value)
-    } catch (error) {
-      if (!connection.inTransaction) throw error
-      connection.rollbackToSavepoint()
-      connection.release()
-      return () => unit.reject(error)
-    }
+/** Returns what settles the unit once the commit is durable. Throws when the unit fails. */
+async function runUnit({ work, resolve }: Unit, late: Lateness): Promise<() => void> {
+  const working = work()
+  const value = working instanceof Promise ? await Promise.race([working, late.promise]) : working
+  return () => resolve(value)
+}
+
+/** The same, but undoes a failing unit. Throws when the whole transaction is lost. */
+async function runWithSavepoint(unit: Unit, late: Lateness, connection: CommitConnection): Promise<() => void> {
+  connection.savepoint()
+  try {
+    const settle = await runUnit(unit, late)
+    connection.release()
+    return settle
+  } catch (error) {
+    if (!connection.inTransaction) throw error
+    connection.rollbackToSavepoint()
+    connection.release()
+    return () => unit.reject(error)
   }
 }
 
 /** Rejects when the time is up. One for a whole commit: a timer for each unit would cost as much as a small unit. */
 class Lateness {
   readonly promise: Promise<never>
+  isOver = false
   #timer: NodeJS.Timeout | undefined
 
   constructor(millis: number) {
     this.promise = new Promise((_, reject) => {
-      this.#timer = setTimeout(
-        () => reject(new GatewayError('INTERNAL', 'a transaction waited for something other than its database')),
-        millis,
-      )
+      this.#timer = setTimeout(() => {
+        this.isOver = true
+        reject(new GatewayError('INTERNAL', 'a transaction waited for something other than its database'))
+      }, millis)
     })
     this.promise.catch(() => {})
   }
