@@ -117,10 +117,12 @@ export class Attributes implements AttributeSource {
   /** A copy with only these attributes. */
   pick(names: Iterable<string>): Attributes {
     const picked = new Attributes()
-    for (const name of names) {
-      const spelled = this.#entries.get(name.toLowerCase())?.name ?? name
-      if (this.isClaim(name)) picked.setClaim(spelled, this.values(name))
-      else picked.set(spelled, this.values(name))
+    for (const wanted of names) {
+      const key = wanted.toLowerCase()
+      const entry = this.#entries.get(key)
+      if (entry === undefined) continue
+      if (this.#claims?.has(key)) picked.setClaim(entry.name, entry.values)
+      else picked.set(entry.name, entry.values)
     }
     return picked
   }
