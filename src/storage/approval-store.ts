@@ -372,7 +372,7 @@ export async function insertApproval(
 async function insertApprovers(tx: DatabaseTransaction, approval: string, users: readonly UserRef[]): Promise<void> {
   const byKey = new Map<string, string>(users.map(({ identity, login }) => [identity, storable(login)]))
   const rows = Array.from(byKey, ([approverKey, approver]) => ({ approval, approverKey, approver, open: 1 }))
-  await insertApproverRows.run(tx, rows)
+  insertApproverRows.run(tx, rows)
 }
 
 /** Cancels the open approvals of a run that this transaction has locked. */

@@ -56,7 +56,7 @@ export class EventStore {
         keyName: key,
         claims: JSON.stringify(claims),
       }))
-      await insert.run(tx, rows)
+      insert.run(tx, rows)
     })
   }
 

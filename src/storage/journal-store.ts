@@ -58,7 +58,7 @@ export class JournalStore {
     await this.#client.transaction(async (tx) => {
       for (const { journal, keep, entries } of batches) {
         const latest = entries.slice(Math.max(0, entries.length - keep))
-        await insert.run(
+        insert.run(
           tx,
           latest.map((entry) => toRow(journal, entry)),
         )

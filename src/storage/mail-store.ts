@@ -183,7 +183,7 @@ export async function insertMails(tx: DatabaseTransaction, mails: readonly NewMa
       leaseUntil: 0,
     }
   })
-  await insert.run(tx, rows)
+  insert.run(tx, rows)
 }
 
 const toSummary = ({ updated, isUnknown, state, ...row }: ListedRow): MailSummary => ({

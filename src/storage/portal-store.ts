@@ -93,7 +93,7 @@ export class PortalStore {
       // Each is later than the one before, so that a list is cut at one place.
       const first = Math.max(await readNow(tx), (present.at(-1)?.at ?? 0) + 1)
       const rows = keys.map(({ kind, name }, i) => ({ loginKey: user.identity, list, kind, name, at: first + i }))
-      await insertMarks.run(tx, rows)
+      insertMarks.run(tx, rows)
       await trimMarks.run(tx, { user: user.identity, list, limit })
     })
   }
@@ -120,7 +120,7 @@ export class PortalStore {
         parameters: storable(JSON.stringify(parameters)),
         expires: now + Math.trunc(forMillis),
       }))
-      await insertOffers.run(tx, rows)
+      insertOffers.run(tx, rows)
     })
   }
 

@@ -155,7 +155,7 @@ async function moveName(tx: DatabaseTransaction, factor: OwnerName): Promise<voi
 const readCodeCount = async (reader: DatabaseReader, owner: string): Promise<number> =>
   Number((await countCodes.first(reader, { owner }))?.count ?? 0)
 
-const addCodes = (tx: DatabaseTransaction, owner: string, codes: readonly string[]): Promise<void> =>
+const addCodes = (tx: DatabaseTransaction, owner: string, codes: readonly string[]): void =>
   insertCodes.run(
     tx,
     codes.map((hash) => ({ owner, hash })),

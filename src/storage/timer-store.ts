@@ -56,7 +56,7 @@ export async function insertTimers(tx: DatabaseTransaction, timers: readonly New
       leaseUntil: 0,
     }),
   )
-  await insert.run(tx, rows)
+  insert.run(tx, rows)
 }
 
 /** Throws VERSION_MISMATCH if one of them is gone, or another worker has claimed it. */

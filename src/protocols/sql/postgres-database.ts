@@ -39,7 +39,7 @@ export class PostgresDatabase implements SqlDatabase {
   }
 
   transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
-    return this.#pool.transaction((execute) =>
+    return this.#pool.transaction(({ execute }) =>
       work({
         dialect: 'postgres',
         query: async (statement) => (await execute(config(statement))).rows as SqlRow[],

@@ -20,13 +20,19 @@ interface PoolOptions {
   readonly idleInTransactionMillis: number
   /** How long the driver waits for a response. */
   readonly answerMillis: number
+  /** Whether statements are sent before those before them are answered, which `Execution.send` needs. */
+  readonly pipeline?: boolean
   readonly types: pg.CustomTypesConfig
   /** Called when a connection is lost while it is idle. */
   readonly onIdleLoss: (error: Error) => void
 }
 
-/** Runs a statement of a transaction; rejects once the transaction has ended. */
-export type Execute = (query: pg.QueryConfig) => Promise<pg.QueryResult>
+/** The statements of a transaction. They fail once it has ended. */
+export interface Execution {
+  execute(query: pg.QueryConfig): Promise<pg.QueryResult>
+  /** Sends a statement without waiting for its result. If it fails, so do all that follow, and the commit, with its error. */
+  send(query: pg.QueryConfig): void
+}
 
 /** Connections to a PostgreSQL database, made on demand. Failures are GatewayErrors, see `postgresError`. */
 export class PostgresPool {
@@ -49,6 +55,7 @@ export class PostgresPool {
       idle_in_transaction_session_timeout: options.idleInTransactionMillis,
       query_timeout: options.answerMillis,
       keepAlive: true,
+      pipeline: options.pipeline ?? false,
       types: options.types,
     })
     // A connection that is lost between two statements of a transaction is reported by the next statement.
@@ -78,12 +85,12 @@ export class PostgresPool {
   }
 
   /** `work` runs again after a deadlock or a serialization failure. `begin` is the statement that starts the transaction. */
-  transaction<T>(work: (execute: Execute) => Awaitable<T>, begin = 'begin'): Promise<T> {
+  transaction<T>(work: (execution: Execution) => Awaitable<T>, begin = 'begin'): Promise<T> {
     if (tracer === undefined) return this.#transaction(work, begin)
     return traceTransaction(tracer, 'postgresql', this.#transaction.bind(this, work, begin) as () => Promise<T>)
   }
 
-  #transaction<T>(work: (execute: Execute) => Awaitable<T>, begin: string): Promise<T> {
+  #transaction<T>(work: (execution: Execution) => Awaitable<T>, begin: string): Promise<T> {
     return this.#counted(async () => {
       for (let attempt = 1; ; attempt++) {
         const progress = { isCommitting: false }
@@ -102,7 +109,7 @@ export class PostgresPool {
   }
 
   /** A transaction that isn't repeated. */
-  once<T>(work: (execute: Execute) => Awaitable<T>): Promise<T> {
+  once<T>(work: (execution: Execution) => Awaitable<T>): Promise<T> {
     return this.#counted(() => this.#attempt(work, 'begin', { isCommitting: false }))
   }
 
@@ -128,24 +135,46 @@ export class PostgresPool {
   }
 
   async #attempt<T>(
-    work: (execute: Execute) => Awaitable<T>,
+    work: (execution: Execution) => Awaitable<T>,
     begin: string,
     progress: { isCommitting: boolean },
   ): Promise<T> {
     const connection = await this.#pool.connect()
+    const sent: Promise<void>[] = []
     let isOpen = true
     let isBroken = false
-    const execute: Execute = async (query) => {
+    let failure: { readonly error: unknown } | undefined
+    // After a failure PostgreSQL rejects everything else, so the first error is the one that counts.
+    const fail = (error: unknown): never => {
+      failure ??= { error }
+      throw failure.error
+    }
+    const submit = (query: pg.QueryConfig): Promise<pg.QueryResult> => {
       if (!isOpen) throw new GatewayError('INTERNAL', 'a statement came after its transaction had ended')
-      if (tracer === undefined) return await connection.query(query)
-      return await traceStatement(tracer, 'postgresql', query.text, () => connection.query(query))
+      if (tracer === undefined) return connection.query(query)
+      return traceStatement(tracer, 'postgresql', query.text, () => connection.query(query))
+    }
+    const execution: Execution = {
+      execute: async (query) => await submit(query).catch(fail),
+      send: (query) => {
+        sent.push(
+          submit(query).then(
+            () => {},
+            (error: unknown) => {
+              failure ??= { error }
+            },
+          ),
+        )
+      },
     }
     try {
       await connection.query(begin)
-      const result = await work(execute)
+      const result = await work(execution)
       isOpen = false
       progress.isCommitting = true
-      await connection.query('commit')
+      // The commit of a failed transaction succeeds as a rollback.
+      await Promise.all([...sent, connection.query('commit')])
+      if (failure !== undefined) throw failure.error
       return result
     } catch (error) {
       isOpen = false

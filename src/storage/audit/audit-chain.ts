@@ -85,10 +85,10 @@ export async function appendToChain(
   const next = { ...head, seq, hash: before, ...(isForged ? { brokenSeq: head.seq } : {}) }
   const moved = seal !== undefined && (isForged || trust === 'sealed') ? seal.sign(next) : next
   if (tx.dialect === 'postgres') {
-    await insertAndMoveHead.run(tx, { ...moved, records: JSON.stringify(records) })
+    insertAndMoveHead.send(tx, { ...moved, records: JSON.stringify(records) })
     return
   }
-  await insertRecords.run(tx, records)
+  insertRecords.run(tx, records)
   await moveHead.run(tx, moved)
 }
 

@@ -202,7 +202,7 @@ export function storedRecord(record: AuditRecordRow, context: AuditContext | und
  */
 export async function insertContexts(tx: DatabaseTransaction, contexts: readonly AuditContext[]): Promise<Set<string>> {
   const sorted = contexts.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-  await insertMissing.run(tx, sorted)
+  insertMissing.run(tx, sorted)
   const wanted = new Map(sorted.map((context) => [context.id, context]))
   const found = await findContexts.all(tx, {}, [...wanted.keys()])
   return new Set(found.filter((context) => isSame(context, wanted.get(context.id))).map(({ id }) => id))

@@ -62,6 +62,40 @@ describe.skipIf(postgresUrl() === '')('PostgreSQL', () => {
     expect(rows.map(({ amount }) => amount)).toEqual([2, 2])
   })
 
+  test('a failure of a statement that was only sent undoes the transaction, and is its error', async () => {
+    const { client } = await open()
+    const insert = (id: string) => query('insert into things values ($1, 1)', id)
+    const sentLast = client.transaction(async (tx) => {
+      await tx.run(insert('c'))
+      tx.send(insert('a'))
+    })
+    await expect(sentLast).rejects.toMatchObject({ code: 'CONFLICT' })
+    const followed = client.transaction(async (tx) => {
+      tx.send(insert('a'))
+      tx.send(insert('c'))
+      await tx.run(insert('d'))
+    })
+    await expect(followed).rejects.toMatchObject({ code: 'CONFLICT' })
+    const rows = await client.query(query('select id from things order by id'))
+    expect(rows.map(({ id }) => id)).toEqual(['a', 'b'])
+    await client.transaction(async (tx) => tx.send(insert('c')))
+    expect(await client.query(query("select amount from things where id = 'c'"))).toEqual([{ amount: 1 }])
+  })
+
+  test('transactions whose sent statements deadlock both succeed', async () => {
+    const { client } = await open()
+    const add = (id: string) => query('update things set amount = amount + 1 where id = $1', id)
+    const both = (first: string, second: string) =>
+      client.transaction(async (tx) => {
+        await tx.run(add(first))
+        await delay(50)
+        tx.send(add(second))
+      })
+    await Promise.all([both('a', 'b'), both('b', 'a')])
+    const rows = await client.query(query('select amount from things'))
+    expect(rows.map(({ amount }) => amount)).toEqual([2, 2])
+  })
+
   test("a text that PostgreSQL can't store is a bad request", async () => {
     const { client } = await open()
     const wrong = client.transaction((tx) => tx.run(query('insert into things (id) values ($1)', 'a\0b')))

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { type Execute, PostgresPool } from '#protocols/sql/postgres.ts'
+import { type Execution, PostgresPool } from '#protocols/sql/postgres.ts'
 import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 import type { DatabaseTransaction, Durability, MigrationPlan, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 
@@ -37,6 +37,7 @@ export class PostgresClient implements SqlClient {
       lockMillis: 15_000,
       idleInTransactionMillis: 60_000,
       answerMillis: 45_000,
+      pipeline: true,
       types,
       onIdleLoss: (error) => log.warn('an idle database connection was lost', { error: error.message }),
     })
@@ -47,7 +48,7 @@ export class PostgresClient implements SqlClient {
   }
 
   transaction<T>(work: (tx: DatabaseTransaction) => Awaitable<T>, durable: Durability = 'now'): Promise<T> {
-    return this.#pool.transaction((execute) => work(new PostgresTransaction(this, execute)), beginnings[durable])
+    return this.#pool.transaction((execution) => work(new PostgresTransaction(this, execution)), beginnings[durable])
   }
 
   owns(transaction: object): transaction is DatabaseTransaction {
@@ -55,10 +56,11 @@ export class PostgresClient implements SqlClient {
   }
 
   migrate(plan: MigrationPlan): Promise<void> {
-    return this.#pool.once(async (execute) => {
+    return this.#pool.once(async (execution) => {
+      const { execute } = execution
       await execute({ text: "set local lock_timeout = '60s'; set local statement_timeout = '10min'" })
       await execute({ text: 'select pg_advisory_xact_lock($1)', values: [migrationLock] })
-      await plan(new PostgresTransaction(this, execute), async (script) => {
+      await plan(new PostgresTransaction(this, execution), async (script) => {
         await execute({ text: script })
       })
     })
@@ -72,11 +74,11 @@ export class PostgresClient implements SqlClient {
 class PostgresTransaction implements DatabaseTransaction {
   readonly dialect = 'postgres'
   readonly client: PostgresClient
-  readonly #execute: Execute
+  readonly #execution: Execution
 
-  constructor(client: PostgresClient, execute: Execute) {
+  constructor(client: PostgresClient, execution: Execution) {
     this.client = client
-    this.#execute = execute
+    this.#execution = execution
   }
 
   get seal(): AuditSeal | undefined {
@@ -84,11 +86,15 @@ class PostgresTransaction implements DatabaseTransaction {
   }
 
   async query<R>(query: SqlQuery<R>): Promise<R[]> {
-    return (await this.#execute(config(query))).rows as R[]
+    return (await this.#execution.execute(config(query))).rows as R[]
   }
 
   async run(query: SqlQuery<unknown>): Promise<number> {
-    return (await this.#execute(config(query))).rowCount ?? 0
+    return (await this.#execution.execute(config(query))).rowCount ?? 0
+  }
+
+  send(query: SqlQuery<unknown>): void {
+    this.#execution.send(config(query))
   }
 }
 

@@ -25,6 +25,11 @@ export interface DatabaseTransaction extends DatabaseReader {
   readonly seal?: AuditSeal | undefined
   /** For statements without rows; returns how many rows were changed. */
   run(query: SqlQuery<unknown>): Awaitable<number>
+  /**
+   * Like `run`, for a statement whose result no one needs. PostgreSQL gets it together with the statements that follow,
+   * which saves a round trip; if it fails, the next of them that is awaited fails with its error, at the latest the commit.
+   */
+  send(query: SqlQuery<unknown>): void
 }
 
 /** `runScript` runs a text of several statements. */

@@ -160,6 +160,10 @@ class SqliteTransaction implements DatabaseTransaction {
     return this.#execute(query, () => Number(this.#statements.get(query).run(...query.params).changes))
   }
 
+  send(query: SqlQuery<unknown>): void {
+    this.#execute(query, () => this.#statements.get(query).run(...query.params))
+  }
+
   get seal(): AuditSeal | undefined {
     return this.client.seal
   }

@@ -33,7 +33,7 @@ test('lists of any length are inserted and found by few statements', async () =>
   const find = new ListStatement<{ mark: string }, string, { expires: number }>(
     'select expires from session_marks where mark = :mark and public_id in (:list)',
   )
-  await database.transaction((tx) => insert.run(tx, rows))
+  await database.transaction(async (tx) => insert.run(tx, rows))
   for (const size of [0, 1, 9, 65, 100]) {
     const wanted = rows.slice(0, size).map(({ publicId }) => publicId)
     const found = await find.all(database, { mark: 'm' }, wanted)

@@ -68,6 +68,11 @@ export class Statement<P extends object = object, R = never> {
     return tx.run(this.query(tx.dialect, values))
   }
 
+  /** See `DatabaseTransaction.send`. */
+  send(tx: DatabaseTransaction, values: P): void {
+    tx.send(this.query(tx.dialect, values))
+  }
+
   /** The statement with its values, for callers that change how it is run. */
   query(dialect: SqlDialect, values: P): SqlQuery<R> {
     const { sql, name, places } = this.#compile(dialect)
@@ -134,7 +139,8 @@ export class RowInsert<Row extends object> {
     })
   }
 
-  async run(tx: DatabaseTransaction, rows: readonly Row[]): Promise<void> {
+  /** See `DatabaseTransaction.send`. */
+  run(tx: DatabaseTransaction, rows: readonly Row[]): void {
     for (let done = 0; done < rows.length; ) {
       const left = rows.length - done
       const chosen = this.#ofSize.find(({ size }) => size <= left)
@@ -145,7 +151,7 @@ export class RowInsert<Row extends object> {
       for (const row of rows.slice(done, done + size)) {
         for (const column of this.#columns) params.push(row[column] as SqlValue)
       }
-      await tx.run({ sql, name, params })
+      tx.send({ sql, name, params })
       done += size
     }
   }

@@ -41,7 +41,7 @@ export async function insertValues(
   collection: number,
   values: readonly ValueRow[],
 ): Promise<void> {
-  await insertRows.run(
+  insertRows.run(
     tx,
     values.map((value) => ({ ...value, entry, collection })),
   )

@@ -314,7 +314,7 @@ const sizeSlots = 16
 export async function resize(tx: DatabaseTransaction, collection: number, by: number): Promise<void> {
   if (by === 0) return
   const slot = tx.dialect === 'sqlite' ? 0 : Math.floor(Math.random() * sizeSlots)
-  await addToSize.run(tx, { collection, slot, size: by })
+  addToSize.send(tx, { collection, slot, size: by })
 }
 
 const addToSize = statement<{ collection: number; slot: number; size: number }>(
