@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { ClaimedRun, RunState } from '#domain/run.ts'
 import { ClaimKeeper, type ClaimTimes } from '#engine/workflow/claim-keeper.ts'
@@ -93,6 +93,8 @@ export class RunWorker implements Closable {
     const { log, runs, crash } = this.#services
     const { atOnce, leaseMillis } = this.#limits
     while (this.#wanted && !this.#stopping) {
+      // Runs whose commit was shared end in the same turn of the event loop, and one claim fills all their slots.
+      await nextTurn()
       const free = atOnce - this.#active.size
       // A run that ends frees its slot and looks again.
       if (free <= 0) return

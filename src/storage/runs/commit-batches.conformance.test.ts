@@ -1,9 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { PostgresClient } from '#storage/client/postgres.ts'
 import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
-import { StepBatches } from '#storage/runs/step-batches.ts'
+import { CommitBatches } from '#storage/runs/commit-batches.ts'
+import { commitStep, commitTogether, type NewRun } from '#storage/runs/run-commit.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { migratedSchema, postgresUrl } from '#testing/postgres.ts'
 import { auditRow, commitOf, minute, newRun, outcomes, shown, stepRecord } from '#testing/storage/workflow-stores.ts'
@@ -77,6 +79,54 @@ onEachDatabase('steps that are committed at the same time', (freshUrl) => {
   })
 })
 
+onEachDatabase('runs that start at the same time', (freshUrl) => {
+  test('share transactions, and are executed in the order of their calls', async () => {
+    const { one, sql, dialect } = await openStores(await freshUrl())
+    const { runs } = one
+    const whole: NewRun = {
+      ...newRun('run-0'),
+      caller: 'help desk',
+      who: { requestor: storedIdentity('requestor'), subject: storedIdentity('subject') },
+      reason: 'new colleague',
+      requestId: 'request',
+      data: { text: 'a \0 and ü' },
+      secret: 'sealed',
+      accessEnds: new Date(2_000_000_000_000),
+      deadline: { at: new Date(1_900_000_000_000) },
+      touched: true,
+    }
+    const timer = { id: 'deadline of run-1', kind: 'deadline', run: 'run-1', due: { inMillis: minute } } as const
+    await Promise.all([
+      runs.start(newRun('first')),
+      runs.start(whole),
+      runs.start(newRun('run-1'), { effects: { timers: [timer] } }),
+      ...Array.from({ length: 40 }, (_, i) => runs.start(newRun(`run-${i + 2}`, { subject: 'ada' }))),
+    ])
+    const [claimed] = await runs.claim('worker', 100, minute).then((all) => all.filter(({ id }) => id === 'run-0'))
+    const { deadline, ...rest } = whole
+    expect(claimed).toMatchObject({ ...rest, deadline: new Date(1_900_000_000_000), state: 'running', fence: 1 })
+    const { runs: listed } = await runs.list({ limit: 100 })
+    expect(listed.map(({ id }) => id)).toEqual(['first', ...Array.from({ length: 42 }, (_, i) => `run-${i}`)].reverse())
+    expect(await sql('select id from timers')).toEqual([{ id: timer.id }])
+    if (dialect === 'postgres') {
+      const [row] = await sql("select count(distinct cast(xmin as text)) as count from runs where state = 'ready'")
+      expect(Number(row?.['count'])).toBeLessThan(10)
+    }
+  })
+
+  test('an id that exists and a login that cannot be stored have their own errors, and the others are stored', async () => {
+    const { one } = await openStores(await freshUrl())
+    const { runs } = one
+    await runs.start(newRun('run-3'))
+    const starts = Array.from({ length: 12 }, (_, i) =>
+      runs.start(newRun(`run-${i}`, i === 5 ? { subject: 'a\0b' } : {})),
+    )
+    const settled = await Promise.allSettled(starts)
+    expect(outcomes(settled)).toEqual({ done: 10, refused: ['CONFLICT', 'BAD_REQUEST'] })
+    expect((await runs.figures()).ready).toBe(11)
+  })
+})
+
 describe.skipIf(postgresUrl() === '')('on PostgreSQL', () => {
   test('a batch that waited too long for the lock of one run is committed step by step', async () => {
     const url = await migratedSchema()
@@ -92,13 +142,13 @@ describe.skipIf(postgresUrl() === '')('on PostgreSQL', () => {
         return (work: (tx: DatabaseTransaction) => Promise<unknown>) =>
           whole.transaction(async (tx) => {
             const done = (await work(tx)) as { readonly value: unknown }
-            if (!(done.value instanceof Map)) return done
+            if (!Array.isArray(done.value)) return done
             together++
             throw new GatewayError('TARGET_TIMEOUT', 'canceling statement due to lock timeout')
           })
       },
     })
-    const batches = new StepBatches(slow, undefined)
+    const batches = new CommitBatches(slow, undefined, { atOnce: 1, together: commitTogether, alone: commitStep })
     const commits = claims.map((run) => batches.commit(commitOf(run, { state: 'completed' })))
     expect(await Promise.all(commits)).toEqual(claims.map(() => 'completed'))
     expect(together).toBe(1)

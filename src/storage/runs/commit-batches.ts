@@ -1,81 +1,81 @@
-import type { RunState } from '#domain/run.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import { commitStep, commitTogether, isPlainStep, type StepCommit } from '#storage/runs/run-commit.ts'
-import { transactionWithWakeUp, type WakeUp } from '#storage/runs/wake-up.ts'
+import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
+import { type ReadyRuns, transactionWithWakeUp, type WakeUp } from '#storage/runs/wake-up.ts'
 
-/** So that a batch which waits for a lock does not delay all others. */
-const atOnce = 2
-const maxSteps = 64
+const maxUnits = 64
 
-interface Waiting {
-  readonly step: StepCommit
-  readonly resolve: (state: RunState) => void
+interface BatchWork<Unit, Result> {
+  /** How many batches are committed at the same time, so that one which waits for a lock does not delay all others. */
+  readonly atOnce: number
+  /** Returns the results in the order of the units. Undefined, and nothing may be committed, if one needs its own commit. */
+  together(tx: DatabaseTransaction, units: readonly Unit[]): Promise<ReadyRuns<readonly Result[]> | undefined>
+  alone(tx: DatabaseTransaction, unit: Unit): Promise<ReadyRuns<Result>>
+}
+
+interface Waiting<Unit, Result> {
+  readonly unit: Unit
+  readonly resolve: (result: Result) => void
   readonly reject: (reason: unknown) => void
 }
 
 /**
- * Commits steps of different runs together: those that arrive while others are being committed share the next
- * transaction. Most of the cost of a step is the statements around it.
+ * Commits changes of different runs together: those that arrive while others are being committed share the next
+ * transaction. Most of the cost of a small change is the statements around it.
  */
-export class StepBatches {
+export class CommitBatches<Unit, Result> {
   readonly #client: SqlClient
   readonly #wake: WakeUp | undefined
-  #waiting: Waiting[] = []
+  readonly #work: BatchWork<Unit, Result>
+  #waiting: Waiting<Unit, Result>[] = []
   #active = 0
 
-  constructor(client: SqlClient, wake: WakeUp | undefined) {
+  constructor(client: SqlClient, wake: WakeUp | undefined, work: BatchWork<Unit, Result>) {
     this.#client = client
     this.#wake = wake
+    this.#work = work
   }
 
-  /** See `RunStore.commit`. */
-  commit(step: StepCommit): Promise<RunState> {
-    if (!isPlainStep(step)) return this.#alone(step)
-    const { promise, resolve, reject } = Promise.withResolvers<RunState>()
-    this.#waiting.push({ step, resolve, reject })
+  /** Durable when it settles. */
+  commit(unit: Unit): Promise<Result> {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>()
+    this.#waiting.push({ unit, resolve, reject })
     this.#next()
     return promise
   }
 
   #next(): void {
-    if (this.#active >= atOnce || this.#waiting.length === 0) return
+    if (this.#active >= this.#work.atOnce || this.#waiting.length === 0) return
     this.#active++
-    const batch = this.#waiting.splice(0, maxSteps)
+    const batch = this.#waiting.splice(0, maxUnits)
     void this.#commit(batch).finally(() => {
       this.#active--
       this.#next()
     })
   }
 
-  async #commit(batch: readonly Waiting[]): Promise<void> {
+  async #commit(batch: readonly Waiting<Unit, Result>[]): Promise<void> {
     const [only] = batch
-    if (batch.length === 1 && only !== undefined) return this.#settle(only)
-    let states: ReadonlyMap<string, RunState>
+    if (batch.length === 1 && only !== undefined) return this.#alone(only)
+    let results: readonly Result[]
     try {
-      states = await transactionWithWakeUp(this.#client, this.#wake, async (tx) => {
-        const done = await commitTogether(
-          tx,
-          batch.map(({ step }) => step),
-        )
+      results = await transactionWithWakeUp(this.#client, this.#wake, async (tx) => {
+        const units = batch.map(({ unit }) => unit)
+        const done = await this.#work.together(tx, units)
         if (done === undefined) throw new MixedBatch()
         return done
       })
     } catch (error) {
       if (isUnknown(error)) for (const { reject } of batch) reject(error)
       // One of them can't be committed. Each alone gets its own result.
-      else await Promise.all(batch.map((waiting) => this.#settle(waiting)))
+      else await Promise.all(batch.map((waiting) => this.#alone(waiting)))
       return
     }
-    for (const { step, resolve } of batch) resolve(states.get(step.run.id) ?? step.next.state)
+    for (const [i, result] of results.entries()) batch[i]?.resolve(result)
   }
 
-  #settle({ step, resolve, reject }: Waiting): Promise<void> {
-    return this.#alone(step).then(resolve, reject)
-  }
-
-  #alone(step: StepCommit): Promise<RunState> {
-    return transactionWithWakeUp(this.#client, this.#wake, (tx) => commitStep(tx, step))
+  #alone({ unit, resolve, reject }: Waiting<Unit, Result>): Promise<void> {
+    const { alone } = this.#work
+    return transactionWithWakeUp(this.#client, this.#wake, (tx) => alone(tx, unit)).then(resolve, reject)
   }
 }
 

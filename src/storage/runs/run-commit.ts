@@ -136,12 +136,21 @@ export interface CancelRequest extends Intervention {
 
 /** Stores a run and returns the time. Throws CONFLICT when the id exists, BAD_REQUEST for a login it cannot store. */
 export async function insertRun(tx: DatabaseTransaction, run: NewRun): Promise<number> {
+  return (await insert.first(tx, toNewRow(run)))?.created ?? 0
+}
+
+/** The same for several on PostgreSQL, numbered in their order. */
+export async function insertRuns(tx: DatabaseTransaction, runs: readonly NewRun[]): Promise<number> {
+  return (await insertTogether.first(tx, { runs: JSON.stringify(runs.map(toNewRow)) }))?.created ?? 0
+}
+
+function toNewRow(run: NewRun): NewRow {
   assertStorable('id of the run', run.id)
   assertStorable('login', run.subject)
   assertStorable('requestor', run.requestor)
   const first: FirstState = run.state ?? { state: 'ready', due: { inMillis: 0 } }
   const { dueAt, dueIn } = run.deadline === undefined ? { dueAt: null, dueIn: null } : dueValues(run.deadline)
-  const row = await insert.first(tx, {
+  return {
     id: run.id,
     name: storable(run.name),
     definition: storable(run.definition),
@@ -167,8 +176,7 @@ export async function insertRun(tx: DatabaseTransaction, run: NewRun): Promise<n
     lease: first.state === 'running' ? first.leaseMillis : null,
     incident: first.state === 'failed' ? JSON.stringify(first.incident) : null,
     final: hasEnded(first.state) ? 1 : 0,
-  })
-  return row?.created ?? 0
+  }
 }
 
 /** Workers can claim it. */
@@ -186,7 +194,7 @@ export async function writeEffects(
 ): Promise<readonly string[]> {
   const ready: string[] = []
   if (run !== undefined && effects.steps !== undefined) {
-    await insertSteps.run(
+    insertSteps.run(
       tx,
       effects.steps.map((step) => toStepRow(run, step)),
     )
@@ -247,7 +255,7 @@ export const isPlainStep = ({ next, effects }: StepCommit): boolean =>
 export async function commitTogether(
   tx: DatabaseTransaction,
   steps: readonly StepCommit[],
-): Promise<ReadyRuns<ReadonlyMap<string, RunState>> | undefined> {
+): Promise<ReadyRuns<readonly RunState[]> | undefined> {
   const moves = steps.map(({ run: { id, fence }, next, data, secret, touched }) => ({
     id,
     fence,
@@ -259,14 +267,14 @@ export async function commitTogether(
   }))
   const moved = await moveTogether.all(tx, { moves: JSON.stringify(moves) })
   if (moved.length !== steps.length) return undefined
-  await insertSteps.run(
+  insertSteps.run(
     tx,
     steps.flatMap(({ run: { id }, effects }) => (effects.steps ?? []).map((step) => toStepRow(id, step))),
   )
   const audit = steps.flatMap(({ effects }) => effects.audit ?? [])
   if (audit.length > 0) await appendToChain(tx, audit)
   return {
-    value: new Map(moved.map(({ id, state }) => [id, state])),
+    value: steps.map(({ next }) => next.state),
     ready: moved.flatMap(({ following }) => following ?? []),
   }
 }
@@ -430,14 +438,34 @@ interface NewRow extends IdentityColumns, DueValues {
 
 const endedText = (on: DialectText): string => `case when cast(:final as bigint) = 1 then ${on.now} end`
 
-const insert = statement<NewRow, { created: number }>(
-  (on) => `insert into runs (id, name, definition, state, subject, subject_key, requestor, requestor_key, caller,
+const insertedColumns = `id, name, definition, state, subject, subject_key, requestor, requestor_key, caller,
      requestor_identity, caller_identity, subject_identity, reason, request_id, data, secret, attempt, fence,
-     lease_until, due, deadline, access_ends, incident, touched, created, updated, ended)
-   values (:id, :name, :definition, :state, :subject, :subjectKey, :requestor, :requestorKey, :caller,
+     lease_until, due, deadline, access_ends, incident, touched, created, updated, ended`
+
+const insertedValues = (on: DialectText): string =>
+  `:id, :name, :definition, :state, :subject, :subjectKey, :requestor, :requestorKey, :caller,
      :requestorIdentity, :callerIdentity, :subjectIdentity, :reason, :requestId, :data, :secret, :claims, :claims,
      coalesce(${on.now} + cast(:lease as bigint), 0), ${dueText(on)}, ${dueText(on, 'deadline')}, :accessEnds,
-     :incident, :touched, ${on.now}, ${on.now}, ${endedText(on)})
+     :incident, :touched, ${on.now}, ${on.now}, ${endedText(on)}`
+
+const insert = statement<NewRow, { created: number }>(
+  (on) => `insert into runs (${insertedColumns}) values (${insertedValues(on)}) returning created`,
+)
+
+const newNumbers = ['dueAt', 'dueIn', 'deadlineAt', 'deadlineIn', 'accessEnds', 'touched', 'claims', 'lease', 'final']
+const newTexts = [
+  ...['id', 'name', 'definition', 'state', 'subject', 'subjectKey', 'requestor', 'requestorKey', 'caller'],
+  ...['requestorIdentity', 'callerIdentity', 'subjectIdentity', 'reason', 'requestId', 'data', 'secret', 'incident'],
+]
+
+/** The same values, read from a list of `NewRow`. */
+const insertTogether = statement<{ runs: string }, { created: number }>(
+  (on) => `insert into runs (${insertedColumns})
+   select ${insertedValues(on).replaceAll(/:(\w+)/g, 'new."$1"')}
+   from rows from (json_to_recordset(cast(:runs as json))
+     as (${[...newTexts.map((name) => `"${name}" text`), ...newNumbers.map((name) => `"${name}" bigint`)].join(', ')}))
+     with ordinality as new
+   order by new.ordinality
    returning created`,
 )
 
@@ -527,7 +555,7 @@ const endClaim = statement<ClaimEnd, { updated: number; following: string | null
 )
 
 /** `keepClaim` and `endClaim` for many runs, each in another run than the others. */
-const moveTogether = statement<{ moves: string }, { id: string; state: RunState; following: string | null }>(
+const moveTogether = statement<{ moves: string }, { following: string | null }>(
   (on) => `with moves as
      (select * from json_to_recordset(cast(:moves as json))
        as move(id text, fence bigint, state text, data text, secret text, touched bigint, lease bigint)),
@@ -541,7 +569,7 @@ const moveTogether = statement<{ moves: string }, { id: string; state: RunState;
      ended = case when moves.state = 'completed' then ${on.now} end
    from moves
    where runs.id = moves.id and runs.fence = moves.fence and runs.state = 'running' and runs.cancel is null
-   returning runs.id, runs.state, case when moves.state = 'completed' then
+   returning case when moves.state = 'completed' then
      (select next.id from runs as next
       where next.subject_key = runs.subject_key and next.state = 'ready' and next.seq <> runs.seq
       order by next.seq limit 1) end as following`,

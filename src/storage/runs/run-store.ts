@@ -31,12 +31,16 @@ import {
 } from '#storage/client/statement.ts'
 import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
 import { type IdempotentCall, type Reservation, reserveKey } from '#storage/idempotency-store.ts'
+import { CommitBatches } from '#storage/runs/commit-batches.ts'
 import {
   type CancelRequest,
   cancelRun,
   commitStep,
+  commitTogether,
   type Intervention,
   insertRun,
+  insertRuns,
+  isPlainStep,
   isReady,
   type NewRun,
   type RunEffects,
@@ -60,9 +64,8 @@ import {
   toRun,
   toRunWithData,
 } from '#storage/runs/run-row.ts'
-import { StepBatches } from '#storage/runs/step-batches.ts'
 import { type ReadyRuns, transactionWithWakeUp, type WakeUp } from '#storage/runs/wake-up.ts'
-import { finishTimers } from '#storage/timer-store.ts'
+import { finishTimers, insertTimers } from '#storage/timer-store.ts'
 
 const claimTries = 4
 const maxPage = 500
@@ -82,6 +85,10 @@ interface StartOptions {
   readonly effects?: RunEffects
   readonly approval?: NewApproval
   readonly idempotency?: IdempotentCall
+}
+
+interface Start extends StartOptions {
+  readonly run: NewRun
 }
 
 /** `other-body` and `repeated` occur only for calls with a key; nothing was started then. */
@@ -119,13 +126,16 @@ interface OpenRuns {
 export class RunStore {
   readonly #client: SqlClient
   readonly #wake: WakeUp | undefined
-  readonly #steps: StepBatches | undefined
+  /** On SQLite all transactions share commits. */
+  readonly #steps: CommitBatches<StepCommit, RunState> | undefined
+  readonly #starts: CommitBatches<Start, StartOutcome> | undefined
 
   constructor(client: SqlClient, wake?: WakeUp) {
     this.#client = client
     this.#wake = wake
-    // On SQLite all transactions share commits.
-    this.#steps = client.dialect === 'postgres' ? new StepBatches(client, wake) : undefined
+    if (client.dialect !== 'postgres') return
+    this.#steps = new CommitBatches(client, wake, { atOnce: 2, together: commitTogether, alone: commitStep })
+    this.#starts = new CommitBatches(client, wake, { atOnce: 1, together: startTogether, alone: startRun })
   }
 
   /** Known definitions stay unchanged, and count as used. */
@@ -144,19 +154,10 @@ export class RunStore {
   }
 
   /** Durable when it settles. Throws CONFLICT when the id exists. */
-  start(run: NewRun, { effects = {}, approval, idempotency }: StartOptions = {}): Promise<StartOutcome> {
-    return this.#transaction(async (tx): Promise<ReadyRuns<StartOutcome>> => {
-      if (idempotency !== undefined) {
-        const reservation = await reserveKey(tx, idempotency, null)
-        if (reservation.kind !== 'reserved') return { value: reservation, ready: [] }
-      }
-      const now = await insertRun(tx, run)
-      if (approval !== undefined) await insertApproval(tx, run.id, approval, now)
-      await finishTimers(tx, effects.doneTimers ?? [])
-      const others = await writeEffects(tx, effects, now, run.id)
-      const own = isReady(run) ? [run.id] : []
-      return { value: { kind: 'started' }, ready: [...own, ...others] }
-    })
+  start(run: NewRun, options: StartOptions = {}): Promise<StartOutcome> {
+    const start = { run, ...options }
+    if (this.#starts !== undefined && isPlainStart(start)) return this.#starts.commit(start)
+    return this.#transaction((tx) => startRun(tx, start))
   }
 
   /** Commits the effects of a run that is not stored, a timer or a job. Steps in them are ignored. */
@@ -216,7 +217,8 @@ export class RunStore {
    * opened. Throws VERSION_MISMATCH, and commits nothing, when the claim is void.
    */
   commit(step: StepCommit): Promise<RunState> {
-    return this.#steps?.commit(step) ?? this.#transaction((tx) => commitStep(tx, step))
+    if (this.#steps !== undefined && isPlainStep(step)) return this.#steps.commit(step)
+    return this.#transaction((tx) => commitStep(tx, step))
   }
 
   /** From `waiting` to `ready`, with the result of the wait. False, and nothing happens, when the run does not wait. */
@@ -381,6 +383,40 @@ export class RunStore {
   async pruneDefinitions(before: Date): Promise<number> {
     return await this.#client.transaction((tx) => deleteDefinitions.run(tx, { before: before.getTime() }))
   }
+}
+
+async function startRun(
+  tx: DatabaseTransaction,
+  { run, effects = {}, approval, idempotency }: Start,
+): Promise<ReadyRuns<StartOutcome>> {
+  if (idempotency !== undefined) {
+    const reservation = await reserveKey(tx, idempotency, null)
+    if (reservation.kind !== 'reserved') return { value: reservation, ready: [] }
+  }
+  const now = await insertRun(tx, run)
+  if (approval !== undefined) await insertApproval(tx, run.id, approval, now)
+  await finishTimers(tx, effects.doneTimers ?? [])
+  const others = await writeEffects(tx, effects, now, run.id)
+  return { value: { kind: 'started' }, ready: [...readyRuns([run]), ...others] }
+}
+
+const readyRuns = (runs: readonly NewRun[]): readonly string[] => runs.filter(isReady).map(({ id }) => id)
+
+/** Whether `startTogether` can store the run with others: its only effects are timers. */
+const isPlainStart = ({ effects = {}, approval, idempotency }: Start): boolean =>
+  approval === undefined &&
+  idempotency === undefined &&
+  Object.entries(effects).every(([name, value]) => value === undefined || name === 'timers')
+
+async function startTogether(
+  tx: DatabaseTransaction,
+  starts: readonly Start[],
+): Promise<ReadyRuns<readonly StartOutcome[]>> {
+  const runs = starts.map(({ run }) => run)
+  const now = await insertRuns(tx, runs)
+  const timers = starts.flatMap(({ effects }) => effects?.timers ?? [])
+  await insertTimers(tx, timers, now)
+  return { value: starts.map(() => ({ kind: 'started' })), ready: readyRuns(runs) }
 }
 
 const toStep = ({ seq, started, ended, ...row }: StoredStepRow): StoredStep => ({
