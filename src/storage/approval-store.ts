@@ -36,7 +36,14 @@ import {
 import { assertStorable, isStorable, optionalText, storable } from '#storage/client/text-keys.ts'
 import { insertMails } from '#storage/mail-store.ts'
 import { insertMessage, readLatestMessages, readMessages } from '#storage/request-messages.ts'
-import { type IdentityColumns, identityColumns, lockRun, makeReady, toIdentities } from '#storage/runs/run-row.ts'
+import {
+  type IdentityColumns,
+  identityColumns,
+  type LockedRun,
+  lockedRun,
+  makeReady,
+  toIdentities,
+} from '#storage/runs/run-row.ts'
 import { transactionWithWakeUp, type WakeUp } from '#storage/runs/wake-up.ts'
 import { deleteTimersOfApproval, finishTimers, insertTimers } from '#storage/timer-store.ts'
 
@@ -223,7 +230,7 @@ export class ApprovalStore {
     const { approval: id, version, outcome, by, onBehalfOf, comment } = decision
     return await transactionWithWakeUp(this.#client, this.#wake, async (tx) => {
       const { run, now } = await lockOpen(tx, id, version)
-      await close(tx, id, {
+      close(tx, id, {
         state: outcome,
         decided: now,
         decidedBy: optionalText(by?.login),
@@ -232,11 +239,12 @@ export class ApprovalStore {
         comment: optionalText(comment),
       })
       if (decision.timer !== undefined) await finishTimers(tx, [decision.timer])
-      await deleteTimersOfApproval(tx, id)
-      await makeReady(tx, run, { signal: decision.signal })
+      deleteTimersOfApproval(tx, id)
+      makeReady(tx, run, { signal: decision.signal })
       await insertMails(tx, decision.mails ?? [], now)
+      const decided = await mustRead(tx, id)
       if (decision.audit.length > 0) await appendToChain(tx, decision.audit)
-      return { value: await mustRead(tx, id), ready: [run] }
+      return { value: decided, ready: [run] }
     })
   }
 
@@ -306,8 +314,7 @@ async function lockOpen(
   id: string,
   version?: number,
 ): Promise<{ readonly run: string; readonly now: number }> {
-  const known = isStorable(id) ? await findRunOf.first(tx, { id }) : undefined
-  const run = known && (await lockRun(tx, known.run))
+  const run = isStorable(id) ? await lockRunOf.first(tx, { id }) : undefined
   const approval = run && (await findById.first(tx, { id }))
   if (run === undefined || approval === undefined) throw new GatewayError('NOT_FOUND', `no approval ${id}`)
   if (approval.state !== 'open' || run.state !== 'waiting') {
@@ -346,7 +353,7 @@ export async function insertApproval(
 ): Promise<void> {
   const { id, step, label, allowSelf, commentRequired, rules, data, accessEnds, newAccount } = approval
   assertStorable('id of the approval', id)
-  await insert.run(tx, {
+  insert.send(tx, {
     id,
     run,
     step,
@@ -379,13 +386,13 @@ async function insertApprovers(tx: DatabaseTransaction, approval: string, users:
 export async function closeApprovals(tx: DatabaseTransaction, run: string, now: number): Promise<void> {
   const noOne = { decidedBy: null, decidedIdentity: null, onBehalfOf: null, comment: null }
   for (const { id } of await findOpenOfRun.all(tx, { run })) {
-    await close(tx, id, { state: 'cancelled', decided: now, ...noOne })
+    close(tx, id, { state: 'cancelled', decided: now, ...noOne })
   }
 }
 
-async function close(tx: DatabaseTransaction, id: string, decision: DecisionColumns): Promise<void> {
-  await decide.run(tx, { id, ...decision })
-  await closeApprovers.run(tx, { approval: id })
+function close(tx: DatabaseTransaction, id: string, decision: DecisionColumns): void {
+  decide.send(tx, { id, ...decision })
+  closeApprovers.send(tx, { approval: id })
 }
 
 interface DecisionColumns {
@@ -500,7 +507,9 @@ const findOpenOfRun = statement<{ run: string }, { id: string }>(
 const findWaiting = statement<{ workflow: string; limit: number }, { id: string }>(
   `select id from runs where name = :workflow and state = 'waiting' order by seq limit :limit`,
 )
-const findRunOf = statement<{ id: string }, { run: string }>(`select run from approvals where id = :id`)
+const lockRunOf = statement<{ id: string }, LockedRun>((on) =>
+  lockedRun(on, '(select run from approvals where id = :id)'),
+)
 
 const listedColumns = `${columns(listed, 'approval')}, run.name as workflow, ${columns(ofRun, 'run')}`
 const withRun = `from approvals as approval join runs as run on run.id = approval.run`

@@ -78,7 +78,7 @@ export async function insertGrants(tx: DatabaseTransaction, grants: readonly New
   // One by one: PostgreSQL does not let one statement update the same row twice.
   for (const { id, target, subject, kind, name, expires, run } of grants) {
     assertStorable('login', subject)
-    await insert.run(tx, {
+    insert.send(tx, {
       id,
       target: storable(target),
       subject,

@@ -82,6 +82,15 @@ export async function reserveKey(
   return (await readReservation(tx, { scope, key, bodyHash })) ?? { kind: 'other-body' }
 }
 
+/** Reserves keys that never expire, for several calls on PostgreSQL. False, and nothing may be committed, if one was used before. */
+export async function reserveKeys(tx: DatabaseTransaction, calls: readonly IdempotentCall[]): Promise<boolean> {
+  for (const { scope, key } of calls) {
+    assertKey(scope)
+    assertKey(key)
+  }
+  return calls.length === 0 || (await insertKeys.run(tx, { calls: JSON.stringify(calls) })) === calls.length
+}
+
 /** False when another run has reserved the key since. */
 export async function answerKey(tx: DatabaseTransaction, answer: IdempotentAnswer): Promise<boolean> {
   const { scope, key, run, response } = answer
@@ -118,6 +127,14 @@ const reserve = statement<IdempotentCall & { readonly lease: number | null }, { 
     where idempotency.lease_until <= ${on.now} and idempotency.response is null
       and idempotency.body_hash = excluded.body_hash
     returning run`,
+)
+/** In the order of the keys, so that no two transactions wait for each other. */
+const insertKeys = statement<{ calls: string }>(
+  (on) => `insert into idempotency (scope, key, body_hash, run, created)
+    select scope, key, "bodyHash", run, ${on.now}
+    from json_to_recordset(cast(:calls as json)) as call(scope text, key text, "bodyHash" text, run text)
+    order by scope, key
+    on conflict (scope, key) do nothing`,
 )
 const find = statement<IdempotencyKey, { bodyHash: string; run: string; response: string | null }>(
   `select body_hash as "bodyHash", run, response from idempotency where scope = :scope and key = :key`,

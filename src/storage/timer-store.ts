@@ -67,11 +67,10 @@ export async function finishTimers(tx: DatabaseTransaction, timers: readonly Tim
   }
 }
 
-export const deleteTimersOfApproval = (tx: DatabaseTransaction, approval: string): Awaitable<number> =>
-  deleteOfApproval.run(tx, { approval })
+export const deleteTimersOfApproval = (tx: DatabaseTransaction, approval: string): void =>
+  deleteOfApproval.send(tx, { approval })
 
-export const deleteTimersOfRun = (tx: DatabaseTransaction, run: string): Awaitable<number> =>
-  deleteOfRun.run(tx, { run })
+export const deleteTimersOfRun = (tx: DatabaseTransaction, run: string): void => deleteOfRun.send(tx, { run })
 
 const fromRow = ({ due, data, ...row }: ClaimedRow): ClaimedTimer => ({
   ...withoutNulls(row),

@@ -308,13 +308,13 @@ export const replaceAttributes = statement<{ pk: number; attributes: string }>(
 export const deleteEntry = statement<{ pk: number }>(`delete from entries where pk = :pk`)
 
 /** Rows over which the size of a collection is spread on PostgreSQL, so that its many writers do not wait for one. */
-const sizeSlots = 16
+const sizeSlots = 64
 
 /** Changes a collection's size; call it last, since other transactions wait for the row. */
 export async function resize(tx: DatabaseTransaction, collection: number, by: number): Promise<void> {
   if (by === 0) return
   const slot = tx.dialect === 'sqlite' ? 0 : Math.floor(Math.random() * sizeSlots)
-  addToSize.send(tx, { collection, slot, size: by })
+  await addToSize.run(tx, { collection, slot, size: by })
 }
 
 const addToSize = statement<{ collection: number; slot: number; size: number }>(

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
+import type { NewTimer } from '#domain/timer.ts'
 import { storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
@@ -8,7 +9,16 @@ import { CommitBatches } from '#storage/runs/commit-batches.ts'
 import { commitStep, commitTogether, type NewRun } from '#storage/runs/run-commit.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { migratedSchema, postgresUrl } from '#testing/postgres.ts'
-import { auditRow, commitOf, minute, newRun, outcomes, shown, stepRecord } from '#testing/storage/workflow-stores.ts'
+import {
+  auditRow,
+  commitOf,
+  minute,
+  newApproval,
+  newRun,
+  outcomes,
+  shown,
+  stepRecord,
+} from '#testing/storage/workflow-stores.ts'
 import { openStores } from '#testing/stores.ts'
 
 onEachDatabase('steps that are committed at the same time', (freshUrl) => {
@@ -70,11 +80,43 @@ onEachDatabase('steps that are committed at the same time', (freshUrl) => {
     expect(await one.audit.verify()).toMatchObject({ checked: 11, problems: [] })
   })
 
-  test('the next run of a subject can be claimed when the one before it ends', async () => {
+  test('runs that begin to wait have their approvals, timers, grants and mails, and keep their secrets', async () => {
+    const { runs, claims, one, sql } = await claimed(6)
+    const timer = (run: string): NewTimer => ({ id: `timer of ${run}`, kind: 'wait', run, due: { inMillis: minute } })
+    const grant = (run: string) =>
+      ({ id: `grant of ${run}`, target: 'people', subject: run, kind: 'group', name: 'vault', run }) as const
+    const mail = (run: string) => ({ id: `mail of ${run}`, run, recipient: 'a@x.org', subject: 'Hello', text: 'text' })
+    await Promise.all(
+      claims.map(({ id, ...run }) => {
+        const rows = {
+          ...effects(id),
+          timers: [timer(id)],
+          grants: [{ ...grant(id), expires: { inMillis: minute } }],
+          mails: [mail(id)],
+        }
+        const next = { state: 'waiting', approval: newApproval(`approval of ${id}`) } as const
+        return runs.commit({ ...commitOf({ ...run, id }, next, rows), secret: `secret of ${id}` })
+      }),
+    )
+    for (const { id, fence } of claims) {
+      const run = await runs.getWhole(id)
+      expect(run).toMatchObject({ state: 'waiting', fence, secret: `secret of ${id}` })
+      expect([run?.worker, run?.ended]).toEqual([undefined, undefined])
+      expect(await one.approvals.get(`approval of ${id}`)).toMatchObject({ run: id, state: 'open' })
+      expect(await one.grants.get(`grant of ${id}`)).toMatchObject({ state: 'active', subject: id })
+    }
+    // Those of the approvals, and one of each run.
+    expect((await sql('select id from timers')).length).toBe(12)
+    expect((await sql('select id from mails')).length).toBe(6)
+    expect(await one.audit.verify()).toMatchObject({ checked: 6, problems: [] })
+  })
+
+  test('the next run of a subject can be claimed when the one before it ends or waits', async () => {
     const { runs, claims } = await claimed(4)
     for (const { subject } of claims) await runs.start(newRun(`second of ${subject}`, { subject }))
     expect(await runs.claim('worker', 10, minute)).toEqual([])
-    await Promise.all(claims.map((run) => runs.commit(commitOf(run, { state: 'completed' }))))
+    const ends = (i: number) => (i % 2 === 0 ? 'completed' : 'waiting')
+    await Promise.all(claims.map((run, i) => runs.commit(commitOf(run, { state: ends(i) }))))
     expect((await runs.claim('worker', 10, minute)).length).toBe(4)
   })
 })
@@ -112,6 +154,35 @@ onEachDatabase('runs that start at the same time', (freshUrl) => {
       const [row] = await sql("select count(distinct cast(xmin as text)) as count from runs where state = 'ready'")
       expect(Number(row?.['count'])).toBeLessThan(10)
     }
+  })
+
+  test('calls with keys are stored once each, and a repeated one finds its run', async () => {
+    const { one } = await openStores(await freshUrl())
+    const { runs } = one
+    const call = (run: string, key: string, bodyHash = 'hash') => ({ scope: 'calls', key, bodyHash, run })
+    await runs.start(newRun('first'), { idempotency: call('first', 'key-0') })
+    const starts = await Promise.all([
+      runs.start(newRun('plain')),
+      ...Array.from({ length: 8 }, (_, i) =>
+        runs.start(newRun(`run-${i}`), { idempotency: call(`run-${i}`, `key-${i}`) }),
+      ),
+      runs.start(newRun('again'), { idempotency: call('again', 'key-3') }),
+      runs.start(newRun('other'), { idempotency: call('other', 'key-4', 'another hash') }),
+    ])
+    const repeated = (run: string) => ({ kind: 'repeated', run })
+    const started = { kind: 'started' }
+    const kinds = starts.map(({ kind }) => kind)
+    expect(starts[1]).toEqual(repeated('first'))
+    // Of calls with the same key, either may be the first.
+    expect([kinds[4], kinds[9]].sort()).toEqual(['repeated', 'started'])
+    expect([kinds[5], kinds[10]].sort()).toEqual(['other-body', 'started'])
+    expect(kinds.filter((kind) => kind === 'started').length).toBe(8)
+    expect((await runs.figures()).ready).toBe(9)
+    const more = Array.from({ length: 8 }, (_, i) =>
+      runs.start(newRun(`more-${i}`), { idempotency: call(`more-${i}`, `more-${i}`) }),
+    )
+    expect(await Promise.all(more)).toEqual(Array(8).fill(started))
+    expect(await one.idempotency.find(call('', 'more-7'))).toEqual(repeated('more-7'))
   })
 
   test('an id that exists and a login that cannot be stored have their own errors, and the others are stored', async () => {

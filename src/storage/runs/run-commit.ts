@@ -234,23 +234,23 @@ export async function commitStep(tx: DatabaseTransaction, step: StepCommit): Pro
     await insertApproval(tx, run.id, next.approval, now)
   }
   await finishTimers(tx, effects.doneTimers ?? [])
-  if (hasEnded(state) && !deletesTimers(tx, step)) await deleteTimersOfRun(tx, run.id)
+  if (hasEnded(state) && !deletesTimers(tx, step)) deleteTimersOfRun(tx, run.id)
   const started = await writeEffects(tx, effects, now, run.id)
   const own = state === 'ready' && next.state === 'ready' && isDueNow(next.due) ? [run.id] : []
   return { value: state, ready: [...own, ...following, ...started] }
 }
 
-/**
- * Whether `commitTogether` can commit the step with others: it goes on with the next step or ends, and its only effects
- * are records of steps and of the audit.
- */
+const plainStates: ReadonlySet<RunState> = new Set(['running', 'waiting', 'completed'])
+const plainEffects: ReadonlySet<string> = new Set(['steps', 'audit', 'timers', 'grants', 'mails'])
+
+/** Whether `commitTogether` can commit the step with others: it only moves its run and adds rows. */
 export const isPlainStep = ({ next, effects }: StepCommit): boolean =>
-  (next.state === 'running' || next.state === 'completed') &&
-  Object.entries(effects).every(([name, value]) => value === undefined || name === 'steps' || name === 'audit')
+  plainStates.has(next.state) &&
+  Object.entries(effects).every(([name, value]) => value === undefined || plainEffects.has(name))
 
 /**
- * Commits plain steps of different runs on PostgreSQL, with as many statements as one of them takes. Undefined, and
- * nothing may be committed, if a claim is void or a run was cancelled.
+ * Commits plain steps of different runs on PostgreSQL, with few statements. Undefined, and nothing may be committed, if a
+ * claim is void or a run was cancelled.
  */
 export async function commitTogether(
   tx: DatabaseTransaction,
@@ -261,18 +261,32 @@ export async function commitTogether(
     fence,
     state: next.state,
     data: JSON.stringify(data),
-    secret: next.state === 'running' ? (secret ?? null) : null,
+    secret: next.state === 'completed' ? null : (secret ?? null),
     touched: touched ? 1 : 0,
     lease: next.state === 'running' ? next.leaseMillis : null,
   }))
   const moved = await moveTogether.all(tx, { moves: JSON.stringify(moves) })
+  const now = moved[0]?.updated ?? 0
   if (moved.length !== steps.length) return undefined
   insertSteps.run(
     tx,
     steps.flatMap(({ run: { id }, effects }) => (effects.steps ?? []).map((step) => toStepRow(id, step))),
   )
-  const audit = steps.flatMap(({ effects }) => effects.audit ?? [])
-  if (audit.length > 0) await appendToChain(tx, audit)
+  for (const { run, next } of steps) {
+    if (next.state === 'waiting' && next.approval !== undefined) await insertApproval(tx, run.id, next.approval, now)
+  }
+  const all = <T>(of: (effects: RunEffects) => readonly T[] | undefined): T[] =>
+    steps.flatMap(({ effects }) => of(effects) ?? [])
+  await writeEffects(
+    tx,
+    {
+      timers: all(({ timers }) => timers),
+      grants: all(({ grants }) => grants),
+      mails: all(({ mails }) => mails),
+      audit: all(({ audit }) => audit),
+    },
+    now,
+  )
   return {
     value: steps.map(({ next }) => next.state),
     ready: moved.flatMap(({ following }) => following ?? []),
@@ -353,14 +367,14 @@ export async function signalRun(
   if (run === undefined || run.state !== 'waiting') return { value: false, ready: [] }
   await finishTimers(tx, effects.doneTimers ?? [])
   await endWait(tx, run)
-  await makeReady(tx, id, { signal })
+  makeReady(tx, id, { signal })
   const started = await writeEffects(tx, effects, run.now, id)
   return { value: true, ready: [id, ...started] }
 }
 
 async function endWait(tx: DatabaseTransaction, { id, now }: LockedRun): Promise<void> {
   await closeApprovals(tx, id, now)
-  await deleteTimersOfRun(tx, id)
+  deleteTimersOfRun(tx, id)
 }
 
 /** From `incident` to `ready`. */
@@ -372,7 +386,7 @@ export async function resumeRun(
   const { id, state, now } = await lockAsShown(tx, intervention)
   if (state !== 'incident') throw new GatewayError('CONFLICT', `the run ${id} is ${state}`)
   await finishTimers(tx, intervention.effects.doneTimers ?? [])
-  await makeReady(tx, id, data === undefined ? {} : { data })
+  makeReady(tx, id, data === undefined ? {} : { data })
   const started = await writeEffects(tx, intervention.effects, now, id)
   return { value: undefined, ready: [id, ...started] }
 }
@@ -555,7 +569,7 @@ const endClaim = statement<ClaimEnd, { updated: number; following: string | null
 )
 
 /** `keepClaim` and `endClaim` for many runs, each in another run than the others. */
-const moveTogether = statement<{ moves: string }, { following: string | null }>(
+const moveTogether = statement<{ moves: string }, { updated: number; following: string | null }>(
   (on) => `with moves as
      (select * from json_to_recordset(cast(:moves as json))
        as move(id text, fence bigint, state text, data text, secret text, touched bigint, lease bigint)),
@@ -569,7 +583,7 @@ const moveTogether = statement<{ moves: string }, { following: string | null }>(
      ended = case when moves.state = 'completed' then ${on.now} end
    from moves
    where runs.id = moves.id and runs.fence = moves.fence and runs.state = 'running' and runs.cancel is null
-   returning case when moves.state = 'completed' then
+   returning runs.updated, case when moves.state <> 'running' then
      (select next.id from runs as next
       where next.subject_key = runs.subject_key and next.state = 'ready' and next.seq <> runs.seq
       order by next.seq limit 1) end as following`,

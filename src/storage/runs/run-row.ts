@@ -2,7 +2,7 @@ import type { Cancellation, ClaimedRun, Incident, Run, RunState, RunWithData } f
 import { type Identity, type RunIdentities, storedIdentity } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
-import { columns, dateOrNull, statement, withoutNulls } from '#storage/client/statement.ts'
+import { columns, type DialectText, dateOrNull, statement, withoutNulls } from '#storage/client/statement.ts'
 import { isStorable } from '#storage/client/text-keys.ts'
 
 /** A run in the database. Times are milliseconds since 1970, by the database's clock. */
@@ -151,18 +151,19 @@ export async function lockRun(tx: DatabaseTransaction, id: string): Promise<Lock
 }
 
 /** Makes a locked run `ready`, with what it waited for, or with other data. */
-export async function makeReady(
+export function makeReady(
   tx: DatabaseTransaction,
   id: string,
   { signal, data }: { readonly signal?: JsonObject; readonly data?: JsonObject },
-): Promise<void> {
+): void {
   const text = (value: JsonObject | undefined) => (value === undefined ? null : JSON.stringify(value))
-  await setReady.run(tx, { id, signal: text(signal), data: text(data) })
+  setReady.send(tx, { id, signal: text(signal), data: text(data) })
 }
 
-const lock = statement<{ id: string }, LockedRun>(
-  (on) => `select ${runColumns}, ${on.now} as now from runs where id = :id ${on.forNoKeyUpdate}`,
-)
+/** Reads and locks the run with that id. */
+export const lockedRun = (on: DialectText, id: string): string =>
+  `select ${runColumns}, ${on.now} as now from runs where id = ${id} ${on.forNoKeyUpdate}`
+const lock = statement<{ id: string }, LockedRun>((on) => lockedRun(on, ':id'))
 const setReady = statement<{ id: string; signal: string | null; data: string | null }>(
   (on) => `update runs set state = 'ready', fence = fence + 1, attempt = 0, due = ${on.now},
      signal = coalesce(cast(:signal as text), signal), data = coalesce(cast(:data as text), data),

@@ -30,7 +30,7 @@ import {
   withoutNulls,
 } from '#storage/client/statement.ts'
 import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
-import { type IdempotentCall, type Reservation, reserveKey } from '#storage/idempotency-store.ts'
+import { type IdempotentCall, type Reservation, reserveKey, reserveKeys } from '#storage/idempotency-store.ts'
 import { CommitBatches } from '#storage/runs/commit-batches.ts'
 import {
   type CancelRequest,
@@ -403,15 +403,15 @@ async function startRun(
 const readyRuns = (runs: readonly NewRun[]): readonly string[] => runs.filter(isReady).map(({ id }) => id)
 
 /** Whether `startTogether` can store the run with others: its only effects are timers. */
-const isPlainStart = ({ effects = {}, approval, idempotency }: Start): boolean =>
-  approval === undefined &&
-  idempotency === undefined &&
-  Object.entries(effects).every(([name, value]) => value === undefined || name === 'timers')
+const isPlainStart = ({ effects = {}, approval }: Start): boolean =>
+  approval === undefined && Object.entries(effects).every(([name, value]) => value === undefined || name === 'timers')
 
 async function startTogether(
   tx: DatabaseTransaction,
   starts: readonly Start[],
-): Promise<ReadyRuns<readonly StartOutcome[]>> {
+): Promise<ReadyRuns<readonly StartOutcome[]> | undefined> {
+  const calls = starts.flatMap(({ idempotency }) => idempotency ?? [])
+  if (!(await reserveKeys(tx, calls))) return undefined
   const runs = starts.map(({ run }) => run)
   const now = await insertRuns(tx, runs)
   const timers = starts.flatMap(({ effects }) => effects?.timers ?? [])

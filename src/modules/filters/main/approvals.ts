@@ -20,6 +20,7 @@ import type { DirectoryEntry } from '#identity/directory.ts'
 import type { Subject } from '#identity/subject.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { idTime } from '#kernel/ids.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import { answer, emptyAnswer, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
@@ -39,6 +40,7 @@ import { maxReason, yesOrNo } from './submit.ts'
 
 const maxBodyBytes = 64 * 1024
 const maxAtOnce = 100
+const decidedAtOnce = 8
 const maxListed = 500
 
 const approvalId = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
@@ -297,19 +299,19 @@ export const messageView = ({ by, ...message }: RequestMessage): RequestMessageV
 export async function decideApprovals({ host }: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
   const { approvals, approved, reason: given } = await readJsonBody(request, bulkSchema, maxBodyBytes)
   const comment = given?.trim() ?? ''
-  const results: Record<string, BulkResults['results'][string]> = Object.create(null)
-  for (const approval of approvals) {
+  const user = approvalUser(subject)
+  const decide = async (approval: string): Promise<BulkResults['results'][string]> => {
     try {
-      const vote = { approval, approve: approved, comment, requestId: request.id }
-      await host.approvals.decide(approvalUser(subject), vote)
-      results[approval] = { status: 200, text: 'success' }
+      await host.approvals.decide(user, { approval, approve: approved, comment, requestId: request.id })
+      return { status: 200, text: 'success' }
     } catch (thrown) {
       const error = asGatewayError(thrown)
       if (!error.isRefusal) host.log.error('an approval could not be decided', { approval, err: error })
-      results[approval] = { status: error.status, text: error.publicText, code: error.code }
+      return { status: error.status, text: error.publicText, code: error.code }
     }
   }
-  return answer({ results } satisfies BulkResults)
+  const decided = await inParallel(approvals, decidedAtOnce, async (one) => [one, await decide(one)] as const)
+  return answer({ results: Object.fromEntries(decided) } satisfies BulkResults)
 }
 
 /** A preview of the changes, for users that may decide; undefined if it is not shown. */
