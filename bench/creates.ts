@@ -1,5 +1,4 @@
 import { readFileSync, rmSync } from 'node:fs'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import pg from 'pg'
@@ -9,7 +8,7 @@ import { peoplePath } from './configuration.ts'
 import { quick } from './effort.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
 import { runLoad } from './load.ts'
-import { QueryCount } from './query-count.ts'
+import { startQueryRelay } from './query-relay.ts'
 import { scimRequests } from './requests.ts'
 
 export interface CreateFigures {
@@ -68,12 +67,10 @@ function readIfThere(file: string): string {
 async function onPostgres(folder: string, config: string): Promise<CreateFigures[]> {
   const database = await startPostgres({ durable: true })
   const client = new pg.Client(database.url)
-  const relay = await startQueryRelay(Number(new URL(database.url).port))
+  const relay = await startQueryRelay(database.url)
   try {
     await client.connect()
-    const url = new URL(database.url)
-    url.port = String(relay.port)
-    const gateway = await startMeasured(config, join(folder, 'creates-postgres'), url.href)
+    const gateway = await startMeasured(config, join(folder, 'creates-postgres'), relay.url)
     const totals = async (): Promise<Totals> => {
       const { rows } = await client.query<{ bytes: string }>(
         `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') as bytes`,
@@ -120,34 +117,4 @@ async function count(
     })
   }
   return figures
-}
-
-/** A relay in front of PostgreSQL that counts what passes. */
-async function startQueryRelay(to: number) {
-  const counts: QueryCount[] = []
-  const sockets = new Set<Socket>()
-  const server = createServer((client) => {
-    const behind = connect(to, '127.0.0.1')
-    const queries = new QueryCount()
-    counts.push(queries)
-    for (const socket of [client, behind]) {
-      socket.setNoDelay(true)
-      sockets.add(socket)
-      socket.on('error', () => socket.destroy())
-      socket.on('close', () => sockets.delete(socket))
-    }
-    client.on('data', (bytes) => queries.add(bytes))
-    client.pipe(behind)
-    behind.pipe(client)
-  })
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const sum = (name: 'statements' | 'commits'): number => counts.reduce((all, one) => all + one[name], 0)
-  return {
-    port: (server.address() as AddressInfo).port,
-    counted: () => ({ statements: sum('statements'), commits: sum('commits') }),
-    close: (): void => {
-      server.close()
-      for (const socket of sockets) socket.destroy()
-    },
-  }
 }

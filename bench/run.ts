@@ -5,6 +5,7 @@ import process from 'node:process'
 import makeProgram from '#testing/bundle-setup.ts'
 import { PortalPerson } from '#testing/portal-story.ts'
 import { measureBefore } from './before.ts'
+import { measureBulk } from './bulk.ts'
 import { writeConfiguration } from './configuration.ts'
 import { measureCreates } from './creates.ts'
 import { measureCustody } from './custody.ts'
@@ -53,7 +54,7 @@ async function startAndSize(): Promise<void> {
 }
 
 async function workflows(quickstart: string): Promise<void> {
-  const { synchronous, asynchronous, bareJobs } = await measureWorkflows(folder, quickstart)
+  const { synchronous, asynchronous, bareJobs, statements, commits } = await measureWorkflows(folder, quickstart)
   const inserts = `${percent(synchronous.share)} of bare durable inserts`
   row('synchronous runs', rate(synchronous.perSecond, synchronous.cpuMicros), inserts)
   for (const { replicas, perSecond, cpuMicros, share } of asynchronous) {
@@ -65,7 +66,17 @@ async function workflows(quickstart: string): Promise<void> {
   if (one !== undefined && two !== undefined) {
     row('two processes against one', `${(two.perSecond / one.perSecond).toFixed(2)} times`, '', '>= 1.3 times')
   }
+  row('asynchronous run, PostgreSQL, statements', statements.toFixed(1), `${commits.toFixed(2)} commits`)
   row('bare pg-boss jobs beside them', rate(bareJobs))
+}
+
+/** Access requests of many users, with approvals. */
+async function bulk(): Promise<void> {
+  const { requests, phases, memory } = await measureBulk(folder)
+  const label = `bulk of ${number(requests)} access requests`
+  for (const { name, perSecond, cpuMicros } of phases) row(`${label}, ${name}`, rate(perSecond, cpuMicros))
+  const { before, peak, after } = memory
+  row(`${label}, resident memory`, `${number(peak)} MB`, `${number(before)} MB before, ${number(after)} MB after`)
 }
 
 /** The load generator uses a core too, so the ratio of two cores is below two. */
@@ -230,6 +241,7 @@ const parts: Readonly<Record<string, () => Promise<void>>> = {
   custody,
   sidecars,
   workflows: () => workflows(quickstart),
+  bulk,
   workers: () => workers(quickstart),
   portal: portalPage,
   'portal-api': portal,

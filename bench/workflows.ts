@@ -13,6 +13,7 @@ import { type MeasuredGateway, startMeasured } from './gateway.ts'
 import { runLoad } from './load.ts'
 import { median } from './median.ts'
 import { type Cost, medianCost } from './paired.ts'
+import { startQueryRelay } from './query-relay.ts'
 
 export interface WorkflowFigures {
   /** Synchronous runs on SQLite, and their rate as a share of bare durable inserts. */
@@ -23,6 +24,9 @@ export interface WorkflowFigures {
    */
   readonly asynchronous: readonly (Cost & { readonly replicas: number; readonly share: number })[]
   readonly bareJobs: number
+  /** Of one asynchronous run of one process, with others at the same time. */
+  readonly statements: number
+  readonly commits: number
 }
 
 const path = '/call-workflow'
@@ -57,10 +61,7 @@ async function measureSynchronous(folder: string, config: string): Promise<Workf
   }
 }
 
-async function measureAsynchronous(
-  folder: string,
-  config: string,
-): Promise<Pick<WorkflowFigures, 'asynchronous' | 'bareJobs'>> {
+async function measureAsynchronous(folder: string, config: string): Promise<Omit<WorkflowFigures, 'synchronous'>> {
   const database = await startPostgres({ durable: true })
   const storage = openStorage({ url: database.url, clock: systemClock, log: silentLogger })
   const gateways: MeasuredGateway[] = []
@@ -81,11 +82,34 @@ async function measureAsynchronous(
       }
       asynchronous.push({ replicas, ...medianCost(costs), share: median(shares) })
     }
-    return { asynchronous, bareJobs: median(bare) }
+    for (const gateway of gateways.splice(0)) await gateway.stop()
+    return { asynchronous, bareJobs: median(bare), ...(await countStatements(folder, config, database.url, storage)) }
   } finally {
     for (const gateway of gateways) await gateway.stop()
     await storage.close()
     await database.stop()
+  }
+}
+
+/** The relay takes CPU, so nothing else is measured through it. */
+async function countStatements(
+  folder: string,
+  config: string,
+  url: string,
+  storage: Storage,
+): Promise<Pick<WorkflowFigures, 'statements' | 'commits'>> {
+  const relay = await startQueryRelay(url)
+  const gateway = await startMeasured(config, join(folder, 'workflows-postgres'), relay.url)
+  try {
+    await runTurn([gateway], storage)
+    const [before, first] = [relay.counted(), made]
+    await runTurn([gateway], storage)
+    const after = relay.counted()
+    const each = (name: 'statements' | 'commits'): number => (after[name] - before[name]) / (made - first)
+    return { statements: each('statements'), commits: each('commits') }
+  } finally {
+    await gateway.stop()
+    relay.close()
   }
 }
 
