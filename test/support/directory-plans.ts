@@ -1,12 +1,13 @@
 import pg from 'pg'
 import type { UserDirectory } from '#identity/user-directory.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 
 interface PlannedRead {
   readonly name: string
   /** The index that PostgreSQL must use; SQLite names those of keys otherwise. */
   readonly index: string
-  read(people: UserDirectory): Promise<unknown>
+  read(people: UserDirectory): Awaitable<unknown>
 }
 
 const firstPage = { offset: 0, limit: 100 } as const
@@ -85,7 +86,7 @@ export function planOf(client: SqlClient, { sql, params, name }: SqlQuery<unknow
       const rows = await tx.query<{ detail: string }>({ sql: `explain query plan ${sql}`, params, name: undefined })
       return rows.map(({ detail }) => detail)
     }
-    const run = (text: string): Promise<number> => tx.run({ sql: text, params: [], name: undefined })
+    const run = async (text: string): Promise<number> => tx.run({ sql: text, params: [], name: undefined })
     await run(`set local plan_cache_mode = ${name === undefined ? 'force_custom_plan' : 'force_generic_plan'}`)
     await run(`prepare planned as ${sql}`)
     const values = params.map((value) => (value === null ? 'null' : pg.escapeLiteral(String(value)))).join(', ')
