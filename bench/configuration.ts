@@ -6,13 +6,13 @@ export const tenants = 20
 export const peoplePath = '/scim/people'
 export const tenantPath = (n: number): string => `/tenants/${n}/scim`
 
-/** A configuration with one gateway of each name, all equal, with the quickstart's issuer and chain. */
-export function writeConfiguration(folder: string, quickstart: string): string {
+/** A configuration with a main gateway and as many others, all equal, with the quickstart's issuer and chain. */
+export function writeConfiguration(folder: string, quickstart: string, others = tenants): string {
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'authentication.yaml'), quickstart)
   const gateways = [
     gateway('people', peoplePath),
-    ...Array.from({ length: tenants }, (_, n) => gateway(`tenant${n}`, tenantPath(n))),
+    ...Array.from({ length: others }, (_, n) => gateway(`tenant${n}`, tenantPath(n))),
   ]
   writeFileSync(join(folder, 'gateways.yaml'), gateways.join('---\n'))
   return folder

@@ -38,7 +38,7 @@ export async function startMeasured(
   await until(async () => {
     if (child.exitCode !== null) throw new Error(`gatehouse ended with ${child.exitCode}`)
     return (await fetch(`${url}/ready`).catch(() => undefined))?.ok === true
-  }, 60_000)
+  }, 180_000)
   const readyMs = performance.now() - started
   const mint = ['token', 'mint', '--data', dataFolder, '--issuer', `${url}/dev-issuer`, '--subject', subject]
   return {

@@ -8,7 +8,7 @@ import { until } from '#testing/gateway-process.ts'
 import type { Peer } from './peer.ts'
 import { treeCpuSecondsOf } from './process-figures.ts'
 
-export const keycloakInstall = `download and unpack https://www.keycloak.org/downloads (needs Java)
+export const keycloakInstall = `unpack org.keycloak:keycloak-quarkus-dist:26.4.0:zip of Maven Central (needs Java)
   BENCH_KEYCLOAK=~/keycloak-26.4.0 npm run bench -- peers`
 
 const administrator = { username: 'bench', password: 'bench' }
@@ -20,7 +20,7 @@ export interface Keycloak extends Peer {
   readonly request: string
 }
 
-/** Keycloak from the folder in BENCH_KEYCLOAK, with its development database. Undefined if it is not installed. */
+/** Keycloak from the folder in BENCH_KEYCLOAK, in its development mode, with its database in memory. Undefined if it is not installed. */
 export async function startKeycloak(folder: string): Promise<Keycloak | undefined> {
   const home = process.env['BENCH_KEYCLOAK']
   if (home === undefined || !existsSync(resolve(home, 'bin/kc.sh'))) return undefined

@@ -16,7 +16,9 @@ import { startBenchCluster } from './sts-cluster.ts'
 import { rate, row, say } from './table.ts'
 
 const users = quick ? 200 : 5000
-const warmSeconds = secondsOf(5)
+const warmSeconds = secondsOf(10)
+/** Java compiles for longer. */
+const javaWarmSeconds = secondsOf(40)
 const turnSeconds = secondsOf(2)
 const pods = 200
 
@@ -69,7 +71,15 @@ async function compareTokens(folder: string, turns: number, peer: Peer & { reado
     try {
       const requests = Array.from({ length: pods }, () => exchangeOf(gateway.port, cluster.token()))
       const ours = { server: gateway, request: (n: number): string => requests[n % pods] ?? '' }
-      await inTurns(turns, 'token, RS256', peer, ours, { server: peer, request: () => peer.request }, 200)
+      await inTurns(
+        turns,
+        'token, RS256',
+        peer,
+        ours,
+        { server: peer, request: () => peer.request },
+        200,
+        javaWarmSeconds,
+      )
     } finally {
       await gateway.stop()
     }
@@ -90,11 +100,13 @@ async function inTurns(
   ours: Contender,
   theirs: Contender,
   expectedStatus: number,
+  theirWarmSeconds = warmSeconds,
 ): Promise<void> {
   const load = { connections, expectedStatus }
   const costs: [Cost[], Cost[]] = [[], []]
   const ratios: number[] = []
-  for (const { server, request } of [ours, theirs]) await warm(server, { ...load, request, seconds: warmSeconds })
+  await warm(ours.server, { ...load, request: ours.request, seconds: warmSeconds })
+  await warm(theirs.server, { ...load, request: theirs.request, seconds: theirWarmSeconds })
   for (let turn = 0; turn < turns; turn++) {
     const one = await drive(ours.server, { ...load, request: ours.request, seconds: turnSeconds })
     const other = await drive(theirs.server, { ...load, request: theirs.request, seconds: turnSeconds })

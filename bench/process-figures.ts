@@ -27,8 +27,11 @@ export const megabytesOf = (pid: number | undefined, field: string): number =>
 export const writtenBytesOf = (pid: number | undefined): number => parseWrittenBytes(read(pid, 'io'))
 export const openFilesOf = (pid: number | undefined): number => readdirSync(`/proc/${pid}/fd`).length
 
-/** CPU seconds of a process and its children that run, for programs that a shell script starts. */
-export function treeCpuSecondsOf(pid: number | undefined): number {
+/** A process and its children that run, for programs of several processes. */
+export function processTree(pid: number | undefined): number[] {
   const children = read(pid, `task/${pid}/children`).trim().split(' ').filter(Boolean).map(Number)
-  return children.reduce((sum, child) => sum + treeCpuSecondsOf(child), cpuSecondsOf(pid))
+  return [...(pid === undefined ? [] : [pid]), ...children.flatMap(processTree)]
 }
+
+export const treeCpuSecondsOf = (pid: number | undefined): number =>
+  processTree(pid).reduce((sum, one) => sum + cpuSecondsOf(one), 0)

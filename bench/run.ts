@@ -6,6 +6,7 @@ import makeProgram from '#testing/bundle-setup.ts'
 import { PortalPerson } from '#testing/portal-story.ts'
 import { measureBefore } from './before.ts'
 import { measureBulk } from './bulk.ts'
+import { measureCapacity } from './capacity.ts'
 import { writeConfiguration } from './configuration.ts'
 import { measureCreates } from './creates.ts'
 import { measureCustody } from './custody.ts'
@@ -57,10 +58,11 @@ async function workflows(quickstart: string): Promise<void> {
   const { synchronous, asynchronous, bareJobs, statements, commits } = await measureWorkflows(folder, quickstart)
   const inserts = `${percent(synchronous.share)} of bare durable inserts`
   row('synchronous runs', rate(synchronous.perSecond, synchronous.cpuMicros), inserts)
-  for (const { replicas, perSecond, cpuMicros, share } of asynchronous) {
+  for (const { replicas, perSecond, cpuMicros, databaseMicros, databaseBytes, share } of asynchronous) {
     const processes = `${replicas} ${replicas === 1 ? 'process' : 'processes'}`
     const label = `asynchronous runs, PostgreSQL, ${processes}`
     row(label, rate(perSecond, cpuMicros), `${percent(share)} of bare pg-boss jobs`, replicas === 1 ? '>= 60.0 %' : '')
+    row(`${label}, in the database`, `${number(databaseMicros)} µs CPU of PostgreSQL`, `${number(databaseBytes)} bytes`)
   }
   const [one, two] = asynchronous
   if (one !== undefined && two !== undefined) {
@@ -82,7 +84,7 @@ async function bulk(): Promise<void> {
 /** The load generator uses a core too, so the ratio of two cores is below two. */
 async function workers(quickstart: string): Promise<void> {
   const { perSecond, ratio, supervisorMegabytes } = await measureWorkers(folder, quickstart)
-  row('GET by id, --workers 2 on PostgreSQL', rate(perSecond), `${ratio.toFixed(2)} times one process`)
+  row('GET by id, --workers 2 on PostgreSQL', rate(perSecond), `${ratio.toFixed(2)} times one process`, '>= 1.6 times')
   row('resident memory of the supervisor', `${number(supervisorMegabytes)} MB`)
 }
 
@@ -251,7 +253,10 @@ const parts: Readonly<Record<string, () => Promise<void>>> = {
   groups,
   creates: createCosts,
   directories,
+  capacity: () => measureCapacity(folder, quickstart, sizes),
 }
+/** It is about sizing, not about the budget. */
+const usualParts = Object.keys(parts).filter((name) => name !== 'capacity')
 
 /** What one create costs the database. */
 async function createCosts(): Promise<void> {
@@ -303,7 +308,7 @@ for (const [signal, code] of [
 try {
   if (words[0] === 'before') await measureBefore(folder, options)
   else if (words[0] === 'peers') await peers()
-  else await measureParts(words.length > 0 ? words : Object.keys(parts))
+  else await measureParts(words.length > 0 ? words : usualParts)
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exitCode = 1

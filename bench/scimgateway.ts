@@ -8,14 +8,14 @@ import { until } from '#testing/gateway-process.ts'
 import type { Peer } from './peer.ts'
 import { cpuSecondsOf } from './process-figures.ts'
 
-export const scimgatewayInstall = `mkdir -p ~/scimgateway && npm install --prefix ~/scimgateway scimgateway
+export const scimgatewayInstall = `mkdir -p ~/scimgateway && npm install --prefix ~/scimgateway scimgateway bun
   BENCH_SCIMGATEWAY=~/scimgateway npm run bench -- peers`
 
 const token = 'bench'
 
 /**
  * scimgateway from the folder in BENCH_SCIMGATEWAY, with its store in memory and its log off. By Bun where that is
- * installed, as its start script does, else by Node.js. Undefined if it is not installed.
+ * installed there or on the path, as its start script does, else by Node.js. Undefined if it is not installed.
  */
 export async function startScimgateway(folder: string): Promise<(Peer & { readonly token: string }) | undefined> {
   const modules = resolve(process.env['BENCH_SCIMGATEWAY'] ?? '', 'node_modules')
@@ -34,8 +34,8 @@ export async function startScimgateway(folder: string): Promise<(Peer & { readon
   config.scimgateway.log = { loglevel: { file: 'off', console: 'off' } }
   config.scimgateway.auth = { bearerToken: [{ token, readOnly: false, baseEntities: [] }] }
   writeFileSync(join(place, 'config/plugin-loki.json'), JSON.stringify(config))
-  const hasBun = spawnSync('bun', ['--version']).error === undefined
-  const [program, args] = hasBun ? ['bun', ['index.ts']] : [process.execPath, ['--import=tsx', 'index.ts']]
+  const bun = [join(modules, '.bin/bun'), 'bun'].find((name) => spawnSync(name, ['--version']).error === undefined)
+  const [program, args] = bun === undefined ? [process.execPath, ['--import=tsx', 'index.ts']] : [bun, ['index.ts']]
   const child = spawn(program, args, { cwd: place, stdio: 'ignore' })
   const stop = async (): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return
@@ -55,6 +55,6 @@ export async function startScimgateway(folder: string): Promise<(Peer & { readon
     await stop()
     throw error
   }
-  const name = `scimgateway on ${hasBun ? 'Bun' : 'Node.js'}`
+  const name = `scimgateway on ${bun === undefined ? 'Node.js' : 'Bun'}`
   return { name, port, token, cpuSeconds: () => cpuSecondsOf(child.pid), stop }
 }

@@ -14,19 +14,26 @@ import { runLoad } from './load.ts'
 import { median } from './median.ts'
 import { type Cost, medianCost } from './paired.ts'
 import { startQueryRelay } from './query-relay.ts'
+import { PostgresCosts } from './postgres-costs.ts'
 
 export interface WorkflowFigures {
   /** Synchronous runs on SQLite, and their rate as a share of bare durable inserts. */
   readonly synchronous: Cost & { readonly share: number }
   /**
    * Asynchronous runs on PostgreSQL, submitted and executed, by the number of processes, and their rate as a share of
-   * bare jobs. The CPU time is that of all gateways, without PostgreSQL.
+   * bare jobs. The CPU time is that of all gateways.
    */
-  readonly asynchronous: readonly (Cost & { readonly replicas: number; readonly share: number })[]
+  readonly asynchronous: readonly (RunCost & { readonly replicas: number; readonly share: number })[]
   readonly bareJobs: number
   /** Of one asynchronous run of one process, with others at the same time. */
   readonly statements: number
   readonly commits: number
+}
+
+interface RunCost extends Cost {
+  /** CPU time of PostgreSQL, and the growth of the database, of one run. */
+  readonly databaseMicros: number
+  readonly databaseBytes: number
 }
 
 const path = '/call-workflow'
@@ -64,29 +71,37 @@ async function measureSynchronous(folder: string, config: string): Promise<Workf
 async function measureAsynchronous(folder: string, config: string): Promise<Omit<WorkflowFigures, 'synchronous'>> {
   const database = await startPostgres({ durable: true })
   const storage = openStorage({ url: database.url, clock: systemClock, log: silentLogger })
+  const postgres = await PostgresCosts.open(database.url)
   const gateways: MeasuredGateway[] = []
   const bare: number[] = []
   const asynchronous = []
   try {
     for (const replicas of [1, 2]) {
       gateways.push(await startMeasured(config, join(folder, 'workflows-postgres'), database.url))
-      await runTurn(gateways, storage)
-      const costs: Cost[] = []
+      await runTurn(gateways, storage, postgres)
+      const costs: RunCost[] = []
       const shares: number[] = []
       for (let turn = 0; turn < turns; turn++) {
         const jobs = await bareJobs(database.url, jobCount)
-        const cost = await runTurn(gateways, storage)
+        const cost = await runTurn(gateways, storage, postgres)
         bare.push(jobs)
         costs.push(cost)
         shares.push(cost.perSecond / jobs)
       }
-      asynchronous.push({ replicas, ...medianCost(costs), share: median(shares) })
+      asynchronous.push({
+        replicas,
+        ...medianCost(costs),
+        databaseMicros: median(costs.map(({ databaseMicros }) => databaseMicros)),
+        databaseBytes: median(costs.map(({ databaseBytes }) => databaseBytes)),
+        share: median(shares),
+      })
     }
     for (const gateway of gateways.splice(0)) await gateway.stop()
-    return { asynchronous, bareJobs: median(bare), ...(await countStatements(folder, config, database.url, storage)) }
+    return { asynchronous, bareJobs: median(bare), ...(await countStatements(folder, config, database.url, storage, postgres)) }
   } finally {
     for (const gateway of gateways) await gateway.stop()
     await storage.close()
+    await postgres.close()
     await database.stop()
   }
 }
@@ -97,13 +112,14 @@ async function countStatements(
   config: string,
   url: string,
   storage: Storage,
+  postgres: PostgresCosts,
 ): Promise<Pick<WorkflowFigures, 'statements' | 'commits'>> {
   const relay = await startQueryRelay(url)
   const gateway = await startMeasured(config, join(folder, 'workflows-postgres'), relay.url)
   try {
-    await runTurn([gateway], storage)
+    await runTurn([gateway], storage, postgres)
     const [before, first] = [relay.counted(), made]
-    await runTurn([gateway], storage)
+    await runTurn([gateway], storage, postgres)
     const after = relay.counted()
     const each = (name: 'statements' | 'commits'): number => (after[name] - before[name]) / (made - first)
     return { statements: each('statements'), commits: each('commits') }
@@ -114,10 +130,16 @@ async function countStatements(
 }
 
 /** Submits for a while, then waits until all runs were executed; returns the runs per second of all together. */
-async function runTurn(gateways: readonly MeasuredGateway[], storage: Storage): Promise<Cost> {
+async function runTurn(
+  gateways: readonly MeasuredGateway[],
+  storage: Storage,
+  postgres: PostgresCosts,
+): Promise<RunCost> {
   const before = made
   const cpuSeconds = (): number => gateways.reduce((sum, gateway) => sum + gateway.cpuSeconds(), 0)
   const cpuBefore = cpuSeconds()
+  const postgresSeconds = postgres.cpu()
+  const bytesBefore = await postgres.allBytes()
   const started = performance.now()
   await Promise.all(
     gateways.map((gateway) =>
@@ -140,6 +162,8 @@ async function runTurn(gateways: readonly MeasuredGateway[], storage: Storage): 
   return {
     perSecond: runs / ((performance.now() - started) / 1000),
     cpuMicros: ((cpuSeconds() - cpuBefore) * 1_000_000) / runs,
+    databaseMicros: (postgresSeconds() * 1_000_000) / runs,
+    databaseBytes: ((await postgres.allBytes()) - bytesBefore) / runs,
   }
 }
 
