@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
-import { cpuSecondsOf, processTree } from './process-figures.ts'
+import { cpuSecondsByProcess } from './process-figures.ts'
 
 /** What a PostgreSQL server on this machine spends. */
 export class PostgresCosts {
@@ -23,9 +23,12 @@ export class PostgresCosts {
 
   /** Starts to measure. The result returns the CPU seconds since then, of all processes that still run. */
   cpu(): () => number {
-    const read = (): Map<number, number> => new Map(processTree(this.#server).map((pid) => [pid, cpuSecondsOf(pid)]))
-    const before = read()
-    return () => Array.from(read(), ([pid, seconds]) => seconds - (before.get(pid) ?? 0)).reduce((a, b) => a + b, 0)
+    const before = cpuSecondsByProcess(this.#server)
+    return () =>
+      Array.from(cpuSecondsByProcess(this.#server), ([pid, seconds]) => seconds - (before.get(pid) ?? 0)).reduce(
+        (a, b) => a + b,
+        0,
+      )
   }
 
   /** Bytes of the tables with their indexes. */

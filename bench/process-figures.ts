@@ -27,11 +27,24 @@ export const megabytesOf = (pid: number | undefined, field: string): number =>
 export const writtenBytesOf = (pid: number | undefined): number => parseWrittenBytes(read(pid, 'io'))
 export const openFilesOf = (pid: number | undefined): number => readdirSync(`/proc/${pid}/fd`).length
 
-/** A process and its children that run, for programs of several processes. */
-export function processTree(pid: number | undefined): number[] {
-  const children = read(pid, `task/${pid}/children`).trim().split(' ').filter(Boolean).map(Number)
-  return [...(pid === undefined ? [] : [pid]), ...children.flatMap(processTree)]
+/** CPU seconds of a process and of its children that run, by process. */
+export function cpuSecondsByProcess(pid: number): Map<number, number> {
+  const found = new Map<number, number>()
+  const add = (one: number): void => {
+    try {
+      found.set(one, cpuSecondsOf(one))
+      for (const child of read(one, `task/${one}/children`).trim().split(' ').filter(Boolean)) add(Number(child))
+    } catch (error) {
+      // A child may end meanwhile.
+      if (one === pid) throw error
+    }
+  }
+  add(pid)
+  return found
 }
 
+/** Of a program of several processes. */
 export const treeCpuSecondsOf = (pid: number | undefined): number =>
-  processTree(pid).reduce((sum, one) => sum + cpuSecondsOf(one), 0)
+  cpuSecondsByProcess(pid ?? 0)
+    .values()
+    .reduce((sum, seconds) => sum + seconds, 0)
