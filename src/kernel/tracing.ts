@@ -51,7 +51,7 @@ export interface Tracer {
   /** Runs work that belongs to no span, such as a worker that a request wakes. */
   detached<T>(work: () => T): T
   /** The work, for someone else to call: it runs in the span that is current now. */
-  bound<T>(work: () => T): () => T
+  bound<A extends unknown[], T>(work: (...args: A) => T): (...args: A) => T
 }
 
 /**

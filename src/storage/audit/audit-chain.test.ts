@@ -1,5 +1,6 @@
 import { createSecretKey } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { StatementSync } from 'node:sqlite'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
 import { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { AuditStore } from '#storage/audit/audit-store.ts'
@@ -49,6 +50,19 @@ test('the hashes of known entries stay the same', async () => {
     [['c'], { chain: 0, number: 2, hash: 'sTHTIf5ahdu9qh4xO7od2IdmIbMvuiCZr0nBYivRWFc' }],
     [['jti-1'], { chain: 16, number: 1, hash: 'vMUSbxFngIM7At6GzDoSWrsB8QEksReXthUAvF9Hu9o' }],
   ])
+})
+
+test('appends that share a commit move the head of their chain once', async () => {
+  const store = new AuditStore(memoryDatabase())
+  await store.append([entry('first')])
+  const run = vi.spyOn(StatementSync.prototype, 'run')
+  const all = vi.spyOn(StatementSync.prototype, 'all')
+  onTestFinished(() => void vi.restoreAllMocks())
+  await Promise.all(Array.from({ length: 5 }, (_, i) => store.append([entry(`${i}`, { subject: `user-${i}` })])))
+  // One insert, one update of the head and the commit.
+  expect([run.mock.calls.length, all.mock.calls.length]).toEqual([3, 1])
+  vi.restoreAllMocks()
+  expect(await store.verify()).toMatchObject({ checked: 6, problems: [] })
 })
 
 const seal = new AuditSeal([{ id: 'key-1', key: createSecretKey(Buffer.alloc(32, 7)) }])

@@ -59,29 +59,47 @@ export function linkHash(before: string, chain: number, number: number, r: Audit
 
 const part = (text: string | null): string => (text === null ? '-' : `${text.length}:${text}`)
 
+/** The contexts are the stored ones, by the id of their entry; other entries are stored whole. */
+interface Appended {
+  readonly entries: readonly AuditEntry[]
+  readonly contexts?: ReadonlyMap<string, AuditContext>
+}
+
 /**
- * Writes entries as the next records of a chain, and seals its new head. Call it last in a transaction, since
- * others may wait for the head. The new head does not hide a forged one: an entry before the others records the
- * forgery, and the chain keeps the mark. Throws INTERNAL if the chain is sealed with an unknown key. `contexts` are
- * the stored ones, by the id of their entry; other entries are stored whole.
+ * Writes entries as the next records of a chain, and seals its new head: at the end of the commit, once for all
+ * transactions that share it. Call it last in a transaction, since others may wait for the head. Throws INTERNAL if the
+ * chain is sealed with an unknown key.
  */
 export async function appendToChain(
   tx: DatabaseTransaction,
   entries: readonly AuditEntry[],
-  contexts: ReadonlyMap<string, AuditContext> = new Map(),
+  contexts?: ReadonlyMap<string, AuditContext>,
 ): Promise<void> {
-  const head = await takeHead(tx, entries.length > 0 && entries.every(({ kind }) => kind === 'token'))
+  const appended: Appended = { entries, ...(contexts && { contexts }) }
+  const write = entries.length > 0 && entries.every(({ kind }) => kind === 'token') ? writeTokens : writeOthers
+  if (tx.leaveToEnd?.(appended, write) !== true) await write(tx, [appended])
+}
+
+const writeTokens = (tx: DatabaseTransaction, all: readonly Appended[]): Promise<void> => writeRecords(tx, all, true)
+const writeOthers = (tx: DatabaseTransaction, all: readonly Appended[]): Promise<void> => writeRecords(tx, all, false)
+
+/** The new head does not hide a forged one: an entry before the others records the forgery, and the chain keeps the mark. */
+async function writeRecords(tx: DatabaseTransaction, all: readonly Appended[], areTokens: boolean): Promise<void> {
+  const head = await takeHead(tx, areTokens)
   const { seal } = tx
   const trust = authenticity(seal, head)
   if (trust === 'no key') throw missingKey(head.keyId)
   const isForged = trust === 'forged' || (trust === 'unsealed' && seal?.isRequired === true)
+  const records: StoredLink[] = []
   let { seq, hash: before } = head
-  const records = toRecords(isForged ? [forgeryEntry(head), ...entries] : entries).map((record): StoredLink => {
-    seq++
-    before = linkHash(before, head.chain, seq, record)
-    const stored = storedRecord(record, contexts.get(record.id))
-    return { ...stored, chain: head.chain, chainSeq: seq, hash: before }
-  })
+  for (const { entries, contexts } of isForged ? [{ entries: [forgeryEntry(head)] }, ...all] : all) {
+    for (const record of toRecords(entries)) {
+      seq++
+      before = linkHash(before, head.chain, seq, record)
+      const stored = storedRecord(record, contexts?.get(record.id))
+      records.push({ ...stored, chain: head.chain, chainSeq: seq, hash: before })
+    }
+  }
   const next = { ...head, seq, hash: before, ...(isForged ? { brokenSeq: head.seq } : {}) }
   const moved = seal !== undefined && (isForged || trust === 'sealed') ? seal.sign(next) : next
   if (tx.dialect === 'postgres') {

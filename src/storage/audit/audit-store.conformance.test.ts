@@ -46,6 +46,17 @@ onEachDatabase('audit', (freshUrl) => {
     await store.append([])
   })
 
+  test('of concurrent appends, only the one with existing entries fails', async () => {
+    const store = await open()
+    await store.append([row('a')])
+    const appends = ['b', 'a', 'c'].map((id) => store.append([row(id, { subject: id })]))
+    const results = await Promise.allSettled(appends)
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(results[1]).toMatchObject({ reason: { code: 'CONFLICT' } })
+    expect(ids((await store.list({ limit: 10 })).rows).sort()).toEqual(['a', 'b', 'c'])
+    expect(await store.verify()).toMatchObject({ checked: 3, problems: [] })
+  })
+
   test('every filter narrows', async () => {
     const store = await open()
     await store.append([

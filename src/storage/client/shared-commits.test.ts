@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { type CommitConnection, SharedCommits } from '#storage/client/shared-commits.ts'
+import { type CommitConnection, type CommitEnd, SharedCommits } from '#storage/client/shared-commits.ts'
 
 /** Records what happens to it. A written row represents a unit's work. */
 function fakeConnection() {
@@ -55,14 +55,45 @@ test('a failing unit is undone alone: all run again with savepoints, and the lat
     })
   const results = await Promise.allSettled([unit('a'), unit('b', true), unit('c')])
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-  const again = [...['savepoint', 'a', 'release'], ...['savepoint', 'b', 'undo', 'release']]
-  expect(log).toEqual(['begin', 'a', 'b', 'rollback', 'begin', ...again, 'savepoint', 'c', 'release', 'commit'])
+  const guarded = (...work: string[]): string[] => ['savepoint', ...work, 'release']
+  const again = [guarded('a'), guarded('b', 'undo'), guarded('c'), guarded()].flat()
+  expect(log).toEqual(['begin', 'a', 'b', 'rollback', 'begin', ...again, 'commit'])
 })
 
-test('the next commit has no savepoints again', async () => {
+test('what units leave to the end of their commit is written once', async () => {
   const { connection, log } = fakeConnection()
   const commits = new SharedCommits(connection, patient)
-  await expect(commits.add(() => Promise.reject(new Error('mine')))).rejects.toThrow('mine')
+  const write = async (items: readonly unknown[]): Promise<void> => void log.push(`write ${items.join()}`)
+  await Promise.all([1, 2].map((item) => commits.add(async (end) => end?.leave('key', item, write))))
+  expect(log).toEqual(['begin', 'write 1,2', 'commit'])
+})
+
+test('if the end of a commit fails, its units run again and leave nothing to it', async () => {
+  const { connection, log } = fakeConnection()
+  const commits = new SharedCommits(connection, patient)
+  const write = (): Promise<void> => Promise.reject(new Error('one of them'))
+  const unit = async (item: number, end: CommitEnd | undefined): Promise<void> => {
+    if (end !== undefined) end.leave('key', item, write)
+    else if (item === 2) throw new Error('mine')
+    else log.push(`write ${item}`)
+  }
+  const results = await Promise.allSettled([1, 2, 3].map((item) => commits.add((end) => unit(item, end))))
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(log.filter((line) => !/savepoint|release/.test(line))).toEqual([
+    ...['begin', 'rollback', 'begin'],
+    ...['write 1', 'undo', 'write 3', 'commit'],
+  ])
+})
+
+test('a unit that fails first does not run again, and the next commit has no savepoints', async () => {
+  const { connection, log } = fakeConnection()
+  const commits = new SharedCommits(connection, patient)
+  const first = commits.add(async () => {
+    log.push('first')
+    throw new Error('mine')
+  })
+  await Promise.all([expect(first).rejects.toThrow('mine'), commits.add(async () => log.push('second'))])
+  expect(log.filter((line) => line === 'first' || line === 'second')).toEqual(['first', 'second'])
   log.length = 0
   await commits.add(async () => log.push('a'))
   expect(log).toEqual(['begin', 'a', 'commit'])

@@ -30,7 +30,7 @@ interface CommitLimits {
 const defaultLimits: CommitLimits = { units: 128, joinMillis: 10, lockMillis: 5000, unitMillis: 10_000 }
 
 interface Unit {
-  readonly work: () => Awaitable<unknown>
+  readonly work: (end: CommitEnd | undefined) => Awaitable<unknown>
   readonly resolve: (value: unknown) => void
   readonly reject: (reason: unknown) => void
 }
@@ -38,7 +38,7 @@ interface Unit {
 /**
  * Runs units of work one after another on one connection, and lets those that wait at the same time share a commit:
  * one flush to disk makes them all durable. Each settles only when the commit it was part of is on disk. A failing one
- * is undone alone: all units of its transaction run again, each with its own savepoint. Without a failure there are no
+ * is undone alone: the units of its transaction run again, each with its own savepoint. Without a failure there are no
  * savepoints, since they cost SQLite a copy of every page that a unit changes.
  */
 export class SharedCommits {
@@ -52,7 +52,8 @@ export class SharedCommits {
     this.#limits = { ...defaultLimits, ...limits }
   }
 
-  add<T>(work: () => Awaitable<T>): Promise<T> {
+  /** `work` gets the end of its commit, unless it must write everything itself. */
+  add<T>(work: (end: CommitEnd | undefined) => Awaitable<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     // Another unit's caller may run it.
     const own = tracer === undefined ? work : tracer.bound(work)
@@ -83,30 +84,38 @@ export class SharedCommits {
     const { units, joinMillis, unitMillis } = this.#limits
     const ran: Unit[] = []
     let settle: (() => void)[] = []
-    let run: typeof runWithSavepoint = runUnit
+    let end: CommitEnd | undefined = new CommitEnd()
     let late = new Lateness(unitMillis)
+    const run = async (unit: Unit): Promise<void> => {
+      ran.push(unit)
+      if (end === undefined) {
+        settle.push(await runWithSavepoint(unit, late, connection))
+        return
+      }
+      try {
+        settle.push(await runUnit(unit, late, end))
+      } catch (error) {
+        if (!connection.inTransaction) throw error
+        // The first one saw only what is committed, so its error stands. A late one may still be running.
+        if (ran.length === 1 || late.isOver) ran.splice(-1, 1, { ...unit, work: () => Promise.reject(error) })
+        late.end()
+        connection.rollback()
+        await this.#begin()
+        late = new Lateness(unitMillis)
+        end = undefined
+        settle = []
+        for (const each of ran) settle.push(await runWithSavepoint(each, late, connection))
+      }
+    }
     try {
       await this.#begin()
       const closes = performance.now() + joinMillis
       do {
         const unit = this.#waiting.shift()
         if (unit === undefined) break
-        ran.push(unit)
-        try {
-          settle.push(await run(unit, late, connection))
-        } catch (error) {
-          if (!connection.inTransaction) throw error
-          // It may still be running, so it does not run again.
-          if (late.isOver) ran.splice(-1, 1, { ...unit, work: () => Promise.reject(error) })
-          late.end()
-          connection.rollback()
-          await this.#begin()
-          settle = []
-          run = runWithSavepoint
-          late = new Lateness(unitMillis)
-          for (const each of ran) settle.push(await run(each, late, connection))
-        }
+        await run(unit)
       } while (ran.length < units && performance.now() < closes)
+      await run(lastUnit)
       connection.commit()
     } catch (error) {
       if (connection.inTransaction) connection.rollback()
@@ -131,9 +140,30 @@ export class SharedCommits {
   }
 }
 
+type EndWrite = (items: readonly unknown[]) => Promise<void>
+
+/** What the units of a commit leave to its end, to be written once for all of them. */
+export class CommitEnd {
+  readonly #lists = new Map<unknown, { readonly items: unknown[]; readonly write: EndWrite }>()
+
+  /** The first `write` of the key gets all its items. */
+  leave(key: unknown, item: unknown, write: EndWrite): void {
+    const list = this.#lists.get(key)
+    if (list === undefined) this.#lists.set(key, { items: [item], write })
+    else list.items.push(item)
+  }
+
+  async write(): Promise<void> {
+    for (const { items, write } of this.#lists.values()) await write(items)
+  }
+}
+
+/** If it fails, all units of the commit run again, and leave nothing to it. */
+const lastUnit: Unit = { work: async (end) => await end?.write(), resolve() {}, reject() {} }
+
 /** Returns what settles the unit once the commit is durable. Throws when the unit fails. */
-async function runUnit({ work, resolve }: Unit, late: Lateness): Promise<() => void> {
-  const working = work()
+async function runUnit({ work, resolve }: Unit, late: Lateness, end?: CommitEnd): Promise<() => void> {
+  const working = work(end)
   const value = working instanceof Promise ? await Promise.race([working, late.promise]) : working
   return () => resolve(value)
 }

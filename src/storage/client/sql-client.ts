@@ -30,6 +30,11 @@ export interface DatabaseTransaction extends DatabaseReader {
    * which saves a round trip; if it fails, the next of them that is awaited fails with its error, at the latest the commit.
    */
   send(query: SqlQuery<unknown>): void
+  /**
+   * Leaves the item to `write`, which gets the items of all transactions that share a commit, as its last work. False if
+   * the caller has to write the item itself.
+   */
+  leaveToEnd?<T>(item: T, write: (tx: DatabaseTransaction, items: readonly T[]) => Promise<void>): boolean
 }
 
 /** `runScript` runs a text of several statements. */

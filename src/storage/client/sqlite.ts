@@ -8,7 +8,7 @@ import { tracer } from '#kernel/tracing.ts'
 import { isBusy, StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
 import { traceStatement, traceTransaction } from '#protocols/sql/statement-span.ts'
 import type { AuditSeal } from '#storage/audit/audit-seal.ts'
-import { type CommitConnection, SharedCommits } from '#storage/client/shared-commits.ts'
+import { type CommitConnection, type CommitEnd, SharedCommits } from '#storage/client/shared-commits.ts'
 import type { DatabaseTransaction, MigrationPlan, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 
 /**
@@ -93,8 +93,8 @@ export class SqliteClient implements SqlClient {
   }
 
   #transaction<T>(work: (tx: DatabaseTransaction) => Awaitable<T>): Promise<T> {
-    return this.#commits.add(() => {
-      const tx = new SqliteTransaction(this, this.#writes)
+    return this.#commits.add((end) => {
+      const tx = new SqliteTransaction(this, this.#writes, end)
       return settle(
         () => work(tx),
         (result) => {
@@ -145,11 +145,13 @@ class SqliteTransaction implements DatabaseTransaction {
   readonly dialect = 'sqlite'
   readonly client: SqliteClient
   readonly #statements: StatementCache
+  readonly #end: CommitEnd | undefined
   #open = true
 
-  constructor(client: SqliteClient, statements: StatementCache) {
+  constructor(client: SqliteClient, statements: StatementCache, end?: CommitEnd) {
     this.client = client
     this.#statements = statements
+    this.#end = end
   }
 
   query<R>(query: SqlQuery<R>): R[] {
@@ -164,6 +166,14 @@ class SqliteTransaction implements DatabaseTransaction {
     this.#execute(query, () => this.#statements.get(query).run(...query.params))
   }
 
+  leaveToEnd<T>(item: T, write: (tx: DatabaseTransaction, items: readonly T[]) => Promise<void>): boolean {
+    this.#assertOpen()
+    const writeAll = (items: readonly unknown[]): Promise<void> =>
+      write(new SqliteTransaction(this.client, this.#statements), items as readonly T[])
+    this.#end?.leave(write, item, writeAll)
+    return this.#end !== undefined
+  }
+
   get seal(): AuditSeal | undefined {
     return this.client.seal
   }
@@ -172,8 +182,12 @@ class SqliteTransaction implements DatabaseTransaction {
     this.#open = false
   }
 
-  #execute<T>({ sql }: SqlQuery<unknown>, statement: () => T): T {
+  #assertOpen(): void {
     if (!this.#open) throw new GatewayError('INTERNAL', 'a statement came after its transaction had ended')
+  }
+
+  #execute<T>({ sql }: SqlQuery<unknown>, statement: () => T): T {
+    this.#assertOpen()
     try {
       return tracer === undefined ? statement() : traceStatement(tracer, 'sqlite', sql, statement)
     } catch (error) {
