@@ -124,11 +124,11 @@ const batchSizes = [64, 16, 8, 7, 6, 5, 4, 3, 2, 1]
 
 /**
  * An insert of any number of rows, as few statements of fixed sizes: the texts stay few and prepared. `after` follows the
- * values, such as `on conflict do nothing`.
+ * values, such as `on conflict do nothing`; `R` is a row of its `returning`.
  */
-export class RowInsert<Row extends object> {
+export class RowInsert<Row extends object, R = never> {
   readonly #columns: readonly (keyof Row & string)[]
-  readonly #ofSize: readonly { readonly size: number; readonly insert: Statement<object> }[]
+  readonly #ofSize: readonly { readonly size: number; readonly insert: Statement<object, R> }[]
 
   constructor(table: string, columns: readonly (keyof Row & string)[], after = '') {
     this.#columns = columns
@@ -141,17 +141,28 @@ export class RowInsert<Row extends object> {
 
   /** See `DatabaseTransaction.send`. */
   run(tx: DatabaseTransaction, rows: readonly Row[]): void {
+    for (const query of this.#queries(tx.dialect, rows)) tx.send(query)
+  }
+
+  /** Returns what `returning` names of the rows that were inserted. */
+  async all(tx: DatabaseTransaction, rows: readonly Row[]): Promise<R[]> {
+    const returned: R[] = []
+    for (const query of this.#queries(tx.dialect, rows)) returned.push(...(await tx.query(query)))
+    return returned
+  }
+
+  *#queries(dialect: SqlDialect, rows: readonly Row[]): Generator<SqlQuery<R>> {
     for (let done = 0; done < rows.length; ) {
       const left = rows.length - done
       const chosen = this.#ofSize.find(({ size }) => size <= left)
       if (chosen === undefined) return
       const { size, insert } = chosen
-      const { sql, name } = insert.query(tx.dialect, {})
+      const { sql, name } = insert.query(dialect, {})
       const params: SqlValue[] = []
       for (const row of rows.slice(done, done + size)) {
         for (const column of this.#columns) params.push(row[column] as SqlValue)
       }
-      tx.send({ sql, name, params })
+      yield { sql, name, params }
       done += size
     }
   }

@@ -3,7 +3,7 @@ import { missingValues, valueChanges } from '#identity/entry-changes.ts'
 import { directoryLimits, type UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
-import { RowInsert, statement } from '#storage/client/statement.ts'
+import { ListStatement, RowInsert } from '#storage/client/statement.ts'
 import { assertStorable, foldKey, indexKey, isLong, numberOf } from '#storage/client/text-keys.ts'
 import { attributesByKey, type LockedEntry, replaceAttributes, storedAttributes } from '#storage/directory/entries.ts'
 
@@ -13,7 +13,7 @@ interface AttributeRow extends ValueRow {
   readonly collection: number
 }
 
-interface ValueRow {
+export interface ValueRow {
   readonly nameKey: string
   readonly position: number
   readonly name: string
@@ -58,25 +58,26 @@ const insertRows = new RowInsert<AttributeRow>('attributes', [
   'longKey',
   'number',
 ])
-const deleteValues = statement<{ entry: number; nameKey: string }>(
-  `delete from attributes where entry = :entry and name_key = :nameKey`,
+const deleteValues = new ListStatement<{ entry: number }, string>(
+  `delete from attributes where entry = :entry and name_key in (:list)`,
 )
 
 /**
  * Changes the attributes of an entry to the given values; with `addOnly`, it removes none. Letter case and order
- * count. Returns the changes.
+ * count. Returns the changes; if there are any, the entry has a new version.
  */
 export async function syncAttributes(
   tx: DatabaseTransaction,
   entry: LockedEntry,
   collection: number,
   attributes: ReadonlyMap<string, readonly string[]>,
-  addOnly: boolean,
+  { addOnly, now }: { readonly addOnly: boolean; readonly now: number },
 ): Promise<UserChange[]> {
   if (attributes.size === 0) return []
   const stored = attributesByKey(entry.attributes)
   const outcome = new Map(Array.from(stored.values(), ({ name, values }) => [name, values]))
   const changed: [name: string, values: readonly string[]][] = []
+  const former: string[] = []
   const changes: UserChange[] = []
   for (const [key, { name: givenName, values: wanted }] of byFoldedName(attributes)) {
     const known = stored.get(key)
@@ -87,12 +88,13 @@ export async function syncAttributes(
     changes.push(...ofAttribute)
     changed.push([name, values])
     outcome.set(name, values)
-    if (known !== undefined) await deleteValues.run(tx, { entry: entry.pk, nameKey: key })
+    if (known !== undefined) former.push(key)
   }
   if (changes.length === 0) return []
   checkAttributes(outcome)
+  await deleteValues.run(tx, { entry: entry.pk }, former)
   await insertValues(tx, entry.pk, collection, valueRows(changed))
-  await replaceAttributes.run(tx, { pk: entry.pk, attributes: storedAttributes(outcome) })
+  await replaceAttributes.run(tx, { pk: entry.pk, attributes: storedAttributes(outcome), now })
   return changes
 }
 

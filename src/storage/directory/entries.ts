@@ -206,7 +206,7 @@ export interface StoredEntry {
   readonly version: number
 }
 
-interface NewEntry {
+export interface NewEntry {
   readonly collection: number
   readonly id: string
   readonly name: string
@@ -215,13 +215,7 @@ interface NewEntry {
   readonly now: number
 }
 
-const nameColumns = (name: string) => ({ name, key: foldKey(name), number: numberOf(name) })
-
-/** Returns the key of the new row. Throws the database's CONFLICT when the name is taken. */
-export async function insertEntry(tx: DatabaseTransaction, entry: NewEntry): Promise<number> {
-  const row = await insert.first(tx, { ...entry, ...nameColumns(entry.name) })
-  return row?.pk ?? 0
-}
+export const nameColumns = (name: string) => ({ name, key: foldKey(name), number: numberOf(name) })
 
 /** Undefined if the name is taken by an entry that was committed before or created in this transaction. */
 export async function insertEntryIfAbsent(tx: DatabaseTransaction, entry: NewEntry): Promise<number | undefined> {
@@ -229,12 +223,11 @@ export async function insertEntryIfAbsent(tx: DatabaseTransaction, entry: NewEnt
   return row?.pk
 }
 
-type EntryValues = NewEntry & ReturnType<typeof nameColumns>
-const insertText = `insert into entries (collection, id, name, key, number, attributes, version, created, modified)
+export type EntryValues = NewEntry & ReturnType<typeof nameColumns>
+export const insertEntry = `insert into entries (collection, id, name, key, number, attributes, version, created, modified)
   values (:collection, :id, :name, :key, :number, :attributes, 1, :now, :now)`
-const insert = statement<EntryValues, { pk: number }>(`${insertText} returning pk`)
 const insertIfAbsent = statement<EntryValues, { pk: number }>(
-  `${insertText} on conflict (collection, key) do nothing returning pk`,
+  `${insertEntry} on conflict (collection, key) do nothing returning pk`,
 )
 
 export const lockEntry = (
@@ -299,9 +292,9 @@ const rename = statement<{ pk: number } & ReturnType<typeof nameColumns>>(
   `update entries set name = :name, key = :key, number = :number where pk = :pk`,
 )
 
-/** Replaces the attributes of the entry's row; the rows of the table `attributes` serve searches. */
-export const replaceAttributes = statement<{ pk: number; attributes: string }>(
-  `update entries set attributes = :attributes where pk = :pk`,
+/** Gives the entry other attributes, and with them a new version; the rows of the table `attributes` serve searches. */
+export const replaceAttributes = statement<{ pk: number; attributes: string; now: number }>(
+  `update entries set attributes = :attributes, version = version + 1, modified = :now where pk = :pk`,
 )
 
 /** The database deletes its values and memberships with it. */
@@ -313,13 +306,16 @@ const sizeSlots = 64
 /** Changes a collection's size; call it last, since other transactions wait for the row. */
 export async function resize(tx: DatabaseTransaction, collection: number, by: number): Promise<void> {
   if (by === 0) return
-  const slot = tx.dialect === 'sqlite' ? 0 : Math.floor(Math.random() * sizeSlots)
-  await addToSize.run(tx, { collection, slot, size: by })
+  await addToSize.run(tx, { collection, slot: sizeSlot(tx), size: by })
 }
 
+export const sizeSlot = ({ dialect }: DatabaseTransaction): number =>
+  dialect === 'sqlite' ? 0 : Math.floor(Math.random() * sizeSlots)
+
+export const addToPresentSize =
+  'on conflict (collection, slot) do update set size = collection_sizes.size + excluded.size'
 const addToSize = statement<{ collection: number; slot: number; size: number }>(
-  `insert into collection_sizes ${inserted(['collection', 'slot', 'size'])}
-   on conflict (collection, slot) do update set size = collection_sizes.size + excluded.size`,
+  `insert into collection_sizes ${inserted(['collection', 'slot', 'size'])} ${addToPresentSize}`,
 )
 
 /** Explains the CONFLICT of a uniqueness constraint; returns other errors unchanged. */

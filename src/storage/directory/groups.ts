@@ -4,14 +4,7 @@ import type { GroupUpdate, UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { foldKey, isStorable } from '#storage/client/text-keys.ts'
-import {
-  checkAttributes,
-  checkName,
-  checkNames,
-  insertValues,
-  syncAttributes,
-  valueRows,
-} from '#storage/directory/attributes.ts'
+import { checkAttributes, checkName, checkNames, syncAttributes, valueRows } from '#storage/directory/attributes.ts'
 import {
   bumpEntries,
   checkVersion,
@@ -19,7 +12,6 @@ import {
   deleteEntry,
   explainConflict,
   findEntries,
-  insertEntry,
   lockEntries,
   lockEntry,
   renameEntry,
@@ -36,6 +28,7 @@ import {
   userMembers,
 } from '#storage/directory/memberships.ts'
 import { parentsOf } from '#storage/directory/nested-groups.ts'
+import { createEntry } from '#storage/directory/new-entry.ts'
 
 const nameTaken = 'A group with this name exists already.'
 
@@ -52,9 +45,7 @@ export async function createGroup(
   try {
     await transaction(async (tx) => {
       const group = { collection: groups, id, name, attributes: storedAttributes(attributes), now }
-      const entry = await insertEntry(tx, group)
-      await insertValues(tx, entry, groups, values)
-      await resize(tx, groups, 1)
+      await createEntry(tx, group, values, { counted: true })
     })
   } catch (error) {
     throw explainConflict(error, nameTaken)
@@ -92,9 +83,10 @@ export async function updateGroup(
         await keepFormerName(tx, group.pk, group.key, now)
         changes.push({ subject: 'entry', action: 'replace', attribute: 'name', value: newName })
       }
-      changes.push(...(await syncAttributes(tx, group, groups, attributes, false)))
-      if (changes.length > 0 || expectedVersion !== undefined) await bumpEntries(tx, [group.pk], now)
-      return changes
+      const ofAttributes = await syncAttributes(tx, group, groups, attributes, { addOnly: false, now })
+      const needsVersion = changes.length > 0 || expectedVersion !== undefined
+      if (needsVersion && ofAttributes.length === 0) await bumpEntries(tx, [group.pk], now)
+      return [...changes, ...ofAttributes]
     })
   } catch (error) {
     throw explainConflict(error, nameTaken)

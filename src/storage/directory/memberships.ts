@@ -3,21 +3,36 @@ import type { UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
-import { ListStatement, statement } from '#storage/client/statement.ts'
+import { columnName, ListStatement, RowInsert, statement } from '#storage/client/statement.ts'
 import { foldKey, isStorable } from '#storage/client/text-keys.ts'
-import { findEntries, insertEntryIfAbsent, lockEntries } from '#storage/directory/entries.ts'
+import { findEntries, insertEntryIfAbsent, lockEntries, type StoredEntry } from '#storage/directory/entries.ts'
+
+interface MemberRow {
+  readonly group: number
+  readonly member: number
+}
 
 /** The statements of a table whose rows are a group and one of its members. */
-export const memberTable = (table: string, member: string) => ({
-  add: statement<{ group: number; member: number }, { member: number }>(
-    `insert into ${table} (group_entry, ${member}) values (:group, :member)
-     on conflict (group_entry, ${member}) do nothing returning ${member} as member`,
-  ),
-  remove: new ListStatement<{ group: number }, number, { member: number }>(
-    `delete from ${table} where group_entry = :group and ${member} in (:list) returning ${member} as member`,
-  ),
-})
-export const userMembers = memberTable('memberships', 'user_entry')
+export function memberTable(table: string, memberColumn: 'userEntry' | 'memberEntry') {
+  const column = columnName(memberColumn)
+  const insert = new RowInsert<Readonly<Record<string, number>>, MemberRow>(
+    table,
+    ['groupEntry', memberColumn],
+    `on conflict (group_entry, ${column}) do nothing returning group_entry as "group", ${column} as member`,
+  )
+  return {
+    /** Returns the rows that did not exist before. */
+    add: (tx: DatabaseTransaction, rows: readonly MemberRow[]): Promise<MemberRow[]> =>
+      insert.all(
+        tx,
+        rows.map(({ group, member }) => ({ groupEntry: group, [memberColumn]: member })),
+      ),
+    remove: new ListStatement<{ group: number }, number, { member: number }>(
+      `delete from ${table} where group_entry = :group and ${column} in (:list) returning ${column} as member`,
+    ),
+  }
+}
+export const userMembers = memberTable('memberships', 'userEntry')
 
 /** Changes a group's members without reading the others. Returns the members that were in fact added or removed. */
 export async function changeMemberRows(
@@ -27,11 +42,11 @@ export async function changeMemberRows(
   change: { readonly add: readonly number[]; readonly remove: readonly number[] },
 ): Promise<{ readonly added: ReadonlySet<number>; readonly removed: ReadonlySet<number> }> {
   const removed = new Set((await table.remove.all(tx, { group }, change.remove)).map(({ member }) => member))
-  const added = new Set<number>()
-  for (const member of change.add) {
-    if ((await table.add.first(tx, { group, member })) !== undefined) added.add(member)
-  }
-  return { added, removed }
+  const added = await table.add(
+    tx,
+    change.add.map((member) => ({ group, member })),
+  )
+  return { added: new Set(added.map(({ member }) => member)), removed }
 }
 
 /** What changed in a group's list of members. */
@@ -52,7 +67,7 @@ interface GroupEntry {
 
 export const findGroups = statement<{ user: number }, GroupEntry>(
   `select g.pk, g.name, g.key from memberships as m inner join entries as g on g.pk = m.group_entry
-   where m.user_entry = :user order by g.pk`,
+   where m.user_entry = :user order by m.group_entry`,
 )
 
 export interface MembershipChanges {
@@ -63,13 +78,21 @@ export interface MembershipChanges {
   readonly created: number
 }
 
-/** Changes a user's groups to the given ones, by folded name; with `addOnly`, the user leaves none. */
+/**
+ * Changes a user's groups to the given ones, by folded name; with `addOnly`, the user leaves none. `known` is a group whose
+ * name is locked.
+ */
 export async function syncGroups(
   tx: DatabaseTransaction,
   user: number,
   groupCollection: number,
   wanted: ReadonlyMap<string, string>,
-  options: { readonly addOnly: boolean; readonly refusesFormerNames: boolean; readonly now: number },
+  options: {
+    readonly addOnly: boolean
+    readonly refusesFormerNames: boolean
+    readonly known: StoredEntry | undefined
+    readonly now: number
+  },
 ): Promise<MembershipChanges> {
   const current = await findGroups.all(tx, { user })
   const currentKeys = new Set(current.map(({ key }) => key))
@@ -77,7 +100,7 @@ export async function syncGroups(
   const surplus = options.addOnly ? [] : current.filter(({ key }) => !wanted.has(key))
   if (options.refusesFormerNames) await refuseFormerNames(tx, surplus, missing, options.now)
   const left = await leaveGroups(tx, user, surplus)
-  const joined = await joinGroups(tx, groupCollection, user, missing, options.now)
+  const joined = await joinGroups(tx, groupCollection, user, missing, options)
   return {
     changes: [...left.changes, ...joined.changes],
     groups: [...left.groups, ...joined.groups],
@@ -94,12 +117,17 @@ export async function joinGroups(
   collection: number,
   user: number,
   wanted: ReadonlyMap<string, string>,
-  now: number,
+  { now, known }: { readonly now: number; readonly known?: StoredEntry | undefined },
 ): Promise<MembershipChanges> {
   if (wanted.size === 0) return { changes: [], groups: [], created: 0 }
   const changes: UserChange[] = []
   const keys = [...wanted.keys()].sort()
-  let found = await findEntries(tx, collection, keys)
+  let found = await findEntries(
+    tx,
+    collection,
+    keys.filter((key) => key !== known?.key),
+  )
+  if (known !== undefined && wanted.has(known.key)) found.set(known.key, known)
   let created = 0
   for (const key of keys) {
     if (found.has(key)) continue
@@ -112,13 +140,10 @@ export async function joinGroups(
   if (found.size < keys.length) found = await findEntries(tx, collection, keys)
   const groups = [...found.values()]
   await lockSeveral(tx, groups)
-  const joined: number[] = []
-  for (const { pk, name } of groups) {
-    if ((await userMembers.add.first(tx, { group: pk, member: user })) === undefined) continue
-    joined.push(pk)
-    changes.push(membership('add', name))
-  }
-  return { changes, groups: joined, created }
+  const rows = groups.map(({ pk }) => ({ group: pk, member: user }))
+  const joined = new Set((await userMembers.add(tx, rows)).map(({ group }) => group))
+  for (const { pk, name } of groups) if (joined.has(pk)) changes.push(membership('add', name))
+  return { changes, groups: [...joined], created }
 }
 
 export async function leaveGroups(
@@ -171,14 +196,15 @@ export async function lockGroupName(
   tx: DatabaseTransaction,
   collection: number,
   { name, id }: NamedGroup,
-): Promise<void> {
+): Promise<StoredEntry> {
   const found = isStorable(name) ? await lockName.first(tx, { collection, key: foldKey(name) }) : undefined
   if (found?.id !== id) throw new GatewayError('VERSION_MISMATCH', `the group ${name} was renamed or deleted`)
+  return found
 }
 
 /** Users may join and leave the group meanwhile. */
-const lockName = statement<{ collection: number; key: string }, { id: string }>(
-  ({ name }) => `select id from entries where collection = :collection and key = :key
+const lockName = statement<{ collection: number; key: string }, StoredEntry & { readonly id: string }>(
+  ({ name }) => `select pk, id, name, key, version from entries where collection = :collection and key = :key
     ${name === 'postgres' ? 'for key share' : ''}`,
 )
 

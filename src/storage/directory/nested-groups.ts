@@ -59,7 +59,7 @@ export async function changeMemberGroups(
   })
 }
 
-const groupMembers = memberTable('nested_groups', 'member_entry')
+const groupMembers = memberTable('nested_groups', 'memberEntry')
 
 const noGroup = (name: string): GatewayError =>
   new GatewayError('NOT_FOUND', `no group ${name}`, { publicText: `There is no group "${name}".` })

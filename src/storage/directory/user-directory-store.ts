@@ -18,14 +18,7 @@ import { newId } from '#kernel/ids.ts'
 import type { DatabaseReader, SqlClient } from '#storage/client/sql-client.ts'
 import { inserted, statement } from '#storage/client/statement.ts'
 import { assertStorable, foldKey, isStorable } from '#storage/client/text-keys.ts'
-import {
-  checkAttributes,
-  checkName,
-  checkNames,
-  insertValues,
-  syncAttributes,
-  valueRows,
-} from '#storage/directory/attributes.ts'
+import { checkAttributes, checkName, checkNames, syncAttributes, valueRows } from '#storage/directory/attributes.ts'
 import {
   bumpEntries,
   checkVersion,
@@ -34,7 +27,6 @@ import {
   type Entry,
   explainConflict,
   findEntry,
-  insertEntry,
   lockEntry,
   renameEntry,
   resize,
@@ -51,6 +43,7 @@ import {
   syncGroups,
 } from '#storage/directory/memberships.ts'
 import { changeMemberGroups, containingGroups } from '#storage/directory/nested-groups.ts'
+import { createEntry } from '#storage/directory/new-entry.ts'
 import { searchEntries } from '#storage/directory/search.ts'
 
 type Collections = Pick<DirectoryWrite, 'users' | 'groups'>
@@ -282,12 +275,12 @@ async function createUser(
   try {
     return await transaction(async (tx) => {
       const user = { collection: users, id: newId(), name: userID, attributes: stored, now }
-      const entry = await insertEntry(tx, user)
-      await insertValues(tx, entry, users, values)
-      const joined = await joinGroups(tx, groups, entry, wantedGroups, now)
+      const counted = wantedGroups.size === 0
+      const entry = await createEntry(tx, user, values, { counted })
+      const joined = await joinGroups(tx, groups, entry, wantedGroups, { now })
       await bumpEntries(tx, joined.groups, now)
       await resize(tx, groups, joined.created)
-      await resize(tx, users, 1)
+      if (!counted) await resize(tx, users, 1)
       return [...added, ...joined.changes]
     })
   } catch (error) {
@@ -313,13 +306,15 @@ async function syncUser(
       if (newUserID !== undefined && (await renameEntry(tx, entry, newUserID))) {
         changes.push({ subject: 'entry', action: 'replace', attribute: 'userID', value: newUserID })
       }
-      changes.push(...(await syncAttributes(tx, entry, users, attributes, addOnly)))
-      if (expectedGroup !== undefined) await lockGroupName(tx, groups, expectedGroup)
-      const options = { addOnly, refusesFormerNames: expectedVersion !== undefined, now }
+      const ofAttributes = await syncAttributes(tx, entry, users, attributes, { addOnly, now })
+      changes.push(...ofAttributes)
+      const known = expectedGroup && (await lockGroupName(tx, groups, expectedGroup))
+      const options = { addOnly, refusesFormerNames: expectedVersion !== undefined, known, now }
       const memberships =
         wantedGroups === undefined ? unchanged : await syncGroups(tx, entry.pk, groups, wantedGroups, options)
       changes.push(...memberships.changes)
-      if (changes.length > 0) await bumpEntries(tx, [entry.pk, ...memberships.groups], now)
+      const needsVersion = changes.length > 0 && ofAttributes.length === 0
+      await bumpEntries(tx, needsVersion ? [entry.pk, ...memberships.groups] : memberships.groups, now)
       await resize(tx, groups, memberships.created)
       return changes
     })
