@@ -289,6 +289,7 @@ export class GroupEndpoint {
     const { config, groups, lookups, storage } = this.#parts
     const { schema } = config.groups
     const before = await groups.resource(found, call.base, false)
+    if (edit.own.length === 0) return { resource: before }
     const patched = applyPatch(schema, before, edit.own, { strict: config.client.strict })
     const stored = await storage.groups()
     const resource = storableChange(stored, before, patched, edit.kind)

@@ -362,6 +362,22 @@ describe('an expected version', () => {
     expect(empty.stored('jjackson')).toBeUndefined()
   })
 
+  test('of a membership is compared by a target that audits within its commits, without a read before', async () => {
+    const bound = (version: string) => ({
+      attributes: { mail: ['old'] },
+      groups: ['group1', 'crew'],
+      basedOn: { target: 'store', version, group: { name: 'crew', id: '5' } },
+    })
+    const store = Object.assign(stored(), { auditsWithin: true })
+    await provisioned(store, provision(), bound('1'))
+    expect(store.stored('jjackson')?.groups).toEqual(['group1', 'crew'])
+    await expect(provisioned(store, provision(), bound('1'))).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    expect(store.methods()).toEqual(['syncUser', 'syncUser'])
+    const empty = Object.assign(new MemoryTarget(), { auditsWithin: true })
+    await expect(provisioned(empty, provision(), bound('1'))).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    expect(empty.methods()).toEqual(['syncUser', 'findUser'])
+  })
+
   test('applies to the first write to its own target, by any copy of the user', async () => {
     const store = stored()
     const other = stored()

@@ -237,16 +237,28 @@ async function applyUser(
   options: ApplyOptions,
   request: TargetRequest,
 ): Promise<string> {
-  const { newUserID } = options
+  const { newUserID, addOnly, expectedVersion, expectedGroup } = options
   const attributes = user.attributes.pick(options.attributes)
-  if (target.keepsVersions === true && options.expectedVersion === noVersion && newUserID === undefined) {
+  if (target.keepsVersions === true && expectedVersion === noVersion && newUserID === undefined) {
     // The caller has just looked, and the create itself detects whether that is still true.
     await create(target, { userID: user.userID, attributes, groups: wantedGroups(user, []) ?? [] }, options, request)
     return user.userID
   }
+  const isComparedThere = target.auditsWithin === true && expectedVersion !== undefined && expectedGroup !== undefined
+  if (isComparedThere && newUserID === undefined && !user.keepGroups) {
+    // Such a target compares the user, the version and the group when it writes, and audits exactly what it changes.
+    const wanted = { userID: user.userID, attributes, groups: user.groups }
+    const sync = { addOnly, attributes: options.attributes, keepGroups: false, expectedVersion, expectedGroup }
+    try {
+      await target.syncUser(wanted, sync, request)
+      return user.userID
+    } catch (error) {
+      if (!isLostRace(error, options)) throw error
+    }
+  }
   for (let attempt = 1; ; attempt++) {
     const { found, userID } = await find(target, user.userID, options, request)
-    checkVersion(found, options.expectedVersion)
+    checkVersion(found, expectedVersion)
     const groups = wantedGroups(user, found?.groups ?? [])
     if (found === undefined) {
       await create(target, { userID, attributes, groups: groups ?? [] }, options, request)
