@@ -23,6 +23,10 @@ async function recorded(url: string) {
       statements.push(shortForm(query.sql))
       return tx.run(query)
     },
+    send: (query) => {
+      statements.push(shortForm(query.sql))
+      tx.send(query)
+    },
   })
   const recordingClient: SqlClient = {
     dialect: client.dialect,
