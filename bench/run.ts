@@ -89,7 +89,7 @@ async function workers(quickstart: string): Promise<void> {
 }
 
 async function tokens(): Promise<void> {
-  const { exchanges, bareSigning, steady, burst, residentMegabytes } = await measureSts(folder)
+  const { exchanges, bareSigning, steady, burst, residentMegabytes, peakMegabytes } = await measureSts(folder)
   const rsa = exchanges.find(({ algorithm }) => algorithm === 'RS256')?.perSecond ?? 0
   for (const { algorithm, perSecond, cpuMicros, bare, share } of exchanges) {
     const label = `token exchanges, ${algorithm}`
@@ -111,7 +111,7 @@ async function tokens(): Promise<void> {
   row('token exchange at 167/s', `p50 ${millis(steady.p50)}`, `p99 ${millis(steady.p99)}`)
   const spread = `${rate(burst.pods / burst.seconds)}, p99 ${millis(burst.p99)}, ${number(burst.reviews)} reviews`
   row(`burst of ${number(burst.pods)} pods`, `${burst.seconds.toFixed(1)} s`, spread)
-  row('resident memory after the burst', `${number(residentMegabytes)} MB`)
+  row('resident memory after the burst', `${number(residentMegabytes)} MB`, `peak ${number(peakMegabytes)} MB`)
 }
 
 /** Keys in Transit against local ones; the service is on the same machine. */

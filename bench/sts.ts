@@ -10,6 +10,7 @@ import { type MeasuredGateway, startMeasured } from './gateway.ts'
 import { runLoad } from './load.ts'
 import { median, percentile } from './median.ts'
 import { type Cost, medianCost } from './paired.ts'
+import { megabytesOf } from './process-figures.ts'
 import { type BenchCluster, startBenchCluster } from './sts-cluster.ts'
 
 /** The signature algorithms, each with an endpoint of its name in lower case. */
@@ -32,7 +33,9 @@ export interface StsFigures {
   readonly steady: { readonly p50: number; readonly p99: number }
   /** Pods that all call at once after a restart, with cold reviews. */
   readonly burst: { readonly pods: number; readonly seconds: number; readonly p99: number; readonly reviews: number }
+  /** After the burst, and the most of all measurements. */
   readonly residentMegabytes: number
+  readonly peakMegabytes: number
 }
 
 /** Enough that the signing threads have work while the audit is written. */
@@ -55,7 +58,8 @@ export async function measureSts(folder: string): Promise<StsFigures> {
     const exchanges = await measureExchanges(gateway, cluster)
     const steady = await measureSteady(gateway, cluster)
     const burst = await measureBurst(gateway, cluster)
-    return { ...exchanges, steady, burst, residentMegabytes: gateway.residentMegabytes() }
+    const peakMegabytes = megabytesOf(gateway.pid, 'VmHWM')
+    return { ...exchanges, steady, burst, residentMegabytes: gateway.residentMegabytes(), peakMegabytes }
   } finally {
     await gateway.stop()
     await cluster.close()
