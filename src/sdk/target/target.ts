@@ -113,7 +113,10 @@ export interface Target extends Closable {
   deleteUser(user: User, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void>
   /** A user's login can be changed. */
   readonly renamesUsers?: boolean
-  /** The commit that makes its changes also audits them (see `auditWithin`), so planned changes need not be stored. */
+  /**
+   * The commit that makes its changes also audits them (see `auditWithin`), so planned changes need not be stored, and a
+   * sync with an expected version needs no read before it.
+   */
   readonly auditsWithin?: boolean
   /** Users and groups have a version, and changes can be bound to it. */
   readonly keepsVersions?: boolean
