@@ -149,6 +149,7 @@ export const sections: readonly Section[] = [
       'docs/guides/installing.md',
       'docs/guides/deploying.md',
       'docs/guides/scaling.md',
+      'docs/capacity.md',
       'docs/guides/gitops.md',
       'docs/guides/observability.md',
       'docs/guides/backup-and-restore.md',
