@@ -1,14 +1,17 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { entryIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { Issues } from '#kernel/issues.ts'
+import { Passwords } from '#modules/shared/passwords/passwords.ts'
+import { databaseTarget } from '#modules/targets/database/database.ts'
 import { prepareMapping } from '#sdk/mapper/mapping.ts'
 import type { Target } from '#sdk/target/target.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParseContext } from '#testing/fake-parse.ts'
 import { quietRequest } from '#testing/ldap-target.ts'
+import { memoryUserDirectory } from '#testing/memory-database.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { runTask } from '#testing/run-task.ts'
 import { parseTasks, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
@@ -330,6 +333,25 @@ describe('races', () => {
 
 describe('an expected version', () => {
   const basedOn = (version: string, target = 'store') => ({ basedOn: { target, version } })
+
+  test('a target that compares and audits in its own transaction is not read before', async () => {
+    const users = memoryUserDirectory()
+    const passwords = new Passwords(memoryUserDirectory('passwords'))
+    const store = databaseTarget(users, passwords, { auditsWithin: true })
+    onTestFinished(() => store.close())
+    await users.create({ userID: 'jjackson', attributes: Attributes.from({ mail: ['old'], sn: ['J'] }), groups: ['x'] })
+    const find = vi.spyOn(store, 'findUser')
+    const change = (mail: string, version: string) =>
+      provisioned(store, provision(), { attributes: { mail: [mail] }, keepGroups: true, ...basedOn(version) })
+    expect(await change('new', '1')).toMatchObject({ changes: 1 })
+    expect(find).not.toHaveBeenCalled()
+    const stored = await users.findByLogin('jjackson')
+    expect([stored?.attributes.toObject(), stored?.groups]).toEqual([{ mail: ['new'], sn: ['J'] }, ['x']])
+    expect(await change('new', '2')).toMatchObject({ changes: 0 })
+    await expect(change('newer', '1')).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    await users.delete('jjackson')
+    await expect(change('newer', '2')).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+  })
   const mail = { attributes: { mail: ['new'] }, keepGroups: true }
 
   test('is passed on, and another one rejects the change without a retry', async () => {

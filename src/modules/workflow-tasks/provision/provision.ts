@@ -237,23 +237,26 @@ async function applyUser(
   options: ApplyOptions,
   request: TargetRequest,
 ): Promise<string> {
-  const { newUserID, addOnly, expectedVersion, expectedGroup } = options
+  const { newUserID, expectedVersion, expectedGroup } = options
   const attributes = user.attributes.pick(options.attributes)
-  if (target.keepsVersions === true && expectedVersion === noVersion && newUserID === undefined) {
+  const isBound = target.keepsVersions === true && expectedVersion !== undefined && newUserID === undefined
+  if (isBound && expectedVersion === noVersion) {
     // The caller has just looked, and the create itself detects whether that is still true.
     await create(target, { userID: user.userID, attributes, groups: wantedGroups(user, []) ?? [] }, options, request)
     return user.userID
   }
-  const isComparedThere = target.auditsWithin === true && expectedVersion !== undefined && expectedGroup !== undefined
-  if (isComparedThere && newUserID === undefined && !user.keepGroups) {
-    // Such a target compares the user, the version and the group when it writes, and audits exactly what it changes.
-    const wanted = { userID: user.userID, attributes, groups: user.groups }
-    const sync = { addOnly, attributes: options.attributes, keepGroups: false, expectedVersion, expectedGroup }
-    try {
-      await target.syncUser(wanted, sync, request)
-      return user.userID
-    } catch (error) {
-      if (!isLostRace(error, options)) throw error
+  if (isBound && target.auditsWithin === true) {
+    // Such a target compares the user, the version and the group when it writes, and audits what it changes, so nothing
+    // is read before.
+    const keepGroups = user.keepGroups && wantedGroups(user, []) === undefined
+    if (keepGroups || (!user.keepGroups && expectedGroup !== undefined)) {
+      const wanted = { userID: user.userID, attributes, groups: keepGroups ? [] : user.groups }
+      try {
+        await write(target, wanted, { ...options, keepGroups }, request)
+        return user.userID
+      } catch (error) {
+        if (!isLostRace(error, options)) throw error
+      }
     }
   }
   for (let attempt = 1; ; attempt++) {
@@ -318,19 +321,34 @@ async function sync(
     request,
     () => changes,
     (audited) =>
-      target.syncUser(
+      write(
+        target,
         wanted,
-        {
-          addOnly,
-          attributes,
-          keepGroups: keepGroups && !fromPresent,
-          ...(expectedVersion === undefined ? {} : { expectedVersion }),
-          ...(expectedGroup === undefined ? {} : { expectedGroup }),
-          ...(newUserID === undefined ? {} : { newUserID }),
-        },
+        { ...options, expectedVersion, newUserID, keepGroups: keepGroups && !fromPresent },
         audited,
       ),
   )
+}
+
+function write(
+  target: Target,
+  user: User,
+  {
+    addOnly,
+    attributes,
+    keepGroups,
+    expectedVersion,
+    expectedGroup,
+    newUserID,
+  }: ApplyOptions & { keepGroups: boolean },
+  request: TargetRequest,
+): Promise<void> {
+  const bound = {
+    ...(expectedVersion === undefined ? {} : { expectedVersion }),
+    ...(expectedGroup === undefined ? {} : { expectedGroup }),
+    ...(newUserID === undefined ? {} : { newUserID }),
+  }
+  return target.syncUser(user, { addOnly, attributes, keepGroups, ...bound }, request)
 }
 
 /** Whether to read the user and try again. A change that is bound to a version does so only after NOT_FOUND. */
