@@ -46,6 +46,7 @@ export class MemoryDatabase extends LazyClient {
     const known: Partial<DatabaseTransaction> = {
       query: (query) => tx.query(this.#atTestTime(query)),
       run: (query) => tx.run(this.#atTestTime(query)),
+      send: (query) => tx.send(this.#atTestTime(query)),
       leaveToEnd: (item, write) => tx.leaveToEnd?.(item, write) ?? false,
     }
     return new Proxy(tx, { get: (_, name: keyof DatabaseTransaction) => known[name] ?? Reflect.get(tx, name) })
