@@ -13,8 +13,8 @@ import { type MeasuredGateway, startMeasured } from './gateway.ts'
 import { runLoad } from './load.ts'
 import { median } from './median.ts'
 import { type Cost, medianCost } from './paired.ts'
-import { startQueryRelay } from './query-relay.ts'
 import { PostgresCosts } from './postgres-costs.ts'
+import { startQueryRelay } from './query-relay.ts'
 
 export interface WorkflowFigures {
   /** Synchronous runs on SQLite, and their rate as a share of bare durable inserts. */
@@ -97,7 +97,11 @@ async function measureAsynchronous(folder: string, config: string): Promise<Omit
       })
     }
     for (const gateway of gateways.splice(0)) await gateway.stop()
-    return { asynchronous, bareJobs: median(bare), ...(await countStatements(folder, config, database.url, storage, postgres)) }
+    return {
+      asynchronous,
+      bareJobs: median(bare),
+      ...(await countStatements(folder, config, database.url, storage, postgres)),
+    }
   } finally {
     for (const gateway of gateways) await gateway.stop()
     await storage.close()

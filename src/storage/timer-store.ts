@@ -1,5 +1,4 @@
 import type { ClaimedTimer, NewTimer, TimerClaim, When } from '#domain/timer.ts'
-import type { Awaitable } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { type DueValues, dueText, dueValues, timeOf } from '#storage/client/database-time.ts'
