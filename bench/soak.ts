@@ -42,7 +42,8 @@ const capacityParallel = 16
 /** Of work that is under way at once; beyond it the work is late and left out. */
 const mostParallel = 200
 const reloadMillis = Math.min(60_000, minutes * 20_000)
-const rotationMillis = Math.min(300_000, minutes * 25_000)
+/** Three times: an endpoint has four keys at most, and each stays until its last token has expired. */
+const rotationMillis = minutes * 15_000
 const endpoint = 'soak'
 
 /** Ends the soak early, with everything printed and cleaned up. */
