@@ -1,10 +1,10 @@
 import type http from 'node:http'
 import { pipeline, Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import Fastify, { type FastifyInstance } from 'fastify'
 import { errorResponse, type PipelineAnswer } from '#engine/pipeline/pipeline.ts'
 import type { Runtime } from '#engine/runtime.ts'
-import { type Awaitable, andThen } from '#kernel/awaitable.ts'
+import { type Awaitable, andThen, settle } from '#kernel/awaitable.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
@@ -12,6 +12,7 @@ import { withoutTokens } from '#kernel/text/redaction.ts'
 import { readTraceparent, type Span, type SpanStart, tracer } from '#kernel/tracing.ts'
 import { jsonErrors } from '#sdk/filter/error-format.ts'
 import { type GatewayResponse, header } from '#sdk/filter/http.ts'
+import { isHealthCheck } from '#server/connections.ts'
 import { type ConnectionLimits, httpLimits } from '#server/http-limits.ts'
 import { HttpRequest, validPrefix } from '#server/http-request.ts'
 import { createListener, type ListenerTls, noSchemas } from '#server/http-server.ts'
@@ -35,54 +36,65 @@ interface AppParts {
   ready(): Promise<void>
 }
 
-/** The public listener: answers health checks, and everything else by the pipeline of the running configuration. */
+/**
+ * The public listener: answers health checks, and everything else by the pipeline of the running configuration. The
+ * framework only sees health checks, since its routes, hooks and bodies are not those of the pipeline, and cost each
+ * request as much as the session.
+ */
 export function createApp(parts: AppParts): FastifyInstance {
+  let isClosing = false
   const app = Fastify({
     logger: false,
     schemaController: noSchemas,
-    genReqId: () => newId(),
-    requestIdHeader: false,
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    routerOptions: { maxParamLength: httpLimits.pathCharacters },
     // The listener answers them itself.
     clientErrorHandler: () => {},
-    frameworkErrors: (error, request, reply) => refuse(parts, error, request, reply),
-    serverFactory: (handler) => {
+    serverFactory: (health) => {
       const { limits, proxies, log, tls } = parts
       const listener = parts.only === undefined ? 'public' : 'webhook'
-      return createListener({ listener, limits, proxies, log, meter: parts.metrics.connections }, tls, handler)
+      const meter = parts.metrics.connections
+      return createListener({ listener, limits, proxies, log, meter }, tls, (request, response) => {
+        if (isHealthCheck(request)) return health(request, response)
+        if (isClosing) response.shouldKeepAlive = false
+        answer(parts, { id: newId(), raw: request, response })
+      })
     },
   })
-  app.removeAllContentTypeParsers()
-  // Filters read bodies, after the caller was authenticated.
-  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  app.addHook('preClose', (done) => {
+    isClosing = true
+    done()
+  })
   app.get('/check_alive', (_request, reply) => reply.type('text/plain').send('alive\n'))
   app.get('/ready', async (_request, reply) => answerReady(parts, reply))
-  app.all('/*', (request, reply) => answer(parts, request, reply))
-  app.setNotFoundHandler((request, reply) => answer(parts, request, reply))
-  app.setErrorHandler((error, request, reply) => refuse(parts, error, request, reply))
   return app
 }
 
-function answer(parts: AppParts, fastifyRequest: FastifyRequest, reply: FastifyReply): Awaitable<void> {
-  const started = performance.now()
-  let request: HttpRequest
-  try {
-    request = new HttpRequest(fastifyRequest.raw, fastifyRequest.id, parts.proxies, parts.only?.host)
-    if (parts.only !== undefined && request.path !== parts.only.path) throw new GatewayError('NOT_FOUND', request.path)
-  } catch (error) {
-    return refuse(parts, error, fastifyRequest, reply)
-  }
-  if (tracer === undefined) return respond(parts, request, reply, started)
-  return tracer.span(requestSpan(request), async (span) => respond(parts, request, reply, started, span))
+/** A request and its response, as Node.js has them. */
+interface Exchanged {
+  readonly id: string
+  readonly raw: http.IncomingMessage
+  readonly response: http.ServerResponse
 }
+
+function answer(parts: AppParts, exchanged: Exchanged): void {
+  const started = performance.now()
+  const work = (): Awaitable<void> => {
+    const request = new HttpRequest(exchanged.raw, exchanged.id, parts.proxies, parts.only?.host)
+    if (parts.only !== undefined && request.path !== parts.only.path) throw new GatewayError('NOT_FOUND', request.path)
+    if (tracer === undefined) return respond(parts, request, exchanged, started)
+    return tracer.span(requestSpan(request), async (span) => respond(parts, request, exchanged, started, span))
+  }
+  void settle(work, nothing, (error) => refuse(parts, error, exchanged))
+}
+
+const nothing = (): void => {}
 
 function respond(
   parts: AppParts,
   request: HttpRequest,
-  reply: FastifyReply,
+  exchanged: Exchanged,
   started: number,
   span?: Span,
 ): Awaitable<void> {
@@ -92,7 +104,7 @@ function respond(
       if (span !== undefined) describe(span, request, result)
       record(parts, request, result, performance.now() - started)
       const { body, endsWithFilter = false } = result.response
-      send(reply, request, result.response)
+      send(exchanged, request.origin, result.response)
       // A body that is read while it is sent needs the configuration until its end.
       if (body instanceof Readable && !endsWithFilter) return finished(body).catch(() => {})
       return undefined
@@ -153,68 +165,52 @@ function inTime(runtime: Runtime, request: HttpRequest): Awaitable<PipelineAnswe
   })
 }
 
-/** Writes to the socket directly: the hooks and serializers of the framework would cost as much again. */
+/** `origin` is that of the request, if known. */
 function send(
-  reply: FastifyReply,
-  request: { readonly id: string; readonly origin?: string },
+  { id, raw, response }: Exchanged,
+  origin: string | undefined,
   { status, headers, body }: GatewayResponse,
 ): void {
-  const { raw } = reply.hijack()
-  const head: http.OutgoingHttpHeaders = {
-    'x-request-id': request.id,
-    ...securityHeaders(request.origin),
-    ...headers,
-  }
+  const head: http.OutgoingHttpHeaders = { 'x-request-id': id, ...securityHeaders(origin), ...headers }
   if (body instanceof Readable) {
-    raw.writeHead(status, head)
-    pipeline(body, raw, () => {})
+    response.writeHead(status, head)
+    pipeline(body, response, () => {})
     return
   }
   // In a response to HEAD, a length would be that of the body of GET.
-  const lacksLength = status === 204 || status === 304 || (body === undefined && reply.request.method === 'HEAD')
+  const lacksLength = status === 204 || status === 304 || (body === undefined && raw.method === 'HEAD')
   const length = body === undefined ? 0 : Buffer.byteLength(body)
   if (!lacksLength) head['content-length'] = length
   // A text with as many bytes as characters is ASCII, and writing it as Latin-1 takes half the time.
-  if (typeof body === 'string' && length === body.length) raw.writeHead(status, head).end(body, 'latin1')
-  else raw.writeHead(status, head).end(body)
+  if (typeof body === 'string' && length === body.length) response.writeHead(status, head).end(body, 'latin1')
+  else response.writeHead(status, head).end(body)
 }
 
 /** The response to a request that never reached the pipeline, in the format of the addressed API. */
-function refuse(parts: AppParts, thrown: unknown, fastifyRequest: FastifyRequest, reply: FastifyReply): void {
-  const error = fromFastify(thrown)
-  const { host, path } = meant(parts, fastifyRequest)
+function refuse(parts: AppParts, thrown: unknown, exchanged: Exchanged): void {
+  const error = asGatewayError(thrown)
+  const { id, raw, response } = exchanged
+  const { host, path } = meant(parts, exchanged)
   const { routes } = parts.running.current
   const errors = routes.find(host, path)?.url.errors ?? jsonErrors
-  parts.metrics.answered('', fastifyRequest.method, error.status, 0)
-  logFailure(parts.log, error, { requestId: fastifyRequest.id, status: error.status })
-  const { id, raw } = fastifyRequest
+  parts.metrics.answered('', raw.method ?? 'GET', error.status, 0)
+  logFailure(parts.log, error, { requestId: id, status: error.status })
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
   const request = { id, headers: raw.headers, look: routes.look(host) } as HttpRequest
-  send(reply, request, errorResponse(error, { errors, request }))
+  send(exchanged, undefined, errorResponse(error, { errors, request }))
 }
 
 /** Of a malformed request: its Host header, and the valid part of its path. */
-function meant({ proxies, only }: AppParts, { raw, id }: FastifyRequest): Pick<HttpRequest, 'host' | 'path'> {
+function meant({ proxies, only }: AppParts, { raw, id }: Exchanged): Pick<HttpRequest, 'host' | 'path'> {
   try {
     return new HttpRequest(raw, id, proxies, only?.host)
   } catch {
     const host = (raw.headers.host ?? '').toLowerCase().replace(/:\d+$/, '')
     return { host, path: validPrefix(raw.url ?? '/') }
   }
-}
-
-const fastifyStatus = {
-  400: 'BAD_REQUEST',
-  404: 'NOT_FOUND',
-  413: 'BODY_TOO_LARGE',
-  415: 'UNSUPPORTED_MEDIA_TYPE',
-} as const
-
-function fromFastify(thrown: unknown): GatewayError {
-  if (thrown instanceof Error && 'statusCode' in thrown) {
-    const code = fastifyStatus[thrown.statusCode as keyof typeof fastifyStatus]
-    if (code !== undefined) return new GatewayError(code, thrown.message, { cause: thrown })
-  }
-  return asGatewayError(thrown)
 }
 
 function record(parts: AppParts, request: HttpRequest, { response, error, context }: PipelineAnswer, ms: number): void {

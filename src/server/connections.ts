@@ -52,6 +52,10 @@ interface Connection {
 type Admission = 'admitted' | 'admitted-once' | 'over-limit' | 'closing'
 
 const healthPath = /^\/(?:check_alive|ready)(?:\?|$)/
+
+export const isHealthCheck = ({ method, url = '' }: IncomingMessage): boolean =>
+  method === 'GET' && healthPath.test(url)
+
 const reportMillis = 30_000
 
 /** Connections of one kind, each state in order of age. */

@@ -7,6 +7,8 @@ import { bodyTimeout } from '#server/connections.ts'
 import { httpLimits } from '#server/http-limits.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
+/** The beginning of a content type (RFC 9110 8.3.1). */
+const mediaType = /^[!#$%&'*+.^_`|~\w-]+\/[!#$%&'*+.^_`|~\w-]+[\t ]*(?:;|$)/
 const hostPattern = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/
 
 /** A request as it came from the socket. Throws BAD_REQUEST or URI_TOO_LONG if host or path are malformed. */
@@ -109,6 +111,12 @@ export class HttpRequest implements GatewayRequest {
     if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
       throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content encoding ${encoding}`, {
         publicText: 'Compressed request bodies are not supported.',
+      })
+    }
+    const contentType = header(this, 'content-type')
+    if (contentType !== undefined && !mediaType.test(contentType)) {
+      throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${contentType}"`, {
+        publicText: 'The Content-Type header is malformed.',
       })
     }
     // A client that has already left fires no further event.
