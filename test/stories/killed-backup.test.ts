@@ -230,7 +230,10 @@ describe.skipIf(postgresPrograms === undefined)('a killed backup or restore of P
       output: expect.stringContaining('RESTORE_UNFINISHED'),
     })
     expect(await run('restore', '--yes', ...place)).toMatchObject({ code: 0 })
-    expect(await runSql(url, `select id from audit where changes like '%"database"%'`)).toHaveLength(1)
+    // The commit of a killed restore that waited for the audit was sent with its record, so that may be there too.
+    const records = await runSql(url, `select id from audit where changes like '%"database"%'`)
+    expect([1, 2]).toContain(records.length)
+    expect(await run('audit', 'verify', ...place)).toMatchObject({ code: 0 })
     const gateway = await startGatewayProcess({ config, dataFolder: data, args: ['--database', url] })
     await gateway.stop()
   })

@@ -28,6 +28,7 @@ export interface DatabaseTransaction extends DatabaseReader {
   /**
    * Like `run`, for a statement whose result no one needs. PostgreSQL gets it together with the statements that follow,
    * which saves a round trip; if it fails, the next of them that is awaited fails with its error, at the latest the commit.
+   * The commit may follow without a wait too, so a transaction can be committed after the process was killed.
    */
   send(query: SqlQuery<unknown>): void
   /**
