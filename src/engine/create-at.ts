@@ -1,5 +1,7 @@
+import type { Awaitable } from '#kernel/awaitable.ts'
+
 /** Creates a part of the configuration; throws NotCreated with its place if that fails. */
-export async function createAt<T>(at: string, create: () => T | Promise<T>): Promise<T> {
+export async function createAt<T>(at: string, create: () => Awaitable<T>): Promise<T> {
   try {
     return await create()
   } catch (cause) {

@@ -38,8 +38,7 @@ interface AppParts {
 
 /**
  * The public listener: answers health checks, and everything else by the pipeline of the running configuration. The
- * framework only sees health checks, since its routes, hooks and bodies are not those of the pipeline, and cost each
- * request as much as the session.
+ * framework only sees health checks: its routes, hooks and bodies would be work that the pipeline does again.
  */
 export function createApp(parts: AppParts): FastifyInstance {
   let isClosing = false

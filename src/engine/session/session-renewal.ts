@@ -5,6 +5,7 @@ import { isDeactivated } from '#identity/attributes.ts'
 import { type DirectoryEntry, type DirectoryLink, type EntryDirectory, entryId } from '#identity/directory.ts'
 import { storeFilter } from '#identity/filter/stored-filter.ts'
 import type { Subject } from '#identity/subject.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -58,7 +59,7 @@ export class SessionRenewal {
    * The session with its current subject; undefined if it has ended. Throws TARGET_UNREACHABLE if the directory has
    * not answered for longer than the grace period.
    */
-  current(session: LiveSession, asker: Asker): LiveSession | Promise<LiveSession | undefined> {
+  current(session: LiveSession, asker: Asker): Awaitable<LiveSession | undefined> {
     const { looked, retry, hashedId, foundAt: now } = session
     const { link } = session.subject
     if (link === undefined) return session

@@ -9,6 +9,7 @@ import { type TokenContent, tokenContent, workloadSource } from '#engine/sts/tok
 import { type Workload, workloadSubject } from '#engine/sts/workload.ts'
 import { type Claimant, WorkloadValidation } from '#engine/sts/workload-validation.ts'
 import type { Subject } from '#identity/subject.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
@@ -58,7 +59,7 @@ interface IssuingParts {
   readonly state: IssuingState
   readonly endpoints: ReadonlyMap<string, IssuingEndpoint>
   target(name: string): Target
-  decide(subject: Subject, rules: readonly Rule[]): RuleDecision | Promise<RuleDecision>
+  decide(subject: Subject, rules: readonly Rule[]): Awaitable<RuleDecision>
   /** `reason` is one of a few words; empty if a token was issued. */
   count?(endpoint: string, outcome: ExchangeOutcome, reason: string): void
   readonly watchIssuer?: IssuerHealth['watch'] | undefined
@@ -119,7 +120,7 @@ export class TokenIssuing implements TokenService {
   }
 
   /** By the issuer in the token, if the endpoint has it; else by the clusters. */
-  #workload(token: string, endpoint: TokenEndpoint, admit: (claimant: Claimant) => void): Workload | Promise<Workload> {
+  #workload(token: string, endpoint: TokenEndpoint, admit: (claimant: Claimant) => void): Awaitable<Workload> {
     if (endpoint.subjectIssuers.length === 0) return this.#validation.workload(token, endpoint, admit)
     return this.#issuerSubjects
       .workload(token, endpoint, admit)

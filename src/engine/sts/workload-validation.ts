@@ -2,6 +2,7 @@ import { type ApiServerBreakers, isUnreachable } from '#engine/sts/api-server-br
 import { ReviewCache } from '#engine/sts/review-cache.ts'
 import type { Workload } from '#engine/sts/workload.ts'
 import { Attributes } from '#identity/attributes.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { AccountTokenVerdict, TokenReview, VerifiedAccountToken } from '#kernel/cluster.ts'
@@ -79,7 +80,7 @@ export class WorkloadValidation {
    * Throws or rejects with `invalid_grant` for a token that is not accepted, and TARGET_UNREACHABLE if that can't be
    * decided. `admit` gets the claimed identity before the API server is asked, and may throw.
    */
-  workload(token: string, policy: Policy, admit: (claimant: Claimant) => void): Workload | Promise<Workload> {
+  workload(token: string, policy: Policy, admit: (claimant: Claimant) => void): Awaitable<Workload> {
     if (token.length > longestSubjectToken) throw refusal('the subject token is too long')
     const hash = secretHash(token)
     const key = `${hash} ${policy.clusters.join(' ')}`
@@ -101,7 +102,7 @@ export class WorkloadValidation {
     verdict: Verified | RefusedToken,
     policy: Policy,
     admit: (claimant: Claimant) => void,
-  ): Workload | Promise<Workload> {
+  ): Awaitable<Workload> {
     if (!('cluster' in verdict)) throw verdict.expired === true ? expired() : refusal(verdict.reason)
     const { cluster, token: claims } = verdict
     if (claims.expires <= this.#parts.clock()) throw expired()

@@ -1,6 +1,7 @@
 import { Attributes } from '#identity/attributes.ts'
 import { toTexts, userIdName } from '#identity/mapping/mapped-value.ts'
 import type { Subject } from '#identity/subject.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import {
@@ -75,7 +76,7 @@ export default defineAuthMechanism({
 
 async function changed(
   subject: Subject | undefined,
-  change: (subject: Subject) => Attributes | Promise<Attributes>,
+  change: (subject: Subject) => Awaitable<Attributes>,
 ): Promise<AuthOutcome> {
   if (subject === undefined)
     return {

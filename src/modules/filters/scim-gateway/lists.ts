@@ -1,6 +1,7 @@
 import type { TimeAttribute } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { evaluateFilter, isNever, settleFilter } from '#protocols/scim/filter/evaluate-filter.ts'
@@ -143,7 +144,7 @@ const chunk = 1000
 export interface Search<T> {
   /** `byPosition`: the client gets the `next` of the page. */
   search(query: Query, byPosition?: boolean): Promise<SearchPage<T>>
-  toResource(item: T): ScimResource | Promise<ScimResource>
+  toResource(item: T): Awaitable<ScimResource>
 }
 
 const everything: Translation = { filter: undefined, exact: true }
