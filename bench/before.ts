@@ -7,12 +7,15 @@ import type { BenchOptions } from './options.ts'
 import { type Row, say } from './table.ts'
 
 /**
- * Builds a commit in a clone below `folder`, which the caller removes, and measures it and the working tree in turns. The tool is this one for both, on
- * the code and schema of each.
+ * Builds a commit in a clone below `folder`, which the caller removes, and measures each part of it and of the working tree in
+ * turns. The tool is this one for both, on the code and schema of each.
  */
-export async function measureBefore(folder: string, { words, sizes, turns, quick }: BenchOptions): Promise<void> {
-  const [, commit, ...parts] = words
-  if (commit === undefined) throw new Error('which commit? npm run bench -- before COMMIT [PART …]')
+export async function measureBefore(
+  folder: string,
+  commit: string,
+  parts: readonly string[],
+  { sizes, turns, quick }: BenchOptions,
+): Promise<void> {
   const name = git('rev-parse', '--verify', `${commit}^{commit}`)
   const clone = join(folder, 'clone')
   // PostgreSQL of the clone runs as another user if this is root.
@@ -27,16 +30,20 @@ export async function measureBefore(folder: string, { words, sizes, turns, quick
   })
   rmSync(join(clone, 'bench'), { recursive: true })
   cpSync('bench', join(clone, 'bench'), { recursive: true })
+  // The tool may need parts that the tests of the commit did not have. What they had fits its code.
+  cpSync('test/support', join(clone, 'test/support'), { recursive: true, force: false })
   const before: Row[][] = []
   const after: Row[][] = []
-  const args = [...parts, ...sizes.map(String), ...(quick ? ['--quick'] : [])]
-  for (let turn = 1; turn <= turns; turn++) {
-    for (const [label, cwd, rows] of [
-      ['before', clone, before],
-      ['after', resolve('.'), after],
-    ] as const) {
-      say(`\nturn ${turn} of ${turns}, ${label}`)
-      rows.push(await measure(cwd, args, join(folder, 'rows.json')))
+  const args = [...sizes.map(String), ...(quick ? ['--quick'] : [])]
+  for (const part of parts) {
+    for (let turn = 1; turn <= turns; turn++) {
+      for (const [label, cwd, rows] of [
+        ['before', clone, before],
+        ['after', resolve('.'), after],
+      ] as const) {
+        say(`\n${part}, turn ${turn} of ${turns}, ${label}`)
+        rows.push(await measure(cwd, [part, ...args], join(folder, 'rows.json')))
+      }
     }
   }
   say(`\nbefore is ${name.slice(0, 12)}, after is the working tree; medians of ${turns} turns`)

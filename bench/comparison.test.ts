@@ -14,18 +14,23 @@ test('a figure that was not measured has no number', () => {
   expect(parseFigure('not measured: no Chromium')).toBeUndefined()
 })
 
-test('the table has the medians of the turns, their ratio, and the CPU in a row of its own', () => {
-  const before = [100, 300, 200].map((n) => [['create', `${n}/s, 50 µs CPU`, '', '']])
-  const after = [400, 1000, 100].map((n) => [
-    ['create', `${n}/s, 40 µs CPU`, '', ''],
-    ['start', '7 ms'],
+test('the table has the medians of the turns, their ratio and the budget; CPU and share have lines of their own', () => {
+  const row = (rate: number, cpu: number, share: string) => ['create', `${rate}/s, ${cpu} µs CPU`, share, '>= 70.0 %']
+  const before = [100, 300, 200].map((rate) => [row(rate, 50, '20.0 % of a bare route')])
+  const after = [400, 1000, 100].map((rate) => [
+    row(rate, 40, '35.0 % of a bare route'),
+    ['start', '7 ms', '', '<= 9 ms'],
+    ['page', '1.5 times', '2.00 times the CPU', '<= 1.5 times'],
   ])
   expect(compare(before, after)).toBe(
     [
-      '             before        after  ratio',
-      'create       200/s         400/s  2.00',
-      'create, CPU  50 µs         40 µs  0.80',
-      'start        not measured  7 ms',
+      '                             before        after      ratio  budget',
+      'create                       200/s         400/s      2.00',
+      'create, CPU                  50 µs         40 µs      0.80',
+      'create, beside a bare route  20 %          35 %       1.75   >= 70.0 %',
+      'start                        not measured  7 ms              <= 9 ms',
+      'page                         not measured  1.5 times         <= 1.5 times',
+      'page, beside the CPU         not measured  2 times',
     ].join('\n'),
   )
 })

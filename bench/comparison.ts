@@ -22,14 +22,14 @@ export function parseFigure(text: string): Figure | undefined {
 
 const numberOf = (digits: string): number => Number(digits.replaceAll(',', ''))
 
-/** A table of the medians over all turns: before, after, and after as a multiple of before. */
+/** A table of the medians over all turns: before, after, after as a multiple of before, and the budget. */
 export function compare(before: readonly (readonly Row[])[], after: readonly (readonly Row[])[]): string {
   const [old, current] = [mediansOf(before), mediansOf(after)]
-  const lines: Row[] = [['', 'before', 'after', 'ratio']]
+  const lines: Row[] = [['', 'before', 'after', 'ratio', 'budget']]
   for (const label of new Set([...old.keys(), ...current.keys()])) {
     const [was, is] = [old.get(label), current.get(label)]
     const ratio = was === undefined || is === undefined || was.value === 0 ? '' : (is.value / was.value).toFixed(2)
-    lines.push([label, show(was), show(is), ratio])
+    lines.push([label, show(was), show(is), ratio, (is ?? was)?.budget ?? ''])
   }
   return formatTable(lines)
 }
@@ -40,20 +40,33 @@ function show(figure: Figure | undefined): string {
   return `${before}${value >= 100 ? number(value) : String(Number(value.toFixed(2)))}${after}`
 }
 
-function mediansOf(turns: readonly (readonly Row[])[]): Map<string, Figure> {
-  const figures = new Map<string, Figure[]>()
-  const add = (label: string, figure: Figure): void => {
+interface Budgeted extends Figure {
+  readonly budget: string
+}
+
+/**
+ * The CPU time and the share of a line have lines of their own, since both sides of a share were measured at the same time: it
+ * changes less with the speed of the machine than the rate.
+ */
+function* figuresOf([label = '', text = '', comparison = '', budget = '']: Row): Generator<[string, Budgeted]> {
+  const figure = parseFigure(text)
+  if (figure === undefined) return
+  const [, share, unit, of] = /^([\d.]+)( %| times) (?:of )?(.+)$/.exec(comparison) ?? []
+  const ofShare = share !== undefined && budget.endsWith(unit ?? '') && !figure.after.endsWith(unit ?? '')
+  yield [label, { ...figure, budget: ofShare ? '' : budget }]
+  if (figure.cpu !== undefined) yield [`${label}, CPU`, { before: '', value: figure.cpu, after: ' µs', budget: '' }]
+  if (share === undefined || unit === undefined) return
+  yield [`${label}, beside ${of}`, { before: '', value: Number(share), after: unit, budget: ofShare ? budget : '' }]
+}
+
+function mediansOf(turns: readonly (readonly Row[])[]): Map<string, Budgeted> {
+  const figures = new Map<string, Budgeted[]>()
+  for (const [label, figure] of turns.flat().flatMap((row) => [...figuresOf(row)])) {
     figures.set(label, [...(figures.get(label) ?? []), figure])
   }
-  for (const [label = '', text = ''] of turns.flat()) {
-    const figure = parseFigure(text)
-    if (figure === undefined) continue
-    add(label, figure)
-    if (figure.cpu !== undefined) add(`${label}, CPU`, { before: '', value: figure.cpu, after: ' µs' })
-  }
-  const middle = (all: readonly Figure[]): Figure => {
-    const [{ before, after } = { before: '', after: '' }] = all
-    return { before, value: median(all.map(({ value }) => value)), after }
+  const middle = (all: readonly Budgeted[]): Budgeted => {
+    const [{ before, after, budget } = { before: '', after: '', budget: '' }] = all
+    return { before, value: median(all.map(({ value }) => value)), after, budget }
   }
   return new Map([...figures].map(([label, all]) => [label, middle(all)]))
 }

@@ -105,9 +105,9 @@ export async function measureDirectory(folder: string, config: string, count: nu
     if (largest) {
       const listing = await measureListing(gateway, count)
       row(
-        `listing by cursor, ${number(listing.users)} users`,
+        `listing by cursor, ${number(count)} users and those created before`,
         `${rate(listing.perSecond)} users`,
-        `${number(listing.grownMegabytes)} MB more at the end than after a tenth`,
+        `${number(listing.grownMegabytes)} MB more at the end of ${number(listing.users)} than after a tenth`,
         'constant memory',
       )
       await measureTogether(gateway)

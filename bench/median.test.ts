@@ -3,7 +3,8 @@ import { median, percentile } from './median.ts'
 
 test('the median does not depend on the order', () => {
   expect(median([9, 1, 5])).toBe(5)
-  expect(median([4, 1, 3, 2])).toBe(3)
+  expect(median([4, 1, 3, 2])).toBe(2.5)
+  expect(median([7])).toBe(7)
   expect(median([])).toBe(0)
 })
 

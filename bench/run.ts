@@ -283,12 +283,21 @@ async function peers(): Promise<void> {
   printTable()
 }
 
-async function measureParts(names: readonly string[]): Promise<void> {
+function chosenParts(names: readonly string[]): readonly string[] {
   for (const name of names) {
     if (!Object.hasOwn(parts, name)) {
       throw new Error(`no part "${name}"; there are ${Object.keys(parts).join(', ')}, before and peers`)
     }
   }
+  return names.length > 0 ? names : usualParts
+}
+
+async function before([commit, ...names]: readonly string[]): Promise<void> {
+  if (commit === undefined) throw new Error('which commit? npm run bench -- before COMMIT [PART …]')
+  await measureBefore(folder, commit, chosenParts(names), options)
+}
+
+async function measureParts(names: readonly string[]): Promise<void> {
   await begin(`${turns} turns of ${turnSeconds} s`)
   for (const name of names) await parts[name]?.()
   printTable()
@@ -306,9 +315,9 @@ for (const [signal, code] of [
 }
 
 try {
-  if (words[0] === 'before') await measureBefore(folder, options)
+  if (words[0] === 'before') await before(words.slice(1))
   else if (words[0] === 'peers') await peers()
-  else await measureParts(words.length > 0 ? words : usualParts)
+  else await measureParts(chosenParts(words))
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exitCode = 1
