@@ -56,6 +56,8 @@ async function measure(cwd: string, args: readonly string[], file: string): Prom
   rmSync(file, { force: true })
   const child = spawn(join(cwd, 'bin/node'), ['bench/run.ts', ...args, '--rows', file], { cwd, stdio: 'inherit' })
   const [code] = await once(child, 'exit')
-  if (code !== 0) throw new Error(`the measurement in ${cwd} ended with ${code}`)
-  return JSON.parse(readFileSync(file, 'utf8')) as Row[]
+  if (code === 0) return JSON.parse(readFileSync(file, 'utf8')) as Row[]
+  // An older commit does not have everything that is measured today; its lines say so.
+  if (cwd !== resolve('.')) return []
+  throw new Error(`the measurement in ${cwd} ended with ${code}`)
 }
