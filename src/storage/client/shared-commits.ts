@@ -30,7 +30,7 @@ interface CommitLimits {
 const defaultLimits: CommitLimits = { units: 128, joinMillis: 10, lockMillis: 5000, unitMillis: 10_000 }
 
 interface Unit {
-  readonly work: (end: CommitEnd | undefined) => Awaitable<unknown>
+  readonly work: (end: CommitEnd | undefined, late: Lateness) => Awaitable<unknown>
   readonly resolve: (value: unknown) => void
   readonly reject: (reason: unknown) => void
 }
@@ -52,8 +52,8 @@ export class SharedCommits {
     this.#limits = { ...defaultLimits, ...limits }
   }
 
-  /** `work` gets the end of its commit, unless it must write everything itself. */
-  add<T>(work: (end: CommitEnd | undefined) => Awaitable<T>): Promise<T> {
+  /** `work` gets the end of its commit, unless it must write everything itself. It must not write once it is late. */
+  add<T>(work: (end: CommitEnd | undefined, late: Lateness) => Awaitable<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     // Another unit's caller may run it.
     const own = tracer === undefined ? work : tracer.bound(work)
@@ -82,6 +82,13 @@ export class SharedCommits {
   async #commitTogether(): Promise<void> {
     const connection = this.#connection
     const { units, joinMillis, unitMillis } = this.#limits
+    try {
+      await this.#begin()
+    } catch (error) {
+      // Without the write lock no unit can write: all waiting units fail now, not each after its own wait.
+      for (const unit of this.#waiting.splice(0)) unit.reject(error)
+      return
+    }
     const ran: Unit[] = []
     let settle: (() => void)[] = []
     let end: CommitEnd | undefined = new CommitEnd()
@@ -108,7 +115,6 @@ export class SharedCommits {
       }
     }
     try {
-      await this.#begin()
       const closes = performance.now() + joinMillis
       do {
         const unit = this.#waiting.shift()
@@ -119,9 +125,7 @@ export class SharedCommits {
       connection.commit()
     } catch (error) {
       if (connection.inTransaction) connection.rollback()
-      // Without the write lock no unit can write: all waiting units fail now, not each after its own wait.
-      const failed = ran.length > 0 ? ran : this.#waiting.splice(0)
-      for (const unit of failed) unit.reject(error)
+      for (const unit of ran) unit.reject(error)
       return
     } finally {
       late.end()
@@ -163,7 +167,7 @@ const lastUnit: Unit = { work: async (end) => await end?.write(), resolve() {}, 
 
 /** Returns what settles the unit once the commit is durable. Throws when the unit fails. */
 async function runUnit({ work, resolve }: Unit, late: Lateness, end?: CommitEnd): Promise<() => void> {
-  const working = work(end)
+  const working = work(end, late)
   const value = working instanceof Promise ? await Promise.race([working, late.promise]) : working
   return () => resolve(value)
 }
@@ -184,7 +188,7 @@ async function runWithSavepoint(unit: Unit, late: Lateness, connection: CommitCo
 }
 
 /** Rejects when the time is up. One for a whole commit: a timer for each unit would cost as much as a small unit. */
-class Lateness {
+export class Lateness {
   readonly promise: Promise<never>
   isOver = false
   #timer: NodeJS.Timeout | undefined

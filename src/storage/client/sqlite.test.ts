@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { SqlQuery } from '#storage/client/sql-client.ts'
 import { SqliteClient } from '#storage/client/sqlite.ts'
 import { temporaryFolder } from '#testing/databases.ts'
@@ -49,6 +49,30 @@ test('rows that another process has committed are read at once, even during a wr
   expect(whileWriting).toHaveLength(2)
   expect(await client.query(things)).toHaveLength(3)
   expect(await other.query(things)).toHaveLength(3)
+})
+
+test('a transaction that was rejected because it took too long can no longer write', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const [client] = await openTwice()
+  const waited = Promise.withResolvers<void>()
+  const began = Promise.withResolvers<void>()
+  const stopped = Promise.withResolvers<unknown>()
+  const late = client.transaction(async (tx) => {
+    began.resolve()
+    await waited.promise
+    await Promise.try(() => tx.run(query(`insert into things values ('late')`))).then(stopped.resolve, stopped.resolve)
+  })
+  const rejected = expect(late).rejects.toMatchObject({ code: 'INTERNAL' })
+  await began.promise
+  await vi.advanceTimersByTimeAsync(60_000)
+  await rejected
+  await client.transaction(async (tx) => {
+    waited.resolve()
+    expect(await stopped.promise).toMatchObject({ code: 'INTERNAL' })
+    await tx.run(query(`insert into things values ('b')`))
+  })
+  expect(await client.query(things)).toEqual([{ id: 'a' }, { id: 'b' }])
 })
 
 test('opening waits for a process that locks the whole file, as on closing', async () => {

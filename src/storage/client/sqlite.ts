@@ -8,7 +8,7 @@ import { tracer } from '#kernel/tracing.ts'
 import { isBusy, StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
 import { traceStatement, traceTransaction } from '#protocols/sql/statement-span.ts'
 import type { AuditSeal } from '#storage/audit/audit-seal.ts'
-import { type CommitConnection, type CommitEnd, SharedCommits } from '#storage/client/shared-commits.ts'
+import { type CommitConnection, type CommitEnd, type Lateness, SharedCommits } from '#storage/client/shared-commits.ts'
 import type { DatabaseTransaction, MigrationPlan, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 
 /**
@@ -93,8 +93,8 @@ export class SqliteClient implements SqlClient {
   }
 
   #transaction<T>(work: (tx: DatabaseTransaction) => Awaitable<T>): Promise<T> {
-    return this.#commits.add((end) => {
-      const tx = new SqliteTransaction(this, this.#writes, end)
+    return this.#commits.add((end, late) => {
+      const tx = new SqliteTransaction(this, this.#writes, end, late)
       return settle(
         () => work(tx),
         (result) => {
@@ -146,12 +146,14 @@ class SqliteTransaction implements DatabaseTransaction {
   readonly client: SqliteClient
   readonly #statements: StatementCache
   readonly #end: CommitEnd | undefined
+  readonly #late: Lateness | undefined
   #open = true
 
-  constructor(client: SqliteClient, statements: StatementCache, end?: CommitEnd) {
+  constructor(client: SqliteClient, statements: StatementCache, end?: CommitEnd, late?: Lateness) {
     this.client = client
     this.#statements = statements
     this.#end = end
+    this.#late = late
   }
 
   query<R>(query: SqlQuery<R>): R[] {
@@ -183,7 +185,8 @@ class SqliteTransaction implements DatabaseTransaction {
   }
 
   #assertOpen(): void {
-    if (!this.#open) throw new GatewayError('INTERNAL', 'a statement came after its transaction had ended')
+    if (this.#open && this.#late?.isOver !== true) return
+    throw new GatewayError('INTERNAL', 'a statement came after its transaction had ended')
   }
 
   #execute<T>({ sql }: SqlQuery<unknown>, statement: () => T): T {
