@@ -264,6 +264,16 @@ const lockByPk = new ListStatement<object, number, { pk: number }>(
   (on) => `select pk from entries where pk in (:list) order by pk ${on.forUpdate}`,
 )
 
+/** The same for entries that only get a new version: others may add references to them meanwhile. */
+export async function lockVersions(tx: DatabaseTransaction, entries: readonly number[]): Promise<void> {
+  if (tx.dialect === 'sqlite') return
+  await lockVersionByPk.all(tx, {}, inOrder(entries))
+}
+
+const lockVersionByPk = new ListStatement<object, number, { pk: number }>(
+  (on) => `select pk from entries where pk in (:list) order by pk ${on.forNoKeyUpdate}`,
+)
+
 /** Gives the entries a new version. */
 export async function bumpEntries(tx: DatabaseTransaction, entries: readonly number[], now: number): Promise<void> {
   await bump.run(tx, { now }, inOrder(entries))

@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest'
+import pg from 'pg'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { UserDirectory, UserSync } from '#identity/user-directory.ts'
 import { onEachDatabase } from '#testing/databases.ts'
+import { migratedSchema, postgresUrl } from '#testing/postgres.ts'
 import { codes, openDirectory, openTwice, sync, texts, user } from '#testing/user-directories.ts'
 
 const join = (userID: string, name: string, id: string): UserSync =>
@@ -222,5 +224,26 @@ onEachDatabase('groups of a directory', (freshUrl) => {
     expect([mismatch]).toEqual(expect.arrayContaining([...codes(left)]))
     expect(await groupNames(second)).toEqual([])
     for (const login of logins) expect((await first.findByLogin(login))?.groups).toEqual([])
+  })
+})
+
+describe.skipIf(postgresUrl() === '')('on PostgreSQL', () => {
+  test('groups that a user leaves and joins are locked in one order, so that users who move both ways do not deadlock', async () => {
+    const url = await migratedSchema()
+    const directory = await openDirectory(url)
+    for (const name of ['a', 'b']) await directory.createGroup(name, new Map())
+    await directory.create(user('ada', {}, ['c', 'd']))
+    const other = new pg.Client({ connectionString: url })
+    await other.connect()
+    onTestFinished(() => other.end())
+    const lock = (keys: string) => other.query(`select from entries where key in (${keys}) for update nowait`)
+    await other.query('begin')
+    await lock("'a'")
+    const moving = directory.sync(sync('ada', {}, { groups: ['a', 'b'] }))
+    const waiting = 'select from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))'
+    await expect.poll(async () => (await other.query(waiting)).rowCount).toBe(1)
+    expect((await lock("'b', 'c', 'd'")).rowCount).toBe(3)
+    await other.query('commit')
+    expect(await moving).toHaveLength(4)
   })
 })

@@ -5,7 +5,7 @@ import { newId } from '#kernel/ids.ts'
 import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
 import { columnName, ListStatement, RowInsert, statement } from '#storage/client/statement.ts'
 import { foldKey, isStorable } from '#storage/client/text-keys.ts'
-import { findEntries, insertEntryIfAbsent, lockEntries, type StoredEntry } from '#storage/directory/entries.ts'
+import { findEntries, insertEntryIfAbsent, lockVersions, type StoredEntry } from '#storage/directory/entries.ts'
 
 interface MemberRow {
   readonly group: number
@@ -99,39 +99,35 @@ export async function syncGroups(
   const missing = new Map([...wanted].filter(([key]) => !currentKeys.has(key)))
   const surplus = options.addOnly ? [] : current.filter(({ key }) => !wanted.has(key))
   if (options.refusesFormerNames) await refuseFormerNames(tx, surplus, missing, options.now)
-  const left = await leaveGroups(tx, user, surplus)
-  const joined = await joinGroups(tx, groupCollection, user, missing, options)
-  return {
-    changes: [...left.changes, ...joined.changes],
-    groups: [...left.groups, ...joined.groups],
-    created: joined.created,
-  }
+  return await changeGroups(tx, groupCollection, user, { leave: surplus, join: missing }, options)
 }
 
 /**
- * Adds a user to groups, by folded name, and creates groups that do not exist. Many transactions use the same
- * group, so its row is locked only by the new version at the end, unless several groups have to be locked in order.
+ * Removes a user from groups and adds it to others, by folded name; creates those that do not exist. Many transactions use
+ * the same group, so its row is locked only by the new version at the end, unless several groups have to be locked in order.
  */
-export async function joinGroups(
+export async function changeGroups(
   tx: DatabaseTransaction,
   collection: number,
   user: number,
-  wanted: ReadonlyMap<string, string>,
+  {
+    leave = [],
+    join = new Map(),
+  }: { readonly leave?: readonly GroupEntry[]; readonly join?: ReadonlyMap<string, string> },
   { now, known }: { readonly now: number; readonly known?: StoredEntry | undefined },
 ): Promise<MembershipChanges> {
-  if (wanted.size === 0) return { changes: [], groups: [], created: 0 }
-  const changes: UserChange[] = []
-  const keys = [...wanted.keys()].sort()
+  const changes = leave.map(({ name }) => membership('delete', name))
+  const keys = [...join.keys()].sort()
   let found = await findEntries(
     tx,
     collection,
     keys.filter((key) => key !== known?.key),
   )
-  if (known !== undefined && wanted.has(known.key)) found.set(known.key, known)
+  if (known !== undefined && join.has(known.key)) found.set(known.key, known)
   let created = 0
   for (const key of keys) {
     if (found.has(key)) continue
-    const name = wanted.get(key) ?? key
+    const name = join.get(key) ?? key
     const group = { collection, id: newId(), name, attributes: '[]', now }
     if ((await insertEntryIfAbsent(tx, group)) === undefined) continue
     created++
@@ -139,34 +135,18 @@ export async function joinGroups(
   }
   if (found.size < keys.length) found = await findEntries(tx, collection, keys)
   const groups = [...found.values()]
-  await lockSeveral(tx, groups)
+  const left = leave.map(({ pk }) => pk)
+  if (Math.max(left.length, groups.length) > 1) await lockVersions(tx, [...left, ...groups.map(({ pk }) => pk)])
+  await deleteMemberships.run(tx, { user }, left)
   const rows = groups.map(({ pk }) => ({ group: pk, member: user }))
   const joined = new Set((await userMembers.add(tx, rows)).map(({ group }) => group))
   for (const { pk, name } of groups) if (joined.has(pk)) changes.push(membership('add', name))
-  return { changes, groups: [...joined], created }
-}
-
-export async function leaveGroups(
-  tx: DatabaseTransaction,
-  user: number,
-  groups: readonly GroupEntry[],
-): Promise<Omit<MembershipChanges, 'created'>> {
-  if (groups.length === 0) return { changes: [], groups: [] }
-  const keys = groups.map(({ pk }) => pk)
-  await lockSeveral(tx, groups)
-  await deleteMemberships.run(tx, { user }, keys)
-  return { changes: groups.map(({ name }) => membership('delete', name)), groups: keys }
+  return { changes, groups: [...left, ...joined], created }
 }
 
 const deleteMemberships = new ListStatement<{ user: number }, number>(
   `delete from memberships where user_entry = :user and group_entry in (:list)`,
 )
-
-async function lockSeveral(tx: DatabaseTransaction, groups: readonly { readonly pk: number }[]): Promise<void> {
-  if (groups.length < 2) return
-  const keys = groups.map(({ pk }) => pk)
-  await lockEntries(tx, keys)
-}
 
 const membership = (action: 'add' | 'delete', group: string): UserChange => ({
   subject: 'group',

@@ -35,9 +35,8 @@ import {
 import { changeMembers, createGroup, deleteGroup, updateGroup } from '#storage/directory/groups.ts'
 import { memberPages } from '#storage/directory/member-pages.ts'
 import {
+  changeGroups,
   findGroups,
-  joinGroups,
-  leaveGroups,
   lockGroupName,
   type MembershipChanges,
   syncGroups,
@@ -277,7 +276,7 @@ async function createUser(
       const user = { collection: users, id: newId(), name: userID, attributes: stored, now }
       const counted = wantedGroups.size === 0
       const entry = await createEntry(tx, user, values, { counted })
-      const joined = await joinGroups(tx, groups, entry, wantedGroups, { now })
+      const joined = await changeGroups(tx, groups, entry, { join: wantedGroups }, { now })
       await bumpEntries(tx, joined.groups, now)
       await resize(tx, groups, joined.created)
       if (!counted) await resize(tx, users, 1)
@@ -324,7 +323,7 @@ async function syncUser(
 }
 
 async function deleteUser(
-  { transaction, users, now }: DirectoryWrite,
+  { transaction, users, groups, now }: DirectoryWrite,
   userID: string,
   expectedVersion: string | undefined,
 ): Promise<readonly UserChange[]> {
@@ -333,7 +332,8 @@ async function deleteUser(
     const entry = await lockEntry(tx, users, userID)
     if (entry === undefined) return []
     checkVersion(entry, expectedVersion)
-    const left = await leaveGroups(tx, entry.pk, await findGroups.all(tx, { user: entry.pk }))
+    const leave = await findGroups.all(tx, { user: entry.pk })
+    const left = await changeGroups(tx, groups, entry.pk, { leave }, { now })
     await bumpEntries(tx, left.groups, now)
     await deleteEntry.run(tx, entry)
     await resize(tx, users, -1)
