@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { LoginRoutes } from '#engine/login/login-routes.ts'
 import { ChainRunner } from '#engine/pipeline/chain.ts'
 import { createPipeline } from '#engine/pipeline/pipeline.ts'
@@ -16,11 +16,12 @@ import { GatewayError } from '#kernel/errors.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
-import { createApp, securityHeaders } from '#server/app.ts'
-import { type ConnectionLimits, defaultConnectionLimits } from '#server/http-limits.ts'
+import { createApp } from '#server/app.ts'
+import { type ConnectionLimits, defaultConnectionLimits, httpLimits } from '#server/http-limits.ts'
 import { createLogger, noAccessLog } from '#server/log/log.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
 import { RunningConfiguration } from '#server/reload.ts'
+import { securityHeaders } from '#server/security-headers.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
 import { fakeLoginServices } from '#testing/fake-login-services.ts'
 import { rawRequest } from '#testing/raw-request.ts'
@@ -160,6 +161,8 @@ describe('the public listener', () => {
   test.each([
     ['no host', 'GET /api HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
     ['a host with a path in it', 'GET /api HTTP/1.1\r\nHost: app.test/x\r\nConnection: close\r\n\r\n', 400],
+    ['a port that does not exist', 'GET /api HTTP/1.1\r\nHost: app.test:65536\r\nConnection: close\r\n\r\n', 400],
+    ['an address that does not exist', 'GET /api HTTP/1.1\r\nHost: 127.0.0.256\r\nConnection: close\r\n\r\n', 400],
     ['a host with spaces', 'GET /api HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n', 400],
     ['dot segments', 'GET /api/../secret HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n', 400],
     ['escaped dot segments', 'GET /api/%2e%2e/secret HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n', 400],
@@ -390,6 +393,140 @@ test('a body that ends with its filter does not keep an old configuration open',
   const answer = await fetch(`${url}/api`)
   running.swap(runtime(echo))
   expect(await answer.text()).toBe('until then')
+})
+
+/** The requests that were counted and the lines that were logged. */
+async function startRecorded(filter: Filter, limits: Partial<ConnectionLimits> = {}) {
+  const lines: Record<string, unknown>[] = []
+  const log = createLogger('info', { write: (line) => void lines.push(JSON.parse(line)) })
+  const { metrics, ...started } = await start(filter, [], undefined, limits, log)
+  const counted = async (): Promise<string[]> =>
+    (await metrics.registry.metrics()).match(/(?<=^gatehouse_http_requests_total\{.*status=")\d+"\} \d+$/gm) ?? []
+  return { ...started, lines, counted }
+}
+
+test('a client that leaves before a streamed response closes its body, and is counted once without a failure', async () => {
+  const [entered, left] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const body = new Readable({ read() {} })
+  const { port, lines, counted } = await startRecorded({
+    handle: async ({ request }) => {
+      request.signal.addEventListener('abort', () => left.resolve())
+      entered.resolve()
+      await left.promise
+      return { status: 200, headers: {}, body }
+    },
+  })
+  const socket = connect(port, '127.0.0.1')
+  socket.write('GET /api HTTP/1.1\r\nHost: app.test\r\n\r\n')
+  await entered.promise
+  socket.destroy()
+  await expect.poll(() => body.destroyed).toBe(true)
+  await expect.poll(counted).toEqual(['200"} 1'])
+  expect(lines).toEqual([])
+})
+
+test('a response that comes after its time limit has its body closed', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const [entered, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const body = new Readable({ read() {} })
+  const { url } = await start({
+    handle: async () => {
+      entered.resolve()
+      await late.promise
+      return { status: 200, headers: {}, body }
+    },
+  })
+  const answer = fetch(`${url}/api`)
+  await entered.promise
+  vi.advanceTimersByTime(httpLimits.answerSeconds * 1000)
+  expect((await answer).status).toBe(504)
+  late.resolve()
+  await expect.poll(() => body.destroyed).toBe(true)
+})
+
+test('a header that cannot be sent is one 500, and closes the body', async () => {
+  const body = new Readable({ read() {} })
+  const { port, lines, counted } = await startRecorded({
+    handle: async () => ({ status: 303, headers: { location: '/\u0142' }, body }),
+  })
+  const answer = await rawRequest(port, 'GET /api HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n')
+  expect(answer).toMatch(/^HTTP\/1.1 500 Internal Server Error\r\n[\s\S]*scim 500$/)
+  expect(body.destroyed).toBe(true)
+  expect(await counted()).toEqual(['500"} 1'])
+  expect(lines).toMatchObject([{ level: 50, msg: 'request failed', status: 500 }])
+})
+
+test('a body that fails while it is sent cuts off the response, and the log says why', async () => {
+  async function* parts() {
+    yield 'first '
+    throw new Error('database gone')
+  }
+  const { port, lines } = await startRecorded({
+    handle: async () => ({ status: 200, headers: {}, body: Readable.from(parts()) }),
+  })
+  const answer = await rawRequest(port, 'GET /api HTTP/1.1\r\nHost: app.test\r\n\r\n')
+  expect(answer).toMatch(/\r\nfirst \r\n$/)
+  expect(lines).toMatchObject([
+    { level: 50, msg: 'response ended early: its body could not be read', err: { message: 'database gone' } },
+  ])
+})
+
+test.each([
+  ['at once', ['zz\r\n']],
+  ['later', ['1\r\nx\r\n', 'zz\r\n']],
+])('a malformed chunk (%s) is logged as the 400 that the client gets', async (_when, chunks) => {
+  const { port, lines, counted } = await startRecorded(echo)
+  const socket = connect(port, '127.0.0.1')
+  const answer = text(socket)
+  const head = 'POST /api HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n'
+  const [first = '', ...others] = chunks
+  socket.write(head + first)
+  for (const chunk of others) {
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    socket.write(chunk)
+  }
+  expect(await answer).toMatch(/^HTTP\/1.1 400 /)
+  await expect.poll(counted).toEqual(['400"} 1'])
+  expect(lines).toMatchObject([{ msg: 'request refused', status: 400, code: 'BAD_REQUEST' }])
+})
+
+test('input that is not HTTP does not take the response to the request before it away', async () => {
+  const { port } = await start({ handle: async () => ({ status: 200, headers: {}, body: 'first' }) })
+  const answer = await rawRequest(port, 'GET /api HTTP/1.1\r\nHost: app.test\r\n\r\n} garbage\r\n\r\n')
+  expect(answer).toMatch(/^HTTP\/1.1 200 [\s\S]*first$/)
+})
+
+test.each([
+  ['chunks in HTTP/1.0', 'HTTP/1.0', 'chunked'],
+  ['a coding that is not decoded', 'HTTP/1.1', 'gzip, chunked'],
+])('%s is rejected, and what follows it is not executed', async (_what, version, coding) => {
+  const { port, counted } = await startRecorded(echo)
+  const head = `POST /api ${version}\r\nHost: app.test\r\nConnection: keep-alive\r\nTransfer-Encoding: ${coding}\r\n\r\n`
+  const next = 'GET /api HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n'
+  expect(await rawRequest(port, `${head}0\r\n\r\n${next}`)).toMatch(/^HTTP\/1.1 400 (?![\s\S]*HTTP\/1.1)/)
+  expect(await counted()).toEqual([])
+})
+
+test('an unknown expectation is ignored', async () => {
+  const { port, counted } = await startRecorded(echo)
+  const answer = await rawRequest(
+    port,
+    'GET /api HTTP/1.1\r\nHost: app.test\r\nExpect: the-unexpected\r\nConnection: close\r\n\r\n',
+  )
+  expect(answer).toMatch(/^HTTP\/1.1 200 /)
+  expect(await counted()).toEqual(['200"} 1'])
+})
+
+test.each([
+  ['what is not HTTP', 'hello\r\n\r\n', 400],
+  ['too many headers', `GET /api HTTP/1.1\r\nHost: app.test\r\n${'A: b\r\n'.repeat(100)}\r\n`, 431],
+  ['a health check', 'GET /check_alive HTTP/1.1\r\nConnection: close\r\n\r\n', 200],
+])('the response to %s has security headers', async (_what, sent, status) => {
+  const { port } = await start()
+  const answer = await rawRequest(port, sent)
+  expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+  for (const [name, value] of Object.entries(securityHeaders())) expect(answer).toContain(`\r\n${name}: ${value}\r\n`)
 })
 
 test('TrustedProxies rejects what is not an address', () => {

@@ -20,6 +20,7 @@ import type { AccessLog } from '#server/log/log.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
 import { answerReady } from '#server/operations.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
+import { securityHeaders } from '#server/security-headers.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
 interface AppParts {
@@ -55,7 +56,7 @@ export function createApp(parts: AppParts): FastifyInstance {
       const listener = parts.only === undefined ? 'public' : 'webhook'
       const meter = parts.metrics.connections
       return createListener({ listener, limits, proxies, log, meter }, tls, (request, response) => {
-        if (isHealthCheck(request)) return health(request, response)
+        if (isHealthCheck(request)) return health(request, response.setHeaders(healthHeaders))
         if (isClosing) response.shouldKeepAlive = false
         answer(parts, { id: newId(), raw: request, response })
       })
@@ -69,6 +70,8 @@ export function createApp(parts: AppParts): FastifyInstance {
   app.get('/ready', async (_request, reply) => answerReady(parts, reply))
   return app
 }
+
+const healthHeaders = new Map(Object.entries(securityHeaders()))
 
 /** A request and its response, as Node.js has them. */
 interface Exchanged {
@@ -101,9 +104,9 @@ function respond(
     andThen(inTime(runtime, request), (result) => {
       request.answered()
       if (span !== undefined) describe(span, request, result)
-      record(parts, request, result, performance.now() - started)
       const { body, endsWithFilter = false } = result.response
-      send(exchanged, request.origin, result.response)
+      send(parts, exchanged, request.origin, result.response)
+      record(parts, request, result, performance.now() - started)
       // A body that is read while it is sent needs the configuration until its end.
       if (body instanceof Readable && !endsWithFilter) return finished(body).catch(() => {})
       return undefined
@@ -150,7 +153,9 @@ function inTime(runtime: Runtime, request: HttpRequest): Awaitable<PipelineAnswe
   const answer = runtime.handle(request)
   if (!(answer instanceof Promise)) return answer
   return new Promise((resolve) => {
+    let isLate = false
     const timer = setTimeout(() => {
+      isLate = true
       request.abandon()
       const error = new GatewayError('TARGET_TIMEOUT', 'the answer was not ready in time', { retryAfter: 5 })
       const errors = runtime.routes.find(request.host, request.path)?.url.errors ?? jsonErrors
@@ -159,21 +164,39 @@ function inTime(runtime: Runtime, request: HttpRequest): Awaitable<PipelineAnswe
     }, httpLimits.answerSeconds * 1000)
     void answer.then((result) => {
       clearTimeout(timer)
+      const { body } = result.response
+      if (isLate && body instanceof Readable) body.destroy()
       resolve(result)
     })
   })
 }
 
-/** `origin` is that of the request, if known. */
+/** `origin` is that of the request, if known. Throws for headers that can't be sent. */
 function send(
+  { log }: AppParts,
   { id, raw, response }: Exchanged,
   origin: string | undefined,
   { status, headers, body }: GatewayResponse,
 ): void {
   const head: http.OutgoingHttpHeaders = { 'x-request-id': id, ...securityHeaders(origin), ...headers }
   if (body instanceof Readable) {
-    response.writeHead(status, head)
-    pipeline(body, response, () => {})
+    // The client left before the response.
+    if (response.destroyed) {
+      body.destroy()
+      return
+    }
+    try {
+      response.writeHead(status, head)
+    } catch (error) {
+      body.destroy()
+      throw error
+    }
+    pipeline(body, response, (error) => {
+      // A client that leaves closes the response early, which is not a failure of the body.
+      if (error instanceof Error && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') {
+        log.error('response ended early: its body could not be read', { requestId: id, err: error })
+      }
+    })
     return
   }
   // In a response to HEAD, a length would be that of the body of GET.
@@ -185,7 +208,7 @@ function send(
   else response.writeHead(status, head).end(body)
 }
 
-/** The response to a request that never reached the pipeline, in the format of the addressed API. */
+/** The response to a request without one from the pipeline that can be sent, in the format of the addressed API. */
 function refuse(parts: AppParts, thrown: unknown, exchanged: Exchanged): void {
   const error = asGatewayError(thrown)
   const { id, raw, response } = exchanged
@@ -199,7 +222,9 @@ function refuse(parts: AppParts, thrown: unknown, exchanged: Exchanged): void {
     return
   }
   const request = { id, headers: raw.headers, look: routes.look(host) } as HttpRequest
-  send(exchanged, undefined, errorResponse(error, { errors, request }))
+  // Of a response that could not be sent.
+  response.statusMessage = ''
+  send(parts, exchanged, undefined, errorResponse(error, { errors, request }))
 }
 
 /** Of a malformed request: its Host header, and the valid part of its path. */
@@ -244,18 +269,3 @@ function logFailure(log: Logger, error: GatewayError, fields: LogFields): void {
   const why = cause instanceof Error ? { cause: cause.message.slice(0, 2000) } : {}
   log.info('request refused', { ...fields, code, reason, ...why })
 }
-
-/** Defaults for responses: a response that is not a page loads nothing and cannot be framed. */
-const plain: Readonly<Record<string, string>> = {
-  'x-content-type-options': 'nosniff',
-  'cache-control': 'no-store',
-  'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  'referrer-policy': 'same-origin',
-}
-
-/** Browsers use only TLS for a year; subdomains are not included. */
-const secure: Readonly<Record<string, string>> = { ...plain, 'strict-transport-security': 'max-age=31536000' }
-
-/** Headers of every response, unless it sets them. `origin` is that of the request, if known. */
-export const securityHeaders = (origin: string | undefined): Readonly<Record<string, string>> =>
-  origin?.startsWith('https:') === true ? secure : plain

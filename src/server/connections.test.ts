@@ -113,11 +113,22 @@ test('a request that is completed after its 408 is not executed', async () => {
   expect(seen).toEqual([])
 })
 
+test('one connection runs 16 requests at a time, and ends after the 429 for one more', async () => {
+  const { port, seen, pending, open, metric } = await listen()
+  const { answer } = client(port, get('/hold').repeat(100))
+  await metric('gatehouse_connections_refused_total{listener="public",reason="pipelined"} 1')
+  expect(seen).toHaveLength(16)
+  for (const response of pending) response.end('held')
+  await until(async () => (await open()) === 0, long)
+  expect(answer().match(/(?<=HTTP\/1.1 )\d+/g)).toEqual([...Array(16).fill('200'), '429'])
+})
+
 test('text that is not HTTP gets 400, and the connection is destroyed', async () => {
-  const { port, open } = await listen()
+  const { port, open, metric } = await listen()
   const { answer, ended } = client(port, 'hello\r\n\r\n')
   await until(async () => ended(), long)
   expect(answer()).toMatch(/^HTTP\/1.1 400 /)
+  await metric('gatehouse_connections_refused_total{listener="public",reason="malformed"} 1')
   await until(async () => (await open()) === 0, long)
 })
 

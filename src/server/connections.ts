@@ -1,11 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIPv6, type Socket } from 'node:net'
+import type { ErrorCode } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type ConnectionLimits, httpLimits } from '#server/http-limits.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
-/** Why a connection was closed or rejected: the limit in total, the one of its address, or a time limit. */
-type RefusalReason = 'total' | 'address' | 'timeout'
+/**
+ * Why a connection was closed or rejected: the limit in total, the one of its address, a time limit, its input, or too many
+ * requests at a time.
+ */
+type RefusalReason = 'total' | 'address' | 'timeout' | 'malformed' | 'pipelined'
 
 export interface ConnectionMeter {
   opened(listener: string): void
@@ -36,7 +40,7 @@ interface Connection {
   /** Absent for a trusted proxy. */
   readonly ofAddress: Pool | undefined
   /** Beyond the limits: only health checks are answered. */
-  readonly beyond: Exclude<RefusalReason, 'timeout'> | undefined
+  readonly beyond: 'total' | 'address' | undefined
   /** The TLS socket once its handshake is done; without TLS, the raw one. */
   socket: Socket
   state: State
@@ -49,7 +53,7 @@ interface Connection {
 }
 
 /** The outcome of a request before any application saw it. */
-type Admission = 'admitted' | 'admitted-once' | 'over-limit' | 'closing'
+type Admission = 'admitted' | 'admitted-once' | 'over-limit' | 'over-pipelined' | 'closing'
 
 const healthPath = /^\/(?:check_alive|ready)(?:\?|$)/
 
@@ -191,6 +195,13 @@ export class Connections {
       connection.latest = undefined
       return this.#move(connection, connection.closing ? 'waiting' : 'idle')
     })
+    // Otherwise one connection could run as many requests at a time as it can send.
+    if (connection.unanswered > httpLimits.pipelinedRequests) {
+      connection.closing = true
+      request.socket.pause()
+      this.#parts.meter.refused(this.#parts.listener, 'pipelined')
+      return 'over-pipelined'
+    }
     if (connection.beyond === undefined) return 'admitted'
     if (healthPath.test(request.url ?? '')) return 'admitted-once'
     this.#refuse(connection.beyond)
@@ -199,16 +210,17 @@ export class Connections {
 
   /**
    * The input is not HTTP, or did not arrive in time. Returns who can answer: the application that waits for the
-   * body, this caller, or no one, because another response is being sent.
+   * body, this caller, or no one, because another request is being answered.
    */
-  failed(socket: Socket, isTimeout: boolean): 'application' | 'listener' | 'no-one' {
+  failed(socket: Socket, code: ErrorCode): 'application' | 'listener' | 'no-one' {
     const connection = this.#bySocket.get(socket)
     if (connection === undefined || connection.closing) return 'no-one'
-    if (isTimeout) this.#parts.meter.refused(this.#parts.listener, 'timeout')
+    this.#parts.meter.refused(this.#parts.listener, code === 'REQUEST_TIMEOUT' ? 'timeout' : 'malformed')
     const { latest } = connection
     if (latest === undefined) return 'listener'
     if (latest.request.complete || latest.response.headersSent) return 'no-one'
-    return isTimeout && latest.request.emit(bodyTimeout) ? 'application' : 'listener'
+    bodyFailures.set(latest.request, code)
+    return latest.request.emit(bodyFailure) ? 'application' : 'listener'
   }
 
   /** Whether text can be written to it: its TLS handshake, if any, is done. */
@@ -286,8 +298,10 @@ export class Connections {
   }
 }
 
-/** Emitted by a request whose body did not arrive in time. */
-export const bodyTimeout = 'gatehouse:bodyTimeout'
+/** Emitted by a request whose body is malformed or did not arrive in time. */
+export const bodyFailure = 'gatehouse:bodyFailure'
+/** Which of both it was. */
+export const bodyFailures = new WeakMap<IncomingMessage, ErrorCode>()
 
 const keyOf = ({ remoteAddress, remotePort, localAddress }: Socket): string =>
   `${remoteAddress} ${remotePort} ${localAddress}`

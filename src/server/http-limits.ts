@@ -9,6 +9,8 @@ export const httpLimits = {
   headerBytes: 16 * 1024,
   headerCount: 100,
   pathCharacters: 8 * 1024,
+  /** Requests of one connection without a response yet. */
+  pipelinedRequests: 16,
   /** For the whole response to be created. */
   answerSeconds: 60,
   /** For any byte to pass while a request is being answered: longer than creating the response takes. */

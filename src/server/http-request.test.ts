@@ -43,6 +43,15 @@ test('a client that leaves while its body is read is an error', async () => {
   await expect(body).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' })
 })
 
+test('the signal of a client that left before, and of a request that was given up before, has fired', async () => {
+  const { raw, leave } = await received(`${head(4)}abcd`)
+  const [left, abandoned] = [new HttpRequest(raw, 'id', proxies), new HttpRequest(raw, 'id', proxies)]
+  abandoned.abandon()
+  expect(abandoned.signal.aborted).toBe(true)
+  await leave()
+  expect(left.signal.aborted).toBe(true)
+})
+
 test.each(['ab', 'abcd'])(
   'reading the body of a client that left (%s) is an error, not an endless wait',
   async (sent) => {

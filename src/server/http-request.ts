@@ -3,7 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import { isLoopbackHost } from '#kernel/address.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { type GatewayRequest, header } from '#sdk/filter/http.ts'
-import { bodyTimeout } from '#server/connections.ts'
+import { bodyFailure, bodyFailures } from '#server/connections.ts'
 import { httpLimits } from '#server/http-limits.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
@@ -47,12 +47,12 @@ export class HttpRequest implements GatewayRequest {
     const scheme = (proto === undefined ? secure : proto === 'https') ? 'https' : 'http'
     const named = (forwarded ? lastOf(header(this, 'x-forwarded-host')) : undefined) ?? raw.headers.host ?? ''
     const hostAndPort = named.toLowerCase()
-    if (hostAndPort.length > 262 || !hostPattern.test(hostAndPort)) {
+    this.origin = `${scheme}://${hostAndPort}`
+    if (hostAndPort.length > 262 || !hostPattern.test(hostAndPort) || !URL.canParse(this.origin)) {
       throw new GatewayError('BAD_REQUEST', 'the Host header is malformed', {
         publicText: 'The Host header is malformed.',
       })
     }
-    this.origin = `${scheme}://${hostAndPort}`
     this.host = listener ?? hostAndPort.replace(/:\d+$/, '')
     const address = raw.url ?? '/'
     const question = address.indexOf('?')
@@ -83,7 +83,9 @@ export class HttpRequest implements GatewayRequest {
       const abort = new AbortController()
       this.#abort = abort
       this.#onClose = () => abort.abort()
-      this.#raw.socket.once('close', this.#onClose)
+      // A client that has already left fires no further event.
+      if (this.#raw.socket.destroyed) abort.abort()
+      else this.#raw.socket.once('close', this.#onClose)
     }
     return this.#abort.signal
   }
@@ -95,7 +97,8 @@ export class HttpRequest implements GatewayRequest {
 
   /** Fires `signal`: the client no longer waits for the response. */
   abandon(): void {
-    this.#abort?.abort()
+    this.#abort ??= new AbortController()
+    this.#abort.abort()
   }
 
   async body(limit: number = httpLimits.bodyBytes): Promise<Buffer> {
@@ -119,8 +122,8 @@ export class HttpRequest implements GatewayRequest {
         publicText: 'The Content-Type header is malformed.',
       })
     }
-    // A client that has already left fires no further event.
-    if (raw.destroyed && !raw.readableEnded) throw wentAway()
+    // Then no further event follows.
+    if (bodyFailures.has(raw) || (raw.destroyed && !raw.readableEnded)) throw brokenOff(raw)
     // A client that sends all of its body before it reads would see a broken connection and no response. So a body of
     // bearable size is received and discarded.
     const announced = Number(header(this, 'content-length') ?? 0)
@@ -137,8 +140,8 @@ export class HttpRequest implements GatewayRequest {
         if (size > limit) reject(tooLarge(limit))
         else resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
       })
-      raw.once(bodyTimeout, () => reject(tooSlow()))
-      raw.once('aborted', () => reject(wentAway()))
+      raw.once(bodyFailure, () => reject(brokenOff(raw)))
+      raw.once('aborted', () => reject(brokenOff(raw)))
       raw.once('error', (cause) => reject(new GatewayError('BAD_REQUEST', 'the body could not be read', { cause })))
     })
   }
@@ -163,10 +166,13 @@ function refuseRepeatedHeaders(rawHeaders: readonly string[]): void {
 const tooLarge = (limit: number): GatewayError =>
   new GatewayError('BODY_TOO_LARGE', `the body has more than ${limit} bytes`, { headers: { connection: 'close' } })
 
-const tooSlow = (): GatewayError =>
-  new GatewayError('REQUEST_TIMEOUT', 'the body did not arrive in time', { headers: { connection: 'close' } })
-
-const wentAway = (): GatewayError => new GatewayError('REQUEST_TIMEOUT', 'the client went away')
+/** Why the body does not arrive. */
+function brokenOff(raw: IncomingMessage): GatewayError {
+  const code = bodyFailures.get(raw)
+  if (code === undefined) return new GatewayError('REQUEST_TIMEOUT', 'the client went away')
+  const reason = code === 'REQUEST_TIMEOUT' ? 'the body did not arrive in time' : 'the body is malformed or incomplete'
+  return new GatewayError(code, reason, { headers: { connection: 'close' } })
+}
 
 /** Whether the request has headers of a proxy about its client. */
 const isForwarded = (headers: IncomingMessage['headers']): boolean =>

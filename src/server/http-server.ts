@@ -6,6 +6,7 @@ import { type ErrorCode, errorCodes } from '#kernel/errors.ts'
 import { createServer, STATUS_CODES } from '#kernel/node-http.ts'
 import { Connections, type ConnectionsParts } from '#server/connections.ts'
 import { httpLimits } from '#server/http-limits.ts'
+import { securityHeaders } from '#server/security-headers.ts'
 
 /** A certificate that is already read, as PEM. */
 export interface ListenerTls {
@@ -40,8 +41,15 @@ export function createListener(
     if (admission === 'closing') return
     if (admission === 'admitted-once') response.shouldKeepAlive = false
     if (admission === 'over-limit') refuse(response, 'TOO_MANY_CONNECTIONS', { 'retry-after': '1' })
-    else if (request.rawHeaders.length > 2 * httpLimits.headerCount) refuse(response, 'HEADERS_TOO_LARGE')
-    else handler(request, response)
+    else if (admission === 'over-pipelined') refuse(response, 'TOO_MANY_REQUESTS', { 'retry-after': '1' })
+    else {
+      const code = problemOf(request)
+      if (code === undefined) return handler(request, response)
+      parts.meter.refused(parts.listener, 'malformed')
+      refuse(response, code)
+      // What follows on the connection may not be what its sender takes for a request.
+      connections.closeSoon(request.socket)
+    }
   }
   const server =
     tls === undefined
@@ -50,6 +58,8 @@ export function createListener(
           { ...options, ...certificateOf(tls), minVersion: 'TLSv1.2', handshakeTimeout: headerSeconds * 1000 },
           admit,
         )
+  // An expectation other than 100-continue may be ignored (RFC 9110 10.1.1). Node.js would answer it without a trace.
+  server.on('checkExpectation', admit)
   // Counted here and rejected, because Node.js would silently drop headers beyond its limit.
   server.maxHeadersCount = 0
   server.timeout = httpLimits.quietSeconds * 1000
@@ -61,6 +71,14 @@ export function createListener(
   return server
 }
 
+/** Another transfer coding is not decoded, and in HTTP/1.0 a proxy may not know any (RFC 9112 6.1). */
+function problemOf({ rawHeaders, headers, httpVersion }: http.IncomingMessage): ErrorCode | undefined {
+  if (rawHeaders.length > 2 * httpLimits.headerCount) return 'HEADERS_TOO_LARGE'
+  const coding = headers['transfer-encoding']
+  if (coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersion !== '1.0')) return undefined
+  return 'BAD_REQUEST'
+}
+
 const parserErrors: Readonly<Record<string, ErrorCode>> = {
   HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
   ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
@@ -70,8 +88,8 @@ const parserErrors: Readonly<Record<string, ErrorCode>> = {
 function answerClientError(connections: Connections, error: Error & { code?: string }, socket: Socket): void {
   if (socket.destroyed) return
   const code = parserErrors[error.code ?? ''] ?? 'BAD_REQUEST'
-  const answers = connections.failed(socket, code === 'REQUEST_TIMEOUT')
-  if (error.code === 'ECONNRESET' || answers === 'no-one' || !connections.isOpen(socket)) {
+  const answers = error.code === 'ECONNRESET' ? undefined : connections.failed(socket, code)
+  if (answers === undefined || !connections.isOpen(socket)) {
     socket.destroy()
     return
   }
@@ -82,6 +100,7 @@ function answerClientError(connections: Connections, error: Error & { code?: str
       'Content-Type: application/json; charset=utf-8',
       `Content-Length: ${Buffer.byteLength(body)}`,
       'Connection: close',
+      ...Object.entries(securityHeaders()).map(([name, value]) => `${name}: ${value}`),
     ]
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
   }
@@ -91,8 +110,8 @@ function answerClientError(connections: Connections, error: Error & { code?: str
 /** No application is known yet, so it is in no API's format. */
 function refuse(response: http.ServerResponse, code: ErrorCode, headers: http.OutgoingHttpHeaders = {}): void {
   const { status, body } = answerTo(code)
-  const type = 'application/json; charset=utf-8'
-  response.writeHead(status, { 'content-type': type, connection: 'close', ...headers }).end(body)
+  const head = { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) }
+  response.writeHead(status, { ...securityHeaders(), ...head, connection: 'close', ...headers }).end(body)
 }
 
 const answerTo = (code: ErrorCode): { readonly status: number; readonly body: string } => {

@@ -12,7 +12,7 @@ export function createConnectionMetrics(registry: Registry): ConnectionMeter {
   })
   const refused = new Counter({
     name: 'gatehouse_connections_refused_total',
-    help: 'Connections that a limit closed, by listener and reason: total, address or timeout.',
+    help: 'Connections that a limit or their input closed, by listener and reason: total, address, timeout, malformed or pipelined.',
     labelNames: ['listener', 'reason'],
     registers,
   })

@@ -392,18 +392,15 @@ export class GroupEndpoint {
 
   /** The members of a large group are read and written part by part while the client receives them. */
   async #show(call: ScimCall, status: 200 | 201, found: FoundGroup): Promise<GatewayResponse> {
-    const { groups, lookups, log } = this.#parts
+    const { groups, lookups } = this.#parts
     const wantsMembers = this.#wantsMembers(call)
     const inParts = wantsMembers && hasManyMembers(found)
     const resource = await groups.resource(found, call.base, wantsMembers && !inParts)
     const projection = projectionOf(call, this.schema)
     const response = resourceAnswer(call, status, resource, found.group.version, projection)
     if (!inParts || typeof response.body !== 'string') return response
-    const { id: requestId } = call.exchange.request
-    const onFailure = (err: unknown): void =>
-      log.error('the answer with a group ended early: its members could not be read', { requestId, id: found.id, err })
     const elements = (members: readonly Member[]) => groups.memberElements(members, call.base, projection)
-    return { ...response, body: withMembers(response.body, lookups.memberPages(found), elements, onFailure) }
+    return { ...response, body: withMembers(response.body, lookups.memberPages(found), elements) }
   }
 }
 

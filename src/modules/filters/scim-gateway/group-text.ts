@@ -11,28 +11,21 @@ export function withMembers(
   group: string,
   pages: AsyncIterable<readonly Member[]>,
   elements: (members: readonly Member[]) => JsonValue,
-  onFailure: (error: unknown) => void,
 ): Readable {
-  return Readable.from(pieces(group, pages, elements, onFailure), { objectMode: false })
+  return Readable.from(pieces(group, pages, elements), { objectMode: false })
 }
 
 async function* pieces(
   group: string,
   pages: AsyncIterable<readonly Member[]>,
   elements: (members: readonly Member[]) => JsonValue,
-  onFailure: (error: unknown) => void,
 ): AsyncGenerator<string> {
-  try {
-    yield `${group.slice(0, -1)},"members":[`
-    let separator = ''
-    for await (const page of pages) {
-      if (page.length === 0) continue
-      yield separator + JSON.stringify(elements(page)).slice(1, -1)
-      separator = ','
-    }
-    yield ']}'
-  } catch (error) {
-    onFailure(error)
-    throw error
+  yield `${group.slice(0, -1)},"members":[`
+  let separator = ''
+  for await (const page of pages) {
+    if (page.length === 0) continue
+    yield separator + JSON.stringify(elements(page)).slice(1, -1)
+    separator = ','
   }
+  yield ']}'
 }

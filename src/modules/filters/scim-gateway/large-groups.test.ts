@@ -306,7 +306,7 @@ describe('a change of one member of a group in SQL', () => {
   })
 })
 
-test('a failure while members are read ends the answer early, and is logged', async () => {
+test('a failure while members are read ends the answer early', async () => {
   const people = new People()
   people.addGroup('red')
   const lookup = people.lookupGroupById.bind(people)
@@ -318,18 +318,10 @@ test('a failure while members are read ends the answer early, and is logged', as
     }
     return group && options?.members === true ? { ...group, memberPages } : group
   }
-  const lines: unknown[] = []
-  const { log } = fakeModuleHost()
-  const error = (...line: unknown[]): void => void lines.push(line)
-  const { respond } = await openGateway(scimGateway, {
-    people,
-    params: tutorialParams,
-    host: { log: { ...log, error } },
-  })
+  const { respond } = await openGateway(scimGateway, { people, params: tutorialParams })
   const { status, body } = await respond('GET', '/Groups/red')
   expect(status).toBe(200)
   if (!(body instanceof Readable)) throw new Error('the body is not read in parts')
   onTestFinished(() => void body.destroy())
   await expect(text(body)).rejects.toThrow('the server went away')
-  expect(lines).toEqual([[expect.stringContaining('ended early'), expect.objectContaining({ id: 'group:red' })]])
 })
