@@ -64,3 +64,10 @@ test('a reader that goes away ends a command silently, and not as if it had fini
   const errors = child.stderr.setEncoding('utf8').toArray()
   expect([(await once(child, 'close'))[0], await errors]).toEqual([141, []])
 })
+
+test('serve continues without a reader of its errors', async () => {
+  const child = spawn('bin/gatehouse', ['serve'], { stdio: ['ignore', 'pipe', 'pipe'], timeout: 10_000 })
+  child.stderr.destroy()
+  // It ends for want of --config, not of the reader.
+  expect(await once(child, 'close')).toEqual([2, null])
+})

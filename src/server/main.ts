@@ -48,9 +48,11 @@ const pipeClosed = 141
 
 // A reader that closes the pipe early, such as `head`, ends a command: it must not look finished. The gateway continues
 // without its output.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
-  if (process.argv[2] !== 'serve') process.exit(pipeClosed)
-})
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    if (process.argv[2] !== 'serve') process.exit(pipeClosed)
+  })
+}
 
 process.exitCode = await main(process.argv.slice(2))

@@ -24,6 +24,8 @@ test.each([
   [['--config', folder, '--log-level', 'loud'], '--log-level must be one of'],
   [['--config', folder, '--log-format', 'xml'], '--log-format must be one of'],
   [['--config', folder, '--drain-seconds', '-1'], '--drain-seconds'],
+  // More than a timer can wait: it would not wait at all.
+  [['--config', folder, '--drain-seconds', '2147484'], '--drain-seconds must be a whole number from 0 to 3600'],
   [['--config', folder, '--listen', '8080'], '--listen: not HOST:PORT: 8080'],
   [['--config', folder, '--listen', 'localhost:99999'], '--listen: not HOST:PORT'],
   [['--config', folder, '--metrics', 'on'], '--metrics: not HOST:PORT: on'],

@@ -14,6 +14,8 @@ import { readAddress } from '#storage/client/databases.ts'
 
 /** More processes than any machine that serves one gateway has cores. */
 const mostWorkers = 64
+/** As in the values of the chart. */
+const maxDrainSeconds = 3600
 
 interface Limit {
   readonly about: string
@@ -146,9 +148,9 @@ export function readServePlan(values: Values<typeof serveOptions>): ServePlan {
   if (logLevel === undefined) throw new WrongUsage(`--log-level must be one of ${logLevels.join(', ')}`)
   const format = logFormats.find((known) => known === values['log-format'])
   if (format === undefined) throw new WrongUsage(`--log-format must be one of ${logFormats.join(', ')}`)
-  const drainSeconds = Number(values['drain-seconds'])
-  if (!Number.isInteger(drainSeconds) || drainSeconds < 0) {
-    throw new WrongUsage('--drain-seconds must be a whole number')
+  const drainSeconds = wholeNumber(values['drain-seconds'], 0, maxDrainSeconds)
+  if (drainSeconds === undefined) {
+    throw new WrongUsage(`--drain-seconds must be a whole number from 0 to ${maxDrainSeconds}`)
   }
   const [certFile, keyFile] = [values['tls-cert'], values['tls-key']]
   const databaseUrl = values.database ?? process.env['GATEHOUSE_DATABASE']

@@ -46,7 +46,8 @@ const stableMillis = 60_000
 const checkMillis = 5_000
 const mostSilentChecks = 12
 const readyMillis = 5_000
-const metricsMillis = 10_000
+/** Half of what Prometheus waits by default: a worker that hangs must not hide the metrics of the others. */
+const metricsMillis = 5_000
 const healthMillis = 10_000
 /** How long workers may take to load a change, one after the other. */
 const differMillis = 30_000
@@ -100,7 +101,13 @@ export class Supervisor implements Operations {
     if (first === undefined) return 0
     const process = this.#fork(first)
     const outcome = await Promise.race([process.started, process.exited])
-    if ('code' in outcome) return this.#isStopping ? 0 : (outcome.code ?? 1)
+    if ('code' in outcome) {
+      if (this.#isStopping) return 0
+      const { code, signal } = outcome
+      // It printed the reason, unless it was killed.
+      if (signal !== null) this.#parts.log.error('the first worker was killed before it served requests', { signal })
+      return code ?? 1
+    }
     this.#hasStarted = true
     if (!this.#isStopping) for (const slot of others) this.#fork(slot)
     return outcome
@@ -127,9 +134,10 @@ export class Supervisor implements Operations {
     )
     const exits = await Promise.all(processes.map(({ exited }) => exited))
     clearTimeout(timer)
-    // A worker that was still starting has no open requests, and ends by the signal.
+    // A worker that was still starting has no open requests, and ends by the signal: by that of a terminal, which reaches
+    // workers too, or by ours.
     const isClean = ({ code, signal }: WorkerExit, index: number): boolean =>
-      code === 0 || (signal === 'SIGTERM' && processes[index]?.isStarted === false)
+      code === 0 || ((signal === 'SIGINT' || signal === 'SIGTERM') && processes[index]?.isStarted === false)
     return exits.every(isClean) ? 0 : 1
   }
 

@@ -87,7 +87,8 @@ export class WorkerProcess {
         void Promise.race([closed, delay(outputMillis)]).then(() => resolve({ ...exit, lastError: lastError.trim() }))
       }
       this.#worker.process.once('exit', (code, signal) => exited({ code, signal }))
-      this.#worker.process.on('error', (error) => {
+      // Not that of its process, which the worker repeats and which then has to be handled here.
+      this.#worker.on('error', (error) => {
         lastError = error.message
         // It could not be started. Any other failure is one to send a message, and the exit follows.
         if (this.pid === undefined) exited({ code: 1, signal: null })
