@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { freePort } from '#testing/free-port.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
@@ -239,6 +239,19 @@ describe.skipIf(postgresUrl() === '')('two workers on PostgreSQL', () => {
     await until(async () => (await metrics()).includes('gatehouse_configuration_current 1\n'), long)
   })
 
+  test('a worker that hangs does not hide the metrics of the other', async () => {
+    const pid = (await health()).workers[1]?.pid ?? 0
+    process.kill(pid, 'SIGSTOP')
+    try {
+      // Prometheus waits as long by default.
+      const scrape = await fetch(`${gateway.metricsUrl}/metrics`, { signal: AbortSignal.timeout(10_000) })
+      expect(await scrape.text()).toContain('process_resident_memory_bytes{worker="1"}')
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    await allReady()
+  })
+
   test('SIGTERM to one worker replaces it', async () => {
     const pid = (await health()).workers[1]?.pid ?? 0
     process.kill(pid, 'SIGTERM')
@@ -275,19 +288,51 @@ describe.skipIf(postgresUrl() === '')('two workers on PostgreSQL', () => {
     for (const { pid = 0 } of workers) expect(() => process.kill(pid, 0)).toThrow('ESRCH')
   })
 
-  test('a gateway that cannot start says so once, and ends', async () => {
-    writeFileSync(join(folder, 'wrong.yaml'), 'kind: Target\n')
+  /** A gateway in a process group of its own, as a terminal would start it. */
+  async function starting(...more: string[]) {
     const data = mkdtempSync(join(tmpdir(), 'gatehouse-story-'))
-    const args = ['serve', '--config', folder, '--data', data, '--strict', '--workers', '2']
-    args.push('--listen', `127.0.0.1:${await freePort()}`, '--metrics', 'off', '--database', await freshSchema())
+    onTestFinished(() => rmSync(data, { recursive: true, force: true }))
+    const args = ['serve', '--config', folder, '--data', data, '--workers', '2', '--database', await freshSchema()]
+    args.push('--listen', `127.0.0.1:${await freePort()}`, ...more)
     const child = spawn(process.env['GATEHOUSE_PROGRAM'] ?? 'bin/gatehouse', args, {
       stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
     })
     let output = ''
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk))
-    expect(await once(child, 'close')).toEqual([1, null])
-    expect(output.match(/^gatehouse serve: the configuration has /gm)).toHaveLength(1)
-    expect(output).not.toContain('Listening')
-    rmSync(data, { recursive: true, force: true })
+    const [pid, closed] = [child.pid ?? 0, once(child, 'close')]
+    onTestFinished(() => {
+      if (child.exitCode === null) process.kill(-pid, 'SIGKILL')
+    })
+    return { pid, closed, output: () => output }
+  }
+
+  test('Ctrl-C, which workers get too, ends a gateway whose second worker is starting, as a success', async () => {
+    const { pid, closed, output } = await starting('--metrics', 'off')
+    await until(async () => output().includes('Workers: 2'), long)
+    process.kill(-pid, 'SIGINT')
+    expect(await closed).toEqual([0, null])
+  })
+
+  test('a first worker that is killed before it serves requests ends the gateway, and the log says so', async () => {
+    const metricsAt = `127.0.0.1:${await freePort()}`
+    const { closed, output } = await starting('--metrics', metricsAt)
+    let worker = 0
+    await until(async () => {
+      const response = await fetch(`http://${metricsAt}/health`).catch(() => undefined)
+      worker = ((await response?.json()) as Health | undefined)?.workers[0]?.pid ?? 0
+      return worker > 0
+    }, long)
+    process.kill(worker, 'SIGKILL')
+    expect(await closed).toEqual([1, null])
+    expect(output()).toContain('"signal":"SIGKILL","msg":"the first worker was killed before it served requests"')
+  })
+
+  test('a gateway that cannot start says so once, and ends', async () => {
+    writeFileSync(join(folder, 'wrong.yaml'), 'kind: Target\n')
+    const { closed, output } = await starting('--strict', '--metrics', 'off')
+    expect(await closed).toEqual([1, null])
+    expect(output().match(/^gatehouse serve: the configuration has /gm)).toHaveLength(1)
+    expect(output()).not.toContain('Listening')
   })
 })
