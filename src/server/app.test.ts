@@ -395,6 +395,8 @@ test('a body that ends with its filter does not keep an old configuration open',
   expect(await answer.text()).toBe('until then')
 })
 
+const long = { timeout: 15_000 }
+
 /** The requests that were counted and the lines that were logged. */
 async function startRecorded(filter: Filter, limits: Partial<ConnectionLimits> = {}) {
   const lines: Record<string, unknown>[] = []
@@ -420,8 +422,8 @@ test('a client that leaves before a streamed response closes its body, and is co
   socket.write('GET /api HTTP/1.1\r\nHost: app.test\r\n\r\n')
   await entered.promise
   socket.destroy()
-  await expect.poll(() => body.destroyed).toBe(true)
-  await expect.poll(counted).toEqual(['200"} 1'])
+  await expect.poll(() => body.destroyed, long).toBe(true)
+  await expect.poll(counted, long).toEqual(['200"} 1'])
   expect(lines).toEqual([])
 })
 
@@ -442,7 +444,7 @@ test('a response that comes after its time limit has its body closed', async () 
   vi.advanceTimersByTime(httpLimits.answerSeconds * 1000)
   expect((await answer).status).toBe(504)
   late.resolve()
-  await expect.poll(() => body.destroyed).toBe(true)
+  await expect.poll(() => body.destroyed, long).toBe(true)
 })
 
 test('a header that cannot be sent is one 500, and closes the body', async () => {
@@ -487,7 +489,7 @@ test.each([
     socket.write(chunk)
   }
   expect(await answer).toMatch(/^HTTP\/1.1 400 /)
-  await expect.poll(counted).toEqual(['400"} 1'])
+  await expect.poll(counted, long).toEqual(['400"} 1'])
   expect(lines).toMatchObject([{ msg: 'request refused', status: 400, code: 'BAD_REQUEST' }])
 })
 
