@@ -16,7 +16,7 @@ export async function measureBefore(
   parts: readonly string[],
   { sizes, turns, quick }: BenchOptions,
 ): Promise<void> {
-  const name = git('rev-parse', '--verify', `${commit}^{commit}`)
+  const name = nameOf(commit)
   const clone = join(folder, 'clone')
   // PostgreSQL of the clone runs as another user if this is root.
   chmodSync(folder, 0o755)
@@ -51,6 +51,15 @@ export async function measureBefore(
 }
 
 const git = (...args: string[]): string => execFileSync('git', args, { encoding: 'utf8' }).trim()
+
+function nameOf(commit: string): string {
+  const args = ['rev-parse', '--verify', `${commit}^{commit}`]
+  try {
+    return execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  } catch {
+    throw new Error(`no commit "${commit}" in this repository`)
+  }
+}
 
 async function measure(cwd: string, args: readonly string[], file: string): Promise<Row[]> {
   rmSync(file, { force: true })

@@ -19,7 +19,7 @@ export interface MeasuredGateway extends Server {
 
 const program = (): string => process.env['GATEHOUSE_PROGRAM'] ?? 'bin/gatehouse'
 
-/** A gateway process without a log, timed from its start until it is ready. The token is for `subject`. */
+/** A gateway process whose log is discarded, timed from its start until it is ready. The token is for `subject`. */
 export async function startMeasured(
   config: string,
   dataFolder: string,

@@ -3,7 +3,7 @@ import { createWriteStream } from 'node:fs'
 import { cp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Client, EqualityFilter } from 'ldapts'
-import { type Slapd, startSlapd } from '#testing/slapd.ts'
+import { type Slapd, slapdTool, startSlapd } from '#testing/slapd.ts'
 import { drive, warm } from './drive.ts'
 import { secondsOf, turnsOf } from './effort.ts'
 import { startMeasured } from './gateway.ts'
@@ -28,8 +28,12 @@ const turns = turnsOf(5)
 const turnSeconds = secondsOf(1)
 const sample = 2000
 
-/** A directory with this many users in OpenLDAP behind a SCIM gateway, beside ldapts alone with the same searches. */
-export async function measureLdap(folder: string, entries: number): Promise<LdapFigures> {
+/**
+ * A directory with this many users in OpenLDAP behind a SCIM gateway, beside ldapts alone with the same searches.
+ * Undefined without slapd.
+ */
+export async function measureLdap(folder: string, entries: number): Promise<LdapFigures | undefined> {
+  if (!isSlapdInstalled()) return undefined
   const seedFile = join(folder, 'people.ldif')
   await writePeople(seedFile, entries)
   const slapd = await startSlapd({ seedFile, adminPassword: 'example', durable: true })
@@ -75,6 +79,15 @@ export async function measureLdap(folder: string, entries: number): Promise<Ldap
     }
   } finally {
     await slapd.stop()
+  }
+}
+
+function isSlapdInstalled(): boolean {
+  try {
+    slapdTool('slapd')
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -19,3 +19,13 @@ test('a commit of digits is not a size', () => {
 test.each([[['--turns', '0']], [['--turns', 'many']], [['--fast']]])('%j shows the usage', (args) => {
   expect(() => parseOptions(args)).toThrow('Usage: npm run bench')
 })
+
+test('peers takes no parts', () => {
+  expect(() => parseOptions(['peers', 'directories'])).toThrow('peers takes no parts or sizes')
+  expect(parseOptions(['peers', '--turns', '1'])).toMatchObject({ words: ['peers'], turns: 1 })
+})
+
+test('--help is off unless given', () => {
+  expect(parseOptions(['--help'])).toMatchObject({ help: true })
+  expect(parseOptions(['tokens'])).toMatchObject({ help: false })
+})

@@ -6,6 +6,8 @@ export interface BenchOptions {
   readonly sizes: readonly number[]
   readonly turns: number
   readonly quick: boolean
+  /** Only the usage is wanted. */
+  readonly help: boolean
   /** Where to write the rows of the table, for another process. */
   readonly rows: string | undefined
 }
@@ -15,13 +17,16 @@ const usualTurns = 3
 
 export const usage = `Usage: npm run bench -- [PART …] [SIZE …] [--quick]
        npm run bench -- before COMMIT [PART …] [SIZE …] [--turns N] [--quick]
-       npm run bench -- peers [--turns N] [--quick]`
+       npm run bench -- peers [--turns N] [--quick]
+
+docs/benchmarks.md explains the parts and what they print.`
 
 /** Throws with the usage if an argument is wrong. */
 export function parseOptions(args: readonly string[]): BenchOptions {
   const { values, positionals } = parse(args)
-  if (!/^[1-9]\d?$/.test(values.turns)) throw new Error(`--turns is a number from 1 to 99\n${usage}`)
+  if (!/^[1-9]\d?$/.test(values.turns)) throw new Error(`--turns must be a number from 1 to 99\n${usage}`)
   const [before] = positionals
+  if (before === 'peers' && positionals.length > 1) throw new Error(`peers takes no parts or sizes\n${usage}`)
   // A short commit can consist of digits.
   const isSize = (word: string, i: number): boolean => /^\d{1,9}$/.test(word) && !(i === 1 && before === 'before')
   const sizes = positionals.filter(isSize).map(Number)
@@ -30,6 +35,7 @@ export function parseOptions(args: readonly string[]): BenchOptions {
     sizes: sizes.length > 0 ? sizes : usualSizes,
     turns: Number(values.turns),
     quick: values.quick,
+    help: values.help,
     rows: values.rows,
   }
 }
@@ -41,6 +47,7 @@ function parse(args: readonly string[]) {
       options: {
         turns: { type: 'string', default: String(usualTurns) },
         quick: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
         rows: { type: 'string' },
       },
       allowPositionals: true,

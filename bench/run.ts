@@ -17,7 +17,7 @@ import { startMeasured } from './gateway.ts'
 import { measureGroups } from './groups.ts'
 import { measureLdap } from './ldap.ts'
 import { median } from './median.ts'
-import { type BenchOptions, parseOptions } from './options.ts'
+import { type BenchOptions, parseOptions, usage } from './options.ts'
 import { bareRequest, bareRoute, connections, paired, turnSeconds, turns } from './paired.ts'
 import { measurePeers } from './peers.ts'
 import { measurePortalPage } from './portal-page.ts'
@@ -201,7 +201,9 @@ async function registrations(quickstart: string): Promise<void> {
 async function ldap(): Promise<void> {
   const entries = Math.min(100_000, Math.max(...sizes))
   if (entries === 0) return
-  const { rates, bare, pageMillis } = await measureLdap(folder, entries)
+  const figures = await measureLdap(folder, entries)
+  if (figures === undefined) return row('SCIM in front of OpenLDAP', 'not measured: no slapd')
+  const { rates, bare, pageMillis } = figures
   const label = `LDAP, ${number(entries)} entries`
   for (const { name, perSecond, cpuMicros, share } of rates) {
     row(`${name}, ${label}`, rate(perSecond, cpuMicros), `${percent(share)} of bare ldapts searches`)
@@ -286,14 +288,16 @@ async function peers(): Promise<void> {
 function chosenParts(names: readonly string[]): readonly string[] {
   for (const name of names) {
     if (!Object.hasOwn(parts, name)) {
-      throw new Error(`no part "${name}"; there are ${Object.keys(parts).join(', ')}, before and peers`)
+      throw new Error(`no part "${name}"\n${partsText()}\n${usage}`)
     }
   }
   return names.length > 0 ? names : usualParts
 }
 
+const partsText = (): string => `Parts: ${Object.keys(parts).join(', ')}`
+
 async function before([commit, ...names]: readonly string[]): Promise<void> {
-  if (commit === undefined) throw new Error('which commit? npm run bench -- before COMMIT [PART …]')
+  if (commit === undefined) throw new Error(`before needs a commit\n${usage}`)
   await measureBefore(folder, commit, chosenParts(names), options)
 }
 
@@ -315,7 +319,8 @@ for (const [signal, code] of [
 }
 
 try {
-  if (words[0] === 'before') await before(words.slice(1))
+  if (options.help) say(`${usage}\n\n${partsText()}`)
+  else if (words[0] === 'before') await before(words.slice(1))
   else if (words[0] === 'peers') await peers()
   else await measureParts(chosenParts(words))
 } catch (error) {

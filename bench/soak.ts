@@ -6,7 +6,6 @@ import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import pg from 'pg'
 import makeProgram from '#testing/bundle-setup.ts'
 import { startPostgres } from '#testing/embedded-postgres.ts'
@@ -14,27 +13,24 @@ import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-proce
 import { percentile } from './median.ts'
 import { plot } from './plot.ts'
 import { megabytesOf, openFilesOf } from './process-figures.ts'
+import { parseSoakOptions, type SoakOptions, soakUsage } from './soak-options.ts'
 import { memoryGrowth, mostGrowth, type SoakSample, settledMinute, soakTable } from './soak-report.ts'
 import { SoakWork } from './soak-work.ts'
 import { stsEndpoint } from './sts.ts'
 import { type BenchCluster, startBenchCluster } from './sts-cluster.ts'
 import { number, percent, say } from './table.ts'
 
-const usage = `Usage: npm run soak -- [--minutes N] [--plot FILE]`
+const { minutes, plot: plotFile, help, inner } = readOptions()
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '30' },
-    plot: { type: 'string', default: join(tmpdir(), 'gatehouse-soak.svg') },
-    inner: { type: 'boolean', default: false },
-  },
-})
-if (!/^[1-9]\d{0,3}$/.test(values.minutes)) {
-  console.error(`--minutes is a number from 1 to 9999\n${usage}`)
-  process.exit(2)
+function readOptions(): SoakOptions {
+  try {
+    return parseSoakOptions(process.argv.slice(2))
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error)
+    process.exit(2)
+  }
 }
 
-const minutes = Number(values.minutes)
 const sampleMillis = 10_000
 /** As fast as the gateway answers, to find its capacity: a minute, less in a short soak. */
 const capacityMillis = Math.min(60_000, minutes * 15_000)
@@ -262,7 +258,7 @@ function report(
     { title: 'p99', unit: 'ms', values: samples.map((one) => one.p99) },
   ]
   const at = samples.map((one) => one.minutes)
-  const file = resolve(values.plot)
+  const file = resolve(plotFile)
   writeFileSync(file, plot('Soak', at, series))
   say(`plot: ${file}`)
   for (const failure of [...work.failures, ...problems.slice(0, 20)]) say(`FAILED ${failure}`)
@@ -287,7 +283,8 @@ async function outer(): Promise<number> {
   return typeof code === 'number' ? code : 1
 }
 
-if (values.inner) {
+if (help) say(soakUsage)
+else if (inner) {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-soak-'))
   try {
     if (!(await soak(folder))) process.exitCode = 1
