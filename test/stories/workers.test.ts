@@ -167,6 +167,7 @@ describe.skipIf(postgresUrl() === '')('two workers on PostgreSQL', () => {
     expect(workers[0]?.configuration).toBe(workers[1]?.configuration)
     const text = await metrics()
     expect(text).toContain('gatehouse_workers{state="ready"} 2')
+    expect(text).toContain('gatehouse_worker_exits_total{worker="2"} 0\n')
     expect(text).toContain('gatehouse_configuration_current 1\n')
     for (const worker of ['1', '2', 'supervisor']) {
       expect(text).toContain(`process_resident_memory_bytes{worker="${worker}"}`)

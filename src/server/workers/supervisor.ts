@@ -77,6 +77,8 @@ export class Supervisor implements Operations {
       process: undefined,
       failures: 0,
     }))
+    // Without a zero, Prometheus does not see the first exit as an increase.
+    for (const { worker } of this.#slots) this.#meters.exits.inc({ worker: String(worker) }, 0)
     collectDefaultMetrics({ register: this.registry })
     this.#checks = setInterval(() => this.#check(), checkMillis)
     this.#checks.unref()
