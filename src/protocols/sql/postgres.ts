@@ -178,7 +178,7 @@ export class PostgresPool {
       return result
     } catch (error) {
       isOpen = false
-      isBroken = isConnectionLoss(error, this.#owner)
+      isBroken = isConnectionLoss(error, this.#owner) || codeOf(error) === readOnly
       if (!isBroken) {
         await connection.query('rollback').catch(() => {
           isBroken = true
@@ -202,6 +202,8 @@ const retryable = new Set([
 const foreignKeyViolation = '23503'
 /** Shut down, starting up, out of connections, idle in a transaction for too long. */
 const connectionLost = new Set(['57P01', '57P02', '57P03', '53300', '53400', '25P03'])
+/** The server became a standby, perhaps. Another connection may lead to the new primary. */
+const readOnly = '25006'
 const networkCodes = /^(?:ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENOENT)$/
 const networkTexts =
   /^(?:Connection terminated|timeout exceeded|timeout expired|Client has encountered|Query read timeout)/

@@ -47,6 +47,14 @@ describe.skipIf(postgresUrl() === '')('PostgreSQL', () => {
     ])
   })
 
+  test('a connection to a server that became read-only is replaced', async () => {
+    const { client } = await open()
+    const insert = query("insert into things values ('c', 0)")
+    await client.transaction((tx) => tx.run(query('set session characteristics as transaction read only')))
+    await expect(client.transaction((tx) => tx.run(insert))).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+    expect(await client.transaction((tx) => tx.run(insert))).toBe(1)
+  })
+
   test('two transactions that deadlock both succeed', async () => {
     const { client } = await open()
     const add = (tx: DatabaseTransaction, id: string) =>
