@@ -47,6 +47,18 @@ describe.skipIf(postgresUrl() === '')('PostgreSQL', () => {
     ])
   })
 
+  test('a connection that dies before the commit undoes statements that were only sent', async () => {
+    const { url, client } = await open()
+    const dying = client.transaction(async (tx) => {
+      const [own] = await tx.query(ownProcess)
+      tx.send(query("insert into things values ('c', 0)"))
+      await runSql(url, `select pg_terminate_backend(${own?.pid})`)
+      tx.send(query("insert into things values ('d', 0)"))
+    })
+    await expect(dying).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+    expect(await client.query(query('select id from things order by id'))).toEqual([{ id: 'a' }, { id: 'b' }])
+  })
+
   test('a connection to a server that became read-only is replaced', async () => {
     const { client } = await open()
     const insert = query("insert into things values ('c', 0)")

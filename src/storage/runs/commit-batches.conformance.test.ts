@@ -80,6 +80,25 @@ onEachDatabase('steps that are committed at the same time', (freshUrl) => {
     expect(await one.audit.verify()).toMatchObject({ checked: 11, problems: [] })
   })
 
+  test('of two processes that commit the same claims in opposite order, one commits each', async () => {
+    const { runs, claims, one, two, sql } = await claimed(12)
+    const grant = (id: string, name: string) =>
+      ({ id, target: 'people', subject: 'bob', kind: 'group', name, expires: { inMillis: minute } }) as const
+    const commit = ({ runs }: typeof one, run: (typeof claims)[number], by: string, i: number) => {
+      const grants = [grant(`${by} ${i}`, `group${i % 3}`)]
+      const audit = [auditRow(`${by} ${run.id}`, { workflow: { id: run.id, name: 'create-user' } })]
+      return runs.commit(commitOf(run, { state: 'completed' }, { steps: [stepRecord(1)], grants, audit }))
+    }
+    const settled = await Promise.allSettled([
+      ...claims.map((run, i) => commit(one, run, 'one', i)),
+      ...claims.toReversed().map((run, i) => commit(two, run, 'two', i)),
+    ])
+    expect(outcomes(settled)).toEqual({ done: 12, refused: Array(12).fill('VERSION_MISMATCH') })
+    for (const { id } of claims) expect((await runs.steps(id)).length).toBe(1)
+    expect((await sql("select id from grants where state = 'active'")).length).toBe(3)
+    expect(await one.audit.verify()).toMatchObject({ checked: 12, problems: [] })
+  })
+
   test('runs that begin to wait have their approvals, timers, grants and mails, and keep their secrets', async () => {
     const { runs, claims, one, sql } = await claimed(6)
     const timer = (run: string): NewTimer => ({ id: `timer of ${run}`, kind: 'wait', run, due: { inMillis: minute } })
