@@ -3,6 +3,8 @@ import { startPostgres } from '#testing/embedded-postgres.ts'
 import { freePort } from '#testing/free-port.ts'
 import { until } from '#testing/gateway-process.ts'
 import { peoplePath, writeConfiguration } from './configuration.ts'
+import { drive, warm } from './drive.ts'
+import { secondsOf } from './effort.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'
 import { runLoad } from './load.ts'
 import { median } from './median.ts'
@@ -17,7 +19,7 @@ interface WorkerFigures {
 }
 
 const users = 1000
-const warmSeconds = 16
+const warmSeconds = secondsOf(16)
 
 /** Two gateways on one PostgreSQL, a single process and one with two workers, measured in turns. */
 export async function measureWorkers(folder: string, quickstart: string): Promise<WorkerFigures> {
@@ -43,14 +45,16 @@ export async function measureWorkers(folder: string, quickstart: string): Promis
       until: () => created++ >= users,
     })
     const ids = await someIds(one, peoplePath, users)
-    const rateOf = async (gateway: MeasuredGateway, seconds: number): Promise<number> => {
+    const load = (gateway: MeasuredGateway, seconds: number) => {
       const request = scimRequests(gateway, peoplePath).byId(ids)
-      return (await runLoad({ port: gateway.port, connections, seconds, request, expectedStatus: 200 })).perSecond
+      return { connections, seconds, request, expectedStatus: 200 }
     }
-    for (const gateway of gateways) await rateOf(gateway, warmSeconds)
+    for (const gateway of gateways) await warm(gateway, load(gateway, warmSeconds))
+    const rateOf = async (gateway: MeasuredGateway): Promise<number> =>
+      (await drive(gateway, load(gateway, turnSeconds))).perSecond
     const pairs: { readonly single: number; readonly shared: number }[] = []
     for (let turn = 0; turn < turns; turn++) {
-      pairs.push({ single: await rateOf(one, turnSeconds), shared: await rateOf(two, turnSeconds) })
+      pairs.push({ single: await rateOf(one), shared: await rateOf(two) })
     }
     return {
       perSecond: median(pairs.map(({ shared }) => shared)),
