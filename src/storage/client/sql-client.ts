@@ -42,8 +42,8 @@ export interface DatabaseTransaction extends DatabaseReader {
 export type MigrationPlan = (tx: DatabaseTransaction, runScript: (script: string) => Promise<void>) => Promise<void>
 
 /**
- * `soon`: a crash of the database may undo the commit, together with everything that was committed after it; for claims,
- * which are worthless after a crash. Saves PostgreSQL a flush to disk; in SQLite it is the same as `now`.
+ * `soon`: a crash of the database may undo the commit, together with everything that was committed after it; for leases,
+ * which then only expire early. Saves PostgreSQL a flush to disk; in SQLite it is the same as `now`.
  */
 export type Durability = 'now' | 'soon'
 

@@ -244,4 +244,15 @@ describe.skipIf(postgresUrl() === '')('on PostgreSQL', () => {
     expect(together).toBe(1)
     expect((await one.runs.figures()).running).toBe(0)
   })
+
+  test('a claim is on disk before its run is executed, so that a crash does not give its fence to another worker', async () => {
+    const { one, sql } = await openStores(await migratedSchema())
+    await sql('create table seen (state text, durable text)')
+    await sql(`create function note() returns trigger language plpgsql as
+      $$ begin insert into seen values (new.state, current_setting('synchronous_commit')); return new; end $$`)
+    await sql('create trigger note after update on runs for each row execute function note()')
+    await one.runs.start(newRun('run'))
+    expect(await one.runs.claim('worker', 1, minute)).toHaveLength(1)
+    expect(await sql('select state, durable from seen')).toEqual([{ state: 'running', durable: 'on' }])
+  })
 })

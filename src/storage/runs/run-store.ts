@@ -172,15 +172,13 @@ export class RunStore {
 
   /**
    * Claims runs that are ready and due, and those whose lease has expired. Of one subject only one run is claimed at a
-   * time, and a ready one only when no earlier one is ready, due or not. Waiting runs and incidents delay no others.
+   * time, and a ready one only when no earlier one is ready, due or not. Waiting runs and incidents delay no others. A crash of
+   * the database must not undo a claim: its fence would be given to another worker while the first one goes on.
    */
   async claim(worker: string, limit: number, leaseMillis: number): Promise<readonly ClaimedRun[]> {
     for (let tries = 1; ; tries++) {
       try {
-        const rows = await this.#client.transaction(
-          (tx) => claim.all(tx, { worker, limit, lease: leaseMillis }),
-          'soon',
-        )
+        const rows = await this.#client.transaction((tx) => claim.all(tx, { worker, limit, lease: leaseMillis }))
         return rows.sort((a, b) => a.due - b.due || a.seq - b.seq).map(toClaimedRun)
       } catch (error) {
         // Another worker claimed a run of the same subject: the index of running ones allows one. Look again.
