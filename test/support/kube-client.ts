@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Agent, request } from 'node:https'
+import { posix } from 'node:path'
 
 /** The connection to a test's API server. It can be passed to another process. */
 export interface KubeConnection {
@@ -132,14 +133,21 @@ export class KubeClient {
     }
   }
 
-  /** Registers the kind, and waits until its objects are served. */
+  /** Registers the kind, and waits until its objects are served and the list of its group has it, which may be later. */
   async defineKind(definition: { readonly metadata: { readonly name: string } }, served: string): Promise<void> {
     await this.apply('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition)
     const end = performance.now() + 20_000
-    while ((await this.call('GET', served)).status !== 200) {
+    while (!(await this.#isServed(served))) {
       if (performance.now() > end) throw new Error(`${served} is not served`)
       await new Promise((resume) => setTimeout(resume, 100))
     }
+  }
+
+  async #isServed(path: string): Promise<boolean> {
+    if ((await this.call('GET', path)).status !== 200) return false
+    const [group, plural] = [posix.dirname(path), posix.basename(path)]
+    const { body } = await this.call<{ resources?: readonly { readonly name: string }[] }>('GET', group)
+    return body.resources?.some(({ name }) => name === plural) === true
   }
 
   close(): void {
