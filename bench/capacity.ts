@@ -136,7 +136,7 @@ async function measureRequests(
       ['create', requests.create, 201],
     ]
     for (const [name, request, status] of kinds) {
-      const tables = { directory: ['entries', 'attributes'], audit: ['audit'] } as const
+      const tables = { directory: ['entries', 'attributes'], audit: ['audit', 'audit_contexts'] } as const
       const bytes: number[] = []
       for (const names of Object.values(tables)) bytes.push(await costs.bytes(...names))
       const { cost, count } = await costOf(gateway, costs, connections, request, status)

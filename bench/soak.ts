@@ -161,10 +161,9 @@ async function run(
     // The last line is of the minute that is not over.
     for (; printed < lines.length - 1; printed++) say(lines[printed] ?? '')
   }
-  const reload = async (): Promise<void> => {
+  // The gateway reads its files again when they change.
+  const reload = async (): Promise<void> =>
     appendFileSync(join(config, 'access.yaml'), `# ${new Date().toISOString()}\n`)
-    gateway.process.kill('SIGHUP')
-  }
   const sampling = every(sampleMillis, problems, sample)
   const reloading = every(reloadMillis, problems, reload)
   const rotating = every(rotationMillis, problems, rotate)
@@ -176,6 +175,7 @@ async function run(
   const [, , rotations] = await Promise.all([sampling, reloading, rotating])
   await sample()
   work.close()
+  if (reloads.applied === 0) problems.push('the configuration was not reloaded')
   if (reloads.refused > 0) problems.push(`${reloads.refused} reloads were refused`)
   return report(
     { samples, work, problems, late, reloads: reloads.applied, rotations },

@@ -150,6 +150,7 @@ export const sections: readonly Section[] = [
       'docs/guides/deploying.md',
       'docs/guides/scaling.md',
       'docs/capacity.md',
+      'docs/benchmarks.md',
       'docs/guides/gitops.md',
       'docs/guides/observability.md',
       'docs/guides/backup-and-restore.md',
@@ -169,7 +170,7 @@ export const sections: readonly Section[] = [
   },
   {
     title: 'Decisions',
-    pages: [...allOf('docs/decisions/*.md'), 'docs/benchmarks.md', 'CONTRIBUTING.md'],
+    pages: [...allOf('docs/decisions/*.md'), 'CONTRIBUTING.md'],
   },
 ]
 
