@@ -75,6 +75,19 @@ test('a transaction that was rejected because it took too long can no longer wri
   expect(await client.query(things)).toEqual([{ id: 'a' }, { id: 'b' }])
 })
 
+test('a full disk ends a transaction even if its function ignores the failure', async () => {
+  const [client] = await openTwice()
+  const ignoring = client.transaction(async (tx) => {
+    await tx.query(query('pragma max_page_count = 10'))
+    await Promise.try(() => tx.run(query(`insert into things values (hex(zeroblob(1000000)))`))).catch(() => {})
+    await tx.run(query(`insert into things values ('alone')`))
+  })
+  const other = client.transaction(async (tx) => await tx.run(query(`insert into things values ('beside')`)))
+  await expect(ignoring).rejects.toMatchObject({ code: 'INTERNAL' })
+  await other
+  expect(await client.query(things)).toEqual([{ id: 'a' }, { id: 'beside' }])
+})
+
 test('opening waits for a process that locks the whole file, as on closing', async () => {
   const file = join(temporaryFolder(), 'test.db')
   const holder = new Worker(

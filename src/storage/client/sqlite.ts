@@ -113,6 +113,10 @@ export class SqliteClient implements SqlClient {
     return transaction instanceof SqliteTransaction && transaction.client === this
   }
 
+  get isInTransaction(): boolean {
+    return this.#writer.isTransaction
+  }
+
   async migrate(plan: MigrationPlan): Promise<void> {
     await this.#commits.idle()
     const giveUp = performance.now() + migrationLockMillis
@@ -184,8 +188,9 @@ class SqliteTransaction implements DatabaseTransaction {
     this.#open = false
   }
 
+  /** A failure such as a full disk may end it within SQLite. Later statements would be committed on their own. */
   #assertOpen(): void {
-    if (this.#open && this.#late?.isOver !== true) return
+    if (this.#open && this.#late?.isOver !== true && this.client.isInTransaction) return
     throw new GatewayError('INTERNAL', 'a statement came after its transaction had ended')
   }
 
