@@ -71,9 +71,12 @@ async function oneMember(gateway: MeasuredGateway): Promise<GroupFigures['one']>
       const member = members[Math.floor(n / 2) % members.length] ?? ''
       return requests.member(group.id, n % 2 === 0 ? 'remove' : 'add', [member])
     }
-    const load = { port: gateway.port, connections: 1, request, expectedStatus: 204 }
     const [cpu, sent] = [gateway.cpuSeconds(), group.sent]
-    const { p50 } = await runLoad({ ...load, seconds })
+    const end = performance.now() + seconds * 1000
+    // Not between a removal and its addition, so that the group keeps its size.
+    const until = (): boolean => performance.now() >= end && group.sent % 2 === 0
+    const load = { port: gateway.port, connections: 1, request, expectedStatus: 204, until }
+    const { p50 } = await runLoad({ ...load, seconds: 60 })
     return { p50, cpuMicros: ((gateway.cpuSeconds() - cpu) * 1e6) / (group.sent - sent) }
   }
   for (const group of groups) await turn(group, 3)
