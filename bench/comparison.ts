@@ -52,7 +52,7 @@ function* figuresOf([label = '', text = '', comparison = '', budget = '']: Row):
   const figure = parseFigure(text)
   if (figure === undefined) return
   const [, share, unit, of] = /^([\d.]+)( %| times) (?:of )?(.+)$/.exec(comparison) ?? []
-  const ofShare = share !== undefined && budget.endsWith(unit ?? '') && !figure.after.endsWith(unit ?? '')
+  const ofShare = share !== undefined && budget.endsWith(unit ?? '')
   yield [label, { ...figure, budget: ofShare ? '' : budget }]
   if (figure.cpu !== undefined) yield [`${label}, CPU`, { before: '', value: figure.cpu, after: ' µs', budget: '' }]
   if (share === undefined || unit === undefined) return
