@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
-import CrashedPages from './test/support/crashed-pages.ts'
-import FailedTests from './test/support/failed-tests.ts'
-import { LongFirst } from './test/support/long-first.ts'
+import CrashedPages from './test/support/run/crashed-pages.ts'
+import FailedTests from './test/support/run/failed-tests.ts'
+import { LongFirst } from './test/support/run/long-first.ts'
 
 /** For tiers with real servers: their tests wait as long as a machine needs that is four times slower. */
 const realParts = {
@@ -39,7 +39,7 @@ export default defineConfig({
           ...realParts,
           ...shared,
           include: ['src/**/*.conformance.test.ts'],
-          globalSetup: ['test/support/postgres-setup.ts', 'test/support/slapd-setup.ts'],
+          globalSetup: ['test/support/run/postgres-setup.ts', 'test/support/run/slapd-setup.ts'],
         },
       },
       {
@@ -47,7 +47,11 @@ export default defineConfig({
           name: 'kube',
           ...realParts,
           include: ['src/**/*.kube.test.ts', 'test/kube/**/*.kube.test.ts'],
-          globalSetup: ['test/support/kube-setup.ts', 'test/support/helm-setup.ts', 'test/support/openbao-setup.ts'],
+          globalSetup: [
+            'test/support/run/kube-setup.ts',
+            'test/support/run/helm-setup.ts',
+            'test/support/run/openbao-setup.ts',
+          ],
         },
       },
       {
@@ -57,10 +61,10 @@ export default defineConfig({
           ...shared,
           include: ['test/stories/**/*.test.ts'],
           globalSetup: [
-            'test/support/bundle-setup.ts',
-            'test/support/postgres-setup.ts',
-            'test/support/python-setup.ts',
-            'test/support/slapd-setup.ts',
+            'test/support/run/bundle-setup.ts',
+            'test/support/run/postgres-setup.ts',
+            'test/support/run/python-setup.ts',
+            'test/support/run/slapd-setup.ts',
           ],
         },
       },
@@ -69,7 +73,7 @@ export default defineConfig({
           name: 'release',
           ...realParts,
           include: ['test/release/**/*.release.test.ts'],
-          globalSetup: ['test/support/helm-setup.ts'],
+          globalSetup: ['test/support/run/helm-setup.ts'],
         },
       },
       {
@@ -78,7 +82,7 @@ export default defineConfig({
           ...realParts,
           ...shared,
           include: ['test/browser/**/*.browser.test.ts'],
-          globalSetup: ['test/support/bundle-setup.ts', 'test/support/chromium-setup.ts'],
+          globalSetup: ['test/support/run/bundle-setup.ts', 'test/support/run/chromium-setup.ts'],
           // The browser itself fails at times, which `CrashedPages` reports; a page that fails is not tried again.
           retry: { count: 1, condition: /Page crashed/ },
         },

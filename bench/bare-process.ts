@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
-import { freePort } from '#testing/free-port.ts'
-import { until } from '#testing/gateway-process.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
 import type { Server } from './drive.ts'
 import { cpuSecondsOf } from './process-figures.ts'
 

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { openBaoBinary, startOpenBao } from '#testing/openbao.ts'
+import { openBaoBinary, startOpenBao } from '#testing/sts/openbao.ts'
 import { type Driven, drive } from './drive.ts'
 import { secondsOf, turnsOf } from './effort.ts'
 import { type MeasuredGateway, startMeasured } from './gateway.ts'

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { freePort } from '#testing/free-port.ts'
-import { until } from '#testing/gateway-process.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
 import type { Server } from './drive.ts'
 import { cpuSecondsOf, megabytesOf, writtenBytesOf } from './process-figures.ts'
 

@@ -2,8 +2,8 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Databases } from '#storage/client/databases.ts'
 import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
-import { plannedReads, planOf } from '#testing/directory-plans.ts'
-import { recordedQueries } from '#testing/recorded-queries.ts'
+import { plannedReads, planOf } from '#testing/databases/directory-plans.ts'
+import { recordedQueries } from '#testing/databases/recorded-queries.ts'
 import { number, say } from './table.ts'
 
 /** The plan of each read of a directory of `bulkPeople`, as the database executes it. */

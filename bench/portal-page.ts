@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
-import { findChromium, launchChromium } from '#testing/chromium-program.ts'
-import { PortalPerson } from '#testing/portal-story.ts'
+import { findChromium, launchChromium } from '#testing/browser/chromium-program.ts'
+import { PortalPerson } from '#testing/stories/portal-story.ts'
 import { startMeasured } from './gateway.ts'
 
 export interface PortalFigures {

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { application, registrationUrl } from '#testing/story-documents.ts'
+import { application, registrationUrl } from '#testing/stories/story-documents.ts'
 import type { MeasuredGateway } from './gateway.ts'
 import type { RequestMaker } from './requests.ts'
 

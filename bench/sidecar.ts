@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { sidecarScript } from '#modules/filters/sts-injector/sts-injector.ts'
-import { until } from '#testing/gateway-process.ts'
-import { findShell, type Shell, startSidecar } from '#testing/sidecar-process.ts'
-import { startTokenEndpoint, tokenLike } from '#testing/token-endpoint.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
+import { findShell, type Shell, startSidecar } from '#testing/sts/sidecar-process.ts'
+import { startTokenEndpoint, tokenLike } from '#testing/sts/token-endpoint.ts'
 
 export interface SidecarFigures {
   readonly shell: string

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { Agent, request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { PlainBrowser } from '#testing/plain-browser.ts'
-import { demoPasswords } from '#testing/portal-story.ts'
+import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
+import { demoPasswords } from '#testing/stories/portal-story.ts'
 import type { BenchCluster } from './sts-cluster.ts'
 
 export interface SoakTarget {

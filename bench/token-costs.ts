@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { startPostgres } from '#testing/embedded-postgres.ts'
+import { startPostgres } from '#testing/databases/embedded-postgres.ts'
 import { startMeasured } from './gateway.ts'
 import { PostgresCosts } from './postgres-costs.ts'
 import { costOf, databaseText } from './request-cost.ts'

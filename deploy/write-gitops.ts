@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { configResources } from '#config/sources/kubernetes-source.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { helmBinary } from '#testing/helm-binary.ts'
-import { Helm } from '#testing/helm-chart.ts'
+import { helmBinary } from '#testing/kubernetes/helm-binary.ts'
+import { Helm } from '#testing/kubernetes/helm-chart.ts'
 import { crdFolder } from './write-crds.ts'
 
 const header = (source: string): string => `# Made by npm run gitops from ${source}.\n`

@@ -2,9 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32, deflateSync, inflateSync } from 'node:zlib'
 import type { Browser, Page } from 'playwright-core'
-import { findChromium, launchChromium } from '#testing/chromium-program.ts'
-import { startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { portalConfig } from '#testing/portal-config.ts'
+import { findChromium, launchChromium } from '#testing/browser/chromium-program.ts'
+import { startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { portalConfig } from '#testing/stories/portal-config.ts'
 
 /** Writes the pictures of README and guides: pages of examples/portal in both schemes. Run by `npm run screenshots`. */
 

@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
-import { checkText } from '#testing/check-text.ts'
+import { checkText } from '#testing/modules/check-text.ts'
 
 /**
  * Each file has YAML (several files start with a line `### name.yaml`), a cut line, and exactly the output of

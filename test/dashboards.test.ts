@@ -3,7 +3,7 @@ import { parser } from '@prometheus-io/lezer-promql'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { allMetrics } from '#testing/all-metrics.ts'
+import { allMetrics } from '#testing/gateway/all-metrics.ts'
 
 const alertsSchema = z.object({
   groups: z.array(

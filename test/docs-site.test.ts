@@ -5,7 +5,7 @@ import { dirname, join, posix, relative } from 'node:path'
 import { promisify } from 'node:util'
 import MiniSearch from 'minisearch'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { notRun, pagesWithCommands, shellBlocksOf, walks } from '#testing/documented-commands.ts'
+import { notRun, pagesWithCommands, shellBlocksOf, walks } from '#testing/stories/documented-commands.ts'
 import { buildSite } from '../docs/site/build.ts'
 import { searchOptions } from '../docs/site/client/search-options.ts'
 import { allPages } from '../docs/site/contents.ts'
@@ -183,6 +183,6 @@ test('every block of shell commands is run, or has a reason why not', () => {
     ),
   )
   expect(isListed.size).toBeGreaterThan(80)
-  // Add a block to one of the lists in test/support/documented-commands.ts.
+  // Add a block to one of the lists in test/support/stories/documented-commands.ts.
   expect(forgotten).toEqual([])
 })

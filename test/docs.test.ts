@@ -7,7 +7,7 @@ import { pureFunctions } from '#sdk/report/read-statement.ts'
 import { reportViews } from '#sdk/report/report-views.ts'
 import { commands } from '#server/commands/commands.ts'
 import { gaugeRules } from '#server/workers/combined-metrics.ts'
-import { allMetrics } from '#testing/all-metrics.ts'
+import { allMetrics } from '#testing/gateway/all-metrics.ts'
 import { referencePages, slots } from '../docs/write-reference.ts'
 
 const pagesOf = (folder: string): string[] =>

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { catalog } from '#catalog/catalog.ts'
 import { kinds } from '#config/kinds.ts'
-import { checkText } from '#testing/check-text.ts'
+import { checkText } from '#testing/modules/check-text.ts'
 import { schemaFile, schemaText } from '../deploy/write-schema.ts'
 
 const validate = new Ajv({ strict: false, allErrors: true }).compile(JSON.parse(schemaText()))

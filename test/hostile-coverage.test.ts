@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { directoryInserts, targets } from '#catalog/catalog.ts'
-import { insertCoverage, sameCode, targetCoverage, targetsWithoutUsers } from '#testing/hostile-coverage.ts'
+import { insertCoverage, sameCode, targetCoverage, targetsWithoutUsers } from '#testing/hostile/hostile-coverage.ts'
 
 const rows = (table: Readonly<Record<string, { readonly className: string }>>): string[] =>
   Object.values(table).map(({ className }) => className)

@@ -4,8 +4,7 @@ import { cpSync, existsSync, globSync, mkdirSync, readFileSync, statSync, symlin
 import { isBuiltin } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { temporaryFolder } from '#testing/databases.ts'
-import { dockerIgnore, type Instruction, readDockerfile } from '#testing/dockerfile.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 import { copies, documentation } from '../release/bundle.ts'
 
 const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as {
@@ -148,3 +147,59 @@ describe('the image', () => {
     expect(existsSync(join(data, 'gatehouse.db'))).toBe(true)
   })
 })
+
+interface Instruction {
+  /** In upper case. */
+  readonly name: string
+  readonly text: string
+}
+
+interface Stage {
+  readonly base: string
+  readonly name: string | undefined
+  readonly instructions: readonly Instruction[]
+}
+
+/** The stages of a Dockerfile, in order; the last one is the image. */
+function readDockerfile(text: string): Stage[] {
+  const lines = text.replace(/^\s*#.*\n/gm, '').replace(/\\\n/g, ' ')
+  const stages: { base: string; name: string | undefined; instructions: Instruction[] }[] = []
+  for (const line of lines.split('\n').map((one) => one.trim().replace(/\s+/g, ' '))) {
+    if (line === '') continue
+    const [word = '', ...rest] = line.split(' ')
+    const instruction = { name: word.toUpperCase(), text: rest.join(' ') }
+    if (instruction.name === 'FROM') {
+      const [base = '', , name] = rest
+      stages.push({ base, name, instructions: [] })
+    } else {
+      const stage = stages.at(-1)
+      if (stage === undefined) throw new Error(`before the first FROM: ${line}`)
+      stage.instructions.push(instruction)
+    }
+  }
+  return stages
+}
+
+/** Whether a .dockerignore excludes a file: the last pattern that matches it, or a folder above it, decides. */
+function dockerIgnore(text: string): (file: string) => boolean {
+  const patterns = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line) => ({ keep: line.startsWith('!'), form: formOf(line.replace(/^!/, '').replace(/\/$/, '')) }))
+  return (file) => {
+    const parts = file.split('/')
+    const paths = parts.map((_, i) => parts.slice(0, i + 1).join('/'))
+    const last = patterns.findLast(({ form }) => paths.some((path) => form.test(path)))
+    return last !== undefined && !last.keep
+  }
+}
+
+/** Stars match names that start with a dot too, unlike in a shell. */
+function formOf(glob: string): RegExp {
+  const parts = glob.split(/(\*\*\/|\*)/).map((part) => {
+    if (part === '**/') return '(?:.*/)?'
+    return part === '*' ? '[^/]*' : RegExp.escape(part)
+  })
+  return new RegExp(`^${parts.join('')}$`)
+}

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { createServer } from 'node:net'
 import { createTransport } from 'nodemailer'
 import { expect, onTestFinished, test } from 'vitest'
-import { until } from '#testing/gateway-process.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')

@@ -11,8 +11,8 @@ import { readDirectory } from '#config/sources/directory-source.ts'
 import { checkCommand } from '#server/commands/check.ts'
 import { ConfiguredObjects, type ServeSettings } from '#server/production/production-check.ts'
 import { formatChecked, productionChecks, runProductionChecks } from '#server/production/production-checks.ts'
-import { filesOf } from '#testing/check-text.ts'
-import { freshCertificate } from '#testing/test-certificates.ts'
+import { freshCertificate } from '#testing/gateway/test-certificates.ts'
+import { filesOf } from '#testing/modules/check-text.ts'
 
 const example = 'examples/production'
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-production-'))

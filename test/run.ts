@@ -4,8 +4,8 @@ import { chmodSync, mkdtempSync, openSync, readFileSync, rmSync, statfsSync, wri
 import { freemem, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
-import { failedTestsFile } from '#testing/failed-tests.ts'
-import { missingPartsFile } from '#testing/missing-part.ts'
+import { failedTestsFile } from '#testing/run/failed-tests.ts'
+import { missingPartsFile } from '#testing/run/missing-part.ts'
 
 interface Tier {
   readonly name: string

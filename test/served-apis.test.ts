@@ -4,8 +4,8 @@ import { loadConfiguration } from '#config/load.ts'
 import { servedApis } from '#engine/served-apis.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { ServedApi } from '#sdk/filter/filter-api.ts'
-import { loadText } from '#testing/check-text.ts'
-import { application, registrationUrl } from '#testing/story-documents.ts'
+import { loadText } from '#testing/modules/check-text.ts'
+import { application, registrationUrl } from '#testing/stories/story-documents.ts'
 
 async function apisOf(folder: string): Promise<readonly ServedApi[]> {
   const { configuration } = await loadConfiguration({ folder, catalog, environment: {}, strictSecrets: true })

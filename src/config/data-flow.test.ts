@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { checkText } from '#testing/check-text.ts'
-import { fakeCatalog } from '#testing/fake-catalog.ts'
+import { checkText } from '#testing/modules/check-text.ts'
+import { fakeCatalog } from '#testing/modules/fake-catalog.ts'
 
 interface Gateway {
   readonly name?: string

@@ -4,7 +4,7 @@ import { ConfigDocument } from '#config/config-document.ts'
 import { type Deprecation, deprecations, warnOfDeprecations } from '#config/deprecations.ts'
 import { readYaml } from '#config/locate.ts'
 import { Issues } from '#kernel/issues.ts'
-import { runCommand } from '#testing/command.ts'
+import { runCommand } from '#testing/gateway/command.ts'
 
 const dates = { since: '0.3.0', removal: '2027-06-30', instead: 'use "other"' }
 

@@ -3,7 +3,7 @@ import { catalog } from '#catalog/catalog.ts'
 import { buildConfiguration } from '#config/load.ts'
 import { lostObjects, summarize, titleOf } from '#config/set-aside.ts'
 import { Routes } from '#engine/pipeline/routes.ts'
-import { checkText, loadText } from '#testing/check-text.ts'
+import { checkText, loadText } from '#testing/modules/check-text.ts'
 
 const object = (kind: string, name: string, spec: string): string =>
   `---\napiVersion: openunison.tremolo.io/v1\nkind: ${kind}\nmetadata: { name: ${name} }\nspec: ${spec}\n`

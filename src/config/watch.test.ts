@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { LoadResult } from '#config/load.ts'
 import { loadConfiguration } from '#config/load.ts'
 import { type ConfigWatch, watchConfiguration } from '#config/watch.ts'
-import { fakeCatalog } from '#testing/fake-catalog.ts'
+import { fakeCatalog } from '#testing/modules/fake-catalog.ts'
 
 let root = ''
 let folder = ''

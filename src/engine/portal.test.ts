@@ -4,12 +4,12 @@ import { secretHash } from '#kernel/ids.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import { NotificationStore } from '#storage/notification-store.ts'
 import { PortalStore } from '#storage/portal-store.ts'
-import { loadText } from '#testing/check-text.ts'
-import { fakeCatalog } from '#testing/fake-catalog.ts'
-import { MemoryPortal } from '#testing/fake-portal.ts'
-import { memoryDatabase, rowsOf } from '#testing/memory-database.ts'
-import { subject } from '#testing/subjects.ts'
-import { userRef } from '#testing/user-ref.ts'
+import { memoryDatabase, rowsOf } from '#testing/databases/memory-database.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { loadText } from '#testing/modules/check-text.ts'
+import { fakeCatalog } from '#testing/modules/fake-catalog.ts'
+import { MemoryPortal } from '#testing/modules/fake-portal.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const yaml = `
 apiVersion: openunison.tremolo.io/v1

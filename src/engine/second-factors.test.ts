@@ -5,9 +5,9 @@ import { secretHash } from '#kernel/ids.ts'
 import { maxFactors } from '#sdk/auth/second-factors.ts'
 import { AuditStore } from '#storage/audit/audit-store.ts'
 import { SecondFactorStore } from '#storage/second-factor-store.ts'
-import { memoryDatabase } from '#testing/memory-database.ts'
-import { memorySecondFactors } from '#testing/memory-second-factors.ts'
-import { subject } from '#testing/subjects.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { memorySecondFactors } from '#testing/login/memory-second-factors.ts'
+import { subject } from '#testing/login/subjects.ts'
 
 const ann = subject('uid=ann,ou=people,o=Tremolo')
 const change = { requestId: 'request-1' }

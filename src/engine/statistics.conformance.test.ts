@@ -10,7 +10,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#storage/open.ts'
-import { onEachDatabase } from '#testing/databases.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
 
 const now = new Date(Date.UTC(2030, 0, 1, 12))
 const clock = () => now

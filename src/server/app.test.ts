@@ -23,8 +23,8 @@ import { createMetrics } from '#server/metrics/metrics.ts'
 import { RunningConfiguration } from '#server/reload.ts'
 import { securityHeaders } from '#server/security-headers.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
-import { fakeLoginServices } from '#testing/fake-login-services.ts'
-import { rawRequest } from '#testing/raw-request.ts'
+import { rawRequest } from '#testing/gateway/raw-request.ts'
+import { fakeLoginServices } from '#testing/login/fake-login-services.ts'
 
 const everyone: Rule = { scope: 'dn', constraint: 'o=Tremolo', dn: Dn.parse('o=Tremolo') }
 const results = { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined }

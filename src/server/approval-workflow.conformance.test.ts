@@ -14,7 +14,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { createServices } from '#server/services.ts'
 import { openStorage } from '#storage/open.ts'
-import { onEachDatabase, temporaryFolder } from '#testing/databases.ts'
+import { onEachDatabase, temporaryFolder } from '#testing/databases/databases.ts'
 
 const configuration = `
 apiVersion: openunison.tremolo.io/v1

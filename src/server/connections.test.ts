@@ -12,8 +12,8 @@ import { createListener } from '#server/http-server.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
 import { createOperationsApp } from '#server/operations.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
-import { until } from '#testing/gateway-process.ts'
-import { testServerCertificate, testServerKey } from '#testing/test-certificates.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
+import { testServerCertificate, testServerKey } from '#testing/gateway/test-certificates.ts'
 
 interface Options {
   readonly limits?: Partial<ConnectionLimits>

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type LogFields, type Logger, silentLogger } from '#kernel/logger.ts'
 import { CertificateReload, checkPair, readPair, timeProblem } from '#server/listener-certificate.ts'
-import { freshCertificate } from '#testing/test-certificates.ts'
+import { freshCertificate } from '#testing/gateway/test-certificates.ts'
 
 const day = 86_400_000
 type Pair = ReturnType<typeof freshCertificate>

@@ -7,7 +7,7 @@ import { readHealth } from '#server/health.ts'
 import { defaultConnectionLimits } from '#server/http-limits.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
 import { createOperationsApp } from '#server/operations.ts'
-import { rawRequest } from '#testing/raw-request.ts'
+import { rawRequest } from '#testing/gateway/raw-request.ts'
 
 const nothingOutside = { targets: [], issuers: [] }
 const configuration = { served: 0, setAside: 0 }

@@ -9,7 +9,7 @@ import { type LogFields, silentLogger } from '#kernel/logger.ts'
 import { openDataFolder, protectGivenKey } from '#server/private-files.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage } from '#storage/open.ts'
-import { temporaryFolder } from '#testing/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 
 let folder: string
 let lines: { readonly message: string; readonly fields: LogFields | undefined }[]

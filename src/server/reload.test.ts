@@ -12,8 +12,8 @@ import { startConfiguration } from '#server/reload.ts'
 import { createServices } from '#server/services.ts'
 import { keyIssuers } from '#server/token-keys.ts'
 import { openStorage } from '#storage/open.ts'
-import { loadText } from '#testing/check-text.ts'
-import { temporaryFolder } from '#testing/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { loadText } from '#testing/modules/check-text.ts'
 
 const failure = 'no licence'
 

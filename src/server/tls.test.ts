@@ -9,7 +9,7 @@ import { noAccessLog } from '#server/log/log.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
-import { testServerCertificate, testServerKey, unrelatedCertificate } from '#testing/test-certificates.ts'
+import { testServerCertificate, testServerKey, unrelatedCertificate } from '#testing/gateway/test-certificates.ts'
 
 let app: ReturnType<typeof createApp>
 let port: number

@@ -11,9 +11,9 @@ import type { PublishDestination } from '#sdk/sts/token-keys.ts'
 import type { Target } from '#sdk/target/target.ts'
 import { createKeyKeeper, createTokenKeys } from '#server/token-keys.ts'
 import { KeyStore } from '#storage/key-store.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { memoryDatabase } from '#testing/memory-database.ts'
-import { SetClock, tokenIssuer } from '#testing/token-keys-fixture.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { SetClock, tokenIssuer } from '#testing/sts/token-keys-fixture.ts'
 
 const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 const pem = (key: ReturnType<typeof newKey>) => String(key.export({ type: 'pkcs8', format: 'pem' }))

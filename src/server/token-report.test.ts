@@ -4,9 +4,9 @@ import type { IssuerConfig } from '#sdk/auth/issuer.ts'
 import type { StsEndpointConfig } from '#sdk/module/configuration.ts'
 import { createTokenReport } from '#server/token-report.ts'
 import { KeyStore } from '#storage/key-store.ts'
-import { openMain, someone } from '#testing/main-fixture.ts'
-import { memoryDatabase } from '#testing/memory-database.ts'
-import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { openMain, someone } from '#testing/modules/main-fixture.ts'
+import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/sts/token-keys-fixture.ts'
 
 const admin = someone('root', ['people', 'admins'])
 

@@ -18,8 +18,8 @@ import type { StsWebhookConfig } from '#sdk/sts/sts-webhook.ts'
 import type { ListenerTls } from '#server/http-server.ts'
 import { WebhookListener } from '#server/webhook-listener.ts'
 import { KeyStore } from '#storage/key-store.ts'
-import { freePort } from '#testing/free-port.ts'
-import { memoryDatabase } from '#testing/memory-database.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
 
 const day = 86_400_000
 /** So long ago that a certificate created then is due for renewal now. */

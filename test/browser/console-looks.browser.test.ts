@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { until } from '#testing/gateway-process.ts'
-import { askForMany, expectAccessible, isTooWide, settled, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { askForMany, expectAccessible, isTooWide, settled, usePortal } from '#testing/browser/portal-browser.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
 
 const heights = { 1440: 900, 1024: 768, 390: 844 } as const
 const widths = [1440, 1024, 390] as const

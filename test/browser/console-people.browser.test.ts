@@ -1,8 +1,16 @@
 import { TOTP } from 'otpauth'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { expectAccessible, follow, heading, isTooWide, looks, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import {
+  expectAccessible,
+  follow,
+  heading,
+  isTooWide,
+  looks,
+  picture,
+  usePortal,
+} from '#testing/browser/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('users and groups in the console', () => {
   const { visit, open } = usePortal({

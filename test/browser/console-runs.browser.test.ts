@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { until } from '#testing/gateway-process.ts'
-import { expectAccessible, heading, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { expectAccessible, heading, usePortal } from '#testing/browser/portal-browser.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
 
 /** A target that no call reaches, and a workflow that needs it and is called by another. */
 const broken = `

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Page } from 'playwright-core'
 import { describe, expect, test, vi } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { manyRows, type RowCounts, userOf, workflowOf } from '#testing/many-rows.ts'
-import { type BrowserSite, settled, useBrowser } from '#testing/portal-browser.ts'
-import { portalConfig } from '#testing/portal-config.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { type BrowserSite, settled, useBrowser } from '#testing/browser/portal-browser.ts'
+import { manyRows, type RowCounts, userOf, workflowOf } from '#testing/databases/many-rows.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { portalConfig } from '#testing/stories/portal-config.ts'
 
 const few: RowCounts = { users: 200, groups: 200, runs: 200, audit: 200, journal: 0 }
 const many: RowCounts = { users: 1_000_000, groups: 20_000, runs: 100_000, audit: 1_000_000, journal: 0 }

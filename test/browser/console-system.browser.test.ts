@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { expectAccessible, follow, heading, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { expectAccessible, follow, heading, isTooWide, picture, usePortal } from '#testing/browser/portal-browser.ts'
 
 const wide = { viewport: { width: 1440, height: 900 } }
 const phone = { colorScheme: 'dark', viewport: { width: 390, height: 844 }, hasTouch: true } as const

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { extname } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium, startChromium } from '#testing/chromium.ts'
-import { expectAccessible, isTooWide, looks, openPage, picture } from '#testing/portal-browser.ts'
+import { hasChromium, startChromium } from '#testing/browser/chromium.ts'
+import { expectAccessible, isTooWide, looks, openPage, picture } from '#testing/browser/portal-browser.ts'
 import { buildSite } from '../../docs/site/build.ts'
 
 const types: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { expectAccessible, fillCart, heading, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { expectAccessible, fillCart, heading, picture, usePortal } from '#testing/browser/portal-browser.ts'
 
 const day = 86_400_000
 /** In the field's format, for a browser whose zone is UTC. */

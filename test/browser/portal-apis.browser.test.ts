@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { expectAccessible, heading, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { expectAccessible, heading, isTooWide, picture, usePortal } from '#testing/browser/portal-browser.ts'
 
 const wide = { viewport: { width: 1440, height: 900 } }
 const screens = [

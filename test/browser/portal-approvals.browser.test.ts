@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { ask, expectAccessible, follow, heading, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { ask, expectAccessible, follow, heading, picture, usePortal } from '#testing/browser/portal-browser.ts'
 
 const label = 'Access to the vault for Ada Lovelace'
 

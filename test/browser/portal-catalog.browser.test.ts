@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { expectAccessible, heading, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { expectAccessible, heading, isTooWide, picture, usePortal } from '#testing/browser/portal-browser.ts'
 
 const description = [
   'Keeps **all keys** of the house. <img src=x onerror=alert(1)>',

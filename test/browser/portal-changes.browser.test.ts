@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import type { ChangePreview } from '#contract/main-requests.ts'
-import { hasChromium } from '#testing/chromium.ts'
-import { ask, expectAccessible, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { ask, expectAccessible, isTooWide, picture, usePortal } from '#testing/browser/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('changes by others', () => {
   const { visit } = usePortal()

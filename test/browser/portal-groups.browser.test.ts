@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { ask, expectAccessible, heading, isTooWide, looks, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import {
+  ask,
+  expectAccessible,
+  heading,
+  isTooWide,
+  looks,
+  picture,
+  usePortal,
+} from '#testing/browser/portal-browser.ts'
 
 const columns = ['Cluster', 'Namespace', 'Name']
 

@@ -1,6 +1,6 @@
 import type { Page, Route } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
 import {
   expectAccessible,
   fillCart,
@@ -10,7 +10,7 @@ import {
   settled,
   signIn,
   usePortal,
-} from '#testing/portal-browser.ts'
+} from '#testing/browser/portal-browser.ts'
 
 const script = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 const turned = 'Ada\u202eecalevoL'

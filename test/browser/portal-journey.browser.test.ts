@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
 import {
   ask,
   expectAccessible,
@@ -10,7 +10,7 @@ import {
   picture,
   signIn,
   usePortal,
-} from '#testing/portal-browser.ts'
+} from '#testing/browser/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('the portal', () => {
   const { visit } = usePortal()

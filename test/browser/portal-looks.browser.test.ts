@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { ask, expectAccessible, isTooWide, looks, picture, settled, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import {
+  ask,
+  expectAccessible,
+  isTooWide,
+  looks,
+  picture,
+  settled,
+  usePortal,
+} from '#testing/browser/portal-browser.ts'
 
 /** Pages that not every user has, as an administrator sees them; portal-pages has the others. */
 const pages = [

@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { ask, expectAccessible, follow, heading, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import {
+  ask,
+  expectAccessible,
+  follow,
+  heading,
+  isTooWide,
+  picture,
+  usePortal,
+} from '#testing/browser/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('my access', () => {
   const { visit } = usePortal()

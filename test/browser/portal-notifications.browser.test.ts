@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
 import {
   ask,
   expectAccessible,
@@ -9,7 +9,7 @@ import {
   picture,
   settled,
   usePortal,
-} from '#testing/portal-browser.ts'
+} from '#testing/browser/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('notifications in the portal', () => {
   const { visit } = usePortal()

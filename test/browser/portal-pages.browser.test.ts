@@ -1,7 +1,15 @@
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { ask, expectAccessible, isTooWide, looks, picture, settled, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import {
+  ask,
+  expectAccessible,
+  isTooWide,
+  looks,
+  picture,
+  settled,
+  usePortal,
+} from '#testing/browser/portal-browser.ts'
 
 const pages = ['', 'request', 'request/cart', 'requests', 'approvals', 'approvals/deputies', 'profile'] as const
 

@@ -1,6 +1,14 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { ask, expectAccessible, heading, isTooWide, picture, settled, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import {
+  ask,
+  expectAccessible,
+  heading,
+  isTooWide,
+  picture,
+  settled,
+  usePortal,
+} from '#testing/browser/portal-browser.ts'
 
 const sizes = [
   { name: 'wide', options: { viewport: { width: 1440, height: 900 } } },

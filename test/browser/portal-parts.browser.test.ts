@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { expectAccessible, follow, heading, picture, signIn, usePortal } from '#testing/portal-browser.ts'
-import { rawRequest } from '#testing/raw-request.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { expectAccessible, follow, heading, picture, signIn, usePortal } from '#testing/browser/portal-browser.ts'
+import { rawRequest } from '#testing/gateway/raw-request.ts'
 
 /** The portal loads pages on demand; by then the session may have ended or the portal may have been updated. */
 describe.skipIf(!hasChromium())('the parts of the portal', () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { type MailServer, mailServer } from '#testing/mail-server.ts'
-import { expectAccessible, password, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { expectAccessible, password, picture, usePortal } from '#testing/browser/portal-browser.ts'
+import { type MailServer, mailServer } from '#testing/servers/mail-server.ts'
 
 const phone = { viewport: { width: 360, height: 740 } }
 

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { type MailServer, mailServer } from '#testing/mail-server.ts'
-import { expectAccessible, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { expectAccessible, isTooWide, picture, usePortal } from '#testing/browser/portal-browser.ts'
+import { type MailServer, mailServer } from '#testing/servers/mail-server.ts'
 
 describe.skipIf(!hasChromium())('registering in a browser', () => {
   let mails: MailServer

@@ -3,8 +3,8 @@ import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { ReportResult } from '#contract/main.ts'
 import type { AdminRun, ScimCall, StatisticsPartView, StatisticsView } from '#contract/main-admin.ts'
-import { hasChromium } from '#testing/chromium.ts'
-import { expectAccessible, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { expectAccessible, picture, usePortal } from '#testing/browser/portal-browser.ts'
 
 /** The most elements of a page, however much it shows. */
 const maxElements = 2_500

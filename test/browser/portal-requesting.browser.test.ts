@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { askForMany, expectAccessible, picture, settled, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { askForMany, expectAccessible, picture, settled, usePortal } from '#testing/browser/portal-browser.ts'
 
 const note = `apiVersion: openunison.tremolo.io/v1
 kind: Workflow

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { until } from '#testing/gateway-process.ts'
-import { askForMany, expectAccessible, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { askForMany, expectAccessible, picture, usePortal } from '#testing/browser/portal-browser.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
 
 const [badges, workflows, requests] = [5_000, 2_000, 10_000]
 /** The most elements of a page, however much it shows. */

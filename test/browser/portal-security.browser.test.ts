@@ -1,7 +1,7 @@
 import { TOTP } from 'otpauth'
 import { describe, expect, test } from 'vitest'
-import { addAuthenticator, hasChromium } from '#testing/chromium.ts'
-import { expectAccessible, password, picture, usePortal } from '#testing/portal-browser.ts'
+import { addAuthenticator, hasChromium } from '#testing/browser/chromium.ts'
+import { expectAccessible, password, picture, usePortal } from '#testing/browser/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('the security page', () => {
   // The example offers only the factor that its login requires: an app, not a passkey.

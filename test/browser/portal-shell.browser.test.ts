@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { expectAccessible, heading, picture, settled, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { expectAccessible, heading, picture, settled, usePortal } from '#testing/browser/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('the frame of the portal', () => {
   const { visit } = usePortal()

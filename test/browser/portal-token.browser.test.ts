@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { expectAccessible, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { expectAccessible, isTooWide, picture, usePortal } from '#testing/browser/portal-browser.ts'
 
 /** A workflow that the token of the page may start. */
 const callWorkflow = `

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
-import { hasChromium } from '#testing/chromium.ts'
-import { expectAccessible, isTooWide, password, picture, usePortal } from '#testing/portal-browser.ts'
+import { hasChromium } from '#testing/browser/chromium.ts'
+import { expectAccessible, isTooWide, password, picture, usePortal } from '#testing/browser/portal-browser.ts'
 
 const views = [
   { locale: 'en-GB', colorScheme: 'light', width: 1440 },

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
-import { freePort } from '#testing/free-port.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
 
 const lastWords = 4000
 
@@ -71,7 +71,7 @@ export class Replica {
     }
     this.#wanted = true
     this.planned = crash !== undefined
-    const child = spawn('bin/node', ['test/support/crashing-gateway.ts', ...args], {
+    const child = spawn('bin/node', ['test/support/gateway/crashing-gateway.ts', ...args], {
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
     })

@@ -3,11 +3,11 @@ import { expect, inject, test } from 'vitest'
 import kubernetes from '#modules/targets/kubernetes/kubernetes.ts'
 import kubernetesUsers from '#modules/targets/kubernetes-users/kubernetes-users.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
-import { startKubeApiServer } from '#testing/kube-api-server.ts'
-import { kubeBinaries } from '#testing/kube-binaries.ts'
-import { defineUsers, onKubernetes } from '#testing/on-kubernetes.ts'
+import { startKubeApiServer } from '#testing/kubernetes/kube-api-server.ts'
+import { kubeBinaries } from '#testing/kubernetes/kube-binaries.ts'
+import { defineUsers, onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
 
 onKubernetes('the API server of the tests', (cluster) => {
   test('is the release in go.mod, unless another is given', async () => {

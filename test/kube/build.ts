@@ -1,8 +1,8 @@
 import process from 'node:process'
-import { helmBinary } from '#testing/helm-binary.ts'
-import { kubeBinaries } from '#testing/kube-binaries.ts'
-import { kustomizeBinary } from '#testing/kustomize-binary.ts'
-import { openBaoBinary } from '#testing/openbao.ts'
+import { helmBinary } from '#testing/kubernetes/helm-binary.ts'
+import { kubeBinaries } from '#testing/kubernetes/kube-binaries.ts'
+import { kustomizeBinary } from '#testing/kubernetes/kustomize-binary.ts'
+import { openBaoBinary } from '#testing/sts/openbao.ts'
 
 /** Builds the programs of the Kubernetes tests, so that their build does not count as the tests' time. */
 const started = performance.now()

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
-import { blockOf, commandsOf, type GuideCluster, startGuideCluster } from '#testing/consumer-guide.ts'
-import { amazonSts, entra, googleSts, type StandIn, startStandIn } from '#testing/consumer-stand-ins.ts'
-import type { StsGateway } from '#testing/sts-gateway.ts'
-import { testServerCertificate } from '#testing/test-certificates.ts'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
+import { blockOf, commandsOf, type GuideCluster, startGuideCluster } from '#testing/sts/consumer-guide.ts'
+import { amazonSts, entra, googleSts, type StandIn, startStandIn } from '#testing/sts/consumer-stand-ins.ts'
+import type { StsGateway } from '#testing/sts/sts-gateway.ts'
 
 const run = promisify(execFile)
 

@@ -2,8 +2,8 @@ import { globSync, readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { isJsonObject } from '#kernel/json.ts'
-import { defineAll, deployedDefinitions, objectPath } from '#testing/custom-resources.ts'
-import { onKubernetes } from '#testing/on-kubernetes.ts'
+import { defineAll, deployedDefinitions, objectPath } from '#testing/kubernetes/custom-resources.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 
 interface Written {
   readonly apiVersion: string

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { onKubernetes } from '#testing/on-kubernetes.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 
 const run = promisify(execFile)
 const config = 'examples/token-service'

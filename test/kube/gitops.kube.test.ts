@@ -4,9 +4,9 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { kinds } from '#config/kinds.ts'
-import { type Manifest, objectPath } from '#testing/helm-chart.ts'
-import { kustomizeBinary } from '#testing/kustomize-binary.ts'
-import { onKubernetes } from '#testing/on-kubernetes.ts'
+import { type Manifest, objectPath } from '#testing/kubernetes/helm-chart.ts'
+import { kustomizeBinary } from '#testing/kubernetes/kustomize-binary.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 import { gitopsFiles } from '../../deploy/write-gitops.ts'
 
 const run = promisify(execFile)

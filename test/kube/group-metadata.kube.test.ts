@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { onKubernetes } from '#testing/on-kubernetes.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 
 const group = 'openunison.tremolo.io'
 /** The meaning of "within seconds" on a busy machine. */

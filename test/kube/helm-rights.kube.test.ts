@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeJwt } from 'jose'
 import { afterEach, describe, expect, inject, test, vi } from 'vitest'
-import { defineAll } from '#testing/custom-resources.ts'
-import { freePort } from '#testing/free-port.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { chartFolder, Helm } from '#testing/helm-chart.ts'
-import type { AccountName, KubeClient } from '#testing/kube-client.ts'
-import { onKubernetes } from '#testing/on-kubernetes.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { defineAll } from '#testing/kubernetes/custom-resources.ts'
+import { chartFolder, Helm } from '#testing/kubernetes/helm-chart.ts'
+import type { AccountName, KubeClient } from '#testing/kubernetes/kube-client.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 
 const program = inject('helm')
 const helm = new Helm(program ?? '')

@@ -6,11 +6,18 @@ import { catalog } from '#catalog/catalog.ts'
 import { loadConfiguration } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import type { Pod } from '#protocols/admission/pod.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { chartFolder, chartProfiles, findObject, Helm, type Manifest, objectPath } from '#testing/helm-chart.ts'
-import type { KubeClient } from '#testing/kube-client.ts'
-import { onKubernetes } from '#testing/on-kubernetes.ts'
-import { restrictedRules } from '#testing/pod-security.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import {
+  chartFolder,
+  chartProfiles,
+  findObject,
+  Helm,
+  type Manifest,
+  objectPath,
+} from '#testing/kubernetes/helm-chart.ts'
+import type { KubeClient } from '#testing/kubernetes/kube-client.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { restrictedRules } from '#testing/kubernetes/pod-security.ts'
 
 const program = inject('helm')
 const helm = new Helm(program ?? '')

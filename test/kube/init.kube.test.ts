@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest'
-import { expectWorking, secretFile } from '#testing/new-gateway.ts'
-import { defineUsers, onKubernetes } from '#testing/on-kubernetes.ts'
+import { expectWorking, secretFile } from '#testing/gateway/new-gateway.ts'
+import { defineUsers, onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 
 onKubernetes('a new gateway with a cluster as its target', (cluster) => {
   beforeAll(() => defineUsers(cluster))

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { commandsOf, type GuideCluster, startGuideCluster } from '#testing/consumer-guide.ts'
-import { type OpenBao, startOpenBao } from '#testing/openbao.ts'
+import { commandsOf, type GuideCluster, startGuideCluster } from '#testing/sts/consumer-guide.ts'
+import { type OpenBao, startOpenBao } from '#testing/sts/openbao.ts'
 
 /** The guide as written: its commands as calls of OpenBao's API, its workload with only the injected settings. */
 describe.skipIf(inject('kube') === undefined || inject('openbao') === undefined)(

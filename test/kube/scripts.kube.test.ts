@@ -5,10 +5,10 @@ import kubernetes from '#modules/targets/kubernetes/kubernetes.ts'
 import javaScriptTask from '#modules/workflow-tasks/javascript-task/javascript-task.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
-import { noEffects } from '#testing/no-effects.ts'
-import { onKubernetes } from '#testing/on-kubernetes.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { noEffects } from '#testing/workflows/no-effects.ts'
 
 const script = `
   GlobalEntries = Java.type("com.tremolosecurity.server.GlobalEntries");

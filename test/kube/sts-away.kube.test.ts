@@ -1,10 +1,10 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { inParallel } from '#kernel/in-parallel.ts'
-import { type KubeApiServer, startKubeApiServer } from '#testing/kube-api-server.ts'
-import { kubeBinaries } from '#testing/kube-binaries.ts'
-import { KubeClient } from '#testing/kube-client.ts'
-import { podWithAccount, type StsGateway, startStsGateway } from '#testing/sts-gateway.ts'
+import { type KubeApiServer, startKubeApiServer } from '#testing/kubernetes/kube-api-server.ts'
+import { kubeBinaries } from '#testing/kubernetes/kube-binaries.ts'
+import { KubeClient } from '#testing/kubernetes/kube-client.ts'
+import { podWithAccount, type StsGateway, startStsGateway } from '#testing/sts/sts-gateway.ts'
 
 const incoming = 'gatehouse-sts'
 const offlineSeconds = 25

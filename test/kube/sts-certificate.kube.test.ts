@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
-import { replaceCertificate, startExchanges } from '#testing/exchanges-over-tls.ts'
-import { KubeClient } from '#testing/kube-client.ts'
-import { podWithAccount, type StsGateway, startStsGateway } from '#testing/sts-gateway.ts'
-import { freshCertificate, testServerCertificate } from '#testing/test-certificates.ts'
+import { freshCertificate, testServerCertificate } from '#testing/gateway/test-certificates.ts'
+import { KubeClient } from '#testing/kubernetes/kube-client.ts'
+import { replaceCertificate, startExchanges } from '#testing/sts/exchanges-over-tls.ts'
+import { podWithAccount, type StsGateway, startStsGateway } from '#testing/sts/sts-gateway.ts'
 
 const soon = { timeout: 60_000, interval: 100 }
 

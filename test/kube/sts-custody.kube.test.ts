@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
 import { keyIn, leastWaitSeconds, marginSeconds } from '#engine/keys/key-ring.ts'
-import { ageKeys, storedKeys } from '#testing/aged-keys.ts'
-import { type IssuerSite, openIssuerSite } from '#testing/issuer-site.ts'
-import { onKubernetes } from '#testing/on-kubernetes.ts'
-import { type OpenBao, startOpenBao } from '#testing/openbao.ts'
-import { podWithAccount, type StsGateway, startStsGateway } from '#testing/sts-gateway.ts'
-import { testServerCertificate } from '#testing/test-certificates.ts'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { ageKeys, storedKeys } from '#testing/sts/aged-keys.ts'
+import { type IssuerSite, openIssuerSite } from '#testing/sts/issuer-site.ts'
+import { type OpenBao, startOpenBao } from '#testing/sts/openbao.ts'
+import { podWithAccount, type StsGateway, startStsGateway } from '#testing/sts/sts-gateway.ts'
 
 const copySeconds = 5
 const wait = (millis: number): Promise<void> => new Promise((resume) => setTimeout(resume, millis))

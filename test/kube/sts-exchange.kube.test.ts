@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { RunCommand } from '#server/commands/command-line.ts'
 import { keysCommand } from '#server/commands/keys.ts'
 import { stsCommand } from '#server/commands/sts.ts'
-import { onKubernetes } from '#testing/on-kubernetes.ts'
-import { podWithAccount, type StsGateway, startStsGateway } from '#testing/sts-gateway.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { podWithAccount, type StsGateway, startStsGateway } from '#testing/sts/sts-gateway.ts'
 
 const incoming = 'gatehouse-sts'
 /** Ten seconds here, and ten in the API server, which caches its own answers as long. */

@@ -16,14 +16,14 @@ import {
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { keyIn, leastWaitSeconds, marginSeconds, signsUnseenSeconds, skewSeconds } from '#engine/keys/key-ring.ts'
 import type { Pod } from '#protocols/admission/pod.ts'
-import { type AdmittedSidecar, runAdmittedSidecar } from '#testing/admitted-sidecar.ts'
-import { ageKeys, storedKeys } from '#testing/aged-keys.ts'
-import { freePort } from '#testing/free-port.ts'
-import { type IssuerSite, openIssuerSite } from '#testing/issuer-site.ts'
-import { type KubeApiServer, startKubeApiServer } from '#testing/kube-api-server.ts'
-import { kubeBinaries } from '#testing/kube-binaries.ts'
-import { type StsGateway, startStsGateway, trustingEnvironment } from '#testing/sts-gateway.ts'
-import { testServerCertificate } from '#testing/test-certificates.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
+import { type KubeApiServer, startKubeApiServer } from '#testing/kubernetes/kube-api-server.ts'
+import { kubeBinaries } from '#testing/kubernetes/kube-binaries.ts'
+import { type AdmittedSidecar, runAdmittedSidecar } from '#testing/sts/admitted-sidecar.ts'
+import { ageKeys, storedKeys } from '#testing/sts/aged-keys.ts'
+import { type IssuerSite, openIssuerSite } from '#testing/sts/issuer-site.ts'
+import { type StsGateway, startStsGateway, trustingEnvironment } from '#testing/sts/sts-gateway.ts'
 
 /**
  * An API server fetches an unknown key only if its copy has 30 s left, so for 45 s after it first read the keys it

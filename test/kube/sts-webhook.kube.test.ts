@@ -4,9 +4,9 @@ import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { freePort } from '#testing/free-port.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { onKubernetes } from '#testing/on-kubernetes.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 
 const suite = randomUUID().slice(0, 8)
 const name = `gatehouse-webhook-${suite}`

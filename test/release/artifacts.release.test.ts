@@ -16,9 +16,9 @@ import { arch } from 'node:os'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { freePort } from '#testing/free-port.ts'
-import { until } from '#testing/gateway-process.ts'
-import { PortalPerson } from '#testing/portal-story.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
+import { PortalPerson } from '#testing/stories/portal-story.ts'
 
 mkdirSync('.cache', { recursive: true })
 /** Not in memory, where a device may not be opened. */

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mainApiFor } from '#modules/filters/main/api-description.ts'
-import { type ApiPrefix, contractOf, describedApis } from '#testing/api-contract.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { PortalPerson } from '#testing/portal-story.ts'
-import { application, registrationUrl } from '#testing/story-documents.ts'
+import { type ApiPrefix, contractOf, describedApis } from '#testing/gateway/api-contract.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { PortalPerson } from '#testing/stories/portal-story.ts'
+import { application, registrationUrl } from '#testing/stories/story-documents.ts'
 
 const limits = { submitsPerMinute: '0', submitsPerValuePerHour: '0', readsPerMinute: '0' }
 

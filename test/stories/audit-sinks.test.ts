@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { onEachDatabase, temporaryFolder } from '#testing/databases.ts'
-import { freePort } from '#testing/free-port.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { testServerCertificate } from '#testing/test-certificates.ts'
+import { onEachDatabase, temporaryFolder } from '#testing/databases/databases.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 
 interface Row {
   readonly id: string
@@ -29,7 +29,7 @@ class Receiver {
   }
 
   async start(): Promise<void> {
-    const args = ['test/support/audit-receiver.ts', this.#kind, String(this.port), this.#file]
+    const args = ['test/support/servers/audit-receiver.ts', this.#kind, String(this.port), this.#file]
     const child = spawn('bin/node', args, { stdio: ['ignore', 'pipe', 'inherit'] })
     this.#process = child
     await once(child.stdout, 'data')

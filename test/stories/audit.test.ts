@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ChainedRecord, chainedRecord, linkHash } from '#storage/audit/audit-chain.ts'
-import { type StoryGateway, startCallWorkflow } from '#testing/call-workflow-story.ts'
-import { until } from '#testing/gateway-process.ts'
-import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
+import { freshSchema, postgresUrl, runSql } from '#testing/databases/postgres.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
+import { type StoryGateway, startCallWorkflow } from '#testing/stories/call-workflow-story.ts'
 
 type Sql = (statement: string) => Promise<readonly Readonly<Record<string, unknown>>[]>
 

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ApprovalDetails, ApprovalList, RequestDetails, RequestList } from '#contract/main-requests.ts'
-import { commandOutput } from '#testing/command.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { type DemoLogin, PortalPerson } from '#testing/portal-story.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { commandOutput } from '#testing/gateway/command.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { type DemoLogin, PortalPerson } from '#testing/stories/portal-story.ts'
 
 describe('what a user gains by calling workflows, on SQLite', () => story())
 describe.skipIf(postgresUrl() === '')('what a user gains by calling workflows, on PostgreSQL', () => story(freshSchema))

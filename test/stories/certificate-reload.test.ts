@@ -2,10 +2,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { exchangeOverTls, replaceCertificate, startExchanges } from '#testing/exchanges-over-tls.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { SigningCluster } from '#testing/signing-cluster.ts'
-import { freshCertificate, testServerCertificate } from '#testing/test-certificates.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { freshCertificate, testServerCertificate } from '#testing/gateway/test-certificates.ts'
+import { exchangeOverTls, replaceCertificate, startExchanges } from '#testing/sts/exchanges-over-tls.ts'
+import { SigningCluster } from '#testing/sts/signing-cluster.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-certificates-'))
 const soon = { timeout: 60_000, interval: 100 }

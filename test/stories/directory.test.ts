@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { temporaryFolder } from '#testing/databases.ts'
-import { ScimClient, startScimServer } from '#testing/scim-client.ts'
-import { directoryParameters, scimConfiguration, throughDirectory } from '#testing/scim-lookups.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { ScimClient, startScimServer } from '#testing/scim/scim-client.ts'
+import { directoryParameters, scimConfiguration, throughDirectory } from '#testing/scim/scim-lookups.ts'
 
 const embedded = `apiVersion: openunison.tremolo.io/v1
 kind: DirectoryInsert

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { expect, inject, test } from 'vitest'
-import { blocksOf, shellBlocksOf, type Walk, walks } from '#testing/documented-commands.ts'
-import { freePort } from '#testing/free-port.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { blocksOf, shellBlocksOf, type Walk, walks } from '#testing/stories/documented-commands.ts'
 
 /** The ports of the pages and examples, which other tests may use at the same time. */
 const documentedPorts = ['8080', '8081', '8090', '8091', '2525', '9090', '3890']

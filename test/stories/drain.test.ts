@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { slowTarget } from '#testing/slow-target.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { slowTarget } from '#testing/stories/slow-target.ts'
 
 /** A slow target, behind a gateway that anyone may use. */
 const configuration = `

@@ -2,10 +2,10 @@ import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { freePort } from '#testing/free-port.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { PlainBrowser } from '#testing/plain-browser.ts'
-import { demoPasswords } from '#testing/portal-story.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
+import { demoPasswords } from '#testing/stories/portal-story.ts'
 
 let dataFolder: string
 beforeAll(() => {

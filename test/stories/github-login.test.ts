@@ -3,9 +3,9 @@ import { rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { FakeGitHub, type FakeGitHubAccount } from '#testing/fake-github.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { PlainBrowser, type Visit } from '#testing/plain-browser.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { PlainBrowser, type Visit } from '#testing/gateway/plain-browser.ts'
+import { FakeGitHub, type FakeGitHubAccount } from '#testing/login/fake-github.ts'
 
 /** In the form of OpenUnison's login portal with GitHub. The chain `anon` is not defined, and SOME_SUFFIX is not set. */
 const configuration = ({ url, clientId }: FakeGitHub): string => `

@@ -3,8 +3,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { onEachDatabase, temporaryFolder } from '#testing/databases.ts'
-import { startGatewayProcess, until } from '#testing/gateway-process.ts'
+import { onEachDatabase, temporaryFolder } from '#testing/databases/databases.ts'
+import { startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 
 /** Receives calls of jobs: the due time, the attempt and the gateway. */
 async function startListener() {

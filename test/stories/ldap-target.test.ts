@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { asAdmin } from '#testing/ldap-target.ts'
-import { coreGroup, coreUser, ScimClient } from '#testing/scim-client.ts'
-import { type Slapd, startSlapd } from '#testing/slapd.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { asAdmin } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import { coreGroup, coreUser, ScimClient } from '#testing/scim/scim-client.ts'
 
 describe.skipIf(inject('slapd') === '')('an LDAP directory behind a SCIM gateway', () => {
   let slapd: Slapd

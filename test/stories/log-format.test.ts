@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { expect, onTestFinished, test } from 'vitest'
-import { freePort } from '#testing/free-port.ts'
-import { until } from '#testing/gateway-process.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
 
 const gatehouse = process.env['GATEHOUSE_PROGRAM'] ?? 'bin/gatehouse'
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { until } from '#testing/gateway-process.ts'
-import { type PortalApiRequest, usePortalApi } from '#testing/portal-api-story.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
+import { type PortalApiRequest, usePortalApi } from '#testing/stories/portal-api-story.ts'
 
 describe('the Main API on SQLite', () => story())
 describe.skipIf(postgresUrl() === '')('the Main API on PostgreSQL', () => story(freshSchema))

@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { type MailServer, mailServer, type ReceivedMail } from '#testing/mail-server.ts'
-import { developmentLogin, tokenMechanism } from '#testing/story-documents.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { type MailServer, mailServer, type ReceivedMail } from '#testing/servers/mail-server.ts'
+import { developmentLogin, tokenMechanism } from '#testing/stories/story-documents.ts'
 
 const everybody = 'azRules: [{ scope: dn, constraint: o=Tremolo }]'
 const linkedLogin = developmentLogin.replace(

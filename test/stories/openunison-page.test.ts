@@ -2,11 +2,11 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { commandOutput } from '#testing/command.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { PlainBrowser } from '#testing/plain-browser.ts'
-import { type DemoLogin, demoPasswords, PortalPerson } from '#testing/portal-story.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { commandOutput } from '#testing/gateway/command.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
+import { type DemoLogin, demoPasswords, PortalPerson } from '#testing/stories/portal-story.ts'
 
 const people = `
       authChain: login

@@ -2,9 +2,9 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { runCommand } from '#testing/command.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { PlainBrowser } from '#testing/plain-browser.ts'
+import { runCommand } from '#testing/gateway/command.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
 
 const password = 'correct horse battery'
 

@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { until } from '#testing/gateway-process.ts'
-import { type MailServer, mailServer } from '#testing/mail-server.ts'
-import { usePortalApi } from '#testing/portal-api-story.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
+import { type MailServer, mailServer } from '#testing/servers/mail-server.ts'
+import { usePortalApi } from '#testing/stories/portal-api-story.ts'
 
 /** An application with accounts. It answers with this status instead where one is set. */
 async function startApplication() {

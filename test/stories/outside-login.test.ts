@@ -3,11 +3,11 @@ import { rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { addPerson } from '#testing/add-person.ts'
-import { freePort } from '#testing/free-port.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { type OutsideIssuer, startOutsideIssuer } from '#testing/outside-issuer.ts'
-import { PlainBrowser, type Visit } from '#testing/plain-browser.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { PlainBrowser, type Visit } from '#testing/gateway/plain-browser.ts'
+import { type OutsideIssuer, startOutsideIssuer } from '#testing/login/outside-issuer.ts'
+import { addPerson } from '#testing/stories/add-person.ts'
 
 const configuration = (issuer: string): string => `
 apiVersion: openunison.tremolo.io/v1

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { until } from '#testing/gateway-process.ts'
-import { usePortalApi } from '#testing/portal-api-story.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
+import { usePortalApi } from '#testing/stories/portal-api-story.ts'
 
 interface Listed {
   readonly id: string

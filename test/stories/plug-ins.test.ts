@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
 
 let gateway: GatewayProcess | undefined
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { type DemoLogin, PortalPerson } from '#testing/portal-story.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { type DemoLogin, PortalPerson } from '#testing/stories/portal-story.ts'
 
 /**
  * The fields of each answer: those of the specification (Registration, sections 2.1 and 4.1) and of OpenUnison's Main

@@ -1,8 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { PlainBrowser } from '#testing/plain-browser.ts'
-import { demoPasswords, PortalPerson } from '#testing/portal-story.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
+import { demoPasswords, PortalPerson } from '#testing/stories/portal-story.ts'
 
 /** The events that the user's portal gets, as text. */
 async function listen(

@@ -3,8 +3,8 @@ import process from 'node:process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ApprovalList } from '#contract/main-requests.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { PlainBrowser } from '#testing/plain-browser.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
 
 const run = promisify(execFile)
 let gateway: GatewayProcess

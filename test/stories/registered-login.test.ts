@@ -2,11 +2,11 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { commandOutput } from '#testing/command.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { PlainBrowser } from '#testing/plain-browser.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
-import { application, peopleInDatabase, registrationUrl } from '#testing/story-documents.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { commandOutput } from '#testing/gateway/command.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
+import { application, peopleInDatabase, registrationUrl } from '#testing/stories/story-documents.ts'
 
 const password = 'an uncommon tortoise'
 

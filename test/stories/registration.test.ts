@@ -2,11 +2,11 @@ import { execFile } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { commandOutput } from '#testing/command.ts'
-import { until } from '#testing/gateway-process.ts'
-import type { ReceivedMail } from '#testing/mail-server.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
-import { registrationKeys, registrationStory } from '#testing/registration-story.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { commandOutput } from '#testing/gateway/command.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
+import type { ReceivedMail } from '#testing/servers/mail-server.ts'
+import { registrationKeys, registrationStory } from '#testing/stories/registration-story.ts'
 
 const run = promisify(execFile)
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { until } from '#testing/gateway-process.ts'
-import { usePortalApi } from '#testing/portal-api-story.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
-import { unzipped } from '#testing/unzipped.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
+import { unzipped } from '#testing/gateway/unzipped.ts'
+import { usePortalApi } from '#testing/stories/portal-api-story.ts'
 
 describe('reports on SQLite', () => story())
 describe.skipIf(postgresUrl() === '')('reports on PostgreSQL', () => story(freshSchema))

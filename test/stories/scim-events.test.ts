@@ -1,14 +1,15 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { createLocalJWKSet, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose'
+import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { temporaryFolder } from '#testing/databases.ts'
-import { type EventReceiver, eventReceiver } from '#testing/event-receiver.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 
 const run = promisify(execFile)
 const prov = 'urn:ietf:params:scim:event:prov'
@@ -292,3 +293,58 @@ describe.skipIf(postgresUrl() === '')('on PostgreSQL', () => {
     await until(async () => receiver.tokens.length >= 41, 60_000)
   })
 })
+
+interface EventReceiver {
+  readonly url: string
+  /** Accepted tokens, in order of arrival. */
+  readonly tokens: string[]
+  /** The data of each attempt. */
+  readonly attempts: { readonly status: number; readonly authorization: string | undefined; readonly type: string }[]
+  /** The most concurrent requests. */
+  readonly most: () => number
+  claims(): JWTPayload[]
+  listen(): Promise<void>
+  close(): Promise<void>
+}
+
+/** A receiver of pushed events (RFC 8935). `answer` decides about the n-th attempt; it is accepted by default. */
+async function eventReceiver(
+  answer: (attempt: number) => { status: number; headers?: Record<string, string>; body?: string } | undefined,
+): Promise<EventReceiver> {
+  const port = await freePort()
+  const tokens: string[] = []
+  const attempts: { status: number; authorization: string | undefined; type: string }[] = []
+  let server: Server | undefined
+  let underWay = 0
+  let most = 0
+  return {
+    url: `http://127.0.0.1:${port}/events`,
+    tokens,
+    attempts,
+    most: () => most,
+    claims: () => tokens.map((token) => decodeJwt(token)),
+    listen: () =>
+      new Promise((resolve) => {
+        server = createServer((request, response) => {
+          most = Math.max(most, ++underWay)
+          let token = ''
+          request.on('data', (chunk) => {
+            token += String(chunk)
+          })
+          request.on('end', () => {
+            const { status, headers = {}, body = '' } = answer(attempts.length + 1) ?? { status: 202 }
+            const { authorization, 'content-type': type = '' } = request.headers
+            attempts.push({ status, authorization, type })
+            if (status === 202) tokens.push(token)
+            underWay--
+            response.writeHead(status, headers).end(body)
+          })
+        }).listen(port, '127.0.0.1', resolve)
+      }),
+    close: async () => {
+      server?.closeAllConnections()
+      await new Promise((resolve) => (server === undefined ? resolve(undefined) : server.close(resolve)))
+      server = undefined
+    },
+  }
+}

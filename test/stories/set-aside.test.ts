@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 
 let folder: string
 let gateway: GatewayProcess

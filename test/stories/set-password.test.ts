@@ -3,17 +3,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { addPerson } from '#testing/add-person.ts'
-import { commandOutput } from '#testing/command.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { commandOutput } from '#testing/gateway/command.ts'
 import {
   type GatewayProcess,
   type GatewayProcessOptions,
   startGatewayProcess,
   until,
-} from '#testing/gateway-process.ts'
-import { PlainBrowser } from '#testing/plain-browser.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
-import { developmentLogin, staffPages } from '#testing/story-documents.ts'
+} from '#testing/gateway/gateway-process.ts'
+import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
+import { addPerson } from '#testing/stories/add-person.ts'
+import { developmentLogin, staffPages } from '#testing/stories/story-documents.ts'
 
 const password = 'correct horse battery'
 

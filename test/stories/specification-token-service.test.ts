@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { SigningCluster } from '#testing/signing-cluster.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { SigningCluster } from '#testing/sts/signing-cluster.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-specification-'))
 const keyPair = generateKeyPairSync('rsa', { modulusLength: 2048 })

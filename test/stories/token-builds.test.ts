@@ -5,8 +5,8 @@ import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, type JWTPayload, jwtV
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { auditCommand } from '#server/commands/audit.ts'
 import { stsCommand } from '#server/commands/sts.ts'
-import { FakeIssuer, rsaKey, signedToken } from '#testing/fake-issuer.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { FakeIssuer, rsaKey, signedToken } from '#testing/login/fake-issuer.ts'
 
 /** Builds of GitHub Actions and GitLab CI get tokens for a cloud by identity, without a cluster or shared secret. */
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-builds-'))

@@ -8,9 +8,9 @@ import { createRemoteJWKSet, customFetch, exportJWK, generateKeyPair, type JWTPa
 import { discovery, customFetch as openidFetch } from 'openid-client'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { parseTemplate } from '#kernel/template.ts'
-import { amazonSts, decide, entra, googleSts, type StandIn, startStandIn } from '#testing/consumer-stand-ins.ts'
-import { type Consumer, consumerRules, type Presented, refusalsBy } from '#testing/token-consumers.ts'
-import { type IssuingFixture, type IssuingFixtureOptions, issuingFixture } from '#testing/token-issuing-fixture.ts'
+import { amazonSts, decide, entra, googleSts, type StandIn, startStandIn } from '#testing/sts/consumer-stand-ins.ts'
+import { type Consumer, consumerRules, type Presented, refusalsBy } from '#testing/sts/token-consumers.ts'
+import { type IssuingFixture, type IssuingFixtureOptions, issuingFixture } from '#testing/sts/token-issuing-fixture.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-consumers-'))
 const tokenFile = join(folder, 'token')

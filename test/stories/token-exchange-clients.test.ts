@@ -17,8 +17,8 @@ import {
   ResponseBodyError,
 } from 'openid-client'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { SigningCluster } from '#testing/signing-cluster.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { SigningCluster } from '#testing/sts/signing-cluster.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-exchange-'))
 const issuer = 'https://issuer.example.com/hosted'

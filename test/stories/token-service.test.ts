@@ -5,8 +5,8 @@ import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jos
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { auditCommand } from '#server/commands/audit.ts'
 import { stsCommand } from '#server/commands/sts.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { SigningCluster } from '#testing/signing-cluster.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { SigningCluster } from '#testing/sts/signing-cluster.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sts-'))
 let cluster: SigningCluster

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
 
 let gateway: GatewayProcess
 let both: string

@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { hasLookups, type LookupTarget } from '#sdk/target/target.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { ScimClient } from '#testing/scim/scim-client.ts'
 import {
   type CrmApplication,
   crmParams,
   crmSecrets,
   openWebhook,
   startCrmApplication,
-} from '#testing/crm-application.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { ScimClient } from '#testing/scim-client.ts'
+} from '#testing/targets/crm-application.ts'
 
 /** An application with its own API behind a SCIM gateway, only by the configuration of examples/webhook-target. */
 let application: CrmApplication

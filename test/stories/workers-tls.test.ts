@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { CertificateWithKey } from '#sdk/sts/sts-webhook.ts'
-import { replaceCertificate } from '#testing/exchanges-over-tls.ts'
-import { freePort } from '#testing/free-port.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
-import { freshCertificate, testServerCertificate } from '#testing/test-certificates.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { freshCertificate, testServerCertificate } from '#testing/gateway/test-certificates.ts'
+import { replaceCertificate } from '#testing/sts/exchanges-over-tls.ts'
 
 const long = 60_000
 /** Opened at the same time, so that one worker does not accept all. */

@@ -5,10 +5,10 @@ import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { freePort } from '#testing/free-port.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
-import { slowTarget } from '#testing/slow-target.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { slowTarget } from '#testing/stories/slow-target.ts'
 
 const application = (name: string, target: string): string => `
 apiVersion: openunison.tremolo.io/v1

@@ -1,9 +1,9 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startPostgres } from '#testing/embedded-postgres.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { PortalPerson } from '#testing/portal-story.ts'
+import { startPostgres } from '#testing/databases/embedded-postgres.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { PortalPerson } from '#testing/stories/portal-story.ts'
 import manifest from '../../package.json' with { type: 'json' }
 import { dumpKey, dumpOf } from './dump.ts'
 

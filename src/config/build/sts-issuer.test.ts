@@ -5,8 +5,8 @@ import { catalog } from '#catalog/catalog.ts'
 import { loadConfiguration } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import { tokenAlgorithms } from '#kernel/signing-key.ts'
-import { badKeys, certificateOnly, goodKey } from '#testing/bad-keys.ts'
-import { temporaryFolder } from '#testing/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { badKeys, certificateOnly, goodKey } from '#testing/sts/bad-keys.ts'
 
 const target = `
 apiVersion: openunison.tremolo.io/v1

@@ -8,7 +8,7 @@ import { presetInjection } from '#model/sts-preset.ts'
 import { inject } from '#protocols/admission/inject.ts'
 import type { Container } from '#protocols/admission/pod.ts'
 import type { PodAccount } from '#protocols/admission/pod-request.ts'
-import { cartAccount, injectorSettings, podOf } from '#testing/injector-fixture.ts'
+import { cartAccount, injectorSettings, podOf } from '#testing/sts/injector-fixture.ts'
 
 const target = `
 apiVersion: openunison.tremolo.io/v1

@@ -5,8 +5,8 @@ import { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { Dn } from '#identity/dn.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { MemoryPeople } from '#testing/memory-people.ts'
-import { userRef } from '#testing/user-ref.ts'
+import { MemoryPeople } from '#testing/workflows/memory-people.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const managers = 'cn=managers,ou=groups,ou=people,o=Tremolo'
 const plan: ApprovalPlan = {

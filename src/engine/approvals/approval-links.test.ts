@@ -8,7 +8,7 @@ import type { KeySource } from '#sdk/auth/key-source.ts'
 import { textsIn } from '#sdk/filter/page-texts.ts'
 import type { Configuration, UrlConfig } from '#sdk/module/configuration.ts'
 import { approvalLinkKey, approvalLinkKeys, readApprovalLink, signApprovalLink } from '#sdk/workflow/approval-link.ts'
-import { userRef } from '#testing/user-ref.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const keysOf = (...bytes: number[]): Pick<KeySource, 'secretKeys'> => ({
   secretKeys: async () => bytes.map((byte) => createSecretKey(Buffer.alloc(32, byte))),

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type ApprovalPlan, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
 import { Dn } from '#identity/dn.ts'
 import type { JsonValue } from '#kernel/json.ts'
-import { userRef } from '#testing/user-ref.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const plan: ApprovalPlan = {
   approvers: [

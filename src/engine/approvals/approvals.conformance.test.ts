@@ -18,11 +18,11 @@ import { accountExists, type NewAccount } from '#sdk/target/new-account.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval.ts'
 import type { ApprovalAssignment } from '#sdk/workflow/approvals.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { MemoryPeople } from '#testing/memory-people.ts'
-import { runSql } from '#testing/postgres.ts'
-import { newRun, outcomes } from '#testing/storage/workflow-stores.ts'
-import { userRef } from '#testing/user-ref.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { runSql } from '#testing/databases/postgres.ts'
+import { newRun, outcomes } from '#testing/databases/workflow-stores.ts'
+import { MemoryPeople } from '#testing/workflows/memory-people.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const minute = 60_000
 const day = 24 * 60 * minute

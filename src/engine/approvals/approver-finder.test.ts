@@ -6,8 +6,8 @@ import { formerIdentity, issuerIdentity, type UserRef } from '#identity/identity
 import { silentLogger } from '#kernel/logger.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
-import { MemoryPeople } from '#testing/memory-people.ts'
-import { userRef } from '#testing/user-ref.ts'
+import { MemoryPeople } from '#testing/workflows/memory-people.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const people = (membersAreIds = false): MemoryPeople => {
   const all = new MemoryPeople(membersAreIds)

@@ -5,8 +5,8 @@ import { MailChoices } from '#engine/mail/mail-choices.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { NotificationStore } from '#storage/notification-store.ts'
-import { memoryDatabase } from '#testing/memory-database.ts'
-import { userRef } from '#testing/user-ref.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const approver = (login: string, more: Readonly<Record<string, readonly string[]>> = {}) => {
   const { identity } = userRef(login)

@@ -9,7 +9,7 @@ import { type Logger, silentLogger } from '#kernel/logger.ts'
 import type { AuditSink, SinkOutcome, SinkRecord } from '#sdk/audit/audit-sink.ts'
 import type { AuditAnchorConfig, AuditSinkConfig } from '#sdk/module/configuration.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
-import { temporaryFolder } from '#testing/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 
 const accepted: SinkOutcome = { kind: 'accepted' }
 const times = { idleMillis: 20, leaseMillis: 2000 }

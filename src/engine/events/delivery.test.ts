@@ -6,7 +6,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { PushOutcome } from '#protocols/secevent/event-pusher.ts'
 import type { EventStore, StoredEvent } from '#storage/event-store.ts'
-import { memoryEventStore } from '#testing/memory-event-store.ts'
+import { memoryEventStore } from '#testing/workflows/memory-event-store.ts'
 
 const signingKey = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const keys = { publicKey: async () => undefined, signingKey: async () => signingKey, secretKeys: async () => [] }

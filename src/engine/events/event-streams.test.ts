@@ -6,8 +6,8 @@ import { EventStreams } from '#engine/events/event-streams.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { EventPoll, SecurityEvent } from '#sdk/filter/event-stream.ts'
-import { freePort } from '#testing/free-port.ts'
-import { memoryEventStore } from '#testing/memory-event-store.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { memoryEventStore } from '#testing/workflows/memory-event-store.ts'
 
 const signingKey = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const keys = { publicKey: async () => undefined, signingKey: async () => signingKey, secretKeys: async () => [] }

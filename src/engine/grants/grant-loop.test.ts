@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { GrantLoop } from '#engine/grants/grant-revoker.ts'
-import { recordingLogger } from '#testing/workflow-fixture.ts'
+import { recordingLogger } from '#testing/workflows/workflow-fixture.ts'
 
 test('runs at start and repeatedly, despite failures, until it is closed', async () => {
   const log = recordingLogger()

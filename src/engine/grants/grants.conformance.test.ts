@@ -9,8 +9,8 @@ import { newId } from '#kernel/ids.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { auditRow, newRun } from '#testing/storage/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { auditRow, newRun } from '#testing/databases/workflow-stores.ts'
 
 const day = 24 * 60 * 60_000
 const ago = { inMillis: -1 }

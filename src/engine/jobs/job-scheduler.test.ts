@@ -5,7 +5,7 @@ import { readSchedule } from '#kernel/schedule.ts'
 import type { Job, JobContext } from '#sdk/job/job.ts'
 import { statement } from '#storage/client/statement.ts'
 import { JobRunStore } from '#storage/job-run-store.ts'
-import { memoryDatabase } from '#testing/memory-database.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
 
 const minute = 60_000
 const start = Date.UTC(2025, 2, 10, 12, 0, 30)

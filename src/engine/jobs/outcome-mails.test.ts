@@ -11,9 +11,9 @@ import { MailStore } from '#storage/mail-store.ts'
 import { NotificationStore } from '#storage/notification-store.ts'
 import type { NextState } from '#storage/runs/run-commit.ts'
 import { RunStore } from '#storage/runs/run-store.ts'
-import { memoryDatabase } from '#testing/memory-database.ts'
-import { commitOf, minute, newApproval, newRun } from '#testing/storage/workflow-stores.ts'
-import { userRef } from '#testing/user-ref.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { commitOf, minute, newApproval, newRun } from '#testing/databases/workflow-stores.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const entry = (uid: string, more: Readonly<Record<string, readonly string[]>> = {}): DirectoryEntry => ({
   dn: Dn.of(['uid', uid], ['o', 'x']),

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createKeySource } from '#engine/keys/key-source.ts'
-import { testServerCertificate } from '#testing/test-certificates.ts'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 
 const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const pem = (key: KeyObject): string =>

@@ -4,8 +4,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readPrivateKey, readPrivateKeyFile } from '#engine/keys/private-key-file.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { testServerCertificate } from '#testing/test-certificates.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem' }))

@@ -9,8 +9,8 @@ import { publicTokenKey, signedToken } from '#protocols/sts/signed-token.ts'
 import type { TransitCustody } from '#sdk/sts/token-keys.ts'
 import { statement } from '#storage/client/statement.ts'
 import { KeyStore } from '#storage/key-store.ts'
-import { type MemoryDatabase, memoryDatabase } from '#testing/memory-database.ts'
-import { keyBox, SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
+import { type MemoryDatabase, memoryDatabase } from '#testing/databases/memory-database.ts'
+import { keyBox, SetClock, tokenIssuer, tokenKeyRings } from '#testing/sts/token-keys-fixture.ts'
 
 let clock: SetClock
 let database: MemoryDatabase

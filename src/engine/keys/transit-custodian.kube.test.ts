@@ -12,9 +12,9 @@ import { publicTokenKey, signedToken } from '#protocols/sts/signed-token.ts'
 import { TransitClient, type TransitLogin } from '#protocols/transit/transit-client.ts'
 import type { TransitCustody } from '#sdk/sts/token-keys.ts'
 import { KeyStore } from '#storage/key-store.ts'
-import { memoryDatabase } from '#testing/memory-database.ts'
-import { type OpenBao, startOpenBao } from '#testing/openbao.ts'
-import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { type OpenBao, startOpenBao } from '#testing/sts/openbao.ts'
+import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/sts/token-keys-fixture.ts'
 
 describe.skipIf(inject('openbao') === undefined)('keys in Transit', () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-transit-'))

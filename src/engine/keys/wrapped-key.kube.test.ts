@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { loadSecretKeys } from '#engine/keys/secret-keys.ts'
-import { type OpenBao, startOpenBao } from '#testing/openbao.ts'
+import { type OpenBao, startOpenBao } from '#testing/sts/openbao.ts'
 
 describe.skipIf(inject('openbao') === undefined)('a secret key that Transit wraps', () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-wrapped-'))

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
-import { temporaryFolder } from '#testing/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 
 const wrapped = 'vault:v1:abcd'
 const place = { GATEHOUSE_TRANSIT_ADDRESS: 'https://bao.example.com:8200', GATEHOUSE_TRANSIT_KEY: 'transit/gatehouse' }

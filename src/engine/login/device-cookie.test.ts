@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { entryKey, readDevices, writeDevices } from '#engine/login/device-cookie.ts'
 import { entryIdentity } from '#identity/identity.ts'
-import { fakeSecretBox } from '#testing/fake-login-services.ts'
+import { fakeSecretBox } from '#testing/login/fake-login-services.ts'
 
 const start = Date.UTC(2030, 0, 1)
 const box = fakeSecretBox('login')

@@ -3,8 +3,8 @@ import { entryKey, type KnownDevice } from '#engine/login/device-cookie.ts'
 import { accountPolicy, addressPolicy, createGuard } from '#engine/login/login-guard.ts'
 import { entryIdentity } from '#identity/identity.ts'
 import type { LoginLimits } from '#sdk/module/configuration.ts'
-import { fakeLoginServices } from '#testing/fake-login-services.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
+import { fakeLoginServices } from '#testing/login/fake-login-services.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const entry = (name: string) => ({ identity: entryIdentity('people', name), login: name })
 /** Users by the logins that they may type. */

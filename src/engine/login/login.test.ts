@@ -14,10 +14,10 @@ import type { Filter } from '#sdk/filter/filter.ts'
 import { type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { notice } from '#sdk/filter/page.ts'
 import type { CookieConfig } from '#sdk/module/configuration.ts'
-import { fakeLoginServices } from '#testing/fake-login-services.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { rowsOf } from '#testing/memory-database.ts'
-import { subject } from '#testing/subjects.ts'
+import { rowsOf } from '#testing/databases/memory-database.ts'
+import { fakeLoginServices } from '#testing/login/fake-login-services.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const who = (name: string) => subject(`uid=${name},o=Tremolo`).identity
 

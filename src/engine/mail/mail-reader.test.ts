@@ -3,8 +3,8 @@ import { MailChoices } from '#engine/mail/mail-choices.ts'
 import { mailLanguage, mailReader, readerOf } from '#engine/mail/mail-reader.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { NotificationStore } from '#storage/notification-store.ts'
-import { memoryDatabase } from '#testing/memory-database.ts'
-import { userRef } from '#testing/user-ref.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const preferring = (...values: string[]) => Attributes.from({ preferredLanguage: values })
 

@@ -6,9 +6,9 @@ import type { Notifiers } from '#engine/mail/notifiers.ts'
 import { createNotifiers } from '#engine/mail/notifiers.ts'
 import { Scope } from '#kernel/scope.ts'
 import type { HandOver, OutgoingMail, SendOutcome } from '#sdk/notifier/notifier.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { until } from '#testing/gateway-process.ts'
-import { recordingLogger } from '#testing/workflow-fixture.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { recordingLogger } from '#testing/workflows/workflow-fixture.ts'
 
 /** Each mail is claimed once; records the worker's reports. */
 class Outbox implements MailQueue {

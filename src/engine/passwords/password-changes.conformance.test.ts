@@ -13,8 +13,8 @@ import { silentLogger } from '#kernel/logger.ts'
 import type { DirectoryInsert } from '#sdk/directory/directory-insert.ts'
 import type { PasswordWriter, ResetRequest } from '#sdk/filter/password-changes.ts'
 import { openStorage } from '#storage/open.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
 
 const suffix = Dn.parse('ou=people,o=Tremolo')
 const ada = {

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { type Chain, type ChainCall, ChainRunner } from '#engine/pipeline/chain.ts'
 import { directoryLink } from '#identity/directory.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const request = fakeRequest({})
 const begins: ChainCall = {

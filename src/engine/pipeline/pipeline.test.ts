@@ -14,9 +14,9 @@ import type { Rule } from '#sdk/auth/rule.ts'
 import type { ErrorFormat } from '#sdk/filter/error-format.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { SessionStore } from '#storage/session-store.ts'
-import { fakeLoginServices } from '#testing/fake-login-services.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
+import { fakeLoginServices } from '#testing/login/fake-login-services.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const upperErrors: ErrorFormat = (error) => ({
   headers: { 'content-type': 'text/x-upper' },

@@ -11,9 +11,9 @@ import { Issues } from '#kernel/issues.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { claimAttributes, linkSubject } from '#modules/shared/login/linked-subject.ts'
 import { parseRule, type Rule, type ruleScopes } from '#sdk/auth/rule.ts'
-import { directoryEntry } from '#testing/directory-entry.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 
 const dynamicGroup = Dn.parse('cn=paris,ou=groups,o=Tremolo')
 const directory: EntryDirectory = {

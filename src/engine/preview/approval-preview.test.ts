@@ -7,7 +7,7 @@ import { type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
-import { recordingLogger } from '#testing/workflow-fixture.ts'
+import { recordingLogger } from '#testing/workflows/workflow-fixture.ts'
 
 const approval = { id: 'a1', run: 'r1' } as Approval
 

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import type { Grant } from '#domain/grant.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
-import { MemoryGroups, MemoryNestedGroups } from '#testing/memory-groups.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
-import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
+import { MemoryGroups, MemoryNestedGroups } from '#testing/targets/memory-groups.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 
 async function preview(
   tasks: readonly TaskSpec[],

@@ -8,9 +8,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import { onContext, type Preview } from '#sdk/workflow/preview.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { next } from '#sdk/workflow/workflow-task.ts'
-import { directoryEntry } from '#testing/directory-entry.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
-import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 
 const provision = (extra = {}): TaskSpec => ({ taskType: 'provision', target: 'store', sync: true, ...extra })
 const approval = (label: string, onSuccess: readonly TaskSpec[] = []): TaskSpec => ({

@@ -9,9 +9,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId, secretHash } from '#kernel/ids.ts'
 import type { RegistrationStart } from '#sdk/filter/registrations.ts'
 import type { UniqueValue } from '#sdk/target/new-account.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { type DurableProcess, openDurable } from '#testing/durable-fixture.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { type DurableProcess, openDurable } from '#testing/workflows/durable-fixture.ts'
 
 const hour = 3600_000
 const login: UniqueValue = { attribute: 'uid', value: 'ada' }

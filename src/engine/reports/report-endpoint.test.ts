@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import type { ReportCursor, ReportReader, ReportRow, ReportRun } from '#domain/report.ts'
 import { serveReport } from '#engine/reports/report.ts'
 import { createReports, type ReportLimits, Reports } from '#engine/reports/report-endpoint.ts'
 import { issuerIdentity } from '#identity/identity.ts'
@@ -9,11 +10,61 @@ import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { ReportSpec } from '#model/portal.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import { fakeSecretBox } from '#testing/fake-login-services.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { type MemoryReportOptions, MemoryReports } from '#testing/memory-reports.ts'
-import { subject } from '#testing/subjects.ts'
-import { unzipped } from '#testing/unzipped.ts'
+import { unzipped } from '#testing/gateway/unzipped.ts'
+import { fakeSecretBox } from '#testing/login/fake-login-services.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
+
+interface MemoryReportOptions {
+  readonly columns?: readonly string[]
+  readonly rows?: readonly ReportRow[]
+  /** Throws after this many rows. */
+  readonly failsAfter?: number
+  /** Rows are returned once this resolves. */
+  readonly until?: Promise<void>
+  /** Closing a cursor waits for this. */
+  readonly closing?: () => Promise<void>
+}
+
+/** Returns the same rows for every statement, two at a time, with the delays and failures that a test needs. */
+class MemoryReports implements ReportReader {
+  readonly runs: ReportRun[] = []
+  /** Cursors that are not closed. */
+  open = 0
+  readonly #options: MemoryReportOptions
+
+  constructor(options: MemoryReportOptions = {}) {
+    this.#options = options
+  }
+
+  async check(): Promise<void> {}
+
+  async run(run: ReportRun): Promise<ReportCursor> {
+    const { columns = [], rows = [], failsAfter = Number.POSITIVE_INFINITY, until, closing } = this.#options
+    this.runs.push(run)
+    this.open++
+    let at = 0
+    let closed = false
+    return {
+      columns,
+      next: async () => {
+        await until
+        if (closed) throw new Error('closed')
+        if (at >= failsAfter) throw new Error('the database went away')
+        const some = rows.slice(at, Math.min(at + 2, run.limit))
+        at += some.length
+        return some.length === 0 ? undefined : some
+      },
+      close: async () => {
+        if (!closed) this.open--
+        closed = true
+        await closing?.()
+      },
+    }
+  }
+
+  async close(): Promise<void> {}
+}
 
 const open: ReportSpec = {
   name: 'Open Approvals',

@@ -10,11 +10,11 @@ import { parseFilter } from '#identity/filter/filter-text.ts'
 import type { Subject } from '#identity/subject.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { AuthMechanism } from '#sdk/auth/auth-mechanism.ts'
-import { directoryEntry } from '#testing/directory-entry.ts'
-import { fakeLoginServices, fakeSecretBox } from '#testing/fake-login-services.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { memorySessionStore } from '#testing/memory-session-store.ts'
-import { subject } from '#testing/subjects.ts'
+import { fakeLoginServices, fakeSecretBox } from '#testing/login/fake-login-services.ts'
+import { memorySessionStore } from '#testing/login/memory-session-store.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const cookies = {
   name: 'session',

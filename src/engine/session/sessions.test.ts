@@ -5,10 +5,10 @@ import { directoryLink } from '#identity/directory.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { CookieConfig } from '#sdk/module/configuration.ts'
-import { fakeSecretBox } from '#testing/fake-login-services.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { memorySessionStore } from '#testing/memory-session-store.ts'
-import { subject } from '#testing/subjects.ts'
+import { fakeSecretBox } from '#testing/login/fake-login-services.ts'
+import { memorySessionStore } from '#testing/login/memory-session-store.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const cookies: CookieConfig = {
   name: 'tremolosession',

@@ -7,7 +7,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
 
 const entry = { dn: Dn.parse('uid=ada,o=Tremolo'), attributes: Attributes.from({ entryUUID: ['1'] }) }
 const linked = (filter: Filter): Subject => ({

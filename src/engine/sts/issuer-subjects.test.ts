@@ -3,8 +3,8 @@ import { decodeJwt, type JWTPayload, UnsecuredJWT } from 'jose'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SubjectIssuer } from '#sdk/sts/token-endpoint.ts'
-import { ecKey, FakeIssuer, rsaKey, signedToken, type TestKey } from '#testing/fake-issuer.ts'
-import { type IssuingFixture, type IssuingFixtureOptions, issuingFixture } from '#testing/token-issuing-fixture.ts'
+import { ecKey, FakeIssuer, rsaKey, signedToken, type TestKey } from '#testing/login/fake-issuer.ts'
+import { type IssuingFixture, type IssuingFixtureOptions, issuingFixture } from '#testing/sts/token-issuing-fixture.ts'
 
 const audience = 'https://gatehouse.example.com'
 const [key, other, elliptic] = [rsaKey('k1'), rsaKey('k1'), ecKey('k2')]

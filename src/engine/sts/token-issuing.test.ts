@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import { tokenAlgorithms } from '#kernel/signing-key.ts'
 import { parseTemplate } from '#kernel/template.ts'
-import { FakeCluster } from '#testing/fake-cluster.ts'
-import { type IssuingFixture, issuingFixture } from '#testing/token-issuing-fixture.ts'
+import { FakeCluster } from '#testing/sts/fake-cluster.ts'
+import { type IssuingFixture, issuingFixture } from '#testing/sts/token-issuing-fixture.ts'
 
 async function refusal(attempt: Promise<unknown>): Promise<GatewayError> {
   try {

@@ -6,7 +6,7 @@ import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { KeyStore } from '#storage/key-store.ts'
-import { memoryDatabase } from '#testing/memory-database.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
 
 const day = 86_400_000
 const start = Date.parse('2026-11-15T08:00:00Z')

@@ -8,9 +8,9 @@ import { readAddress } from '#storage/client/databases.ts'
 import { NotifyWakeUp } from '#storage/runs/notify-wake-up.ts'
 import type { RunWakeUp } from '#storage/runs/wake-up.ts'
 import { InProcessWakeUp } from '#storage/runs/wake-up.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { type DurableProcess, dyingStore, openDurable } from '#testing/durable-fixture.ts'
-import type { FixtureOptions } from '#testing/workflow-fixture.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { type DurableProcess, dyingStore, openDurable } from '#testing/workflows/durable-fixture.ts'
+import type { FixtureOptions } from '#testing/workflows/workflow-fixture.ts'
 
 const asynchronous = { asynchronous: true } as const
 /** So that a worker can only hear a wake-up call. */

@@ -8,11 +8,11 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval.ts'
 import { next, type TaskContext, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import { readAddress } from '#storage/client/databases.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { dyingStore, openDurable } from '#testing/durable-fixture.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
-import { runSql } from '#testing/postgres.ts'
-import { userRef } from '#testing/user-ref.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { runSql } from '#testing/databases/postgres.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { dyingStore, openDurable } from '#testing/workflows/durable-fixture.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const provision = (extra = {}) => ({ taskType: 'provision', target: 'store', sync: true, ...extra })
 const addMail = { taskType: 'addAttribute', name: 'mail', value: 'a@example.com' }

@@ -3,8 +3,8 @@ import { runOf } from '#engine/workflow/run-call.ts'
 import { headOf } from '#engine/workflow/stored-form.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { next, type TaskContext } from '#sdk/workflow/workflow-task.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
-import { startWorkflows } from '#testing/workflow-fixture.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { startWorkflows } from '#testing/workflows/workflow-fixture.ts'
 
 const tasks = [
   { taskType: 'addGroup', name: 'vault', expiresAt: '$accessEnds$' },

@@ -13,12 +13,12 @@ import type { ApprovalRequest } from '#sdk/workflow/approval.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
 import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import { readAddress } from '#storage/client/databases.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { type DurableProcess, dyingStore, openDurable as openWith } from '#testing/durable-fixture.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
-import { runSql } from '#testing/postgres.ts'
-import { userRef } from '#testing/user-ref.ts'
-import type { TaskSpec } from '#testing/workflow-fixture.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { runSql } from '#testing/databases/postgres.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { type DurableProcess, dyingStore, openDurable as openWith } from '#testing/workflows/durable-fixture.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
+import type { TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 
 const provision = (extra = {}) => ({ taskType: 'provision', target: 'store', sync: true, setPassword: true, ...extra })
 const refusal = { recipient: 'evil@example.com', subject: 'Your registration', text: 'There is an account already.' }

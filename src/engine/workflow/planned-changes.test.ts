@@ -11,7 +11,7 @@ import type { ClusterObject } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { ClusterApi } from '#sdk/target/kubernetes-cluster.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
 
 const change = (id: string, more: Partial<PlannedChange> = {}): PlannedChange => ({
   id,

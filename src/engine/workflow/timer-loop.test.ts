@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import type { ClaimedTimer, When } from '#domain/timer.ts'
 import { TimerLoop, type TimerQueue } from '#engine/workflow/timer-loop.ts'
-import { recordingLogger } from '#testing/workflow-fixture.ts'
+import { recordingLogger } from '#testing/workflows/workflow-fixture.ts'
 
 class MemoryTimers implements TimerQueue {
   readonly due: ClaimedTimer[] = []

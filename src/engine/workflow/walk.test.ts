@@ -18,7 +18,7 @@ import { Scope } from '#kernel/scope.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import type { PreparedTask, TaskContext, TaskHost, TaskOutcome, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { copyUser } from '#sdk/workflow/workflow-user.ts'
-import { noEffects } from '#testing/no-effects.ts'
+import { noEffects } from '#testing/workflows/no-effects.ts'
 
 /** A task of a generated tree: its action, and its branches. */
 interface Node {

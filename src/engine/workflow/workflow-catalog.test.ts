@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createWorkflowCatalog } from '#engine/workflow/workflow-catalog.ts'
-import { loadText } from '#testing/check-text.ts'
-import { fakeCatalog } from '#testing/fake-catalog.ts'
+import { loadText } from '#testing/modules/check-text.ts'
+import { fakeCatalog } from '#testing/modules/fake-catalog.ts'
 
 const text = (group: string) => `
 ### workflow.yaml

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { subjectQueue } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
-import { recordingLogger, startWorkflows } from '#testing/workflow-fixture.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { recordingLogger, startWorkflows } from '#testing/workflows/workflow-fixture.ts'
 
 const provision = (extra = {}) => ({ taskType: 'provision', target: 'store', sync: true, ...extra })
 

@@ -6,10 +6,10 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { auditSinks } from '#catalog/catalog.ts'
 import type { AuditSink, SinkRecord } from '#sdk/audit/audit-sink.ts'
 import { ownFile } from '#sdk/module/own-file.ts'
-import { batchServer, syslogServer } from '#testing/audit-receiver.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { testServerCertificate, unrelatedCertificate } from '#testing/test-certificates.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { testServerCertificate, unrelatedCertificate } from '#testing/gateway/test-certificates.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { batchServer, syslogServer } from '#testing/servers/audit-receiver.ts'
 
 const folder = (): { path: string; ca: string; other: string } => {
   const path = temporaryFolder()

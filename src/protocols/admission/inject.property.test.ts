@@ -8,8 +8,8 @@ import { inject } from '#protocols/admission/inject.ts'
 import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
 import { type Pod, podSchema } from '#protocols/admission/pod.ts'
 import { escapeVariables } from '#protocols/admission/sidecar-container.ts'
-import { awsEndpoint, cartAccount, claudeEndpoint, injectorSettings } from '#testing/injector-fixture.ts'
-import { isKept } from '#testing/is-kept.ts'
+import { awsEndpoint, cartAccount, claudeEndpoint, injectorSettings } from '#testing/sts/injector-fixture.ts'
+import { isKept } from '#testing/sts/is-kept.ts'
 
 const text = (template: string) => parseTemplate(template, { keys: false, attributes: true })
 const endpoints: readonly PodEndpoint[] = [

@@ -5,6 +5,7 @@ import { inject } from '#protocols/admission/inject.ts'
 import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
 import type { Container, Pod } from '#protocols/admission/pod.ts'
 import { escapeVariables } from '#protocols/admission/sidecar-container.ts'
+import { restrictedRules } from '#testing/kubernetes/pod-security.ts'
 import {
   awsEndpoint,
   cartAccount,
@@ -12,8 +13,7 @@ import {
   injectorSettings,
   podOf,
   roleArn,
-} from '#testing/injector-fixture.ts'
-import { restrictedRules } from '#testing/pod-security.ts'
+} from '#testing/sts/injector-fixture.ts'
 
 const endpoints = [awsEndpoint, claudeEndpoint]
 const run = (pod: Pod, settings: Partial<InjectorSettings> = {}) =>

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { integer, makeCertificate, oid, time } from '#protocols/admission/webhook-tls.ts'
-import { temporaryFolder } from '#testing/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 
 const authority = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const server = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -9,8 +9,8 @@ import {
   fetchJson,
   fetchJsonTrusting,
 } from '#protocols/jwt/discovered-key-set.ts'
-import { FakeIssuer, rsaKey, sendJson } from '#testing/fake-issuer.ts'
-import { testServerCertificate, testServerKey } from '#testing/test-certificates.ts'
+import { testServerCertificate, testServerKey } from '#testing/gateway/test-certificates.ts'
+import { FakeIssuer, rsaKey, sendJson } from '#testing/login/fake-issuer.ts'
 
 const [first, second] = [rsaKey('k1'), rsaKey('k2')]
 const discoveryPath = '/issuer/.well-known/openid-configuration'

@@ -3,7 +3,7 @@ import type { JWTPayload } from 'jose'
 import { describe, expect, test } from 'vitest'
 import { pinnedKeySet } from '#protocols/jwt/keys.ts'
 import { createTokenVerifier, TokenRejected, type TokenRules } from '#protocols/jwt/token-verifier.ts'
-import { ecKey, rsaKey, signedToken } from '#testing/fake-issuer.ts'
+import { ecKey, rsaKey, signedToken } from '#testing/login/fake-issuer.ts'
 
 const now = 1_800_000_000
 const clock = () => new Date(now * 1000)

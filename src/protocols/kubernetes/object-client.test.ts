@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ObjectClient, resourcePath } from '#protocols/kubernetes/object-client.ts'
-import { FakeKubernetesApi } from '#testing/fake-kubernetes-api.ts'
+import { FakeKubernetesApi } from '#testing/kubernetes/fake-kubernetes-api.ts'
 
 const users = { group: 'openunison.tremolo.io', version: 'v1', plural: 'users', namespace: 'ns' }
 const ada = { metadata: { name: 'ada', uid: 'u-1', resourceVersion: '7' }, spec: { sub: 'ada' } }

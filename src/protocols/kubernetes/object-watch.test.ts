@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { ExpiredList, KindNotServed } from '#protocols/kubernetes/api-failure.ts'
 import { type ObjectChange, ObjectClient } from '#protocols/kubernetes/object-client.ts'
-import { FakeKubernetesApi } from '#testing/fake-kubernetes-api.ts'
+import { FakeKubernetesApi } from '#testing/kubernetes/fake-kubernetes-api.ts'
 
 const things = { group: 'g', version: 'v1', plural: 'things', namespace: 'ns' }
 const thing = (name: string, resourceVersion: string) => ({

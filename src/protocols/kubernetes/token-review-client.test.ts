@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { inClusterConnection, type KubernetesConnection } from '#protocols/kubernetes/api-connection.ts'
 import { createTokenReviewClient, type TokenReviewClient } from '#protocols/kubernetes/token-review-client.ts'
-import { FakeKubernetesApi } from '#testing/fake-kubernetes-api.ts'
-import { testServerCertificate, unrelatedCertificate } from '#testing/test-certificates.ts'
+import { testServerCertificate, unrelatedCertificate } from '#testing/gateway/test-certificates.ts'
+import { FakeKubernetesApi } from '#testing/kubernetes/fake-kubernetes-api.ts'
 
 const account = {
   username: 'system:serviceaccount:ns:app',

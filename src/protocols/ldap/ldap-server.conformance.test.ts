@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { LdapServer } from '#protocols/ldap/ldap-server.ts'
-import { type Slapd, startSlapd } from '#testing/slapd.ts'
+import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
 
 describe.skipIf(inject('slapd') === '')('passwords checked by a bind', () => {
   let slapd: Slapd

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Issues } from '#kernel/issues.ts'
 import { parseRule } from '#sdk/auth/rule.ts'
-import { fakeParseContext, issueTexts } from '#testing/fake-parse.ts'
+import { fakeParseContext, issueTexts } from '#testing/modules/fake-parse.ts'
 
 function parse(...[scope, constraint]: [Parameters<typeof parseRule>[0], string]) {
   const issues = new Issues()

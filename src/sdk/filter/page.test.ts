@@ -7,7 +7,7 @@ import { errorCodes, GatewayError } from '#kernel/errors.ts'
 import { html, htmlErrors, notice, page } from '#sdk/filter/page.ts'
 import { type PageLook, parseColour } from '#sdk/filter/page-look.ts'
 import { durationText, languageOf, textsFor } from '#sdk/filter/page-texts.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const policyOf = ({ headers }: ReturnType<typeof page>): string => String(headers['content-security-policy'])
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { readForm } from '#sdk/filter/read-form.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const read = (body: string, type = 'application/x-www-form-urlencoded') =>
   readForm(fakeRequest({ method: 'POST', headers: { 'content-type': type }, body }), 100_000)

@@ -7,8 +7,8 @@ import type { MapperModule } from '#sdk/mapper/mapper-module.ts'
 import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 import { type MappingRule, prepareMapping, type SourceType } from '#sdk/mapper/mapping.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParseContext, issueTexts } from '#testing/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParseContext, issueTexts } from '#testing/modules/fake-parse.ts'
 
 const rule = (attribute: string, sourceType: SourceType, source: string): MappingRule => ({
   attribute,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { acceptedLanguage, type ConfiguredTexts, originalText, translator } from '#sdk/module/configured-texts.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const texts: ConfiguredTexts = new Map([['de', new Map([['Project work', 'Projektarbeit']])]])
 

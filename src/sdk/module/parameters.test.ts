@@ -3,7 +3,7 @@ import { Issues } from '#kernel/issues.ts'
 import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
-import { fakeParams, fakeParseContext, issueTexts } from '#testing/fake-parse.ts'
+import { fakeParams, fakeParseContext, issueTexts } from '#testing/modules/fake-parse.ts'
 
 const table = {
   issuer: text({ about: 'a', required: true }),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { prepareMapping } from '#sdk/mapper/mapping.ts'
-import { fakeParseContext, noIssues } from '#testing/fake-parse.ts'
-import { parseTasks, type TaskSpec } from '#testing/workflow-fixture.ts'
+import { fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
+import { parseTasks, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 import { workflowWrites } from './workflow-writes.ts'
 
 const provision = (more: TaskSpec = {}): TaskSpec => ({ taskType: 'provision', target: 'people', sync: true, ...more })

@@ -10,7 +10,7 @@ import { newId } from '#kernel/ids.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { auditCommand } from '#server/commands/audit.ts'
 import { openStorage } from '#storage/open.ts'
-import { temporaryFolder } from '#testing/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 
 const row = (subject: string, more: Partial<AuditEntry> = {}): AuditEntry => ({
   id: newId(),

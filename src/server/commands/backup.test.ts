@@ -14,9 +14,9 @@ import { restoreCommand } from '#server/commands/restore.ts'
 import { openDatabase } from '#server/open-database.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
-import { runCommand } from '#testing/command.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { auditRow, newRun } from '#testing/storage/workflow-stores.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { auditRow, newRun } from '#testing/databases/workflow-stores.ts'
+import { runCommand } from '#testing/gateway/command.ts'
 
 const open = async (dataFolder: string): Promise<Storage> =>
   openStorage({

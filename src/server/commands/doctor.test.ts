@@ -11,9 +11,9 @@ import { doctorCommand } from '#server/commands/doctor.ts'
 import { clockFinding, type Diagnosis, runProbes } from '#server/doctor/diagnosis.ts'
 import { nodeFinding } from '#server/doctor/machine-probes.ts'
 import { openStorage } from '#storage/open.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { freePort } from '#testing/free-port.ts'
-import { freshCertificate } from '#testing/test-certificates.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { freshCertificate } from '#testing/gateway/test-certificates.ts'
 
 beforeEach(() => {
   for (const name of ['GATEHOUSE_URL', 'GATEHOUSE_DATABASE', 'GATEHOUSE_SECRET_KEY']) vi.stubEnv(name, undefined)

@@ -12,8 +12,8 @@ import type { Terminal } from '#server/init/questions.ts'
 import { targetKinds } from '#server/init/target.ts'
 import { ConfiguredObjects } from '#server/production/production-check.ts'
 import { formatChecked, runProductionChecks } from '#server/production/production-checks.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { testServerCertificate } from '#testing/test-certificates.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 
 async function run(args: readonly string[], terminal?: Terminal) {
   const [output, errors]: [string[], string[]] = [[], []]

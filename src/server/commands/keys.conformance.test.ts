@@ -6,9 +6,9 @@ import { expect, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#storage/open.ts'
-import { onEachDatabase, temporaryFolder } from '#testing/databases.ts'
-import { startGatewayProcess } from '#testing/gateway-process.ts'
-import { SigningCluster } from '#testing/signing-cluster.ts'
+import { onEachDatabase, temporaryFolder } from '#testing/databases/databases.ts'
+import { startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { SigningCluster } from '#testing/sts/signing-cluster.ts'
 
 const target = `
 apiVersion: openunison.tremolo.io/v1

@@ -10,7 +10,7 @@ import { auditCommand } from '#server/commands/audit.ts'
 import { keysCommand } from '#server/commands/keys.ts'
 import { stsCommand } from '#server/commands/sts.ts'
 import { openStorage } from '#storage/open.ts'
-import { temporaryFolder } from '#testing/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 
 const target = `
 apiVersion: openunison.tremolo.io/v1

@@ -3,8 +3,8 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { mailCommand } from '#server/commands/mail.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { newRun } from '#testing/storage/workflow-stores.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { newRun } from '#testing/databases/workflow-stores.ts'
 
 async function withStorage<T>(folder: string, work: (storage: Storage) => Promise<T>): Promise<T> {
   const storage = openStorage({ dataFolder: folder, clock: systemClock, log: silentLogger })

@@ -8,8 +8,8 @@ import '#server/commands/backup.ts'
 import '#server/commands/migrate.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage } from '#storage/open.ts'
-import { runCommand } from '#testing/command.ts'
-import { temporaryFolder } from '#testing/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { runCommand } from '#testing/gateway/command.ts'
 
 function sql(data: string, text: string): Readonly<Record<string, unknown>>[] {
   const database = new DatabaseSync(join(data, 'gatehouse.db'))

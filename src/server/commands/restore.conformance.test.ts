@@ -5,10 +5,10 @@ import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
-import { runCommand } from '#testing/command.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { migratedSchema, postgresUrl, runSql } from '#testing/postgres.ts'
-import { auditRow } from '#testing/storage/workflow-stores.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { migratedSchema, postgresUrl, runSql } from '#testing/databases/postgres.ts'
+import { auditRow } from '#testing/databases/workflow-stores.ts'
+import { runCommand } from '#testing/gateway/command.ts'
 
 describe.skipIf(postgresUrl() === '')('a restore of PostgreSQL is finished', () => {
   /** The anchor after some records, in a database that the key of the data folder seals. */

@@ -12,7 +12,7 @@ import { clientNames } from '#modules/filters/scim-gateway/parameter-table.ts'
 import { journalJson, journalLines, scimCommand } from '#server/commands/scim.ts'
 import { scimClientNames, scimClientYaml } from '#server/init/scim.ts'
 import { openStorage } from '#storage/open.ts'
-import { temporaryFolder } from '#testing/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 
 const row = (path: string, more: Partial<JournalEntry> = {}): JournalEntry => ({
   time: new Date(),

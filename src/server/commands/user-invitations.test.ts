@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { userCommandReading } from '#server/commands/user.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { application, peopleInDatabase, registrationUrl } from '#testing/story-documents.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { application, peopleInDatabase, registrationUrl } from '#testing/stories/story-documents.ts'
 
 const form = (uri: string, workflowName: string): object =>
   registrationUrl(uri, { workflowName, invitationURL: 'https://portal.example.com/join' })

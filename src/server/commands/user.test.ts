@@ -10,9 +10,9 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { userCommand, userCommandReading } from '#server/commands/user.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { fakeSecretBox } from '#testing/fake-login-services.ts'
-import { subject } from '#testing/subjects.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { fakeSecretBox } from '#testing/login/fake-login-services.ts'
+import { subject } from '#testing/login/subjects.ts'
 
 const insert = (name: string) => `apiVersion: openunison.tremolo.io/v1
 kind: DirectoryInsert

@@ -3,9 +3,9 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { workflowCommand } from '#server/commands/workflow.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { claimOne, minute, newApproval, newRun, stepRecord } from '#testing/storage/workflow-stores.ts'
-import { userRef } from '#testing/user-ref.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { claimOne, minute, newApproval, newRun, stepRecord } from '#testing/databases/workflow-stores.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const frames = [{ workflow: 'join', hash: 'h', place: '', next: 0 }]
 const data = { format: 1, frames, steps: 0, user: { mail: 'private@example.com' } }

@@ -5,8 +5,8 @@ import type { LogFields, Logger } from '#kernel/logger.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { OtlpExporter, type SpanOutcome } from '#server/tracing/otlp-exporter.ts'
 import { type EndedSpan, SpanTracer } from '#server/tracing/span-tracer.ts'
-import { until } from '#testing/gateway-process.ts'
-import { startOtlpReceiver } from '#testing/otlp-receiver.ts'
+import { until } from '#testing/gateway/gateway-process.ts'
+import { startOtlpReceiver } from '#testing/servers/otlp-receiver.ts'
 
 const long = 20_000
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { auditRow } from '#testing/storage/workflow-stores.ts'
-import { openStores } from '#testing/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
+import { auditRow } from '#testing/databases/workflow-stores.ts'
 
 const at = (day: number): Date => new Date(Date.UTC(2020, 0, day))
 const by = { by: 'operator' }

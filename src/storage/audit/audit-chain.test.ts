@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
 import { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { AuditStore } from '#storage/audit/audit-store.ts'
-import { memoryDatabase } from '#testing/memory-database.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
 
 // Hashes and seals are kept outside the database, in anchors and exports: these values must never change.
 

@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import type { AuditRecord } from '#domain/audit.ts'
 import type { SinkPositions } from '#storage/audit/audit-sink-store.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { sealedDatabase } from '#testing/sealed-database.ts'
-import { auditRow, outcomes } from '#testing/storage/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { sealedDatabase } from '#testing/databases/sealed-database.ts'
+import { auditRow, outcomes } from '#testing/databases/workflow-stores.ts'
 
 const times = (seconds = 60) => ({ now: new Date(), until: new Date(Date.now() + seconds * 1000) })
 const old = new Date(Date.UTC(2020, 0, 1))

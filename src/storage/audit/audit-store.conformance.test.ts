@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { openStores } from '#testing/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
 
 /** In the past, so that the entries about pruning are the latest. */
 const at = (second: number): Date => new Date(Date.UTC(2020, 0, 1) + second * 1000)

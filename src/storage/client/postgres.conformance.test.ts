@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
 import { PostgresClient } from '#storage/client/postgres.ts'
 import type { DatabaseTransaction, SqlQuery } from '#storage/client/sql-client.ts'
-import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
+import { freshSchema, postgresUrl, runSql } from '#testing/databases/postgres.ts'
 
 const query = (sql: string, ...params: string[]): SqlQuery<{ id: string; amount: number; pid: number }> => ({
   sql,

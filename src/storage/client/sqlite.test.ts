@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { SqlQuery } from '#storage/client/sql-client.ts'
 import { SqliteClient } from '#storage/client/sqlite.ts'
-import { temporaryFolder } from '#testing/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 
 const query = <R>(sql: string): SqlQuery<R> => ({ sql, params: [], name: undefined })
 const things = query<{ id: string }>('select id from things order by id')

@@ -10,9 +10,9 @@ import { Databases } from '#storage/client/databases.ts'
 import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
 import { JournalStore } from '#storage/journal-store.ts'
 import { RunStore } from '#storage/runs/run-store.ts'
-import { busyWorkflow, manyRows, timeOf, userOf, workflowOf } from '#testing/many-rows.ts'
-import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
-import { recordedQueries } from '#testing/recorded-queries.ts'
+import { busyWorkflow, manyRows, timeOf, userOf, workflowOf } from '#testing/databases/many-rows.ts'
+import { freshSchema, postgresUrl, runSql } from '#testing/databases/postgres.ts'
+import { recordedQueries } from '#testing/databases/recorded-queries.ts'
 
 const counts = { users: 40_000, groups: 20_000, runs: 40_000, audit: 40_000, journal: 40_000 }
 const limit = 100

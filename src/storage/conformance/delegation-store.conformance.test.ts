@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Delegation } from '#storage/delegation-store.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { auditRow, minute } from '#testing/storage/workflow-stores.ts'
-import { openStores } from '#testing/stores.ts'
-import { userRef } from '#testing/user-ref.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
+import { auditRow, minute } from '#testing/databases/workflow-stores.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const inMinutes = (minutes: number): Date => new Date(Date.now() + minutes * minute)
 

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { ReportSpec } from '#model/portal.ts'
 import { type BoundParameter, readReport } from '#sdk/report/report-statement.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { auditRow } from '#testing/storage/workflow-stores.ts'
-import { openStores, type Stores } from '#testing/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores, type Stores } from '#testing/databases/stores.ts'
+import { auditRow } from '#testing/databases/workflow-stores.ts'
 
 /** What differs between OpenUnison's forms of a statement. */
 interface Dialect {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { NewGrant } from '#domain/grant.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { minute, newRun, noLease, outcomes } from '#testing/storage/workflow-stores.ts'
-import { openStores } from '#testing/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
+import { minute, newRun, noLease, outcomes } from '#testing/databases/workflow-stores.ts'
 
 const grant = (id: string, more: Partial<NewGrant> = {}): NewGrant => ({
   id,

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { IdempotentCall } from '#storage/idempotency-store.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { minute, newRun, noLease } from '#testing/storage/workflow-stores.ts'
-import { openStores } from '#testing/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
+import { minute, newRun, noLease } from '#testing/databases/workflow-stores.ts'
 
 const call = (run: string, more: Partial<IdempotentCall> = {}): IdempotentCall => ({
   scope: 'alice',

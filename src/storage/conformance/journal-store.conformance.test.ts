@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { JournalEntry, StoredJournalEntry } from '#domain/journal.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { openStores } from '#testing/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
 
 const at = (second: number): Date => new Date(Date.UTC(2030, 0, 1) + second * 1000)
 

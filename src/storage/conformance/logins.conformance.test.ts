@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { FailurePolicy } from '#storage/login-failure-store.ts'
 import { type Login, loginsPerBrowser } from '#storage/login-store.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { openStores } from '#testing/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
 
 const start = Date.UTC(2030, 0, 1)
 const after = (seconds: number): Date => new Date(start + seconds * 1000)

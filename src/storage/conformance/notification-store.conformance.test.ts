@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { NewMail } from '#domain/mail.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { minute } from '#testing/storage/workflow-stores.ts'
-import { openStores } from '#testing/stores.ts'
-import { userRef } from '#testing/user-ref.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
+import { minute } from '#testing/databases/workflow-stores.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const ann = userRef('ann').identity
 const bob = userRef('bob').identity

@@ -4,8 +4,8 @@ import type { Session } from '#domain/session.ts'
 import { entryIdentity, formerIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import type { ChangeOutcome, ResetLink } from '#storage/password-change-store.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { openStores } from '#testing/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
 
 const [ada, grace] = [entryIdentity('people', '1'), entryIdentity('people', '2')]
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { NewInvitation } from '#storage/registration-store.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { openStores } from '#testing/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
 
 const hour = 3600_000
 const inAnHour = () => new Date(Date.now() + hour)

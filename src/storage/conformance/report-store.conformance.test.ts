@@ -4,9 +4,9 @@ import type { ReportRow } from '#domain/report.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { reportViews } from '#sdk/report/report-views.ts'
 import type { ReportStore } from '#storage/reports/report-store.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { auditRow, minute, newRun } from '#testing/storage/workflow-stores.ts'
-import { openStores, type Stores } from '#testing/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores, type Stores } from '#testing/databases/stores.ts'
+import { auditRow, minute, newRun } from '#testing/databases/workflow-stores.ts'
 
 const patient = { limit: 1000, timeoutMillis: 20_000 }
 

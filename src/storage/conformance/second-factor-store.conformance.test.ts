@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { NewStoredFactor } from '#storage/second-factor-store.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { auditRow } from '#testing/storage/workflow-stores.ts'
-import { openStores, type Stores } from '#testing/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores, type Stores } from '#testing/databases/stores.ts'
+import { auditRow } from '#testing/databases/workflow-stores.ts'
 
 const factor = (id: string, more: Partial<NewStoredFactor> = {}): NewStoredFactor => ({
   id,

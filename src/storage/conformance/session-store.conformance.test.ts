@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { type EndedSession, type Session, touchEverySeconds } from '#domain/session.ts'
 import { entryIdentity, type Identity } from '#identity/identity.ts'
 import { maxSessionsPerUser } from '#storage/session-store.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { auditRow } from '#testing/storage/workflow-stores.ts'
-import { openStores } from '#testing/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
+import { auditRow } from '#testing/databases/workflow-stores.ts'
 
 const start = Date.UTC(2030, 0, 1)
 const [alice, bob] = [entryIdentity('people', 'a'), entryIdentity('people', 'b')]

@@ -6,9 +6,9 @@ import { silentLogger } from '#kernel/logger.ts'
 import { Databases } from '#storage/client/databases.ts'
 import type { SqlQuery } from '#storage/client/sql-client.ts'
 import { countCallers, countCalls, statisticsStatements } from '#storage/statistics-store.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { auditRow, minute } from '#testing/storage/workflow-stores.ts'
-import { openStores, type Stores } from '#testing/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores, type Stores } from '#testing/databases/stores.ts'
+import { auditRow, minute } from '#testing/databases/workflow-stores.ts'
 
 const hour = 60 * minute
 const begin = Date.UTC(2030, 5, 1, 0, 30)

@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { asSource, createOddUsers, filter } from '#testing/odd-users.ts'
-import { openDirectory, user } from '#testing/user-directories.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { asSource, createOddUsers, filter } from '#testing/databases/odd-users.ts'
+import { openDirectory, user } from '#testing/databases/user-directories.ts'
 
 onEachDatabase('filters of a directory', (freshUrl) => {
   const open = async () => openDirectory(await freshUrl())

@@ -5,9 +5,9 @@ import { matches } from '#identity/filter/evaluate.ts'
 import { cutKey } from '#identity/paging.ts'
 import type { User } from '#identity/user.ts'
 import type { Page, SortOrder } from '#identity/user-directory.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { asSource, createOddUsers, filter } from '#testing/odd-users.ts'
-import { followPages, openDirectory, user } from '#testing/user-directories.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { asSource, createOddUsers, filter } from '#testing/databases/odd-users.ts'
+import { followPages, openDirectory, user } from '#testing/databases/user-directories.ts'
 
 const sorts = fc.record({
   attribute: fc.constantFrom('mail', 'SN', 'größe', 'absent', 'userID', 'id'),

@@ -4,8 +4,8 @@ import { silentLogger } from '#kernel/logger.ts'
 import { Databases } from '#storage/client/databases.ts'
 import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
 import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { sync, user } from '#testing/user-directories.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { sync, user } from '#testing/databases/user-directories.ts'
 
 /** A directory, and the first words and tables of the statements in its transactions. */
 async function recorded(url: string) {

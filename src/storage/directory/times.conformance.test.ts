@@ -5,9 +5,9 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { User } from '#identity/user.ts'
 import type { Page, SortOrder } from '#identity/user-directory.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { asSource } from '#testing/odd-users.ts'
-import { followPages, openDirectory, sync, user } from '#testing/user-directories.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { asSource } from '#testing/databases/odd-users.ts'
+import { followPages, openDirectory, sync, user } from '#testing/databases/user-directories.ts'
 
 const start = Date.UTC(2026, 0, 31, 8)
 

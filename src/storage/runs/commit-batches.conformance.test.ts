@@ -7,8 +7,9 @@ import { PostgresClient } from '#storage/client/postgres.ts'
 import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
 import { CommitBatches } from '#storage/runs/commit-batches.ts'
 import { commitStep, commitTogether, type NewRun } from '#storage/runs/run-commit.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { migratedSchema, postgresUrl } from '#testing/postgres.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { migratedSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { openStores } from '#testing/databases/stores.ts'
 import {
   auditRow,
   commitOf,
@@ -18,8 +19,7 @@ import {
   outcomes,
   shown,
   stepRecord,
-} from '#testing/storage/workflow-stores.ts'
-import { openStores } from '#testing/stores.ts'
+} from '#testing/databases/workflow-stores.ts'
 
 onEachDatabase('steps that are committed at the same time', (freshUrl) => {
   const effects = (id: string) => ({

@@ -4,9 +4,9 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#storage/open.ts'
 import { NotifyWakeUp } from '#storage/runs/notify-wake-up.ts'
-import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
-import { newRun } from '#testing/storage/workflow-stores.ts'
-import { recordingLogger } from '#testing/workflow-fixture.ts'
+import { freshSchema, postgresUrl, runSql } from '#testing/databases/postgres.ts'
+import { newRun } from '#testing/databases/workflow-stores.ts'
+import { recordingLogger } from '#testing/workflows/workflow-fixture.ts'
 
 /** A relay to the database whose open connections stop to pass anything on, without an end. */
 async function startFreezingRelay(url: string) {

@@ -2,8 +2,8 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { ScimClient, type ScimServer, startScimServer } from '#testing/scim-client.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { ScimClient, type ScimServer, startScimServer } from '#testing/scim/scim-client.ts'
 
 /** One gateway in front of another: the first passes the changes of an identity system to the second, over SCIM. */
 let behind: ScimServer

@@ -3,9 +3,9 @@ import { readdirSync } from 'node:fs'
 import { type Agent, globalAgent, type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { PlainBrowser } from '#testing/plain-browser.ts'
-import { type Besieger, Siege, siegeSeconds } from '#testing/siege.ts'
+import { startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
+import { type Besieger, Siege, siegeSeconds } from '#testing/stories/siege.ts'
 
 const isFull = siegeSeconds > 0
 const seconds = isFull ? siegeSeconds : 12

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 
 /** A proxy between the gateway and PostgreSQL, so that a test can take the database down and bring it back. */
 async function breakable(url: string) {

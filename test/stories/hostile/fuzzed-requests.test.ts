@@ -5,18 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import {
-  type Actor,
-  actors,
-  type FuzzedRequest,
-  fuzzedRequests,
-  tokenServiceSamples,
-} from '#testing/fuzzed-requests.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { podOf } from '#testing/injector-fixture.ts'
-import { PortalPerson, unlimitedQuickstart } from '#testing/portal-story.ts'
-import { siegeRequests, siegeSeed } from '#testing/siege.ts'
-import { SigningCluster } from '#testing/signing-cluster.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { PortalPerson, unlimitedQuickstart } from '#testing/stories/portal-story.ts'
+import { siegeRequests, siegeSeed } from '#testing/stories/siege.ts'
+import { podOf } from '#testing/sts/injector-fixture.ts'
+import { SigningCluster } from '#testing/sts/signing-cluster.ts'
+import { type Actor, actors, type FuzzedRequest, fuzzedRequests, tokenServiceSamples } from './fuzzed-requests.ts'
 
 const isFull = siegeRequests > 0
 const count = isFull ? siegeRequests : 2000

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
-import { type DemoLogin, type PortalAnswer, PortalPerson, unlimitedQuickstart } from '#testing/portal-story.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { type DemoLogin, type PortalAnswer, PortalPerson, unlimitedQuickstart } from '#testing/stories/portal-story.ts'
 
 /**
  * Missing, null, empty, too long, wrong type, unknown, twice and hostile: each value of each write of the portal's

@@ -1,7 +1,7 @@
 import { createHmac, createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { rawRequest } from '#testing/raw-request.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { rawRequest } from '#testing/gateway/raw-request.ts'
 
 let gateway: GatewayProcess
 let token: string

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 
 const patchOp = 'urn:ietf:params:scim:api:messages:2.0:PatchOp'
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { checkCommand } from '#server/commands/check.ts'
-import { FakeKubernetesApi } from '#testing/fake-kubernetes-api.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { FakeKubernetesApi } from '#testing/kubernetes/fake-kubernetes-api.ts'
 
 const config = 'test/stories/predecessor-tutorial/config'
 /** Three parts, like service-account tokens; only the API server can verify it. */

@@ -2,10 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { insertPeople, peopleSince, personId } from '#testing/many-people.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
-import { coreGroup, coreUser, type ScimClient, type ScimServer, startScimServer } from '#testing/scim-client.ts'
-import { fresh } from '#testing/scim-story.ts'
+import { insertPeople, peopleSince, personId } from '#testing/databases/many-people.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { coreGroup, coreUser, type ScimClient, type ScimServer, startScimServer } from '#testing/scim/scim-client.ts'
+import { fresh } from '#testing/scim/scim-story.ts'
 
 const count = 100_000
 /** The first client reads everything; the second only the first pages, to save time. */

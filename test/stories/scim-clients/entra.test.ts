@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { coreGroup, coreUser, enterpriseUser, patchOp } from '#testing/scim-client.ts'
-import { fresh, scimStoryOnAll } from '#testing/scim-story.ts'
+import { coreGroup, coreUser, enterpriseUser, patchOp } from '#testing/scim/scim-client.ts'
+import { fresh, scimStoryOnAll } from '#testing/scim/scim-story.ts'
 
 const adGroup = 'http://schemas.microsoft.com/2006/11/ResourceManagement/ADSCIM/2.0/Group'
 /** Makes Entra send the forms of the RFC; the gateway understands both. */

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { scimClientNames } from '#server/init/scim.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-import { PlainBrowser } from '#testing/plain-browser.ts'
-import { coreGroup, coreUser, type ScimClient } from '#testing/scim-client.ts'
-import { PublicScimClient, publicHost, runScimInit } from '#testing/scim-init.ts'
-import { leavers } from '#testing/scim-leavers.ts'
-import { fresh } from '#testing/scim-story.ts'
+import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
+import { coreGroup, coreUser, type ScimClient } from '#testing/scim/scim-client.ts'
+import { PublicScimClient, publicHost, runScimInit } from '#testing/scim/scim-init.ts'
+import { leavers } from '#testing/scim/scim-leavers.ts'
+import { fresh } from '#testing/scim/scim-story.ts'
 
 /**
  * The configurations of all clients in one folder, each by `scim init`, behind a proxy that ends TLS. The suites of

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { describe, expect, inject, test } from 'vitest'
-import { coreUser } from '#testing/scim-client.ts'
-import { scimServer } from '#testing/scim-story.ts'
+import { coreUser } from '#testing/scim/scim-client.ts'
+import { scimServer } from '#testing/scim/scim-story.ts'
 
 const python = inject('judgesPython')
 const run = promisify(execFile)
@@ -47,7 +47,7 @@ describe.skipIf(python === '')('outside judges of a gateway with `mapping: scim`
 
   test('scim2-tester finds no failure', async () => {
     const { base, token } = server().client('/scim/v2')
-    const results = await judge(['test/support/python/scim2_judge.py', base], { SCIM_TOKEN: token })
+    const results = await judge(['test/support/scim/python/scim2_judge.py', base], { SCIM_TOKEN: token })
     const checks = results as { status: string; title: string; resourceType: string; reason: string }[]
     const verdicts = checks.map(({ status, title, reason }) => ({ status, check: title, message: reason }))
     const failures = report('scim2-tester', verdicts, 'SUCCESS', 'COMPLIANT', 'ACCEPTABLE')

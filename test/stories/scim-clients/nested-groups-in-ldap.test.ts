@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { coreGroup, coreUser } from '#testing/scim-client.ts'
-import { inLdap, throughLdapDirectory } from '#testing/scim-on-ldap.ts'
-import { fresh, scimServer } from '#testing/scim-story.ts'
+import { coreGroup, coreUser } from '#testing/scim/scim-client.ts'
+import { inLdap, throughLdapDirectory } from '#testing/scim/scim-on-ldap.ts'
+import { fresh, scimServer } from '#testing/scim/scim-story.ts'
 
 for (const lookups of [inLdap, throughLdapDirectory]) {
   describe.skipIf(lookups.isThere?.() === false)(`groups in groups, ${lookups.name}`, () => {

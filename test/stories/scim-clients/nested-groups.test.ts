@@ -2,9 +2,9 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
-import { coreGroup, coreUser, type ScimClient, type ScimServer, startScimServer } from '#testing/scim-client.ts'
-import { fresh } from '#testing/scim-story.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { coreGroup, coreUser, type ScimClient, type ScimServer, startScimServer } from '#testing/scim/scim-client.ts'
+import { fresh } from '#testing/scim/scim-story.ts'
 
 /** examples/scim, where the gateway for Entra lets groups share names. */
 function configuration(folder: string): string {

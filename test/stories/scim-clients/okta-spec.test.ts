@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { coreUser } from '#testing/scim-client.ts'
-import { fresh, scimStory } from '#testing/scim-story.ts'
+import { coreUser } from '#testing/scim/scim-client.ts'
+import { fresh, scimStory } from '#testing/scim/scim-story.ts'
 
 const errorSchema = 'urn:ietf:params:scim:api:messages:2.0:Error'
 

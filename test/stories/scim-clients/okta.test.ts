@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { coreGroup, coreUser, enterpriseUser } from '#testing/scim-client.ts'
-import { fresh, scimStoryOnAll } from '#testing/scim-story.ts'
+import { coreGroup, coreUser, enterpriseUser } from '#testing/scim/scim-client.ts'
+import { fresh, scimStoryOnAll } from '#testing/scim/scim-story.ts'
 
 const newUser = (userName = `${fresh('user')}@example.com`, more: object = {}) => ({
   schemas: [coreUser],

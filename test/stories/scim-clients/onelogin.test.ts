@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { coreUser } from '#testing/scim-client.ts'
-import { fresh, scimStory } from '#testing/scim-story.ts'
+import { coreUser } from '#testing/scim/scim-client.ts'
+import { fresh, scimStory } from '#testing/scim/scim-story.ts'
 
 // OneLogin's behavior, with the requests of its provisioning connector.
 scimStory('OneLogin', '/scim/onelogin', (onelogin) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { coreGroup, coreUser, enterpriseUser } from '#testing/scim-client.ts'
-import { fresh, scimServer } from '#testing/scim-story.ts'
+import { coreGroup, coreUser, enterpriseUser } from '#testing/scim/scim-client.ts'
+import { fresh, scimServer } from '#testing/scim/scim-story.ts'
 
 const server = scimServer()
 const newUser = (more: object = {}) => ({ schemas: [coreUser], userName: fresh('user'), active: true, ...more })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { coreGroup, coreUser, enterpriseUser } from '#testing/scim-client.ts'
-import { fresh, scimStory } from '#testing/scim-story.ts'
+import { coreGroup, coreUser, enterpriseUser } from '#testing/scim/scim-client.ts'
+import { fresh, scimStory } from '#testing/scim/scim-story.ts'
 
 // SailPoint's behavior, with the requests of its SCIM 2.0 connector.
 scimStory('SailPoint', '/scim/sailpoint', (sailpoint) => {

@@ -2,10 +2,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
-import { coreUser, type ScimServer, startScimServer } from '#testing/scim-client.ts'
-import { scimConfiguration } from '#testing/scim-lookups.ts'
-import { fresh } from '#testing/scim-story.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { coreUser, type ScimServer, startScimServer } from '#testing/scim/scim-client.ts'
+import { scimConfiguration } from '#testing/scim/scim-lookups.ts'
+import { fresh } from '#testing/scim/scim-story.ts'
 
 /** The example, with a delete workflow that deactivates. */
 async function configuration(): Promise<string> {

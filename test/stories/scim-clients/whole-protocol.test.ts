@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { coreGroup, coreUser } from '#testing/scim-client.ts'
-import { fresh, scimStoryWithVersions } from '#testing/scim-story.ts'
+import { coreGroup, coreUser } from '#testing/scim/scim-client.ts'
+import { fresh, scimStoryWithVersions } from '#testing/scim/scim-story.ts'
 
 const bulkRequest = 'urn:ietf:params:scim:api:messages:2.0:BulkRequest'
 const searchRequest = 'urn:ietf:params:scim:api:messages:2.0:SearchRequest'

@@ -7,9 +7,9 @@ import { folderPublisher } from '#engine/sts/publish/publishers.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#storage/open.ts'
-import { onEachDatabase, temporaryFolder } from '#testing/databases.ts'
-import { issuerSite } from '#testing/issuer-site.ts'
-import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
+import { onEachDatabase, temporaryFolder } from '#testing/databases/databases.ts'
+import { issuerSite } from '#testing/sts/issuer-site.ts'
+import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/sts/token-keys-fixture.ts'
 
 onEachDatabase('keys of several gateways', (freshUrl) => {
   /** Gateways that share a database, a web site and a clock. */

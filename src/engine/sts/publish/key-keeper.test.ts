@@ -13,11 +13,11 @@ import { type LogFields, type Logger, silentLogger } from '#kernel/logger.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
 import type { PublishDestination, TokenIssuer } from '#sdk/sts/token-keys.ts'
 import { KeyStore } from '#storage/key-store.ts'
-import { badKeys, goodKey } from '#testing/bad-keys.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { type IssuerSite, issuerSite } from '#testing/issuer-site.ts'
-import { memoryDatabase } from '#testing/memory-database.ts'
-import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { badKeys, goodKey } from '#testing/sts/bad-keys.ts'
+import { type IssuerSite, issuerSite } from '#testing/sts/issuer-site.ts'
+import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/sts/token-keys-fixture.ts'
 
 let clock: SetClock
 let store: KeyStore

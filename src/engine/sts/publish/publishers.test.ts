@@ -11,9 +11,9 @@ import {
   issuerFiles,
 } from '#engine/sts/publish/publishers.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { issuerSite } from '#testing/issuer-site.ts'
-import { testServerCertificate, testServerKey } from '#testing/test-certificates.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { testServerCertificate, testServerKey } from '#testing/gateway/test-certificates.ts'
+import { issuerSite } from '#testing/sts/issuer-site.ts'
 
 const issuer = 'https://issuer.example.com/aws'
 const files = issuerFiles({

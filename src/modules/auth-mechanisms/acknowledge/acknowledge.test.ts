@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import acknowledge from '#modules/auth-mechanisms/acknowledge/acknowledge.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeAttempt, formPost } from '#testing/login-attempt.ts'
+import { fakeAttempt, formPost } from '#testing/login/login-attempt.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 async function open(params: ParamValues) {
   const issues = noIssues()

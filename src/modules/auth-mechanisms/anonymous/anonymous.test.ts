@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import anonymous from '#modules/auth-mechanisms/anonymous/anonymous.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const beginWith = async (params: ParamValues, init: ParamValues, ...roots: string[]) => {
   const prepared = anonymous.prepare(fakeParams(params), fakeParams(init), noIssues(), fakeParseContext())

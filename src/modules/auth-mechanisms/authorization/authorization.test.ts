@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import type { Subject } from '#identity/subject.ts'
 import authorization from '#modules/auth-mechanisms/authorization/authorization.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const prepare = (rules: readonly string[]) => {
   const issues = noIssues()

@@ -5,12 +5,12 @@ import { matches } from '#identity/filter/evaluate.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import basicAuth from '#modules/auth-mechanisms/basic-auth/basic-auth.ts'
 import type { LoginGuard } from '#sdk/auth/login.ts'
-import { directoryEntry } from '#testing/directory-entry.ts'
-import { fakeDirectory } from '#testing/fake-directory.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { openGuard } from '#testing/login-attempt.ts'
+import { fakeDirectory } from '#testing/login/fake-directory.ts'
+import { openGuard } from '#testing/login/login-attempt.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const documented = { realmName: 'k8s-api', uidAttr: 'uid' }
 const challenge = { 'www-authenticate': 'Basic realm="k8s-api", charset="UTF-8"' }

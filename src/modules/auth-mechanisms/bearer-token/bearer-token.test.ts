@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import bearerToken from '#modules/auth-mechanisms/bearer-token/bearer-token.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const token = 'abcdefghijklmnopqrstuvwxyz012345'
 const other = 'another-token-of-enough-characters'

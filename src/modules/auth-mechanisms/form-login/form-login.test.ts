@@ -5,11 +5,11 @@ import { matches } from '#identity/filter/evaluate.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import formLogin from '#modules/auth-mechanisms/form-login/form-login.ts'
 import type { LoginGuard } from '#sdk/auth/login.ts'
-import { directoryEntry } from '#testing/directory-entry.ts'
-import { fakeDirectory } from '#testing/fake-directory.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeAttempt, formPost, openGuard } from '#testing/login-attempt.ts'
+import { fakeDirectory } from '#testing/login/fake-directory.ts'
+import { fakeAttempt, formPost, openGuard } from '#testing/login/login-attempt.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 const person = (uid: string, more: Record<string, string[]> = {}) => ({
   dn: Dn.parse(`uid=${uid},ou=people,o=Tremolo`),

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import generate from '#modules/auth-mechanisms/generate-oidc-tokens/generate-oidc-tokens.ts'
 import { latestTokensSlot, restoreTokens, tokensSlot } from '#modules/shared/login/session-tokens.ts'
 import type { MintedTokens, TokenMinting } from '#sdk/auth/issuer.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const ada = subject('uid=ada,o=Tremolo')
 const minted: MintedTokens = {

@@ -5,12 +5,12 @@ import { Dn } from '#identity/dn.ts'
 import github from '#modules/auth-mechanisms/github/github.ts'
 import gitHubTeams from '#modules/authorizations/github-teams/github-teams.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
-import { FakeGitHub, type FakeGitHubAccount } from '#testing/fake-github.ts'
-import { challengeOf, type FakeLogin, fakeLogin } from '#testing/fake-login-attempt.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
+import { FakeGitHub, type FakeGitHubAccount } from '#testing/login/fake-github.ts'
+import { challengeOf, type FakeLogin, fakeLogin } from '#testing/login/fake-login-attempt.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const id = 'L'.repeat(43)
 const ada: FakeGitHubAccount = {

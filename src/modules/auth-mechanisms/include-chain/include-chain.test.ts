@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import includeChain from '#modules/auth-mechanisms/include-chain/include-chain.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 test('runs the chain it names, and declares it in advance', async () => {
   const context = fakeParseContext()

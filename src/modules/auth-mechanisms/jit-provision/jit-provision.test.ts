@@ -4,10 +4,10 @@ import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import jitProvision from '#modules/auth-mechanisms/jit-provision/jit-provision.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const caller = subject('sub=ada,ou=oidc,o=Tremolo', { uid: ['ada'], mail: ['ada@corp.test'], access_token: ['secret'] })
 const base = { nameAttr: 'uid', workflowName: 'jit' }

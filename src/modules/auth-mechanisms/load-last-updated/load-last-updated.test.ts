@@ -3,11 +3,11 @@ import { Attributes } from '#identity/attributes.ts'
 import type { Subject } from '#identity/subject.ts'
 import loadLastUpdated from '#modules/auth-mechanisms/load-last-updated/load-last-updated.ts'
 import type { QueryTarget } from '#modules/shared/targets/query-target.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
 
 const documented = {
   lastUpdatedForUser: 'lastUpdated',

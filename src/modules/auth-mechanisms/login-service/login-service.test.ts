@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import loginService from '#modules/auth-mechanisms/login-service/login-service.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeAttempt, formPost } from '#testing/login-attempt.ts'
+import { fakeAttempt, formPost } from '#testing/login/login-attempt.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 const two = { chains: ['Corporate login=corp', 'A partner=partner'] }
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import mapping from '#modules/auth-mechanisms/mapping/mapping.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const ada = subject('uid=ada,o=Tremolo', { sub: ['ada'], mail: ['ada@corp.test'], given_name: ['Ada'], family: ['L'] })
 

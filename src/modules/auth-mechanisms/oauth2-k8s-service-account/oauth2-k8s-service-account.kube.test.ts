@@ -5,11 +5,11 @@ import serviceAccount from '#modules/auth-mechanisms/oauth2-k8s-service-account/
 import kubernetes from '#modules/targets/kubernetes/kubernetes.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import { reviewsTokens, type TokenReviewer } from '#sdk/target/token-review.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { onKubernetes } from '#testing/on-kubernetes.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 onKubernetes('service-account tokens of a real cluster', (cluster) => {
   const { url, ca, adminToken, kubeconfig } = cluster.connection

@@ -7,9 +7,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import serviceAccount from '#modules/auth-mechanisms/oauth2-k8s-service-account/oauth2-k8s-service-account.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import type { TokenReviewer } from '#sdk/target/token-review.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const tutorial: ParamValues = {
   k8sTarget: 'k8s',

@@ -9,13 +9,13 @@ import openIdConnect from '#modules/auth-mechanisms/openid-connect/openid-connec
 import { parseOpenIdConnect } from '#modules/auth-mechanisms/openid-connect/parameters.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import type { SessionHandle } from '#sdk/auth/session.ts'
-import { FakeIssuer, rsaKey, sendJson, signedToken } from '#testing/fake-issuer.ts'
-import { challengeOf, type FakeLogin, fakeLogin } from '#testing/fake-login-attempt.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { noSessions } from '#testing/no-sessions.ts'
-import { subject } from '#testing/subjects.ts'
+import { FakeIssuer, rsaKey, sendJson, signedToken } from '#testing/login/fake-issuer.ts'
+import { challengeOf, type FakeLogin, fakeLogin } from '#testing/login/fake-login-attempt.ts'
+import { noSessions } from '#testing/login/no-sessions.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const [key, foreign] = [rsaKey('k1'), rsaKey('k1')]
 const id = 'L'.repeat(43)

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import serviceAccount2Claims from '#modules/auth-mechanisms/service-account-2-claims/service-account-2-claims.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const prepare = (cluster: string, issues = noIssues()) =>
   serviceAccount2Claims.prepare(fakeParams({ cluster }), fakeParams({}), issues, fakeParseContext())

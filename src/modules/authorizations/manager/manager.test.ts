@@ -5,10 +5,10 @@ import { Dn } from '#identity/dn.ts'
 import { formerIdentity, issuerIdentity, type UserRef } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import manager from '#modules/authorizations/manager/manager.ts'
-import { directoryEntry } from '#testing/directory-entry.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 const nameOf = (uid: string): string => `uid=${uid},ou=people,o=Tremolo`
 const person = (uid: string, ...managers: string[]): InsertEntry => ({

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import rbacBinding from '#modules/authorizations/rbac-binding/rbac-binding.ts'
 import kubernetes from '#modules/targets/kubernetes/kubernetes.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
-import { onKubernetes } from '#testing/on-kubernetes.ts'
-import { subject } from '#testing/subjects.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
 
 const group = 'rbac.authorization.k8s.io'
 

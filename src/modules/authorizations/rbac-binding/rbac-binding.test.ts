@@ -4,10 +4,10 @@ import { Dn } from '#identity/dn.ts'
 import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import rbacBinding from '#modules/authorizations/rbac-binding/rbac-binding.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
 
 const binding = (kind: string, name: string, users: readonly string[]): ClusterObject => ({
   metadata: { name: 'b', uid: '1', resourceVersion: '1' },

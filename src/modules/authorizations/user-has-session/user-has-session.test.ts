@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
-import { noSessions } from '#testing/no-sessions.ts'
-import { subject } from '#testing/subjects.ts'
+import { noSessions } from '#testing/login/no-sessions.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import userHasSession from './user-has-session.ts'
 
 test('only users with a session pass', async () => {

@@ -7,10 +7,10 @@ import { DatabaseInsert } from '#modules/directory-inserts/database/database.ts'
 import { Passwords } from '#modules/shared/passwords/passwords.ts'
 import { insertConformance } from '#sdk/conformance/insert-conformance.ts'
 import { openStorage } from '#storage/open.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { trialMillis } from '#testing/hostile-coverage.ts'
-import { hostileInsertTrial } from '#testing/hostile-insert-trial.ts'
-import { leastCost } from '#testing/least-cost.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileInsertTrial } from '#testing/hostile/hostile-insert-trial.ts'
+import { leastCost } from '#testing/login/least-cost.ts'
 
 const suffix = Dn.parse('ou=people,o=Tremolo')
 const groups = suffix.child('ou', 'groups')

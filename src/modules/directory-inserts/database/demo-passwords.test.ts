@@ -8,8 +8,8 @@ import { silentLogger } from '#kernel/logger.ts'
 import { DatabaseInsert, loadDemoPasswords } from '#modules/directory-inserts/database/database.ts'
 import { Passwords } from '#modules/shared/passwords/passwords.ts'
 import { openStorage } from '#storage/open.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { leastCost } from '#testing/least-cost.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { leastCost } from '#testing/login/least-cost.ts'
 
 async function load(
   text: string,

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, describe, inject, onTestFinished, test } from 'vit
 import { Dn } from '#identity/dn.ts'
 import ldap from '#modules/directory-inserts/ldap/ldap.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
-import { callMillis, trialMillis } from '#testing/hostile-coverage.ts'
-import { hostileInsertTrial } from '#testing/hostile-insert-trial.ts'
-import { newBranch, openLdap, quietRequest as request } from '#testing/ldap-target.ts'
-import { type Slapd, startSlapd } from '#testing/slapd.ts'
+import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileInsertTrial } from '#testing/hostile/hostile-insert-trial.ts'
+import { newBranch, openLdap, quietRequest as request } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
 
 const suffix = Dn.parse('ou=staff,o=Tremolo')
 

@@ -5,10 +5,10 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
 import ldap from '#modules/directory-inserts/ldap/ldap.ts'
 import { insertConformance } from '#sdk/conformance/insert-conformance.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { addEntry, asAdmin } from '#testing/ldap-target.ts'
-import { type Slapd, startSlapd } from '#testing/slapd.ts'
+import { addEntry, asAdmin } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 const suffix = Dn.parse('ou=staff,o=Tremolo')
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }

@@ -7,11 +7,11 @@ import { Passwords } from '#modules/shared/passwords/passwords.ts'
 import { databaseTarget } from '#modules/targets/database/database.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { openStorage } from '#storage/open.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
-import { trialMillis } from '#testing/hostile-coverage.ts'
-import { hostileInsertTrial } from '#testing/hostile-insert-trial.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileInsertTrial } from '#testing/hostile/hostile-insert-trial.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
 
 const suffix = Dn.parse('ou=staff,o=Tremolo')
 

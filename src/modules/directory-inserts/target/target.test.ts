@@ -3,8 +3,8 @@ import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import target from '#modules/directory-inserts/target/target.ts'
 import type { GroupReadOptions, LookupTarget, Target } from '#sdk/target/target.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 /** How groups were read. */
 const reads: GroupReadOptions[] = []

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import javascript from './javascript.ts'
 
 const opened: DynamicWorkflowSource[] = []

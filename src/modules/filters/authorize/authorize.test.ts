@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import authorize from '#modules/filters/authorize/authorize.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 function prepare(params: ParamValues) {
   const issues = noIssues()

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import checkSession from '#modules/filters/check-session/check-session.ts'
-import { expectDescribedBy } from '#testing/api-contract.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { noSessions } from '#testing/no-sessions.ts'
-import { subject } from '#testing/subjects.ts'
+import { expectDescribedBy } from '#testing/gateway/api-contract.ts'
+import { noSessions } from '#testing/login/no-sessions.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 async function ask(minutes: number | undefined, method = 'GET') {
   const prepared = checkSession.prepare(fakeParams({ applicationName: 'portal' }), noIssues(), fakeParseContext())

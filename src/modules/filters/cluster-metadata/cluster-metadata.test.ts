@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import clusterMetadata from '#modules/filters/cluster-metadata/cluster-metadata.ts'
 import type { Target } from '#sdk/target/target.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 async function ask(pathInfo: string, method = 'GET') {
   const filter = await clusterMetadata.prepare(fakeParams({}), noIssues(), fakeParseContext()).create({

@@ -4,11 +4,11 @@ import { GatewayError } from '#kernel/errors.ts'
 import endSessions from '#modules/filters/end-sessions/end-sessions.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { Target } from '#sdk/target/target.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { noSessions } from '#testing/no-sessions.ts'
-import { subject } from '#testing/subjects.ts'
+import { noSessions } from '#testing/login/no-sessions.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const object = (dn: unknown, creationTimestamp?: string): ClusterObject => ({
   metadata: {

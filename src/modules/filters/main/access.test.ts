@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Grant } from '#domain/grant.ts'
 import { issuerIdentity } from '#identity/identity.ts'
 import type { OwnAccess } from '#sdk/workflow/grants.ts'
-import { ann, type MainOptions, openMain, person, workflow } from '#testing/main-fixture.ts'
+import { ann, type MainOptions, openMain, person, workflow } from '#testing/modules/main-fixture.ts'
 
 const day = 24 * 60 * 60_000
 const granted = new Date('2030-01-01T00:00:00Z')

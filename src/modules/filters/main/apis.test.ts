@@ -4,7 +4,7 @@ import { mainApiFor } from '#modules/filters/main/api-description.ts'
 import { workflowAdminApi } from '#modules/filters/workflow-admin/workflow-admin.ts'
 import { placeAtMount, placeAtSegment, placeBelow } from '#modules/shared/http/api-description.ts'
 import type { ServedApi } from '#sdk/filter/filter-api.ts'
-import { onlyFor, openMain, someone } from '#testing/main-fixture.ts'
+import { onlyFor, openMain, someone } from '#testing/modules/main-fixture.ts'
 
 const formats = ['openapi', 'swagger'] as const
 const served = (name: string, api: ServedApi['api'], more: Partial<ServedApi> = {}): ServedApi => ({

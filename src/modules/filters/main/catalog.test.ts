@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { onlyFor, openMain, org, workflow } from '#testing/main-fixture.ts'
-import { noApprovals } from '#testing/no-approvals.ts'
+import { onlyFor, openMain, org, workflow } from '#testing/modules/main-fixture.ts'
+import { noApprovals } from '#testing/workflows/no-approvals.ts'
 
 const day = 86_400_000
 

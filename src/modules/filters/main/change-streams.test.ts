@@ -4,7 +4,7 @@ import type { RunChange } from '#domain/run.ts'
 import { formerIdentity } from '#identity/identity.ts'
 import type { SessionListener } from '#sdk/auth/session-changes.ts'
 import type { RunListener } from '#sdk/workflow/run-changes.ts'
-import { ann, openMain, someone } from '#testing/main-fixture.ts'
+import { ann, openMain, someone } from '#testing/modules/main-fixture.ts'
 
 const change = (id: string, users: readonly string[], approvers: readonly string[] = []): RunChange => ({
   id,

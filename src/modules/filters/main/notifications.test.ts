@@ -3,11 +3,11 @@ import type { LatestMessage } from '#domain/approval.ts'
 import type { Grant } from '#domain/grant.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
-import { ann, type MainOptions, openMain, outsider, someone } from '#testing/main-fixture.ts'
-import { noApprovals } from '#testing/no-approvals.ts'
-import { noGrants } from '#testing/no-grants.ts'
-import { someApproval } from '#testing/some-approval.ts'
-import { userRef } from '#testing/user-ref.ts'
+import { ann, type MainOptions, openMain, outsider, someone } from '#testing/modules/main-fixture.ts'
+import { noApprovals } from '#testing/workflows/no-approvals.ts'
+import { noGrants } from '#testing/workflows/no-grants.ts'
+import { someApproval } from '#testing/workflows/some-approval.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const now = Date.parse('2030-01-10T00:00:00Z')
 const day = 24 * 3600_000

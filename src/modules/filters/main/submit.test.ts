@@ -2,9 +2,18 @@ import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { PortalWorkflow } from '#sdk/filter/portal.ts'
 import type { ApprovalAccess, ApprovalVote } from '#sdk/workflow/approvals.ts'
-import { ann, type MainOptions, openMain, org, outsider, person, someone, workflow } from '#testing/main-fixture.ts'
-import { noApprovals } from '#testing/no-approvals.ts'
-import { byLogin, someApproval } from '#testing/some-approval.ts'
+import {
+  ann,
+  type MainOptions,
+  openMain,
+  org,
+  outsider,
+  person,
+  someone,
+  workflow,
+} from '#testing/modules/main-fixture.ts'
+import { noApprovals } from '#testing/workflows/no-approvals.ts'
+import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
 
 const line = (more: object = {}) => ({ uuid: 'u1', name: 'join', reason: 'because', ...more })
 

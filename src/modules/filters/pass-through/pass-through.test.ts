@@ -4,10 +4,10 @@ import noCache from '#modules/filters/no-cache/no-cache.ts'
 import { hideCookie, mapUriRoot, syncTlsKeys, xForward } from '#modules/filters/pass-through/pass-through.ts'
 import stopProcessing from '#modules/filters/stop-processing/stop-processing.ts'
 import type { FilterModule } from '#sdk/filter/filter.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 async function ask(module: FilterModule, params: ParamValues = {}, method = 'GET') {
   const issues = noIssues()

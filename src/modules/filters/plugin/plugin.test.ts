@@ -7,9 +7,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { type FakeRequest, fakeRequest } from '#testing/modules/fake-request.ts'
 import plugin from './plugin.ts'
 
 const opened: Filter[] = []

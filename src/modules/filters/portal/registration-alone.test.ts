@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Issues } from '#kernel/issues.ts'
 import portal from '#modules/filters/portal/portal.ts'
-import { fakeParams, fakeParseContext } from '#testing/fake-parse.ts'
+import { fakeParams, fakeParseContext } from '#testing/modules/fake-parse.ts'
 import { portalPage } from './portal.ts'
 
 const problems = (params: Record<string, string>): string[] => {

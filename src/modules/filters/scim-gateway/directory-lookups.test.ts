@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { directoryEntry } from '#testing/directory-entry.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { openGateway, tutorialParams } from '#testing/scim-gateway-fixture.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { openGateway, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const params = {

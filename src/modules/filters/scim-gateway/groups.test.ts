@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import type { ParamValues } from '#testing/fake-parse.ts'
-import { base, openGateway, People, tutorialParams } from '#testing/scim-gateway-fixture.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
+import { base, openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 function team(options = { ownIds: false }): People {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { JsonValue } from '#kernel/json.ts'
-import { openGateway, People } from '#testing/scim-gateway-fixture.ts'
+import { openGateway, People } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 async function open() {

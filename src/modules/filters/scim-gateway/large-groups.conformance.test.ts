@@ -1,3 +1,4 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
@@ -5,13 +6,12 @@ import { Dn } from '#identity/dn.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import ldapInsert from '#modules/directory-inserts/ldap/ldap.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
-import { type CountingRelay, startCountingRelay } from '#testing/counting-relay.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { addEntry, newBranch, openLdap, quietRequest } from '#testing/ldap-target.ts'
-import { openGateway, type Send } from '#testing/scim-gateway-fixture.ts'
-import { type Slapd, startSlapd } from '#testing/slapd.ts'
-import { customTask, startWorkflows } from '#testing/workflow-fixture.ts'
+import { addEntry, newBranch, openLdap, quietRequest } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { openGateway, type Send } from '#testing/scim/scim-gateway-fixture.ts'
+import { customTask, startWorkflows } from '#testing/workflows/workflow-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const sizes = { small: 10, large: 5000 } as const
@@ -163,3 +163,40 @@ describe.skipIf(inject('slapd') === '')('a change of one member of a group in Op
     expect((await send('GET', large)).body['members']).toMatchObject([{ value: ada }])
   })
 })
+
+interface CountingRelay {
+  readonly port: number
+  /** The bytes that the server has answered so far. */
+  readonly answered: number
+  close(): void
+}
+
+/** A relay in front of a server on this machine. */
+async function startCountingRelay(to: number): Promise<CountingRelay> {
+  let answered = 0
+  const sockets = new Set<Socket>()
+  const server = createServer((client) => {
+    const behind = connect(to, '127.0.0.1')
+    for (const socket of [client, behind]) {
+      sockets.add(socket)
+      socket.on('error', () => socket.destroy())
+      socket.on('close', () => sockets.delete(socket))
+    }
+    behind.on('data', (bytes) => {
+      answered += bytes.length
+    })
+    client.pipe(behind)
+    behind.pipe(client)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    port: (server.address() as AddressInfo).port,
+    get answered() {
+      return answered
+    },
+    close: () => {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}

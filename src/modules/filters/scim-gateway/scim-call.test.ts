@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { openGateway, People } from '#testing/scim-gateway-fixture.ts'
+import { openGateway, People } from '#testing/scim/scim-gateway-fixture.ts'
 import { notModified, requireMatch, resourceAddress, type ScimCall } from './scim-call.ts'
 import scimGateway from './scim-gateway.ts'
 

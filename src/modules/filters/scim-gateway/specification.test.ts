@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { base, openGateway, People, tutorialParams } from '#testing/scim-gateway-fixture.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { base, openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 /** The parameters of the specification, section 2.5, each by its effect. */

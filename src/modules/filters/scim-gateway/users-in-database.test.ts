@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import { base } from '#testing/scim-gateway-fixture.ts'
-import { builtInParams, openStack } from '#testing/scim-stack.ts'
+import { base } from '#testing/scim/scim-gateway-fixture.ts'
+import { builtInParams, openStack } from '#testing/scim/scim-stack.ts'
 import scimGateway from './scim-gateway.ts'
 
 let stack: Awaited<ReturnType<typeof openStack>>

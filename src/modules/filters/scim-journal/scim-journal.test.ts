@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
-import { expectDescribedBy } from '#testing/api-contract.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
+import { expectDescribedBy } from '#testing/gateway/api-contract.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import scimJournal from './scim-journal.ts'
 
 const now = Date.UTC(2030, 0, 2)

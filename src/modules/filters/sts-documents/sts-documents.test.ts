@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import stsDocuments from '#modules/filters/sts-documents/sts-documents.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import { expectDescribedBy } from '#testing/api-contract.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
-import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
-import { issuingFixture } from '#testing/token-issuing-fixture.ts'
+import { expectDescribedBy } from '#testing/gateway/api-contract.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
+import { type FakeRequest, fakeRequest } from '#testing/modules/fake-request.ts'
+import { issuingFixture } from '#testing/sts/token-issuing-fixture.ts'
 
 async function start(document: string) {
   const fixture = await issuingFixture()

@@ -5,8 +5,9 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { sidecarScript } from '#modules/filters/sts-injector/sts-injector.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { missingPart } from '#testing/missing-part.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { testServerCertificate, unrelatedCertificate } from '#testing/gateway/test-certificates.ts'
+import { missingPart } from '#testing/run/missing-part.ts'
 import {
   findShell,
   type NodeClock,
@@ -15,15 +16,14 @@ import {
   type SidecarOptions,
   startNodeClock,
   startSidecar,
-} from '#testing/sidecar-process.ts'
-import { testServerCertificate, unrelatedCertificate } from '#testing/test-certificates.ts'
+} from '#testing/sts/sidecar-process.ts'
 import {
   startTokenEndpoint,
   type TokenAnswer,
   type TokenEndpoint,
   type TokenRequest,
   tokenLike,
-} from '#testing/token-endpoint.ts'
+} from '#testing/sts/token-endpoint.ts'
 
 const shells = (['dash', 'busybox'] as const).flatMap((name): Shell[] => {
   const shell = findShell(name)

@@ -37,7 +37,7 @@ async function start(...refusals: GatewayError[]) {
     STS_FILE_MODE: '0440',
     STS_READY_FILE: join(folder, 'ready'),
   }
-  const child = spawn('sh', ['test/support/older-sidecar.sh'], { env, stdio: 'ignore' })
+  const child = spawn('sh', ['test/support/sts/older-sidecar.sh'], { env, stdio: 'ignore' })
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
   closers.push(() => child.kill('SIGTERM'))
   return { ended, written: () => (existsSync(file) ? readFileSync(file, 'utf8') : undefined), token }

@@ -5,12 +5,12 @@ import stsToken from '#modules/filters/sts-token/sts-token.ts'
 import { jwtTokenType, tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
 import type { LoggedCaller } from '#sdk/filter/exchange.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
-import { expectDescribedBy } from '#testing/api-contract.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
-import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
-import { issuingFixture } from '#testing/token-issuing-fixture.ts'
+import { expectDescribedBy } from '#testing/gateway/api-contract.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
+import { type FakeRequest, fakeRequest } from '#testing/modules/fake-request.ts'
+import { issuingFixture } from '#testing/sts/token-issuing-fixture.ts'
 
 async function start() {
   const fixture = await issuingFixture()

@@ -11,12 +11,12 @@ import {
   groups2Attribute,
 } from '#modules/filters/subject-attributes/subject-attributes.ts'
 import type { FilterModule } from '#sdk/filter/filter.ts'
-import { fakeDirectory } from '#testing/fake-directory.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
-import { subject } from '#testing/subjects.ts'
+import { fakeDirectory } from '#testing/login/fake-directory.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
 
 const group = (cn: string, ...members: string[]) => ({
   dn: Dn.parse(`cn=${cn},ou=groups,o=Tremolo`),

@@ -7,10 +7,10 @@ import { latestTokensSlot, type SessionTokens, storeTokens, tokensSlot } from '#
 import type { RefreshTokenState, TokenMinting } from '#sdk/auth/issuer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { TokenCall, TokenService } from '#sdk/filter/token-service.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { fakeRequest } from '#testing/fake-request.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 
 const common = {
   displayNameAttribute: 'cn',

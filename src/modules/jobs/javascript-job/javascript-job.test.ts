@@ -5,9 +5,9 @@ import { Dn } from '#identity/dn.ts'
 import type { Job } from '#sdk/job/job.ts'
 import type { CallKey, RunAccess } from '#sdk/workflow/runs.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
-import { fakeJobHost, jobContext } from '#testing/fake-job-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
-import { noRuns } from '#testing/no-runs.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { fakeJobHost, jobContext } from '#testing/workflows/fake-job-host.ts'
+import { noRuns } from '#testing/workflows/no-runs.ts'
 import javaScriptJob from './javascript-job.ts'
 
 const opened: Job[] = []

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { fakeJobHost, jobContext } from '#testing/fake-job-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeJobHost, jobContext } from '#testing/workflows/fake-job-host.ts'
 import mailOutcomes from './mail-outcomes.ts'
 
 function prepare(params: ParamValues) {

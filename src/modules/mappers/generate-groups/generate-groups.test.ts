@@ -5,8 +5,8 @@ import type { Group } from '#identity/group.ts'
 import { JsonDocument, userSource } from '#identity/mapping/mapped-value.ts'
 import { Issues } from '#kernel/issues.ts'
 import type { LookupTarget, Target } from '#sdk/target/target.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParseContext, issueTexts } from '#testing/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParseContext, issueTexts } from '#testing/modules/fake-parse.ts'
 import generateGroups from './generate-groups.ts'
 
 const never = (): never => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseSmtp, sendOutcome } from '#modules/notifiers/smtp/smtp.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 function read(given: ParamValues) {
   const issues = noIssues()

@@ -2,10 +2,10 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import smtp from '#modules/notifiers/smtp/smtp.ts'
 import type { Notifier, OutgoingMail } from '#sdk/notifier/notifier.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { type MailServer, type MailServerOptions, mailServer } from '#testing/mail-server.ts'
-import { testServerCertificate, unrelatedCertificate } from '#testing/test-certificates.ts'
+import { testServerCertificate, unrelatedCertificate } from '#testing/gateway/test-certificates.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { type MailServer, type MailServerOptions, mailServer } from '#testing/servers/mail-server.ts'
 
 async function serve(options: MailServerOptions = {}): Promise<MailServer> {
   const server = await mailServer(options)

@@ -5,9 +5,9 @@ import smtp from '#modules/notifiers/smtp/smtp.ts'
 import { activeDirectory, ldap } from '#modules/targets/ldap/ldap.ts'
 import scim from '#modules/targets/scim/scim.ts'
 import webhook from '#modules/targets/webhook/webhook.ts'
-import { crmParams } from '#testing/crm-application.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { crmParams } from '#testing/targets/crm-application.ts'
 
 const branch = { host: 'ldap.example.com', searchBase: 'dc=example,dc=com' }
 const accounts = { ...branch, objectClass: 'inetOrgPerson', dnPattern: 'uid=${uid},dc=example,dc=com' }

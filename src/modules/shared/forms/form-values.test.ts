@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { formAttributeRows, readFormAttributes, viewFormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import { checkForm, checkValue } from '#modules/shared/forms/form-values.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 const options = { namesParameter: 'attributeNames', requiredUnlessSaid: true }
 

@@ -3,9 +3,9 @@ import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { claimAttributes, linkParameters, linkSubject, parseSubjectLink } from '#modules/shared/login/linked-subject.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { directoryEntry } from '#testing/directory-entry.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 const root = directoryEntry({
   dn: Dn.parse('uid=root,ou=people,o=Tremolo'),

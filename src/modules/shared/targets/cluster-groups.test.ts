@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { groupsInCluster } from '#modules/shared/targets/cluster-groups.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
 
 const cluster = (label: string) => Object.assign(new MemoryTarget(), { objects: {}, label })
 const { targets } = fakeModuleHost({

@@ -6,10 +6,10 @@ import { databaseSystem, Passwords } from '#modules/shared/passwords/passwords.t
 import { databaseTarget } from '#modules/targets/database/database.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { openStorage } from '#storage/open.ts'
-import { onEachDatabase } from '#testing/databases.ts'
-import { trialMillis } from '#testing/hostile-coverage.ts'
-import { hostileTrial } from '#testing/hostile-trial.ts'
-import { leastCost } from '#testing/least-cost.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
+import { leastCost } from '#testing/login/least-cost.ts'
 
 onEachDatabase('the database target and hostile values', (freshUrl) => {
   test('a part of a word that ends in sigma is found within the word, and at its end', async () => {

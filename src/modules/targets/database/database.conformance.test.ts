@@ -7,7 +7,7 @@ import { databaseTarget } from '#modules/targets/database/database.ts'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
 import type { TargetChange, TargetRequest } from '#sdk/target/target.ts'
 import { openStorage } from '#storage/open.ts'
-import { onEachDatabase } from '#testing/databases.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
 
 onEachDatabase('the database target', (freshUrl) => {
   async function open() {

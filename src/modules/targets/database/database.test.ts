@@ -8,8 +8,8 @@ import { silentLogger } from '#kernel/logger.ts'
 import database from '#modules/targets/database/database.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { openStorage } from '#storage/open.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 function setUp(params: ParamValues) {
   const folder = mkdtempSync(join(tmpdir(), 'database-target-'))

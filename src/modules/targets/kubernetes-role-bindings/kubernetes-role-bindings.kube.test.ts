@@ -10,11 +10,11 @@ import {
   type TargetChange,
   type TargetRequest,
 } from '#sdk/target/target.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { callMillis, trialMillis } from '#testing/hostile-coverage.ts'
-import { hostileTrial } from '#testing/hostile-trial.ts'
-import { onKubernetes } from '#testing/on-kubernetes.ts'
+import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1'
 

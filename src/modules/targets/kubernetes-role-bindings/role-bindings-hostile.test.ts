@@ -5,9 +5,9 @@ import {
   roleBindings,
   roleBindingsTarget,
 } from '#modules/targets/kubernetes-role-bindings/role-bindings-target.ts'
-import { HostileCluster } from '#testing/hostile-cluster.ts'
-import { trialMillis } from '#testing/hostile-coverage.ts'
-import { hostileTrial } from '#testing/hostile-trial.ts'
+import { HostileCluster } from '#testing/hostile/hostile-cluster.ts'
+import { trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
 
 test('each hostile value passes through every lookup and write unchanged, in the requests to the cluster', {
   timeout: trialMillis,

@@ -1,9 +1,9 @@
 import { test } from 'vitest'
 import { kubernetesUsersTarget } from '#modules/targets/kubernetes-users/kubernetes-users-target.ts'
-import { HostileCluster } from '#testing/hostile-cluster.ts'
-import { trialMillis } from '#testing/hostile-coverage.ts'
-import { unstorable } from '#testing/hostile-entry.ts'
-import { hostileTrial } from '#testing/hostile-trial.ts'
+import { HostileCluster } from '#testing/hostile/hostile-cluster.ts'
+import { trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { unstorable } from '#testing/hostile/hostile-entry.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
 
 test('each hostile value passes through every lookup and write unchanged, in the requests to the cluster', {
   timeout: trialMillis,

@@ -6,13 +6,13 @@ import kubernetesUsers from '#modules/targets/kubernetes-users/kubernetes-users.
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasLookups, type LookupTarget } from '#sdk/target/target.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { callMillis, trialMillis } from '#testing/hostile-coverage.ts'
-import { type TrialOptions, unstorable } from '#testing/hostile-entry.ts'
-import { hostileTrial } from '#testing/hostile-trial.ts'
-import { defineUsers, onKubernetes } from '#testing/on-kubernetes.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { type TrialOptions, unstorable } from '#testing/hostile/hostile-entry.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
+import { defineUsers, onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 const names = {
   attributes: ['mail', 'first_name', 'phone'],

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import kubernetes, { ownCluster, parseKubernetes } from '#modules/targets/kubernetes/kubernetes.ts'
 import { isCluster } from '#sdk/target/kubernetes-cluster.ts'
 import { reviewsTokens } from '#sdk/target/token-review.ts'
-import { FakeKubernetesApi } from '#testing/fake-kubernetes-api.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { FakeKubernetesApi } from '#testing/kubernetes/fake-kubernetes-api.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 let api: FakeKubernetesApi
 beforeEach(async () => {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
-import { callMillis, trialMillis } from '#testing/hostile-coverage.ts'
-import { hostileTrial } from '#testing/hostile-trial.ts'
-import { asAdmin, newBranch, openLdap } from '#testing/ldap-target.ts'
-import { type Slapd, startSlapd } from '#testing/slapd.ts'
+import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
+import { asAdmin, newBranch, openLdap } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
 
 describe.skipIf(inject('slapd') === '')('hostile values on OpenLDAP', () => {
   let slapd: Slapd

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { syncOptions, userOf } from '#sdk/conformance/target-fixture.ts'
-import type { ParamValues } from '#testing/fake-parse.ts'
-import { addEntry, asAdmin, newBranch, openLdap, quietRequest as request } from '#testing/ldap-target.ts'
-import { type Slapd, startSlapd } from '#testing/slapd.ts'
+import { addEntry, asAdmin, newBranch, openLdap, quietRequest as request } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
 
 describe.skipIf(inject('slapd') === '')('names and memberships on OpenLDAP', () => {
   let slapd: Slapd

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } f
 import type { LdapTarget } from '#modules/targets/ldap/ldap-target.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
 import { nestsGroups } from '#sdk/target/target.ts'
-import type { ParamValues } from '#testing/fake-parse.ts'
-import { addEntry, asAdmin, newBranch, openLdap, quietRequest as request } from '#testing/ldap-target.ts'
-import { type Slapd, startSlapd } from '#testing/slapd.ts'
+import { addEntry, asAdmin, newBranch, openLdap, quietRequest as request } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
 
 describe.skipIf(inject('slapd') === '')('nested groups on OpenLDAP', () => {
   let slapd: Slapd

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ldap, ldapParameters, parseLdapTarget } from '#modules/targets/ldap/ldap.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 const least: ParamValues = {
   host: 'ldap.example.com',

@@ -7,8 +7,8 @@ import { type Logger, silentLogger } from '#kernel/logger.ts'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasGroups, hasLookups, hasPasswords, type Target } from '#sdk/target/target.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import plugin from './plugin.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'plugin-target-'))

@@ -6,9 +6,9 @@ import type { User } from '#identity/user.ts'
 import type { ScimTarget } from '#modules/targets/scim/scim-target.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasPasswords, type TargetChange } from '#sdk/target/target.ts'
-import { type ScimBehind, startScimBehind } from '#testing/scim-behind.ts'
-import { type Fault, type ProxiedCall, type ScimProxy, startScimProxy } from '#testing/scim-proxy.ts'
-import { freshBehind, groupNames, openTargetOn } from '#testing/scim-target-fixture.ts'
+import { type ScimBehind, startScimBehind } from '#testing/scim/scim-behind.ts'
+import { type Fault, type ProxiedCall, type ScimProxy, startScimProxy } from '#testing/scim/scim-proxy.ts'
+import { freshBehind, groupNames, openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 
 let behind: ScimBehind
 let proxy: ScimProxy

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { hostileTexts, syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { trialMillis } from '#testing/hostile-coverage.ts'
-import { hostileTrial } from '#testing/hostile-trial.ts'
-import { type ScimBehind, startScimBehind } from '#testing/scim-behind.ts'
-import { freshBehind, groupNames, openTargetOn } from '#testing/scim-target-fixture.ts'
+import { trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
+import { type ScimBehind, startScimBehind } from '#testing/scim/scim-behind.ts'
+import { freshBehind, groupNames, openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 
 let behind: ScimBehind
 

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { ScimConfig } from '#modules/targets/scim/scim-target.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { type ScimBehind, startScimBehind } from '#testing/scim-behind.ts'
-import { type ScimProxy, startScimProxy } from '#testing/scim-proxy.ts'
-import { openTargetOn } from '#testing/scim-target-fixture.ts'
+import { type ScimBehind, startScimBehind } from '#testing/scim/scim-behind.ts'
+import { type ScimProxy, startScimProxy } from '#testing/scim/scim-proxy.ts'
+import { openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 
 let behind: ScimBehind
 let proxy: ScimProxy

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import scim, { parseScim } from '#modules/targets/scim/scim.ts'
 import { descriptionOf } from '#sdk/module/parameter-types.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 function parse(params: ParamValues) {
   const issues = noIssues()

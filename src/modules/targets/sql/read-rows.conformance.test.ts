@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { hasQueries, type QueryTarget } from '#modules/shared/targets/query-target.ts'
-import { onEachEmptyDatabase } from '#testing/databases.ts'
-import { openApplication, runOn } from '#testing/sql-schema.ts'
+import { onEachEmptyDatabase } from '#testing/databases/databases.ts'
+import { openApplication, runOn } from '#testing/databases/sql-schema.ts'
 
 onEachEmptyDatabase('reading by a statement', (freshUrl) => {
   async function open(): Promise<{ readonly target: QueryTarget; readonly url: string }> {

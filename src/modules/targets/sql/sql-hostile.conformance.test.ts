@@ -5,10 +5,16 @@ import { matches } from '#identity/filter/evaluate.ts'
 import { userCollection } from '#modules/shared/targets/collections.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { type GroupTarget, hasGroups, hasLookups, type LookupTarget, type Target } from '#sdk/target/target.ts'
-import { onEachEmptyDatabase } from '#testing/databases.ts'
-import { callMillis, trialMillis } from '#testing/hostile-coverage.ts'
-import { hostileTrial } from '#testing/hostile-trial.ts'
-import { applicationStatements, openApplication, openQuickTarget, openTarget, runOn } from '#testing/sql-schema.ts'
+import { onEachEmptyDatabase } from '#testing/databases/databases.ts'
+import {
+  applicationStatements,
+  openApplication,
+  openQuickTarget,
+  openTarget,
+  runOn,
+} from '#testing/databases/sql-schema.ts'
+import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
 
 const patient = { timeoutMillis: String(callMillis) }
 const names = { attributes: ['mail', 'givenName', 'phone'], groups: ['group1', 'group2', 'group3'] } as const

@@ -1,9 +1,15 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { onEachEmptyDatabase } from '#testing/databases.ts'
-import type { ParamValues } from '#testing/fake-parse.ts'
-import { applicationParams, applicationStatements, makeApplication, openTarget, runOn } from '#testing/sql-schema.ts'
+import { onEachEmptyDatabase } from '#testing/databases/databases.ts'
+import {
+  applicationParams,
+  applicationStatements,
+  makeApplication,
+  openTarget,
+  runOn,
+} from '#testing/databases/sql-schema.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
 
 /** Users whose only key is their login, and groups that are only names. */
 const plainTables = [

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseSql } from '#modules/targets/sql/sql.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 
 function parse(params: ParamValues) {
   const issues = noIssues()

@@ -12,12 +12,12 @@ import {
   type TargetChange,
   type TargetRequest,
 } from '#sdk/target/target.ts'
-import { openWebhook } from '#testing/crm-application.ts'
-import type { ParamValues } from '#testing/fake-parse.ts'
-import { freePort } from '#testing/free-port.ts'
-import { type Interference, PeopleApi } from '#testing/people-api.ts'
-import { peopleParams } from '#testing/people-params.ts'
-import { testServerCertificate, testServerKey, unrelatedCertificate } from '#testing/test-certificates.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { testServerCertificate, testServerKey, unrelatedCertificate } from '#testing/gateway/test-certificates.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
+import { openWebhook } from '#testing/targets/crm-application.ts'
+import { type Interference, PeopleApi } from '#testing/targets/people-api.ts'
+import { peopleParams } from '#testing/targets/people-params.ts'
 
 let api: PeopleApi
 let changes: TargetChange[]

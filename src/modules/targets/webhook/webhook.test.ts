@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { parseWebhook } from '#modules/targets/webhook/webhook.ts'
-import { crmParams } from '#testing/crm-application.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
-import { peopleParams } from '#testing/people-params.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { crmParams } from '#testing/targets/crm-application.ts'
+import { peopleParams } from '#testing/targets/people-params.ts'
 
 function parse(params: ParamValues) {
   const issues = noIssues()

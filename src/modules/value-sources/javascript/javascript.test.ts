@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
-import { subject } from '#testing/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import javaScript from './javascript.ts'
 
 const anonymous = subject('uid=anonymous,o=Tremolo', {}, 0)

@@ -3,10 +3,10 @@ import type { Grant } from '#domain/grant.ts'
 import type { When } from '#domain/timer.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
-import { runTask } from '#testing/run-task.ts'
-import { customTask, issuesOf } from '#testing/workflow-fixture.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { runTask } from '#testing/workflows/run-task.ts'
+import { customTask, issuesOf } from '#testing/workflows/workflow-fixture.ts'
 
 const now = new Date('2026-01-02T03:04:05Z')
 const grant = (more: Partial<Grant>): Grant => ({

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
-import { MemoryGroups } from '#testing/memory-groups.ts'
-import { customTask, issuesOf, startWorkflows, type TaskSpec, userAfter } from '#testing/workflow-fixture.ts'
+import { MemoryGroups } from '#testing/targets/memory-groups.ts'
+import { customTask, issuesOf, startWorkflows, type TaskSpec, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const openUnison = 'com.tremolosecurity.provisioning'
 

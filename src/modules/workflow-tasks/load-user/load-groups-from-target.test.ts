@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { MemoryTarget } from '#testing/memory-target.ts'
-import { customTask, parseTasks, startWorkflows, userAfter } from '#testing/workflow-fixture.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { customTask, parseTasks, startWorkflows, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const load = (extra = {}) =>
   customTask('tasks.LoadGroupsFromTarget', { nameAttr: 'username', target: 'store', ...extra })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { MemoryTarget } from '#testing/memory-target.ts'
-import { customTask, startWorkflows, userAfter } from '#testing/workflow-fixture.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { customTask, startWorkflows, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const filter = customTask('tasks.FilterGroups', { name: ['User', 'Admins'] })
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { MemoryGroups } from '#testing/memory-groups.ts'
-import { MemoryTarget } from '#testing/memory-target.ts'
-import { customTask, issuesOf, startWorkflows, userAfter } from '#testing/workflow-fixture.ts'
+import { MemoryGroups } from '#testing/targets/memory-groups.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { customTask, issuesOf, startWorkflows, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const former = 'com.tremolosecurity.provisioning.customTasks'
 const map = (...groupMap: string[]) => customTask(`${former}.MapJitGroups`, { attributeName: 'memberOf', groupMap })

@@ -3,10 +3,10 @@ import { catalog } from '#catalog/catalog.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
 import type { PasswordAccess, ResetOutcome, ResetRequest, ServedResetLinks } from '#sdk/filter/password-changes.ts'
 import { next, type PreviewContext } from '#sdk/workflow/workflow-task.ts'
-import { checkText } from '#testing/check-text.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
-import { runTask } from '#testing/run-task.ts'
-import { customTask, parseTasks } from '#testing/workflow-fixture.ts'
+import { checkText } from '#testing/modules/check-text.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { runTask } from '#testing/workflows/run-task.ts'
+import { customTask, parseTasks } from '#testing/workflows/workflow-fixture.ts'
 
 const task = (mechName = 'PasswordReset') =>
   customTask('com.tremolosecurity.provisioning.customTasks.SetPassword', { mechName })

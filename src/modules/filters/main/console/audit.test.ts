@@ -5,8 +5,8 @@ import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { AuditStore } from '#storage/audit/audit-store.ts'
-import { openMain, someone } from '#testing/main-fixture.ts'
-import { memoryDatabase } from '#testing/memory-database.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { openMain, someone } from '#testing/modules/main-fixture.ts'
 
 const admin = someone('root', ['people', 'admins'])
 const now = Date.UTC(2030, 0, 2)

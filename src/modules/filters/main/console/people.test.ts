@@ -1,19 +1,50 @@
 import { describe, expect, test } from 'vitest'
 import { consoleGroupDetails, consolePersonDetails, personFactors, personSessions } from '#contract/console-people.ts'
+import { createSessionAccess, Sessions } from '#engine/session/sessions.ts'
 import type { DirectorySearch } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { entryIdentity, type Identity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
+import { systemClock } from '#kernel/clock.ts'
 import type { SecondFactorAccess } from '#sdk/auth/second-factors.ts'
+import type { SessionAccess } from '#sdk/auth/session.ts'
+import type { CookieConfig } from '#sdk/module/configuration.ts'
 import { AuditStore } from '#storage/audit/audit-store.ts'
-import { directoryEntry } from '#testing/directory-entry.ts'
-import { fakeDirectory } from '#testing/fake-directory.ts'
-import { type MainOptions, openMain, person, someone } from '#testing/main-fixture.ts'
-import { memoryDatabase } from '#testing/memory-database.ts'
-import { MemoryPeople } from '#testing/memory-people.ts'
-import { memorySecondFactors } from '#testing/memory-second-factors.ts'
-import { memorySessions } from '#testing/memory-sessions.ts'
+import { SessionStore } from '#storage/session-store.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { fakeDirectory } from '#testing/login/fake-directory.ts'
+import { fakeSecretBox } from '#testing/login/fake-login-services.ts'
+import { memorySecondFactors } from '#testing/login/memory-second-factors.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
+import { type MainOptions, openMain, person, someone } from '#testing/modules/main-fixture.ts'
+import { MemoryPeople } from '#testing/workflows/memory-people.ts'
+
+const cookies: CookieConfig = {
+  name: 'session',
+  domain: undefined,
+  secure: true,
+  httpOnly: true,
+  sameSite: 'Lax',
+  idleSeconds: 600,
+  logoutUri: '/logout',
+}
+
+/** Sessions on a database in memory, with the engine's interface for modules. */
+function memorySessions(database = memoryDatabase()) {
+  const sessions = new Sessions(new SessionStore(database), systemClock, fakeSecretBox())
+  const access: SessionAccess = createSessionAccess(sessions, { applications: [] })
+  /** Logs the user in at the portal; returns the public id of the session. */
+  const logIn = async (identity: Identity, login: string): Promise<string> => {
+    const request = fakeRequest({ url: 'https://portal.test/', headers: { 'user-agent': 'Browser/1' } })
+    const who = { ...subject('o=x'), identity, uid: login }
+    const started = await sessions.start({ name: 'portal', cookies }, { request, subject: who, before: undefined })
+    return started.session.handle.id
+  }
+  return { access, logIn }
+}
 
 const admin = someone('root', ['people', 'admins'])
 const idOf = (login: string): Identity => entryIdentity('people', `id of ${login}`)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
-import { openMain, someone } from '#testing/main-fixture.ts'
+import { openMain, someone } from '#testing/modules/main-fixture.ts'
 
 const admin = someone('root', ['people', 'admins'])
 const now = Date.UTC(2030, 0, 2)

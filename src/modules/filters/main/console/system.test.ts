@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
 import { SystemReport } from '#server/system-report.ts'
 import { openStorage } from '#storage/open.ts'
-import { temporaryFolder } from '#testing/databases.ts'
-import { openMain, someone } from '#testing/main-fixture.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { openMain, someone } from '#testing/modules/main-fixture.ts'
 
 const admin = someone('root', ['people', 'admins'])
 const params = { administrators: 'filter;(groups=admins)' }

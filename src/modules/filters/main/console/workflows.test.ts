@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { WorkflowCatalog } from '#sdk/workflow/workflow-catalog.ts'
-import { openMain, someone } from '#testing/main-fixture.ts'
+import { openMain, someone } from '#testing/modules/main-fixture.ts'
 
 const admin = someone('root', ['people', 'admins'])
 const params = { administrators: 'filter;(groups=admins)' }

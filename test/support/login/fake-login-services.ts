@@ -1,0 +1,63 @@
+import { createSecretKey, randomBytes } from 'node:crypto'
+import type { AuditEntry } from '#domain/audit.ts'
+import { LoginAudit } from '#engine/login/login-audit.ts'
+import type { LoginServices } from '#engine/login/login-desk.ts'
+import type { PipelineParts } from '#engine/pipeline/pipeline.ts'
+import { Sessions } from '#engine/session/sessions.ts'
+import { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import type { Identity } from '#identity/identity.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { LoginFailureStore } from '#storage/login-failure-store.ts'
+import { LoginStore } from '#storage/login-store.ts'
+import { endAfterPassword, PasswordChangeStore } from '#storage/password-change-store.ts'
+import { SessionStore } from '#storage/session-store.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+
+export interface FakeLoginServices extends LoginServices {
+  readonly database: SqlClient
+  /** The rows in the audit. */
+  readonly audited: AuditEntry[]
+  /** Records that the password was changed now. */
+  changePassword(owner: Identity): Promise<void>
+  /** `chain outcome` of each counted login. */
+  readonly counted: string[]
+  /** Sessions stay as they were at the login. */
+  readonly renewal: PipelineParts['renewal']
+}
+
+export function fakeSecretBox(what = 'session'): SecretBox {
+  const key = { id: 'k1', key: createSecretKey(randomBytes(32)) }
+  return new SecretBox(async () => [key], { what, damaged: 'INTERNAL' })
+}
+
+/** The services that logins need, on a database in memory. */
+export function fakeLoginServices(clock: Clock, store?: SessionStore): FakeLoginServices {
+  const database = memoryDatabase(clock)
+  const audited: AuditEntry[] = []
+  const counted: string[] = []
+  return {
+    database,
+    audited,
+    counted,
+    renewal: { current: (session) => session },
+    logins: new LoginStore(database),
+    loginFailures: new LoginFailureStore(database),
+    passwordChanges: new PasswordChangeStore(database),
+    changePassword: async (owner) => {
+      const ending = { owners: [owner], logins: [], audit: () => [] }
+      await database.transaction((tx) => endAfterPassword(tx, ending))
+    },
+    loginSecrets: fakeSecretBox('login'),
+    loginAudit: new LoginAudit({
+      audit: { append: async (rows) => void audited.push(...rows) },
+      clock,
+      log: silentLogger,
+    }),
+    loginMeter: { counted: (chain, outcome) => void counted.push(`${chain} ${outcome}`) },
+    sessions: new Sessions(store ?? new SessionStore(database), clock, fakeSecretBox()),
+    clock,
+    log: silentLogger,
+  }
+}

@@ -1,0 +1,204 @@
+import type { KeyObject } from 'node:crypto'
+import type { JournalEntry } from '#domain/journal.ts'
+import type { EngineHost } from '#engine/module-host.ts'
+import type { DirectorySearch, InsertEntry, MemberDirectory } from '#identity/directory.ts'
+import { matches } from '#identity/filter/evaluate.ts'
+import type { Subject } from '#identity/subject.ts'
+import type { UserDirectory } from '#identity/user-directory.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
+import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
+import type { SecondFactorAccess } from '#sdk/auth/second-factors.ts'
+import type { SessionAccess } from '#sdk/auth/session.ts'
+import type { ListenToSessions } from '#sdk/auth/session-changes.ts'
+import type { AuditAccess } from '#sdk/filter/audit-access.ts'
+import type { ConfigurationAccess } from '#sdk/filter/configuration-access.ts'
+import type { EventStreamOptions, PollEvents, SecurityEvent } from '#sdk/filter/event-stream.ts'
+import type { ServedApi } from '#sdk/filter/filter-api.ts'
+import type { ReadJournal } from '#sdk/filter/journal.ts'
+import type { MetricsAccess } from '#sdk/filter/metrics-access.ts'
+import type { PasswordAccess } from '#sdk/filter/password-changes.ts'
+import type { PortalAccess } from '#sdk/filter/portal.ts'
+import type { ServedProfile } from '#sdk/filter/profile-form.ts'
+import type { RegistrationAccess, RegistrationForm } from '#sdk/filter/registrations.ts'
+import type { ReportEndpoint } from '#sdk/filter/reports.ts'
+import type { ReadStatistics } from '#sdk/filter/statistics.ts'
+import type { SystemAccess } from '#sdk/filter/system-access.ts'
+import type { TokenReportAccess } from '#sdk/filter/token-report.ts'
+import type { ConfiguredTexts } from '#sdk/module/configured-texts.ts'
+import type { Target } from '#sdk/target/target.ts'
+import type { ReadTargets } from '#sdk/target/target-status.ts'
+import type { ApprovalAccess } from '#sdk/workflow/approvals.ts'
+import type { OwnAccess } from '#sdk/workflow/grants.ts'
+import type { GroupMapping } from '#sdk/workflow/group-mappings.ts'
+import type { ListenToRuns } from '#sdk/workflow/run-changes.ts'
+import type { RunAccess } from '#sdk/workflow/runs.ts'
+import type { WorkflowCatalog } from '#sdk/workflow/workflow-catalog.ts'
+import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
+import { memoryUserDirectory } from '#testing/databases/memory-database.ts'
+import { fakeDirectory } from '#testing/login/fake-directory.ts'
+import { noSessions } from '#testing/login/no-sessions.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakePortal } from '#testing/modules/fake-portal.ts'
+import { absentStore } from '#testing/workflows/call-store.ts'
+import { noApprovals } from '#testing/workflows/no-approvals.ts'
+import { noGrants } from '#testing/workflows/no-grants.ts'
+import { noRuns } from '#testing/workflows/no-runs.ts'
+
+export interface FakeHostOptions {
+  /** The time in milliseconds; the test sets it. */
+  readonly now?: () => number
+  readonly entries?: readonly InsertEntry[]
+  /** Instead of one with the entries. */
+  readonly directory?: MemberDirectory
+  readonly targets?: Readonly<Record<string, Target>>
+  readonly publicKeys?: Readonly<Record<string, KeyObject>>
+  readonly signingKey?: { readonly privateKey: KeyObject; readonly publicKey: KeyObject }
+  readonly secretKeys?: readonly KeyObject[]
+  readonly authorize?: (subject: Subject, rules: readonly Rule[]) => RuleDecision
+  readonly readJournal?: ReadJournal
+  readonly readStatistics?: ReadStatistics
+  readonly runChanges?: ListenToRuns
+  readonly sessionChanges?: ListenToSessions
+  readonly audit?: AuditAccess
+  readonly system?: SystemAccess
+  readonly loaded?: ConfigurationAccess
+  readonly tokenReport?: TokenReportAccess
+  readonly metrics?: MetricsAccess
+  readonly runs?: RunAccess
+  readonly sessions?: SessionAccess
+  readonly secondFactors?: SecondFactorAccess
+  readonly passwords?: PasswordAccess
+  readonly registrations?: RegistrationAccess
+  readonly grants?: Partial<OwnAccess>
+  readonly readTargets?: ReadTargets
+  readonly groupMappings?: readonly GroupMapping[]
+  readonly approvals?: ApprovalAccess
+  readonly workflowCatalog?: WorkflowCatalog
+  /** Request parameters by workflow. */
+  readonly loginAttributes?: ReadonlySet<string> | 'any'
+  readonly workflowParameters?: Readonly<Record<string, readonly string[]>>
+  readonly pollEvents?: PollEvents
+  readonly portal?: PortalAccess
+  readonly portalUrl?: string
+  readonly texts?: ConfiguredTexts
+  readonly forms?: readonly RegistrationForm[]
+  readonly apis?: readonly ServedApi[]
+  readonly profiles?: readonly ServedProfile[]
+  readonly reports?: ReportEndpoint
+  readonly stsPodEndpoints?: readonly PodEndpoint[]
+}
+
+export interface FakeModuleHost extends EngineHost {
+  readonly searches: DirectorySearch[]
+  /** The entries of journals, by name. */
+  readonly journals: ReadonlyMap<string, JournalEntry[]>
+  /** The events of streams, in order. */
+  readonly events: (SecurityEvent & { readonly stream: EventStreamOptions })[]
+  /** If given, appending an event fails with it. */
+  eventFailure?: Error
+}
+
+const missing = (what: string): never => {
+  throw new Error(`the fake host has no ${what}`)
+}
+
+const noPasswords: PasswordAccess = {
+  requestReset: async () => missing('passwords'),
+  hasLink: async () => false,
+  reset: async () => 'no link',
+  canChange: () => false,
+  change: async () => missing('passwords'),
+}
+
+/** A host with the test's parts, which records the directory searches. */
+export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
+  const searches: DirectorySearch[] = []
+  const journals = new Map<string, JournalEntry[]>()
+  const directories = new Map<string, UserDirectory>()
+  const events: (SecurityEvent & { readonly stream: EventStreamOptions })[] = []
+  const host: FakeModuleHost = {
+    searches,
+    journals,
+    events,
+    name: 'test',
+    javaScript: () => undefined,
+    ...(options.texts === undefined ? {} : { texts: options.texts }),
+    ...(options.portalUrl === undefined ? {} : { portalUrl: options.portalUrl }),
+    ...(options.forms === undefined ? {} : { forms: options.forms }),
+    ...(options.profiles === undefined ? {} : { profiles: options.profiles }),
+    ...(options.apis === undefined ? {} : { apis: options.apis }),
+    log: silentLogger,
+    clock: () => new Date(options.now?.() ?? Date.now()),
+    targets: {
+      get: (name) => options.targets?.[name] ?? missing(`target ${name}`),
+      names: () => Object.keys(options.targets ?? {}),
+    },
+    readTargets: options.readTargets ?? (async () => []),
+    groupMappings: { list: async () => options.groupMappings ?? [] },
+    workflows: { run: async () => missing('workflows') },
+    runs: options.runs ?? noRuns,
+    sessions: options.sessions ?? noSessions,
+    secondFactors: options.secondFactors ?? absentStore('second factors'),
+    registrations: options.registrations ?? absentStore('registrations'),
+    passwords: options.passwords ?? noPasswords,
+    approvals: options.approvals ?? noApprovals,
+    grants: { ...noGrants, ...options.grants },
+    workflowCatalog: options.workflowCatalog ?? { list: async () => [], get: async () => undefined },
+    loginAttributes: () => options.loginAttributes ?? new Set(),
+    workflowWrites: () => unknownWrites,
+    workflowParameters: (name) => {
+      const names = new Map(Object.entries(options.workflowParameters ?? {})).get(name)
+      return names === undefined ? undefined : new Set(names)
+    },
+    directory:
+      options.directory ??
+      fakeDirectory({
+        async search(search) {
+          searches.push(search)
+          const found = (options.entries ?? [])
+            .map(directoryEntry)
+            .filter(({ dn, attributes }) => dn.isWithin(search.base) && matches(search.filter, attributes))
+          return found.slice(0, search.limit)
+        },
+        isMember: async () => false,
+      }),
+    keys: {
+      publicKey: async (name) => options.publicKeys?.[name],
+      signingKey: async () => options.signingKey ?? missing('signing key'),
+      secretKeys: async () => options.secretKeys ?? missing('secret keys'),
+    },
+    authorize: async (subject, rules) => options.authorize?.(subject, rules) ?? { allowed: false, verdicts: [] },
+    openUserDirectory: async ({ name }) => {
+      const directory = directories.get(name) ?? memoryUserDirectory(name)
+      directories.set(name, directory)
+      return directory
+    },
+    openJournal: ({ name }) => {
+      const entries = journals.get(name) ?? []
+      journals.set(name, entries)
+      return { add: (entry) => void entries.push(entry), close: async () => {} }
+    },
+    readJournal: options.readJournal ?? (async () => missing('journal to read')),
+    runChanges: options.runChanges ?? (() => () => {}),
+    sessionChanges: options.sessionChanges ?? (() => () => {}),
+    audit: options.audit ?? absentStore('audit'),
+    readStatistics: options.readStatistics ?? (async () => missing('statistics')),
+    openEventStream: (stream) => ({
+      append: async (appended) => {
+        if (host.eventFailure !== undefined) throw host.eventFailure
+        events.push(...appended.map((event) => ({ ...event, stream })))
+      },
+      close: async () => {},
+    }),
+    pollEvents: options.pollEvents ?? (async () => missing('events to poll')),
+    stsPodEndpoints: options.stsPodEndpoints ?? [],
+    portal: options.portal ?? fakePortal(),
+    ...(options.tokenReport === undefined ? {} : { tokenReport: options.tokenReport }),
+    ...(options.metrics === undefined ? {} : { metrics: options.metrics }),
+    ...(options.loaded === undefined ? {} : { loaded: options.loaded }),
+    ...(options.system === undefined ? {} : { system: options.system }),
+    ...(options.reports === undefined ? {} : { reports: options.reports }),
+  }
+  return host
+}
