@@ -1,97 +1,232 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, openSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
-import { freemem, tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { chmodSync, globSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { availableParallelism, freemem, tmpdir } from 'node:os'
+import { join, matchesGlob, resolve } from 'node:path'
 import process from 'node:process'
-import { failedTestsFile } from '#testing/run/failed-tests.ts'
-import { missingPartsFile } from '#testing/run/missing-part.ts'
+import { createInterface } from 'node:readline'
+import { parseArgs } from 'node:util'
+import { bundle, bundledProgram } from '#testing/run/bundle-setup.ts'
+import { onlyNpmVariable } from '#testing/run/missing-part.ts'
+import { type ReportLine, readReport, reportFile } from '#testing/run/run-report.ts'
+import { type Tier, tiers } from './tiers.ts'
 
-interface Tier {
-  readonly name: string
-  readonly command: readonly string[]
-  /** In CI it runs together with this tier if both are requested, and its output follows afterwards. */
-  readonly beside?: string
-}
+const usage = `Usage: npm test [-- [--all] [--slowest N] [TIER ...] [FILE ... [-t TITLE]]]
 
-const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--project'] as const
-/** Node.js loads the files itself, which takes a fifth less time than Vite. The portal's tests need Vite. */
-const native = '--experimental.viteModuleRunner=false'
+Without arguments: the tiers that need nothing but npm. With --all (npm run test:all): every tier.
+A tier:  ${tiers.map(({ name }) => name).join(', ')}
+A file:  a part of the path of test files, such as src/kernel or login.test.ts. With -t, only the tests whose full title contains the text.
+--slowest N lists the N slowest files at the end.`
 
-/** The tiers of `npm test`, cheapest first. A tier without its real server says so, and fails in CI. */
-const tiers: readonly Tier[] = [
-  { name: 'types', command: ['node_modules/typescript/bin/tsc', '--noEmit'] },
-  { name: 'portal-types', command: ['node_modules/typescript/bin/tsc', '--noEmit', '-p', 'portal'] },
-  { name: 'lint', command: ['node_modules/@biomejs/biome/bin/biome', 'check', '.'] },
-  // One worker mostly waits for the sidecar.
-  { name: 'unit', command: [...vitest, 'unit', '--maxWorkers', '150%'] },
-  { name: 'conformance', command: [...vitest, 'conformance', native, '--maxWorkers', '100%'] },
-  // It mostly waits for a rotation of keys.
-  { name: 'kube', command: [...vitest, 'kube', native, '--maxWorkers', '100%'], beside: 'conformance' },
-  { name: 'stories', command: [...vitest, 'stories', native, '--maxWorkers', '200%'] },
-  { name: 'release', command: [...vitest, 'release', native] },
-  { name: 'browser', command: [...vitest, 'browser', native, '--maxWorkers', '150%'] },
-  { name: 'chaos', command: ['test/chaos/run.ts', '--short'] },
-]
+const options = {
+  all: { type: 'boolean', default: false },
+  title: { type: 'string', short: 't' },
+  slowest: { type: 'string', default: '10' },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const
 
 /** At most this many failed tests are named again at the end. */
 const mostNamed = 20
+/** Tiers that run at the same time: one mostly waits while the other one computes. */
+const mostAtOnce = 2
 
-const wanted = process.argv.slice(2)
-const unknown = wanted.filter((name) => !tiers.some((tier) => tier.name === name))
-if (unknown.length > 0) {
-  console.error(`no such tier: ${unknown.join(', ')}; there are ${tiers.map((tier) => tier.name).join(', ')}`)
-  process.exit(2)
+/** A tier of this run, with the files of it that were requested; all of them if undefined. */
+interface Job {
+  readonly tier: Tier
+  readonly files?: readonly string[]
 }
 
-const isCi = process.env['CI'] === 'true'
-const folder = mkdtempSync(join((isCi ? memoryFolder() : undefined) ?? tmpdir(), 'gatehouse-run-'))
+interface Result {
+  readonly name: string
+  readonly passed: boolean
+  readonly seconds: number
+}
+
+const { values, positionals } = readArguments()
+const isSelection = positionals.length > 0
+const isCore = !values.all && !isSelection
+const jobs = isSelection ? selected(positionals) : tiers.map((tier) => ({ tier })).filter(({ tier }) => isPart(tier))
+const started = performance.now()
+const folder = mkdtempSync(join(memoryFolder() ?? tmpdir(), 'gatehouse-run-'))
 // PostgreSQL runs as another user if this is root.
 chmodSync(folder, 0o755)
-const missing = join(folder, 'missing-parts')
-const failures = join(folder, 'failed-tests')
-for (const file of [missing, failures]) writeFileSync(file, '')
-/** Test workers keep compiled code where `bin/gatehouse` does, so that each of them starts in half the time. */
-const compiled = resolve('node_modules/.cache/gatehouse')
-const env = {
-  NODE_COMPILE_CACHE: compiled,
+const reported = join(folder, 'report')
+writeFileSync(reported, '')
+const env: NodeJS.ProcessEnv = {
+  // Test workers keep compiled code where `bin/gatehouse` does, so that each of them starts in half the time.
+  NODE_COMPILE_CACHE: resolve('node_modules/.cache/gatehouse'),
+  ...(process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}),
   ...process.env,
   TMPDIR: folder,
-  [missingPartsFile]: missing,
-  [failedTestsFile]: failures,
+  [reportFile]: reported,
+  ...(isCore ? { [onlyNpmVariable]: 'true', PATH: `${process.env['PATH']}:${resolve('test/support/stand-ins')}` } : {}),
 }
-const linesOf = (file: string): readonly string[] => readFileSync(file, 'utf8').split('\n').filter(Boolean)
 
-const chosen = tiers.filter(({ name }) => wanted.length === 0 || wanted.includes(name))
-const companionsOf = (tier: Tier): readonly Tier[] => (isCi ? chosen.filter(({ beside }) => beside === tier.name) : [])
+// Both are needed by later tiers, and made while the first ones run.
+const programsBuilt = jobs.some(({ tier }) => tier.usesBuiltPrograms) ? buildPrograms() : Promise.resolve()
+const bundled = jobs.some(({ tier }) => tier.usesBundle) ? bundle() : Promise.resolve(undefined)
+bundled.catch(() => {})
 
-async function run({ name, command: [program = '', ...args] }: Tier, output: 'inherit' | number) {
-  const started = performance.now()
-  const child = spawn(process.execPath, [program, ...args], { stdio: ['inherit', output, output], env })
+const results: Result[] = []
+try {
+  results.push(...(await runAll()))
+} finally {
+  const lines = readReport(reported)
+  rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  summarize(lines)
+}
+
+function readArguments() {
+  try {
+    const read = parseArgs({ options, allowPositionals: true })
+    if (read.values.help) {
+      console.log(usage)
+      process.exit(0)
+    }
+    if (!/^\d{1,4}$/.test(read.values.slowest)) throw new Error('--slowest takes a number')
+    if (read.values.title !== undefined && read.positionals.length === 0) throw new Error('-t needs a file or a tier')
+    return read
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n\n${usage}`)
+    return process.exit(2)
+  }
+}
+
+/** `core` is a part of `stories`, so a run of all tiers does not need it. */
+function isPart(tier: Tier): boolean {
+  return values.all ? tier.partOf === undefined : tier.isCore
+}
+
+/** The tiers with these names, and those of the files whose paths contain one of the other words. */
+function selected(words: readonly string[]): Job[] {
+  const names = words.filter((word) => tiers.some(({ name }) => name === word))
+  const parts = words.filter((word) => !names.includes(word)).map((word) => word.replace(/^\.\//, ''))
+  const matching = tiers.map((tier): Job => {
+    if (tier.include === undefined || names.includes(tier.name)) return { tier, files: [] }
+    const isExcluded = (file: string) => tier.exclude?.some((pattern) => matchesGlob(file, pattern)) === true
+    const files = globSync([...tier.include], { exclude: ['**/node_modules/**'] }).filter((file) => !isExcluded(file))
+    return { tier, files: files.filter((file) => parts.some((part) => file.includes(part))) }
+  })
+  const unknown = parts.filter((part) => !matching.some(({ files = [] }) => files.some((file) => file.includes(part))))
+  if (unknown.length > 0) {
+    console.error(`no tier and no test file: ${unknown.join(', ')}\n\n${usage}`)
+    process.exit(2)
+  }
+  return [
+    ...tiers.filter(({ name }) => names.includes(name)).map((tier) => ({ tier })),
+    ...matching.filter(({ files = [] }) => files.length > 0),
+  ]
+}
+
+/** Runs the tiers in their order, some at the same time. */
+async function runAll(): Promise<Result[]> {
+  const waiting = [...jobs]
+  const done: Result[] = []
+  const lane = async (): Promise<void> => {
+    for (let job = waiting.shift(); job !== undefined; job = waiting.shift()) {
+      if (job.tier.usesBuiltPrograms) await programsBuilt
+      const result = await run(job)
+      done.push(result)
+      const left = jobs.length - done.length
+      console.log(
+        `\n== ${result.passed ? 'passed' : 'FAILED'} ${result.name} in ${result.seconds.toFixed(0)} s${left > 0 ? `, ${left} to go` : ''} ==\n`,
+      )
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(mostAtOnce, jobs.length) }, lane))
+  return jobs.flatMap(({ tier }) => done.filter(({ name }) => name === tier.name))
+}
+
+async function run({ tier, files }: Job): Promise<Result> {
+  const begun = performance.now()
+  const result = (passed: boolean): Result => ({
+    name: tier.name,
+    passed,
+    seconds: (performance.now() - begun) / 1000,
+  })
+  console.log(`== ${tier.name} ==`)
+  const bundleEnv = tier.usesBundle ? { [bundledProgram]: await bundled } : {}
+  const child = spawn(process.execPath, commandOf(tier, files), {
+    stdio: jobs.length === 1 ? 'inherit' : ['ignore', 'pipe', 'pipe'],
+    env: { ...env, ...bundleEnv },
+  })
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream) createInterface({ input: stream }).on('line', (line) => console.log(`${tier.name.padEnd(12)} ${line}`))
+  }
   const [status] = await once(child, 'close')
-  return { name, passed: status === 0, seconds: (performance.now() - started) / 1000 }
+  return result(status === 0)
 }
 
-const results: Awaited<ReturnType<typeof run>>[] = []
-const companions = new Set(chosen.flatMap(companionsOf))
-for (const tier of chosen.filter((one) => !companions.has(one))) {
-  console.log(`\n== ${tier.name} ==`)
-  const beside = companionsOf(tier).map((one) => ({ one, output: join(folder, one.name) }))
-  const running = [run(tier, 'inherit'), ...beside.map(({ one, output }) => run(one, openSync(output, 'w')))]
-  results.push(...(await Promise.all(running)))
-  for (const { one, output } of beside) console.log(`\n== ${one.name} ==\n${readFileSync(output, 'utf8')}`)
+function commandOf(tier: Tier, files: readonly string[] = tier.partOf?.files ?? []): string[] {
+  if (tier.program !== undefined) return [...tier.program]
+  const words = ['node_modules/vitest/vitest.mjs', 'run', '--project', tier.partOf?.project ?? tier.name, ...files]
+  if (tier.isNative) words.push('--experimental.viteModuleRunner=false')
+  if (tier.workers !== undefined) words.push('--maxWorkers', workersOf(tier.workers))
+  if (values.title !== undefined) words.push('-t', RegExp.escape(values.title))
+  return words
 }
 
-console.log('\n== tiers ==')
-for (const { name, passed, seconds } of results) {
-  console.log(`${passed ? 'passed' : 'FAILED'}  ${name.padEnd(12)} ${seconds.toFixed(1)} s`)
+/** At least two: with a single worker one slow file delays all others. */
+function workersOf(share: string): string {
+  return String(Math.max(2, Math.round((availableParallelism() * Number.parseInt(share, 10)) / 100)))
 }
-for (const part of new Set(linesOf(missing))) console.log(`skipped ${part}`)
-for (const test of linesOf(failures).slice(0, mostNamed)) console.log(`FAILED  ${test}`)
-rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
-const failed = results.filter((result) => !result.passed).length
-console.log(`${results.length - failed} passed, ${failed} failed`)
-process.exitCode = failed === 0 ? 0 : 1
+
+/** The API server, helm and Vault, at low priority beside the first tiers. A tier that lacks one of them reports it. */
+async function buildPrograms(): Promise<void> {
+  const child = spawn('nice', [process.execPath, 'test/kube/build.ts'], { stdio: ['ignore', 'pipe', 'pipe'], env })
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: stream }).on('line', (line) => console.log(`${'programs'.padEnd(12)} ${line}`))
+  }
+  await once(child, 'close')
+}
+
+function summarize(lines: readonly ReportLine[]): void {
+  const failures = lines.filter((line) => line.kind === 'failed')
+  const files = lines.filter((line) => line.kind === 'file')
+  const slowest = files.toSorted((a, b) => b.seconds - a.seconds).slice(0, Number(values.slowest))
+  if (!isSelection && slowest.length > 0) {
+    console.log('\n== slowest files ==')
+    for (const { file, tests, seconds } of slowest)
+      console.log(`${seconds.toFixed(1).padStart(6)} s  ${file} (${tests} tests)`)
+  }
+  console.log('\n== tiers ==')
+  for (const { name, passed, seconds } of results) {
+    console.log(`${passed ? 'passed' : 'FAILED'}  ${name.padEnd(12)} ${seconds.toFixed(1).padStart(6)} s`)
+  }
+  for (const part of new Set(lines.filter((line) => line.kind === 'missing').map(({ part }) => part))) {
+    console.log(`skipped ${part}`)
+  }
+  for (const { file, test, reason } of failures.slice(0, mostNamed)) {
+    console.log(`FAILED  ${[file, test, reason].filter(Boolean).join(' > ')}`)
+    if (file !== undefined) console.log(`        npm test -- ${file}${test === undefined ? '' : ` -t ${quoted(test)}`}`)
+  }
+  if (failures.length > mostNamed) console.log(`        and ${failures.length - mostNamed} more, see above`)
+  const failed = results.filter((result) => !result.passed)
+  for (const { name } of failed.filter(({ name }) => tiers.some((tier) => tier.name === name && tier.program))) {
+    console.log(`        npm test -- ${name}`)
+  }
+  const tests = files.reduce((sum, file) => sum + file.tests, 0)
+  const isNothing = values.title !== undefined && tests === 0
+  if (isNothing) console.log(`no test has a title with ${quoted(values.title ?? '')}`)
+  const minutes = ((performance.now() - started) / 60_000).toFixed(1)
+  console.log(
+    `${results.length - failed.length} tiers passed, ${failed.length} failed: ${tests} tests in ${minutes} min`,
+  )
+  process.exitCode = failed.length === 0 && results.length === jobs.length && !isNothing ? 0 : 1
+  if (isCore) nameOthers()
+}
+
+function nameOthers(): void {
+  console.log('\nLeft out, with the Debian packages that they need:')
+  console.log('  LDAP         slapd and ldap-utils (parts of conformance)')
+  for (const { name, needs } of tiers.filter((tier) => !tier.isCore)) console.log(`  ${name.padEnd(12)} ${needs}`)
+  console.log('Run every tier: npm run test:all')
+}
+
+/** As one word of a shell. Vitest compares with the titles of suites and test, separated by spaces. */
+function quoted(title: string): string {
+  return `'${title.replaceAll(' > ', ' ').replaceAll("'", String.raw`'\''`)}'`
+}
 
 /**
  * A folder in memory with much free space, in which programs may run. SQLite, PostgreSQL and etcd wait for the disk at each

@@ -17,6 +17,8 @@ import process from 'node:process'
 import { makeBundle } from '../../../release/bundle.ts'
 
 const folder = resolve('.cache/bundles')
+/** The program that tests start, if `test/run.ts` or another setup made one. */
+export const bundledProgram = 'GATEHOUSE_PROGRAM'
 const dayMillis = 24 * 60 * 60 * 1000
 
 /**
@@ -24,6 +26,11 @@ const dayMillis = 24 * 60 * 60 * 1000
  * the same folder, since Node.js keeps compiled code by file name.
  */
 export default async function setup(): Promise<void> {
+  if (process.env[bundledProgram] === undefined) process.env[bundledProgram] = await bundle()
+}
+
+/** The program of the bundle. */
+export async function bundle(): Promise<string> {
   mkdirSync(folder, { recursive: true })
   for (const name of readdirSync(folder)) {
     const old = join(folder, name)
@@ -37,10 +44,10 @@ export default async function setup(): Promise<void> {
   })
   const [node = ''] = globSync('node_modules/node-linux-*')
   symlinkSync(resolve(node), join(made, 'node'))
-  const bundle = join(folder, hashOf(made))
-  if (existsSync(bundle)) rmSync(made, { recursive: true })
-  else renameSync(made, bundle)
-  process.env['GATEHOUSE_PROGRAM'] = join(bundle, 'bin/gatehouse')
+  const kept = join(folder, hashOf(made))
+  if (existsSync(kept)) rmSync(made, { recursive: true })
+  else renameSync(made, kept)
+  return join(kept, 'bin/gatehouse')
 }
 
 function hashOf(bundle: string): string {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { promisify } from 'node:util'
 import type { TestProject } from 'vitest/node'
-import { missingPart } from '#testing/run/missing-part.ts'
+import { isOnlyNpm, missingPart } from '#testing/run/missing-part.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -22,6 +22,10 @@ const run = promisify(execFile)
 
 /** Vitest's global setup: the outside judges in a virtual environment, created once for each list of versions. */
 export default async function setup(project: TestProject): Promise<void> {
+  if (isOnlyNpm()) {
+    project.provide('judgesPython', '')
+    return
+  }
   try {
     project.provide('judgesPython', await judgesPython())
   } catch (error) {

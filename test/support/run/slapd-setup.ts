@@ -1,6 +1,6 @@
 import type { TestProject } from 'vitest/node'
 import { slapdTool } from '#testing/ldap/slapd.ts'
-import { missingPart } from '#testing/run/missing-part.ts'
+import { isOnlyNpm, missingPart } from '#testing/run/missing-part.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -11,6 +11,10 @@ declare module 'vitest' {
 
 /** Vitest's global setup: looks for OpenLDAP, which each suite then starts for itself. */
 export default function setup(project: TestProject): void {
+  if (isOnlyNpm()) {
+    project.provide('slapd', '')
+    return
+  }
   try {
     project.provide('slapd', slapdTool('slapd'))
   } catch (error) {
