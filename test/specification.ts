@@ -76,7 +76,7 @@ const published = tokens('the documents are published below the issuer')
 const injected = tokens('the injector gives labelled pods the variables, the annotation and the trusted certificates')
 const minute = by(
   'test/stories/own-issuer.test.ts',
-  "the documented way to call a workflow: a token of one minute${waits ? ', and another after logging out and in' : ''}",
+  'the documented way to call a workflow: a token of one minute, and another after logging out and in',
 )
 
 /** Each as `statement`, or `[statement, note]`. */

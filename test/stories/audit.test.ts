@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type ChainedRecord, chainedRecord, linkHash } from '#storage/audit/audit-chain.ts'
 import { freshSchema, postgresUrl, runSql } from '#testing/databases/postgres.ts'
-import { until } from '#testing/gateway/gateway-process.ts'
+import { gatehouse, until } from '#testing/gateway/gateway-process.ts'
 import { type StoryGateway, startCallWorkflow } from '#testing/stories/call-workflow-story.ts'
 
 type Sql = (statement: string) => Promise<readonly Readonly<Record<string, unknown>>[]>
@@ -142,7 +142,7 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
   })
 
   test('a follower sees changes as they are made, each once', async () => {
-    const child = spawn('bin/gatehouse', ['audit', 'tail', '--follow', '--json', '--limit', '1', ...gateway.place])
+    const child = spawn(gatehouse, ['audit', 'tail', '--follow', '--json', '--limit', '1', ...gateway.place])
     let output = ''
     child.stdout.on('data', (chunk: Buffer) => {
       output += chunk.toString()

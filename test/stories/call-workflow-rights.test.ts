@@ -3,13 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ApprovalDetails, ApprovalList, RequestDetails, RequestList } from '#contract/main-requests.ts'
-import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
 import { commandOutput } from '#testing/gateway/command.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { type DemoLogin, PortalPerson } from '#testing/stories/portal-story.ts'
-
-describe('what a user gains by calling workflows, on SQLite', () => story())
-describe.skipIf(postgresUrl() === '')('what a user gains by calling workflows, on PostgreSQL', () => story(freshSchema))
 
 /** A workflow that writes all its input, and two URLs with more rights than the defaults. */
 const more = `
@@ -80,11 +76,11 @@ spec:
           params: { allowedWorkflow: own-account, subject: "(mail=grace@example.com)" }
 `
 
-function story(databaseUrl?: () => Promise<string>): void {
+describe('what a user gains by calling workflows', () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-rights-'))
-  const config = join(folder, 'config')
+  const [config, dataFolder] = [join(folder, 'config'), join(folder, 'data')]
+  const place = ['--data', dataFolder]
   let gateway: GatewayProcess
-  let place: string[]
   beforeAll(async () => {
     cpSync('examples/quickstart', config, { recursive: true })
     const file = join(config, 'access.yaml')
@@ -93,10 +89,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(text).toMatch(filter)
     writeFileSync(file, text.replace(filter, 'allowedWorkflow: [crm-sync, own-account, vault-access, scripted]\n'))
     writeFileSync(join(config, 'more.yaml'), more)
-    const url = await databaseUrl?.()
-    const dataFolder = join(folder, 'data')
-    place = url === undefined ? ['--data', dataFolder] : ['--database', url]
-    gateway = await startGatewayProcess({ config, dataFolder, args: url === undefined ? [] : ['--database', url] })
+    gateway = await startGatewayProcess({ config, dataFolder })
   })
   afterAll(async () => {
     await gateway?.stop()
@@ -241,4 +234,4 @@ function story(databaseUrl?: () => Promise<string>): void {
     const ofAlan: RequestList = (await (await PortalPerson.logIn(gateway, 'alan')).get('/main/requests')).json
     expect(ofAlan.requests).toMatchObject([{ id: body.workflowId, requestor: 'alan', caller: 'ada' }])
   })
-}
+})

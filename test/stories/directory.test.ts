@@ -1,9 +1,8 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { temporaryFolder } from '#testing/databases/databases.ts'
+import { runCommand } from '#testing/gateway/command.ts'
 import { ScimClient, startScimServer } from '#testing/scim/scim-client.ts'
 import { directoryParameters, scimConfiguration, throughDirectory } from '#testing/scim/scim-lookups.ts'
 
@@ -46,22 +45,17 @@ async function edit(file: string, changes: readonly (readonly [string, string])[
   await writeFile(file, text)
 }
 
-async function gatehouse(input: string, ...args: string[]): Promise<{ code: number | null; output: string }> {
-  const child = spawn('bin/gatehouse', args, { stdio: ['pipe', 'pipe', 'pipe'] })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
-  child.stdin.end(input)
-  const [code] = await once(child, 'close')
-  return { code, output }
-}
-
 test('users of the embedded directory are linked, and its groups decide', async () => {
   const config = await configuration()
   const data = temporaryFolder()
   const user = (input: string, ...args: string[]) =>
-    gatehouse(input, 'user', ...args, '--config', config, '--data', data)
+    runCommand(['user', ...args, '--config', config, '--data', data], input)
   const named = ['--attribute', 'displayName=x']
-  expect(await user('a good password\n', 'add', 'idp', '--group', 'clients', ...named)).toEqual({ code: 0, output: '' })
+  expect(await user('a good password\n', 'add', 'idp', '--group', 'clients', ...named)).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: '',
+  })
   expect((await user('a good password\n', 'add', 'guest', ...named)).code).toBe(0)
   expect((await user('', 'add', 'nameless', '--group', 'clients', '--no-password')).code).toBe(0)
 
@@ -78,6 +72,6 @@ test('users of the embedded directory are linked, and its groups decide', async 
   expect((await user('', 'add', 'late', '--group', 'clients', '--no-password', ...named)).code).toBe(0)
   expect(await status('late')).toBe(200)
   const listed = await user('', 'list')
-  expect(listed.output).toContain('idp  password  uid=idp,ou=callers,o=Tremolo')
+  expect(listed.stdout).toContain('idp  password  uid=idp,ou=callers,o=Tremolo')
   expect((await user('', 'remove', 'late')).code).toBe(0)
 })

@@ -2,7 +2,6 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
 import { commandOutput } from '#testing/gateway/command.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
@@ -118,10 +117,7 @@ spec:
     where users.userKey=? AND approvedTS is null order by approvals.createTS ASC, approvals.id ASC
 `
 
-describe("OpenUnison's portal pages on SQLite", () => story())
-describe.skipIf(postgresUrl() === '')("OpenUnison's portal pages on PostgreSQL", () => story(freshSchema))
-
-function story(databaseUrl?: () => Promise<string>): void {
+describe("OpenUnison's portal pages", () => {
   let gateway: GatewayProcess
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-pages-'))
   const config = join(folder, 'config')
@@ -129,8 +125,7 @@ function story(databaseUrl?: () => Promise<string>): void {
   beforeAll(async () => {
     cpSync('examples/quickstart', config, { recursive: true })
     writeFileSync(join(config, 'pages.yaml'), objects)
-    const url = await databaseUrl?.()
-    gateway = await startGatewayProcess({ config, args: url === undefined ? [] : ['--database', url] })
+    gateway = await startGatewayProcess({ config })
   }, 180_000)
   afterAll(async () => {
     await gateway?.stop()
@@ -315,4 +310,4 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect([(await ada.get('/main/user')).status, (await elsewhere.get('/main/user')).status]).toEqual([200, 401])
     expect(gateway.output()).not.toContain(password)
   })
-}
+})

@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
 import { until } from '#testing/gateway/gateway-process.ts'
 import { type MailServer, mailServer } from '#testing/servers/mail-server.ts'
 import { usePortalApi } from '#testing/stories/portal-api-story.ts'
@@ -20,7 +19,7 @@ async function startApplication() {
     const login = decodeURIComponent(request.url?.split('/')[2] ?? '')
     const send = (status: number, text = '{}', headers = {}): void =>
       void response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text)
-    if (trouble !== undefined) return send(trouble, '{}', { 'retry-after': '20' })
+    if (trouble !== undefined) return send(trouble, '{}', { 'retry-after': '5' })
     if (request.method === 'POST') accounts.set(JSON.parse(body).login, body)
     else if (request.method === 'PUT') accounts.set(login, body)
     const account = request.method === 'POST' ? body : accounts.get(login)
@@ -94,9 +93,6 @@ ${workflow('deny', 'A car', ask)}${workflow('expire', 'A boat', ask, '  deadline
   ask,
 )}${workflow('fail', 'A horse', provision)}${workflow('retry', 'A scooter', provision)}${workflow('hold', 'A tram', provision)}`
 
-describe('outcomes on SQLite', () => story())
-describe.skipIf(postgresUrl() === '')('outcomes on PostgreSQL', () => story(freshSchema))
-
 /** What every place shows about the outcome of a request. */
 interface Shown {
   readonly list: string
@@ -109,11 +105,11 @@ interface Shown {
   readonly counted: Readonly<Record<string, number>>
 }
 
-function story(databaseUrl?: () => Promise<string>): void {
+describe('outcomes', () => {
   let mails: MailServer
   let application: Awaited<ReturnType<typeof startApplication>>
   let config = ''
-  const api = usePortalApi(databaseUrl, async () => {
+  const api = usePortalApi(undefined, async () => {
     mails = await mailServer()
     application = await startApplication()
     config = mkdtempSync(join(tmpdir(), 'gatehouse-outcomes-'))
@@ -324,4 +320,4 @@ function story(databaseUrl?: () => Promise<string>): void {
       ['On hold: A tram', 'Done: A tram'],
     ])
   })
-}
+})

@@ -1,14 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
 import { until } from '#testing/gateway/gateway-process.ts'
 import { unzipped } from '#testing/gateway/unzipped.ts'
 import { usePortalApi } from '#testing/stories/portal-api-story.ts'
 
-describe('reports on SQLite', () => story())
-describe.skipIf(postgresUrl() === '')('reports on PostgreSQL', () => story(freshSchema))
-
-function story(databaseUrl?: () => Promise<string>): void {
-  const { send, sendAnonymously } = usePortalApi(databaseUrl)
+describe('reports', () => {
+  const { send, sendAnonymously } = usePortalApi()
   const get = (path: string, as = 'ada') => send(path, { as })
   const put = (path: string, body: unknown, as: string) => send(path, { as, method: 'PUT', body })
   const json = async (path: string, as = 'ada') => {
@@ -124,4 +120,4 @@ function story(databaseUrl?: () => Promise<string>): void {
     }
     expect((await get(`/reports/excel/${reportid}/report.xlsx`, 'grace')).status).toBe(404)
   })
-}
+})

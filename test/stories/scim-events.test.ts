@@ -9,7 +9,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { temporaryFolder } from '#testing/databases/databases.ts'
 import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
 import { freePort } from '#testing/gateway/free-port.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { type GatewayProcess, gatehouse, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 
 const run = promisify(execFile)
 const prov = 'urn:ietf:params:scim:event:prov'
@@ -244,7 +244,7 @@ test('the operator sees why calls failed, by command and by URL, also after a re
   await send(first.url, 'GET', '/polled/Users/last')
   await first.stop()
   const args = ['scim', 'log', '--data', dataFolder, '--gateway', 'scim']
-  const { stdout } = await run('bin/gatehouse', args)
+  const { stdout } = await run(gatehouse, args)
   const lines = stdout.split('\n').filter((line) => /^\d{4}-/.test(line))
   expect(lines.map((line) => line.split(/\s+/).slice(1, 4).join(' '))).toEqual([
     '201 POST /polled/Users',
@@ -255,7 +255,7 @@ test('the operator sees why calls failed, by command and by URL, also after a re
   expect(stdout).not.toContain('hunter2')
   // Beside a running gateway, and following it.
   const second = await start(dataFolder)
-  const following = execFile('bin/gatehouse', [...args, '--follow', '--limit', '1', '--json'])
+  const following = execFile(gatehouse, [...args, '--follow', '--limit', '1', '--json'])
   onTestFinished(() => void following.kill())
   let followed = ''
   following.stdout?.on('data', (chunk) => {

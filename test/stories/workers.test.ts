@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
 import { freePort } from '#testing/gateway/free-port.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { type GatewayProcess, gatehouse, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { slowTarget } from '#testing/stories/slow-target.ts'
 
 const application = (name: string, target: string): string => `
@@ -295,7 +295,7 @@ describe.skipIf(postgresUrl() === '')('two workers on PostgreSQL', () => {
     onTestFinished(() => rmSync(data, { recursive: true, force: true }))
     const args = ['serve', '--config', folder, '--data', data, '--workers', '2', '--database', await freshSchema()]
     args.push('--listen', `127.0.0.1:${await freePort()}`, ...more)
-    const child = spawn(process.env['GATEHOUSE_PROGRAM'] ?? 'bin/gatehouse', args, {
+    const child = spawn(gatehouse, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
     })

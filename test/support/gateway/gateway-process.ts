@@ -7,8 +7,8 @@ import { commandOutput } from '#testing/gateway/command.ts'
 import { freePort } from '#testing/gateway/free-port.ts'
 import { testServerCertificate, testServerKey } from '#testing/gateway/test-certificates.ts'
 
-/** The bundle of a release, in tiers whose setup makes one. */
-const gatehouse = process.env['GATEHOUSE_PROGRAM'] ?? 'bin/gatehouse'
+/** The program: the bundle of a release, in tiers whose setup makes one, which starts in half the time. */
+export const gatehouse = process.env['GATEHOUSE_PROGRAM'] ?? 'bin/gatehouse'
 
 export interface GatewayProcess {
   readonly url: string
