@@ -3,11 +3,14 @@ import { once } from 'node:events'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 
-const usage = `Usage: npm run siege -- [--seconds N] [--requests N] [--seed N] [connections] [requests]`
+const usage = `Usage: npm run siege -- [--seconds N] [--requests N] [--seed N]
+  [connections] [requests] [people] [races]`
 
 const stories = {
   connections: 'test/stories/hostile/connections.test.ts',
   requests: 'test/stories/hostile/fuzzed-requests.test.ts',
+  people: 'test/stories/scim-clients/delta-aggregation.test.ts',
+  races: 'test/stories/scim-clients/clients',
 } as const
 type Story = keyof typeof stories
 
@@ -35,6 +38,8 @@ const child = spawn(process.execPath, args, {
     ...process.env,
     SIEGE_SECONDS: values.seconds,
     SIEGE_REQUESTS: values.requests,
+    SIEGE_PEOPLE: '100000',
+    SIEGE_RACES: '50',
     SIEGE_SEED: values.seed ?? String(Math.floor(Math.random() * 2 ** 31)),
   },
 })
