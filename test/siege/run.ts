@@ -3,15 +3,17 @@ import { once } from 'node:events'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 
-const usage = `Usage: npm run siege -- [--seconds N] [--requests N] [--seed N] [connections] [requests] [registrations] [reload]`
-
 const stories = {
   connections: 'test/stories/hostile/connections.test.ts',
   requests: 'test/stories/hostile/fuzzed-requests.test.ts',
   registrations: 'test/stories/registration.test.ts',
   reload: 'test/stories/reload.test.ts',
+  people: 'test/stories/scim-clients/delta-aggregation.test.ts',
+  races: 'test/stories/scim-clients/clients',
 } as const
 type Story = keyof typeof stories
+
+const usage = `Usage: npm run siege -- [--seconds N] [--requests N] [--seed N] [${Object.keys(stories).join('] [')}]`
 
 const { values, positionals } = parseArgs({
   options: {
@@ -25,7 +27,8 @@ const { values, positionals } = parseArgs({
 const all = Object.keys(stories) as Story[]
 const wanted = positionals.length === 0 ? all : all.filter((name) => positionals.includes(name))
 const numbers = [values.seconds, values.requests, values.seed ?? '1']
-if (values.help || wanted.length === 0 || !numbers.every((text) => /^[1-9]\d{0,8}$/.test(text))) {
+const isKnown = positionals.every((name) => all.includes(name as Story))
+if (values.help || !isKnown || !numbers.every((text) => /^[1-9]\d{0,8}$/.test(text))) {
   console.error(usage)
   process.exit(2)
 }
@@ -39,6 +42,8 @@ const child = spawn(process.execPath, args, {
     SIEGE_REQUESTS: values.requests,
     SIEGE_REGISTRATIONS: '1000',
     SIEGE_ROUNDS: '48',
+    SIEGE_PEOPLE: '100000',
+    SIEGE_RACES: '50',
     SIEGE_SEED: values.seed ?? String(Math.floor(Math.random() * 2 ** 31)),
   },
 })

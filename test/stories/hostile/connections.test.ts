@@ -8,9 +8,9 @@ import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
 import { type Besieger, Siege, siegeSeconds } from '#testing/stories/siege.ts'
 
 const isFull = siegeSeconds > 0
-const seconds = isFull ? siegeSeconds : 12
-/** The short form has shorter limits, so that each of them expires several times. */
-const args = isFull ? [] : ['--header-seconds', '3', '--request-seconds', '6']
+/** The short form ends when the clients were refused and came back, which takes a few seconds. */
+const seconds = isFull ? siegeSeconds : 60
+const args = isFull ? [] : ['--header-seconds', '3', '--request-seconds', '4']
 /** The time for answering a probe, on a machine that is busy with a thousand clients. */
 const probeMillis = 10_000
 const password = 'lovelace-1815'
@@ -64,8 +64,10 @@ test(
       operations.close()
     })
     let most = 0
-    const end = Date.now() + seconds * 1000
-    for (let i = 0; Date.now() < end; i++) {
+    const started = performance.now()
+    const elapsed = (): number => Math.round((performance.now() - started) / 1000)
+    const cameBack = (): boolean => siege.ended >= 1000 && siege.connected >= 1500
+    for (let i = 0; elapsed() < seconds && (isFull || !cameBack()); i++) {
       await probes[i % probes.length]?.()
       most = Math.max(most, files())
       await new Promise((resolve) => setTimeout(resolve, 50))
@@ -73,6 +75,7 @@ test(
     siege.end()
     operations.end()
     globalAgent.destroy()
+    const lasted = elapsed()
     const over = performance.now()
     // The hostile clients still keep their sides open.
     await waitUntil(
@@ -84,19 +87,20 @@ test(
     const metrics = (await get(`${gateway.metricsUrl}/metrics`))[1]
     const refused = metrics.match(/^gatehouse_connections_refused_total.*$/gm)
     console.log(
-      `${seconds} s: ${siege.connected} connections made, ${siege.ended} ended by the server; ${answered} probes answered, the slowest in ms`,
+      `${lasted} s: ${siege.connected} connections made, ${siege.ended} ended by the server; ${answered} probes answered, the slowest in ms`,
       Object.fromEntries(slowest),
       `files before ${before}, most ${most}, freed after ${freedAfter} s`,
       refused,
     )
-    expect(siege.connected).toBeGreaterThanOrEqual(1000)
-    expect(siege.ended).toBeGreaterThanOrEqual(500)
+    expect(siege.connected).toBeGreaterThanOrEqual(isFull ? 1000 : 1500)
+    expect(siege.ended).toBeGreaterThanOrEqual(isFull ? 500 : 1000)
+    expect(answered).toBeGreaterThanOrEqual(2 * probes.length)
     expect(refused?.join()).toMatch(/reason="timeout"/)
     expect(await gateway.stop()).toBe(0)
     expect(gateway.output()).not.toMatch(/"level":50|Unhandled/)
     // At most one line of each listener every 30 seconds.
     const warnings = gateway.output().match(/connections refused/g)?.length ?? 0
-    expect(warnings).toBeLessThanOrEqual(2 * (Math.ceil(seconds / 30) + 1))
+    expect(warnings).toBeLessThanOrEqual(2 * (Math.ceil(elapsed() / 30) + 1))
   },
   (seconds + 180) * 1000,
 )

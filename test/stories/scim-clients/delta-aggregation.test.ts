@@ -6,10 +6,13 @@ import { insertPeople, peopleSince, personId } from '#testing/databases/many-peo
 import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
 import { coreGroup, coreUser, type ScimClient, type ScimServer, startScimServer } from '#testing/scim/scim-client.ts'
 import { fresh } from '#testing/scim/scim-story.ts'
+import { siegePeople } from '#testing/stories/siege.ts'
 
-const count = 100_000
+const count = siegePeople || 5_000
 /** The first client reads everything; the second only the first pages, to save time. */
 const firstPages = { '/scim/sailpoint': count / 200, '/scim/okta': 10 }
+/** The clients change people of their own half, this far from each other. */
+const step = count / 50 - 1
 
 interface Resource {
   readonly id: string
@@ -41,7 +44,7 @@ const ids = (resources: readonly Resource[]): string[] => resources.map(({ id })
 
 function story(name: string, databaseUrl?: () => Promise<string>): void {
   describe.skipIf(databaseUrl !== undefined && postgresUrl() === '')(
-    `delta aggregation of 100,000 users, ${name}`,
+    `delta aggregation of ${count} users, ${name}`,
     () => {
       let server: ScimServer
       let dataFolder: string
@@ -66,12 +69,12 @@ function story(name: string, databaseUrl?: () => Promise<string>): void {
           timeout: 120_000,
         }, async () => {
           const client = server.client(path)
-          const base = path === '/scim/okta' ? 50_000 : 0
+          const base = path === '/scim/okta' ? count / 2 : 0
           const first = await follow(client, { count: '200' }, { pages })
           expect(new Set(ids(first)).size).toBe(200 * pages)
 
           const started = new Date().toISOString()
-          const changed = Array.from({ length: 25 }, (_, i) => personId(base + i * 1999))
+          const changed = Array.from({ length: 25 }, (_, i) => personId(base + i * step))
           for (const id of changed) await rename(client, id)
           const created = await client.post('/Users', { schemas: [coreUser], userName: fresh('new') })
           const wanted = [...changed, created.body.id].sort()

@@ -207,6 +207,26 @@ describe.each(folders)('deprovisioning on examples/%s', (name) => {
       else
         expect({ refused: answer.status >= 400 && answer.status < 500, after }).toEqual({ refused: true, after: 'on' })
     })
+
+    if (name !== 'quickstart') return
+    // Each way may store another form of the value, which the login must understand.
+    test('a user whom a provider deactivated can no longer log in', async () => {
+      const { gateway } = running
+      const scim = new ScimClient(`${gateway.url}/scim/people`, await tokenOf(gateway, []))
+      const [, password = ''] = /^ {2}ada +(\w+-\d{4})\b/m.exec(gateway.output()) ?? []
+      const logIn = async () => (await new PlainBrowser(gateway.url).logIn('/main/user', 'ada', password)).status
+      const { id } = (await scim.filter('/Users', 'userName eq "ada"')).body.Resources[0]
+      expect(await logIn()).toBe(303)
+      const ways = leavers.filter(({ client, way }) => ['entra', 'okta'].includes(client) && !/delete/i.test(way))
+      expect(ways.length).toBe(4)
+      for (const { client, way, deprovision } of ways) {
+        expect((await deprovision(scim, id)).status).toBe(200)
+        expect({ client, way, after: await logIn() }).toEqual({ client, way, after: 401 })
+        const back = await scim.patch(`/Users/${id}`, [{ op: 'replace', path: 'active', value: true }])
+        expect(back.status).toBe(200)
+        expect({ client, way, again: await logIn() }).toEqual({ client, way, again: 303 })
+      }
+    })
   })
 })
 
@@ -218,23 +238,3 @@ function tokenOf(gateway: GatewayProcess, claims: readonly string[]): Promise<st
   tokens.set(key, known)
   return known
 }
-
-test('a user whom a provider deactivated can no longer log in', async () => {
-  const gateway = await startGatewayProcess({ config: 'examples/quickstart' })
-  try {
-    const scim = new ScimClient(`${gateway.url}/scim/people`, await gateway.token('--subject', 'idp'))
-    const [, password = ''] = /^ {2}ada +(\w+-\d{4})\b/m.exec(gateway.output()) ?? []
-    const logIn = async () => (await new PlainBrowser(gateway.url).logIn('/main/user', 'ada', password)).status
-    const { id } = (await scim.filter('/Users', 'userName eq "ada"')).body.Resources[0]
-    const ways = leavers.filter(({ client, way }) => providers.has(client) && !/delete/i.test(way))
-    for (const { client, way, deprovision } of ways) {
-      expect({ client, way, before: await logIn() }).toEqual({ client, way, before: 303 })
-      expect((await deprovision(scim, id)).status).toBe(200)
-      expect({ client, way, after: await logIn() }).toEqual({ client, way, after: 401 })
-      const back = await scim.patch(`/Users/${id}`, [{ op: 'replace', path: 'active', value: true }])
-      expect(back.status).toBe(200)
-    }
-  } finally {
-    await gateway.stop()
-  }
-}, 120_000)

@@ -1,21 +1,18 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { scimClientNames } from '#server/init/scim.ts'
+import { runCommand } from '#testing/gateway/command.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
 import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
 import { coreGroup, coreUser, type ScimClient } from '#testing/scim/scim-client.ts'
 import { PublicScimClient, publicHost, runScimInit } from '#testing/scim/scim-init.ts'
 import { leavers } from '#testing/scim/scim-leavers.ts'
 import { fresh } from '#testing/scim/scim-story.ts'
+import { providerSuites } from './suites.ts'
 
-/**
- * The configurations of all clients in one folder, each by `scim init`, behind a proxy that ends TLS. The suites of
- * single clients run beside this, in their own files, on the output of `scim init` for one client, served over TLS.
- */
+/** The configurations of all clients in one folder, each by `scim init`, behind a proxy that ends TLS. */
 const config = mkdtempSync(join(tmpdir(), 'gatehouse-init-all-'))
 const clients = new Map<string, PublicScimClient>()
 let gateway: GatewayProcess
@@ -31,6 +28,30 @@ beforeAll(async () => {
 afterAll(async () => {
   await gateway?.stop()
   rmSync(config, { recursive: true, force: true })
+})
+
+describe('without a proxy, served over TLS', () => {
+  let overTls: GatewayProcess
+  const direct = new Map<string, PublicScimClient>()
+  beforeAll(async () => {
+    overTls = await startGatewayProcess({ config, tls: true })
+    for (const { base, token } of clients.values()) {
+      direct.set(new URL(base).pathname, new PublicScimClient(base, token, () => overTls.url))
+    }
+  })
+  afterAll(async () => {
+    for (const client of direct.values()) client.close()
+    await overTls?.stop()
+  })
+  for (const { name, path, story } of providerSuites) {
+    describe(name, () =>
+      story(() => {
+        const client = direct.get(path)
+        if (client === undefined) throw new Error(`no client at ${path}`)
+        return client
+      }),
+    )
+  }
 })
 
 /** The page of examples/login, for the users whom Okta provisions. */
@@ -140,9 +161,7 @@ test('a user whom Okta deactivates can no longer log in, and can again once acti
   const { id, userName } = await create(okta)
   const password = 'correct horse battery'
   const args = ['user', 'passwd', userName, '--config', config, '--data', gateway.dataFolder]
-  const passwd = spawn('bin/gatehouse', args, { stdio: ['pipe', 'ignore', 'inherit'] })
-  passwd.stdin.end(`${password}\n`)
-  expect(await once(passwd, 'close')).toEqual([0, null])
+  expect(await runCommand(args, `${password}\n`)).toMatchObject({ code: 0 })
   const logIn = async () => (await new PlainBrowser(gateway.url).logIn('/hello', userName, password)).status
   expect(await logIn()).toBe(303)
   const activate = (active: boolean) => okta.patch(`/Users/${id}`, [{ op: 'replace', value: { active } }])

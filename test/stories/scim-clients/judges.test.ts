@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { describe, expect, inject, test } from 'vitest'
 import { coreUser } from '#testing/scim/scim-client.ts'
-import { scimServer } from '#testing/scim/scim-story.ts'
+import { scimServers } from '#testing/scim/scim-story.ts'
+import { firstOf } from './suites.ts'
 
 const python = inject('judgesPython')
 const run = promisify(execFile)
@@ -33,7 +34,8 @@ async function judge(args: readonly string[], environment: Record<string, string
 }
 
 describe.skipIf(python === '')('outside judges of a gateway with `mapping: scim` on the database', () => {
-  const server = scimServer()
+  const servers = scimServers()
+  const client = (path: string) => firstOf(servers).client(path)
 
   // It compares the members that it sent with those that it reads. The gateway fills `display`, which /Schemas
   // announces as readOnly, so these two comparisons differ by a part that the client could not have sent.
@@ -46,7 +48,7 @@ describe.skipIf(python === '')('outside judges of a gateway with `mapping: scim`
   }
 
   test('scim2-tester finds no failure', async () => {
-    const { base, token } = server().client('/scim/v2')
+    const { base, token } = client('/scim/v2')
     const results = await judge(['test/support/scim/python/scim2_judge.py', base], { SCIM_TOKEN: token })
     const checks = results as { status: string; title: string; resourceType: string; reason: string }[]
     const verdicts = checks.map(({ status, title, reason }) => ({ status, check: title, message: reason }))
@@ -64,9 +66,9 @@ describe.skipIf(python === '')('outside judges of a gateway with `mapping: scim`
     ['strict', ['--strict']],
     ['as Entra ID', ['--strict', '--profile', 'entra']],
   ])('scim-sanity, %s, finds no failure', async (name, options) => {
-    const { base, token } = server().client('/scim/logins')
+    const { base, token } = client('/scim/logins')
     const member = { schemas: [coreUser], userName: 'fake-member-id' }
-    expect([201, 409]).toContain((await server().client('/scim/logins').post('/Users', member)).status)
+    expect([201, 409]).toContain((await client('/scim/logins').post('/Users', member)).status)
     const args = ['-m', 'scim_sanity', 'probe', base, '--token', token, '--json-output', '--i-accept-side-effects']
     const { results } = (await judge([...args, ...options])) as {
       results: { status: string; name: string; message?: string }[]

@@ -29,6 +29,7 @@ async function configuration(): Promise<string> {
   return scimConfiguration({ files: { 'people.yaml': deactivating } })
 }
 
+/** What a second process knows is in the database, so two of them need no restart. */
 function story(databaseUrl: () => Promise<string | undefined>, processes: number): void {
   const servers: ScimServer[] = []
   afterEach(async () => {
@@ -67,9 +68,11 @@ function story(databaseUrl: () => Promise<string | undefined>, processes: number
       }
     }
     await isGone()
-    for (const server of servers.splice(0)) await server.process.stop()
-    await start()
-    await isGone()
+    if (processes === 1) {
+      await servers.pop()?.process.stop()
+      await start()
+      await isGone()
+    }
 
     const [again, other = again] = clients()
     const back = await again?.post('/Users', { schemas: [coreUser], userName })

@@ -6,7 +6,7 @@ export const longFiles = [
   'test/kube/sts-rotation.kube.test.ts',
   'src/modules/targets/sql/sql-hostile.conformance.test.ts',
   'src/modules/directory-inserts/database/database.conformance.test.ts',
-  'test/stories/scim-clients/concurrency.test.ts',
+  'test/stories/scim-clients/clients-in-tables.test.ts',
   'test/stories/audit.test.ts',
   'test/browser/portal-scale.browser.test.ts',
 ] as const

@@ -1,12 +1,8 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { type IncomingMessage, request as plainRequest } from 'node:http'
 import { Agent, request } from 'node:https'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { ScimClientName } from '#server/init/scim.ts'
 import { commandOutput } from '#testing/gateway/command.ts'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
 import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 import { ScimClient } from '#testing/scim/scim-client.ts'
 
@@ -66,28 +62,5 @@ export class PublicScimClient extends ScimClient {
 
   close(): void {
     this.#agent.destroy()
-  }
-}
-
-export interface InitializedScim {
-  readonly process: GatewayProcess
-  readonly client: PublicScimClient
-  stop(): Promise<void>
-}
-
-/** The output of `scim init` for one client, served over TLS. */
-export async function startInitializedScim(name: ScimClientName): Promise<InitializedScim> {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-init-'))
-  const { address, token } = await runScimInit(name, folder)
-  const process = await startGatewayProcess({ config: folder, tls: true })
-  const client = new PublicScimClient(address, token, () => process.url)
-  return {
-    process,
-    client,
-    async stop() {
-      client.close()
-      await process.stop()
-      rmSync(folder, { recursive: true, force: true })
-    },
   }
 }

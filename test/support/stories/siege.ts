@@ -4,6 +4,9 @@ import process from 'node:process'
 /** The full form of a siege, set by `npm run siege`; the stories have shorter ones. */
 export const siegeSeconds = Number(process.env['SIEGE_SECONDS'] ?? 0)
 export const siegeRequests = Number(process.env['SIEGE_REQUESTS'] ?? 0)
+/** How many people the story of delta aggregation has, and how many requests race for one group. */
+export const siegePeople = Number(process.env['SIEGE_PEOPLE'] ?? 0)
+export const siegeRaces = Number(process.env['SIEGE_RACES'] ?? 0)
 /** The tier sends the same requests every time; the full form chooses others unless it gets a seed. */
 export const siegeSeed = Number(process.env['SIEGE_SEED'] ?? 1)
 

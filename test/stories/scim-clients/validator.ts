@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { coreGroup, coreUser, enterpriseUser } from '#testing/scim/scim-client.ts'
-import { fresh, scimStory } from '#testing/scim/scim-story.ts'
+import { coreGroup, coreUser, enterpriseUser, type ScimClient } from '#testing/scim/scim-client.ts'
+import { fresh } from '#testing/scim/scim-story.ts'
 
 const newUser = (userName = `${fresh('user')}@example.com`) => ({
   schemas: [coreUser, enterpriseUser],
@@ -40,8 +40,8 @@ const stored = (user: ReturnType<typeof newUser>) => {
   return { ...rest, roles: roles.map((role) => ({ ...role, primary: true })) }
 }
 
-// The mandatory tests of Microsoft's SCIM Validator by their names, then its preview tests.
-scimStory("Microsoft's SCIM Validator", '/scim/entra', (validator) => {
+/** The mandatory tests of Microsoft's SCIM Validator by their names, then its preview tests. */
+export function validatorStory(validator: () => ScimClient): void {
   const create = async (user = newUser()) => {
     const { status, body } = await validator().post('/Users', user)
     expect(status).toBe(201)
@@ -318,4 +318,4 @@ scimStory("Microsoft's SCIM Validator", '/scim/entra', (validator) => {
     ])
     expect(group.members.map(({ value }: { value: string }) => value).sort()).toEqual([second.id, third.id].sort())
   })
-})
+}

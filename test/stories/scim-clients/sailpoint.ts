@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { coreGroup, coreUser, enterpriseUser } from '#testing/scim/scim-client.ts'
-import { fresh, scimStory } from '#testing/scim/scim-story.ts'
+import { coreGroup, coreUser, enterpriseUser, type ScimClient } from '#testing/scim/scim-client.ts'
+import { fresh } from '#testing/scim/scim-story.ts'
 
-// SailPoint's behavior, with the requests of its SCIM 2.0 connector.
-scimStory('SailPoint', '/scim/sailpoint', (sailpoint) => {
+/** SailPoint's behavior, with the requests of its SCIM 2.0 connector. */
+export function sailpointStory(sailpoint: () => ScimClient): void {
   const newUser = (more: object = {}) => ({
     schemas: [coreUser, enterpriseUser],
     userName: fresh('user'),
@@ -89,10 +89,14 @@ scimStory('SailPoint', '/scim/sailpoint', (sailpoint) => {
         if (ids.length >= page.body.totalResults) return ids
       }
     }
-    const users = await all('/Users')
-    expect(new Set(users).size).toBe(users.length)
-    expect(users).toEqual(expect.arrayContaining(made.map(({ id }) => id)))
-    expect((await all('/Groups')).sort()).toEqual(groups.sort())
+    for (const [collection, wanted] of [
+      ['/Users', made.map(({ id }) => id)],
+      ['/Groups', groups],
+    ] as const) {
+      const found = await all(collection)
+      expect(new Set(found).size).toBe(found.length)
+      expect(found).toEqual(expect.arrayContaining(wanted))
+    }
     const { body } = await sailpoint().get(`/Users/${made[0].id}`)
     expect(body.groups.map(({ value }: { value: string }) => value).sort()).toEqual(groups.sort())
   })
@@ -151,4 +155,4 @@ scimStory('SailPoint', '/scim/sailpoint', (sailpoint) => {
     await sailpoint().patch(`/Users/${body.id}`, [{ op: 'replace', path: 'active', value: false }])
     expect(await sailpoint().post('/Users', user)).toMatchObject({ status: 409, body: { scimType: 'uniqueness' } })
   })
-})
+}

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { coreGroup, coreUser, enterpriseUser } from '#testing/scim/scim-client.ts'
-import { fresh, scimStoryOnAll } from '#testing/scim/scim-story.ts'
+import { coreGroup, coreUser, enterpriseUser, type ScimClient } from '#testing/scim/scim-client.ts'
+import { fresh } from '#testing/scim/scim-story.ts'
 
 const newUser = (userName = `${fresh('user')}@example.com`, more: object = {}) => ({
   schemas: [coreUser],
@@ -17,8 +17,8 @@ const newUser = (userName = `${fresh('user')}@example.com`, more: object = {}) =
   ...more,
 })
 
-// Okta's behavior, with the requests of its provisioning.
-scimStoryOnAll('Okta', '/scim/okta', (okta) => {
+/** Okta's behavior, with the requests of its provisioning. */
+export function oktaStory(okta: () => ScimClient): void {
   const create = async (more: object = {}): Promise<string> => {
     const { status, body } = await okta().post('/Users', newUser(undefined, more))
     expect(status).toBe(201)
@@ -183,4 +183,4 @@ scimStoryOnAll('Okta', '/scim/okta', (okta) => {
     const { body: all } = await okta().get('/Schemas')
     expect(all.Resources.map(({ id }: { id: string }) => id)).toEqual(expect.arrayContaining([coreUser, ...extensions]))
   })
-})
+}

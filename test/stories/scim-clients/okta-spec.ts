@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { coreUser } from '#testing/scim/scim-client.ts'
-import { fresh, scimStory } from '#testing/scim/scim-story.ts'
+import { coreUser, type ScimClient } from '#testing/scim/scim-client.ts'
+import { fresh } from '#testing/scim/scim-story.ts'
 
 const errorSchema = 'urn:ietf:params:scim:api:messages:2.0:Error'
 
-// The twelve steps of Okta's SPEC suite, in its order.
-scimStory("Okta's SPEC suite", '/scim/okta', (okta) => {
+/** The twelve steps of Okta's SPEC suite, in its order. */
+export function oktaSpecStory(okta: () => ScimClient): void {
   const userName = `${fresh('Spec')}@example.com`
   const user = {
     schemas: [coreUser],
@@ -92,4 +92,4 @@ scimStory("Okta's SPEC suite", '/scim/okta', (okta) => {
     expect([status, body.schemas]).toEqual([404, [errorSchema]])
     expect((await okta().get('/NoSuchThing')).status).toBe(404)
   })
-})
+}

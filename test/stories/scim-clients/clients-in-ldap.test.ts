@@ -1,14 +1,13 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { coreGroup, coreUser } from '#testing/scim/scim-client.ts'
 import { inLdap, throughLdapDirectory } from '#testing/scim/scim-on-ldap.ts'
-import { fresh, scimServer } from '#testing/scim/scim-story.ts'
+import { fresh } from '#testing/scim/scim-story.ts'
+import { describeSystem, firstOf } from './suites.ts'
 
 for (const lookups of [inLdap, throughLdapDirectory]) {
-  describe.skipIf(lookups.isThere?.() === false)(`groups in groups, ${lookups.name}`, () => {
-    const server = scimServer(undefined, lookups)
-
-    test('join, are shown with their type, contain users indirectly, close no cycle, and leave', async () => {
-      const client = server().client('/scim/v2')
+  describeSystem(lookups, (servers) => {
+    test('groups in groups join, are shown with their type, contain users indirectly, close no cycle, and leave', async () => {
+      const client = firstOf(servers).client('/scim/v2')
       const created = async (path: string, body: object): Promise<string> => {
         const { status, body: resource } = await client.post(path, body)
         expect(status).toBe(201)

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { coreGroup, coreUser, enterpriseUser, patchOp } from '#testing/scim/scim-client.ts'
-import { fresh, scimStoryOnAll } from '#testing/scim/scim-story.ts'
+import { coreGroup, coreUser, enterpriseUser, patchOp, type ScimClient } from '#testing/scim/scim-client.ts'
+import { fresh } from '#testing/scim/scim-story.ts'
 
 const adGroup = 'http://schemas.microsoft.com/2006/11/ResourceManagement/ADSCIM/2.0/Group'
 /** Makes Entra send the forms of the RFC; the gateway understands both. */
@@ -20,8 +20,8 @@ const newUser = (userName = fresh('user'), more: object = {}) => ({
   ...more,
 })
 
-// Each case is a numbered behavior of Entra ID, with the requests of its provisioning service.
-scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
+/** Each case is a numbered behavior of Entra ID, with the requests of its provisioning service. */
+export function entraStory(entra: () => ScimClient): void {
   const create = async (more: object = {}): Promise<string> => {
     const { status, body } = await entra().post('/Users', newUser(fresh('user'), more))
     expect(status).toBe(201)
@@ -351,4 +351,4 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     expect(answer).toMatchObject({ status: 400, body: { scimType: 'invalidValue' } })
     expect(await read(id)).toEqual(before)
   })
-})
+}

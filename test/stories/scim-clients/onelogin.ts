@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { coreUser } from '#testing/scim/scim-client.ts'
-import { fresh, scimStory } from '#testing/scim/scim-story.ts'
+import { coreUser, type ScimClient } from '#testing/scim/scim-client.ts'
+import { fresh } from '#testing/scim/scim-story.ts'
 
-// OneLogin's behavior, with the requests of its provisioning connector.
-scimStory('OneLogin', '/scim/onelogin', (onelogin) => {
+/** OneLogin's behavior, with the requests of its provisioning connector. */
+export function oneloginStory(onelogin: () => ScimClient): void {
   /** The output of its body template, including the wrong schema. */
   const newUser = (more: object = {}) => ({
     schemas: ['urn:scim:schemas:core:1.0'],
@@ -71,4 +71,4 @@ scimStory('OneLogin', '/scim/onelogin', (onelogin) => {
     expect(basic.status).toBe(401)
     expect(basic.headers.get('www-authenticate')).toMatch(/^Bearer/)
   })
-})
+}

@@ -1,0 +1,12 @@
+import { describe } from 'vitest'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { scimServers } from '#testing/scim/scim-story.ts'
+import { nestedGroupsStory, withSharedNames } from './nested-groups.ts'
+import { broadSuites, describeSuites, describeVersions } from './suites.ts'
+
+describe.skipIf(postgresUrl() === '')('SCIM clients of two processes on one PostgreSQL', () => {
+  const servers = scimServers({ lookups: withSharedNames, databaseUrl: freshSchema, processes: 2 })
+  describeSuites(servers, broadSuites)
+  describeVersions(servers, 50)
+  describe('nested groups', () => nestedGroupsStory((path) => servers().map((one) => one.client(path))))
+})
