@@ -24,22 +24,20 @@ export interface Tier {
 
 /** What the parts of the product do together, on a machine with npm alone: the stories of `npm test`. */
 export const coreStories: readonly string[] = [
-  'test/stories/quickstart.test.ts',
-  'test/stories/documented-commands.test.ts',
+  'test/stories/scim-clients/clients.test.ts',
+  'test/stories/scim-clients/init.test.ts',
   'test/stories/call-workflow.test.ts',
   'test/stories/registration.test.ts',
   'test/stories/main-api.test.ts',
   'test/stories/login.test.ts',
-  'test/stories/token-service.test.ts',
+  'test/stories/hostile/survival.test.ts',
+  'test/stories/quickstart.test.ts',
+  'test/stories/readme.test.ts',
+  'test/stories/predecessor-tutorial/tutorial.test.ts',
   'test/stories/specification-token-service.test.ts',
   'test/stories/token-exchange-clients.test.ts',
-  'test/stories/init.test.ts',
+  'test/stories/token-service.test.ts',
   'test/stories/two-gateways.test.ts',
-  'test/stories/predecessor-tutorial/tutorial.test.ts',
-  'test/stories/scim-clients/okta.test.ts',
-  'test/stories/scim-clients/entra.test.ts',
-  'test/stories/scim-clients/init.test.ts',
-  'test/stories/hostile/survival.test.ts',
 ]
 
 const realParts = ['src/**/*.conformance.test.ts', 'src/**/*.programs.test.ts', 'src/**/*.kube.test.ts'] as const
