@@ -3,22 +3,27 @@ import { expect, test } from 'vitest'
 import { coreGroup, coreUser, enterpriseUser, type ScimClient } from '#testing/scim/scim-client.ts'
 import { fresh } from '#testing/scim/scim-story.ts'
 
-/** SailPoint's behavior, with the requests of its SCIM 2.0 connector. */
-export function sailpointStory(sailpoint: () => ScimClient): void {
-  const newUser = (more: object = {}) => ({
-    schemas: [coreUser, enterpriseUser],
-    userName: fresh('user'),
-    externalId: randomUUID(),
-    name: { givenName: 'Sail', familyName: 'Point' },
-    emails: [{ value: 'sail@example.com', type: 'work', primary: true }],
-    active: true,
-    ...more,
-  })
-  const create = async (more: object = {}) => {
+const newUser = (more: object = {}) => ({
+  schemas: [coreUser, enterpriseUser],
+  userName: fresh('user'),
+  externalId: randomUUID(),
+  name: { givenName: 'Sail', familyName: 'Point' },
+  emails: [{ value: 'sail@example.com', type: 'work', primary: true }],
+  active: true,
+  ...more,
+})
+
+const createOn =
+  (sailpoint: () => ScimClient) =>
+  async (more: object = {}) => {
     const { status, body } = await sailpoint().post('/Users', newUser(more))
     expect(status).toBe(201)
     return body
   }
+
+/** SailPoint's behavior, with the requests of its SCIM 2.0 connector. */
+export function sailpointStory(sailpoint: () => ScimClient): void {
+  const create = createOn(sailpoint)
 
   test('the server describes itself before any other request', async () => {
     const config = await sailpoint().get('/ServiceProviderConfig')
@@ -71,34 +76,6 @@ export function sailpointStory(sailpoint: () => ScimClient): void {
       entitlements: [{ value: 'e1', display: 'One' }],
       roles: [{ value: 'r1', type: 'app' }],
     })
-  })
-
-  test('all users and all groups are read page by page', async () => {
-    const made = await Promise.all(Array.from({ length: 12 }, () => create()))
-    const groups = await Promise.all(
-      Array.from({ length: 5 }, async () => {
-        const body = { schemas: [coreGroup], displayName: fresh('group'), members: [{ value: made[0].id }] }
-        return (await sailpoint().post('/Groups', body)).body.id
-      }),
-    )
-    const all = async (collection: string): Promise<string[]> => {
-      const ids: string[] = []
-      for (;;) {
-        const page = await sailpoint().list(collection, { startIndex: String(ids.length + 1), count: '5' })
-        ids.push(...(page.body.Resources ?? []).map(({ id }: { id: string }) => id))
-        if (ids.length >= page.body.totalResults) return ids
-      }
-    }
-    for (const [collection, wanted] of [
-      ['/Users', made.map(({ id }) => id)],
-      ['/Groups', groups],
-    ] as const) {
-      const found = await all(collection)
-      expect(new Set(found).size).toBe(found.length)
-      expect(found).toEqual(expect.arrayContaining(wanted))
-    }
-    const { body } = await sailpoint().get(`/Users/${made[0].id}`)
-    expect(body.groups.map(({ value }: { value: string }) => value).sort()).toEqual(groups.sort())
   })
 
   test('an account is changed by PATCH, and by PUT if HttpPatchSupport is false', async () => {
@@ -154,5 +131,40 @@ export function sailpointStory(sailpoint: () => ScimClient): void {
     const { body } = await sailpoint().post('/Users', user)
     await sailpoint().patch(`/Users/${body.id}`, [{ op: 'replace', path: 'active', value: false }])
     expect(await sailpoint().post('/Users', user)).toMatchObject({ status: 409, body: { scimType: 'uniqueness' } })
+  })
+
+  sailpointPagesStory(sailpoint)
+}
+
+/** How it reads everything. */
+export function sailpointPagesStory(sailpoint: () => ScimClient): void {
+  const create = createOn(sailpoint)
+
+  test('all users and all groups are read page by page', async () => {
+    const made = await Promise.all(Array.from({ length: 12 }, () => create()))
+    const groups = await Promise.all(
+      Array.from({ length: 5 }, async () => {
+        const body = { schemas: [coreGroup], displayName: fresh('group'), members: [{ value: made[0].id }] }
+        return (await sailpoint().post('/Groups', body)).body.id
+      }),
+    )
+    const all = async (collection: string): Promise<string[]> => {
+      const ids: string[] = []
+      for (;;) {
+        const page = await sailpoint().list(collection, { startIndex: String(ids.length + 1), count: '5' })
+        ids.push(...(page.body.Resources ?? []).map(({ id }: { id: string }) => id))
+        if (ids.length >= page.body.totalResults) return ids
+      }
+    }
+    for (const [collection, wanted] of [
+      ['/Users', made.map(({ id }) => id)],
+      ['/Groups', groups],
+    ] as const) {
+      const found = await all(collection)
+      expect(new Set(found).size).toBe(found.length)
+      expect(found).toEqual(expect.arrayContaining(wanted))
+    }
+    const { body } = await sailpoint().get(`/Users/${made[0].id}`)
+    expect(body.groups.map(({ value }: { value: string }) => value).sort()).toEqual(groups.sort())
   })
 }

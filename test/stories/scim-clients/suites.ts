@@ -7,8 +7,8 @@ import { entraStory } from './entra.ts'
 import { oktaStory } from './okta.ts'
 import { oktaSpecStory } from './okta-spec.ts'
 import { oneloginStory } from './onelogin.ts'
-import { sailpointStory } from './sailpoint.ts'
-import { validatorStory } from './validator.ts'
+import { sailpointPagesStory, sailpointStory } from './sailpoint.ts'
+import { validatorGroupsStory, validatorStory } from './validator.ts'
 import { wholeProtocolStory } from './whole-protocol.ts'
 
 /** What a provider or its test program needs, and the path of its gateway. */
@@ -18,15 +18,13 @@ export interface ClientSuite {
   story(client: () => ScimClient): void
 }
 
-/** The two with the most habits. Other systems than the database need no more: the rest differs only in its requests. */
-export const broadSuites: readonly ClientSuite[] = [
-  { name: 'Entra ID', path: '/scim/entra', story: entraStory },
-  { name: 'Okta', path: '/scim/okta', story: oktaStory },
-]
+const entra: ClientSuite = { name: 'Entra ID', path: '/scim/entra', story: entraStory }
+const okta: ClientSuite = { name: 'Okta', path: '/scim/okta', story: oktaStory }
 
 /** Every provider with its own suite. */
 export const providerSuites: readonly ClientSuite[] = [
-  ...broadSuites,
+  entra,
+  okta,
   { name: 'SailPoint', path: '/scim/sailpoint', story: sailpointStory },
   { name: 'OneLogin', path: '/scim/onelogin', story: oneloginStory },
 ]
@@ -36,6 +34,14 @@ export const allSuites: readonly ClientSuite[] = [
   { name: "Okta's SPEC suite", path: '/scim/okta', story: oktaSpecStory },
   { name: "Microsoft's SCIM Validator", path: '/scim/entra', story: validatorStory },
 ]
+
+/** What depends on the system with the users. The rest differs only in its requests. */
+export const shortSystemSuites: readonly ClientSuite[] = [
+  { name: "SailPoint's pages", path: '/scim/sailpoint', story: sailpointPagesStory },
+  entra,
+  { name: "Groups of Microsoft's SCIM Validator", path: '/scim/entra', story: validatorGroupsStory },
+]
+export const systemSuites: readonly ClientSuite[] = [...shortSystemSuites, okta]
 
 /** Runs the suites on the first of the processes. */
 export function describeSuites(servers: () => readonly ScimServer[], suites: readonly ClientSuite[]): void {
@@ -49,11 +55,17 @@ export function describeVersions(servers: () => readonly ScimServer[], atOnce?: 
   describe('concurrent requests', () => concurrencyStory(() => servers().map((one) => one.client(path)), atOnce))
 }
 
-/** The broad suites and, with versions, what they add, in another system than the gateway's own database. */
-export function describeSystem(system: ScimLookups, more?: (servers: () => readonly ScimServer[]) => void): void {
+interface SystemStory {
+  /** `systemSuites` if absent. */
+  readonly suites?: readonly ClientSuite[]
+  more?(servers: () => readonly ScimServer[]): void
+}
+
+/** Suites and, with versions, what they add, in another system than the gateway's own database. */
+export function describeSystem(system: ScimLookups, { suites = systemSuites, more }: SystemStory = {}): void {
   describe.skipIf(system.isThere?.() === false)(`SCIM clients ${system.name}`, () => {
     const servers = scimServers({ lookups: system })
-    describeSuites(servers, broadSuites)
+    describeSuites(servers, suites)
     if (system.keepsVersions) describeVersions(servers)
     more?.(servers)
   })

@@ -40,8 +40,7 @@ const stored = (user: ReturnType<typeof newUser>) => {
   return { ...rest, roles: roles.map((role) => ({ ...role, primary: true })) }
 }
 
-/** The mandatory tests of Microsoft's SCIM Validator by their names, then its preview tests. */
-export function validatorStory(validator: () => ScimClient): void {
+const helpers = (validator: () => ScimClient) => {
   const create = async (user = newUser()) => {
     const { status, body } = await validator().post('/Users', user)
     expect(status).toBe(201)
@@ -58,6 +57,17 @@ export function validatorStory(validator: () => ScimClient): void {
     expect([200, 204]).toContain(status)
     return (await validator().get(path)).body
   }
+  return { create, newGroup, createGroup, patched }
+}
+
+/** The mandatory tests of Microsoft's SCIM Validator by their names, and its preview tests. */
+export function validatorStory(validator: () => ScimClient): void {
+  validatorUsersStory(validator)
+  validatorGroupsStory(validator)
+}
+
+function validatorUsersStory(validator: () => ScimClient): void {
+  const { create, patched } = helpers(validator)
 
   test('01: create a new user', async () => {
     const user = newUser()
@@ -191,6 +201,38 @@ export function validatorStory(validator: () => ScimClient): void {
     expect((await validator().filter('/Users', `userName eq "${userName}"`)).body.totalResults).toBe(0)
   })
 
+  test('preview 1: patch user, several operations on different attributes', async () => {
+    const { id } = await create()
+    const user = await patched(`/Users/${id}`, [
+      { op: 'remove', path: 'title' },
+      { op: 'replace', path: 'displayName', value: 'Two' },
+      { op: 'add', path: 'nickName', value: 'Three' },
+    ])
+    expect(user).toMatchObject({ displayName: 'Two', nickName: 'Three' })
+    expect(user).not.toHaveProperty('title')
+  })
+
+  test('preview 2: patch user, several operations on the same attribute: the last one counts', async () => {
+    const { id } = await create()
+    const user = await patched(`/Users/${id}`, [
+      { op: 'remove', path: 'displayName' },
+      { op: 'add', path: 'displayName', value: 'First' },
+      { op: 'replace', path: 'displayName', value: 'Last' },
+    ])
+    expect(user.displayName).toBe('Last')
+  })
+
+  test('preview 3: delete the same user twice', async () => {
+    const { id } = await create()
+    expect((await validator().delete(`/Users/${id}`)).status).toBe(204)
+    expect(await validator().delete(`/Users/${id}`)).toMatchObject({ status: 404, body: { status: '404' } })
+  })
+}
+
+/** Those of groups. */
+export function validatorGroupsStory(validator: () => ScimClient): void {
+  const { create, newGroup, createGroup, patched } = helpers(validator)
+
   test('14: create a new group', async () => {
     const group = newGroup()
     const { externalId, displayName } = group
@@ -255,33 +297,6 @@ export function validatorStory(validator: () => ScimClient): void {
     expect((await validator().delete(`/Groups/${id}`)).status).toBe(204)
     expect((await validator().get(`/Groups/${id}`)).status).toBe(404)
     expect((await validator().filter('/Groups', `displayName eq "${displayName}"`)).body.totalResults).toBe(0)
-  })
-
-  test('preview 1: patch user, several operations on different attributes', async () => {
-    const { id } = await create()
-    const user = await patched(`/Users/${id}`, [
-      { op: 'remove', path: 'title' },
-      { op: 'replace', path: 'displayName', value: 'Two' },
-      { op: 'add', path: 'nickName', value: 'Three' },
-    ])
-    expect(user).toMatchObject({ displayName: 'Two', nickName: 'Three' })
-    expect(user).not.toHaveProperty('title')
-  })
-
-  test('preview 2: patch user, several operations on the same attribute: the last one counts', async () => {
-    const { id } = await create()
-    const user = await patched(`/Users/${id}`, [
-      { op: 'remove', path: 'displayName' },
-      { op: 'add', path: 'displayName', value: 'First' },
-      { op: 'replace', path: 'displayName', value: 'Last' },
-    ])
-    expect(user.displayName).toBe('Last')
-  })
-
-  test('preview 3: delete the same user twice', async () => {
-    const { id } = await create()
-    expect((await validator().delete(`/Users/${id}`)).status).toBe(204)
-    expect(await validator().delete(`/Users/${id}`)).toMatchObject({ status: 404, body: { status: '404' } })
   })
 
   test('preview 4: delete the same group twice', async () => {
