@@ -20,29 +20,23 @@ interface Schema {
 
 async function createSchema(): Promise<Schema> {
   const name = `test_${randomBytes(6).toString('hex')}`
-  await (await ownConnection()).query(`create schema ${name}`)
+  await ownConnection().query(`create schema ${name}`)
   const address = new URL(postgresUrl())
   address.searchParams.set('options', `-c search_path=${name}`)
   address.searchParams.set('application_name', name)
   return { name, url: address.toString() }
 }
 
-let connection: Promise<pg.Client> | undefined
+let connection: pg.Pool | undefined
 
-/** One for all tests of this worker, since a new one takes longer than what it is used for. It ends with the worker. */
-function ownConnection(): Promise<pg.Client> {
-  connection ??= connect()
+/** One for all tests of this worker, since a new one takes longer than what it is used for. */
+function ownConnection(): pg.Pool {
+  if (connection === undefined) {
+    connection = new pg.Pool({ connectionString: postgresUrl(), max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true })
+    // It opens another one.
+    connection.on('error', () => {})
+  }
   return connection
-}
-
-async function connect(): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: postgresUrl() })
-  client.on('error', () => {
-    connection = undefined
-  })
-  await client.connect()
-  client.unref()
-  return client
 }
 
 /** A schema with the tables of the gateway, and its state at that time. */
@@ -75,7 +69,7 @@ async function migrateSchema(): Promise<MigratedSchema> {
   const storage = openStorage({ url: schema.url, clock: systemClock, log: silentLogger })
   await storage.ready()
   await storage.close()
-  const client = await ownConnection()
+  const client = ownConnection()
   const names = async (text: string): Promise<string[]> => (await client.query(text)).rows.map((row) => row.name)
   const tables = await names(
     `select tablename as name from pg_tables where schemaname = '${name}' and tablename <> 'schema_migrations'`,
@@ -92,7 +86,7 @@ const connectionMillis = 500
 /** Back to the rows of the migrations, with sequences that count from their start; false if it must not be used again. */
 async function emptySchema(schema: MigratedSchema): Promise<boolean> {
   const { name, sequences, initial } = schema
-  const client = await ownConnection()
+  const client = ownConnection()
   const connections = `select from pg_stat_activity where application_name = '${name}'`
   for (const end = Date.now() + connectionMillis; (await client.query(connections)).rowCount !== 0; ) {
     if (Date.now() > end) return false
@@ -122,7 +116,7 @@ interface State {
 const largeBytes = 2 ** 19
 
 /** PostgreSQL keeps the plan of the statement, which takes longer than the statement itself. */
-async function readState(client: pg.Client, schema: Pick<MigratedSchema, 'name' | 'tables'>): Promise<State> {
+async function readState(client: pg.Pool, schema: Pick<MigratedSchema, 'name' | 'tables'>): Promise<State> {
   const { name, tables } = schema
   const list = (condition: (table: string) => string): string =>
     `array_remove(array[${tables.map((table) => `case when ${condition(table)} then '${table}' end`).join(', ')}], null)`
