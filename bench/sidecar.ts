@@ -34,7 +34,7 @@ async function measureShell(shell: Shell): Promise<SidecarFigures> {
   )
   const sidecar = startSidecar({ shell, script: sidecarScript, targets })
   try {
-    await until(async () => sidecar.probe().ready, 20_000)
+    await until(async () => (await sidecar.probe()).ready, 20_000)
     const seen: number[] = []
     for (let turn = 0; turn < turns; turn++) {
       await delay(restMillis)

@@ -4,6 +4,7 @@ import { accountShapes, issuerShapes, judgeSubject } from '#config/build/sts-sub
 import { parseFilter } from '#identity/filter/filter-text.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 
 const rule = (constraint: string): Rule => ({ scope: 'filter', constraint, filter: parseFilter(constraint) })
 
@@ -109,9 +110,10 @@ describe('the subject of service accounts', () => {
         }
       },
     )
-    fc.assert(property, { numRuns: 5000 })
-    expect(accepted).toBeGreaterThan(300)
-    expect(refused).toBeGreaterThan(300)
+    const numRuns = sampled(1000, 5000)
+    fc.assert(property, { numRuns })
+    expect(accepted).toBeGreaterThan(numRuns / 17)
+    expect(refused).toBeGreaterThan(numRuns / 17)
   })
 })
 

@@ -8,6 +8,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { onContext, type Preview } from '#sdk/workflow/preview.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { next } from '#sdk/workflow/workflow-task.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 import { directoryEntry } from '#testing/modules/directory-entry.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
@@ -400,7 +401,7 @@ describe('the preview equals the changes of a real run', () => {
           if (!failed) expect([whole, sorted(applied(before, steps))]).toEqual([true, sorted(real.stored('ann'))])
         },
       ),
-      { numRuns: 300 },
+      { numRuns: sampled(100, 300) },
     )
   })
 

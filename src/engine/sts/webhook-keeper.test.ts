@@ -82,10 +82,17 @@ class Fixture {
   }
 }
 
-const isTrusted = (certificate: string, bundle: string): boolean =>
-  (bundle.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? []).some((authority) =>
-    new X509Certificate(certificate).verify(new X509Certificate(authority).publicKey),
-  )
+const known = new Map<string, boolean>()
+
+function isTrusted(certificate: string, bundle: string): boolean {
+  const found = known.get(certificate + bundle)
+  if (found !== undefined) return found
+  const authorities = bundle.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? []
+  const server = new X509Certificate(certificate)
+  const isSigned = authorities.some((authority) => server.verify(new X509Certificate(authority).publicKey))
+  known.set(certificate + bundle, isSigned)
+  return isSigned
+}
 
 test('the served certificate is signed by the CA that the API server knows, and is stored encrypted', async () => {
   const fixture = new Fixture()

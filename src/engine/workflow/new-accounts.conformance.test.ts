@@ -15,6 +15,7 @@ import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import { readAddress } from '#storage/client/databases.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { runSql } from '#testing/databases/postgres.ts'
+import { leastCost } from '#testing/login/least-cost.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { type DurableProcess, dyingStore, openDurable as openWith } from '#testing/workflows/durable-fixture.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
@@ -291,7 +292,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
   async function openOwn(url: string, workflows: Options['workflows']): Promise<DurableProcess> {
     const process = await openDurable(url, { workflows: {} })
     const { storage } = process
-    const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
+    const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }), leastCost)
     const store = databaseTarget(storage.userDirectory({ name: 'people' }), passwords, { auditsWithin: true })
     await process.reload({ workflows, tasks, approvals, directory: nobody, targets: { store } })
     return process

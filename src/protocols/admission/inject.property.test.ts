@@ -8,6 +8,7 @@ import { inject } from '#protocols/admission/inject.ts'
 import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
 import { type Pod, podSchema } from '#protocols/admission/pod.ts'
 import { escapeVariables } from '#protocols/admission/sidecar-container.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 import { awsEndpoint, cartAccount, claudeEndpoint, injectorSettings } from '#testing/sts/injector-fixture.ts'
 import { isKept } from '#testing/sts/is-kept.ts'
 
@@ -130,7 +131,7 @@ const names = (list: readonly { readonly name?: unknown }[] | null | undefined):
 const repeated = (list: readonly unknown[]): unknown[] => list.filter((one, position) => list.indexOf(one) !== position)
 
 describe('over random pods', () => {
-  const runs = { numRuns: 400 }
+  const runs = { numRuns: sampled(100, 400) }
 
   test('nothing existing is removed or changed, and the given pod is not modified', () => {
     fc.assert(

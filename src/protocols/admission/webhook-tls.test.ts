@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { connect, createServer } from 'node:tls'
+import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from 'vitest'
 import { authoritiesOf, renewWebhookTls, type WebhookTls, withRegistration } from '#protocols/admission/webhook-tls.ts'
 
@@ -73,13 +74,19 @@ test('B1: checked every day for three years, the served certificate is valid and
   let tls = withRegistration(renewWebhookTls(undefined, names, start), start)
   let authorities = 1
   let servers = 1
+  const ends = new Map<string, number>()
+  const endOf = (certificate: string): number => {
+    const end = ends.get(certificate) ?? Date.parse(new X509Certificate(certificate).validTo)
+    ends.set(certificate, end)
+    return end
+  }
   for (let days = 1; days < 3 * 365; days += 1) {
     const now = after(days)
     const next = renewWebhookTls(tls, names, now)
     expect(next.authorities.length).toBeLessThanOrEqual(2)
     // The API server may still know only the former bundle, and then the former server may answer under the new
-    // bundle.
-    expect(isTrusted(next, tls)).toBe(true)
+    // bundle. On most days nothing changed.
+    if (days === 1 || !isDeepStrictEqual(next, tls)) expect(isTrusted(next, tls)).toBe(true)
     if (next.server !== tls.server) {
       servers += 1
       const { validFrom, validTo } = new X509Certificate(next.server.certificate)
@@ -88,7 +95,7 @@ test('B1: checked every day for three years, the served certificate is valid and
     }
     if (next.authorities.at(-1) !== tls.authorities.at(-1)) authorities += 1
     for (const { certificate } of next.authorities) {
-      expect(Date.parse(new X509Certificate(certificate).validTo)).toBeGreaterThan(now.getTime())
+      expect(endOf(certificate)).toBeGreaterThan(now.getTime())
     }
     tls = withRegistration(next, now)
   }

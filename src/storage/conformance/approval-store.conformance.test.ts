@@ -325,7 +325,7 @@ onEachDatabase('approvals', (freshUrl) => {
       ${numbers} select ${padded}, '${who('boss')}', 'Boss', 1 from n`)
     await sql(`insert into approval_approvers (approval, approver_key, approver, open)
       ${numbers} select ${padded}, '${who('busy')}' || (i % 100), 'Busy', case when i % 200 < 100 then 1 else 0 end from n`)
-    await sql('analyze')
+    for (const table of ['runs', 'approvals', 'approval_approvers']) await sql(`analyze ${table}`)
     const first = await one.approvals.listForApprovers([who('boss')], { limit: 20 })
     expect(ids(first.approvals)).toEqual(Array.from({ length: 20 }, (_, i) => `${i + 1}`.padStart(6, '0')))
     const far = await one.approvals.listForApprovers([who('boss'), storedIdentity(`${who('busy')}7`)], {

@@ -5,6 +5,7 @@ import { matches } from '#identity/filter/evaluate.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { asSource, createOddUsers, filter } from '#testing/databases/odd-users.ts'
 import { openDirectory, user } from '#testing/databases/user-directories.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 
 onEachDatabase('filters of a directory', (freshUrl) => {
   const open = async () => openDirectory(await freshUrl())
@@ -22,7 +23,7 @@ onEachDatabase('filters of a directory', (freshUrl) => {
           ids: expected.slice(offset, offset + 7),
         })
       }),
-      { numRuns: 1500 },
+      { numRuns: sampled(250, 1500) },
     )
   })
 

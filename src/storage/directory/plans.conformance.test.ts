@@ -17,7 +17,8 @@ async function filled(url: string, users: number, groups: number): Promise<SqlCl
   await createDirectory({ url }, 'people')
   const client = connectTo(url)
   const rows = bulkPeople('people', users, groups, since)
-  const analyze = client.dialect === 'postgres' ? ['analyze'] : []
+  const analyze =
+    client.dialect === 'postgres' ? ['analyze entries, attributes, memberships, collections, collection_sizes'] : []
   await client.transaction(async (tx) => {
     for (const sql of [...rows.users, ...rows.groups, ...analyze, ...rows.memberships, ...analyze]) {
       await tx.run({ sql, params: [], name: undefined })

@@ -8,6 +8,7 @@ import type { Page, SortOrder } from '#identity/user-directory.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { asSource } from '#testing/databases/odd-users.ts'
 import { followPages, openDirectory, sync, user } from '#testing/databases/user-directories.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 
 const start = Date.UTC(2026, 0, 31, 8)
 
@@ -101,7 +102,7 @@ onEachDatabase('times of a directory', (freshUrl) => {
           expect(logins(await follow(directory, { ...search, limit }))).toEqual(logins(matching))
         },
       ),
-      { numRuns: 150 },
+      { numRuns: sampled(40, 150) },
     )
   })
 

@@ -1,12 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, onTestFinished } from 'vitest'
+import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { readAddress } from '#storage/client/databases.ts'
 import { PostgresClient } from '#storage/client/postgres.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
 import { SqliteClient } from '#storage/client/sqlite.ts'
+import { openStorage } from '#storage/open.ts'
 import { freshSchema, migratedSchema, postgresUrl } from '#testing/databases/postgres.ts'
 
 /** A folder that is removed after the test. */
@@ -20,21 +22,43 @@ type DatabaseSuite = (freshUrl: () => Promise<string>) => void
 
 /** Describes a suite once for each database; `freshUrl` gives a test one for the gateway, without any data. */
 export function onEachDatabase(name: string, suite: DatabaseSuite): void {
-  onBoth(name, suite, migratedSchema)
+  onBoth(name, suite, migratedFile, migratedSchema)
 }
 
 /** The same without any table. */
 export function onEachEmptyDatabase(name: string, suite: DatabaseSuite): void {
-  onBoth(name, suite, freshSchema)
+  onBoth(name, suite, emptyFile, freshSchema)
 }
 
-function onBoth(name: string, suite: DatabaseSuite, schema: () => Promise<string>): void {
+type FreshUrl = Parameters<DatabaseSuite>[0]
+
+function onBoth(name: string, suite: DatabaseSuite, file: FreshUrl, schema: FreshUrl): void {
   describe(`${name} on SQLite`, () => {
-    suite(async () => `sqlite:${join(temporaryFolder(), 'test.db')}`)
+    suite(file)
   })
   describe.skipIf(postgresUrl() === '')(`${name} on PostgreSQL`, () => {
     suite(schema)
   })
+}
+
+const emptyFile: FreshUrl = async () => `sqlite:${join(temporaryFolder(), 'test.db')}`
+
+let migrated: Promise<Buffer> | undefined
+
+/** A copy of one file with the tables of the gateway: creating them takes more time than most tests. */
+const migratedFile: FreshUrl = async () => {
+  migrated ??= migrateFile()
+  const file = join(temporaryFolder(), 'test.db')
+  writeFileSync(file, await migrated, { mode: 0o600 })
+  return `sqlite:${file}`
+}
+
+async function migrateFile(): Promise<Buffer> {
+  const file = join(temporaryFolder(), 'test.db')
+  const storage = openStorage({ url: `sqlite:${file}`, clock: systemClock, log: silentLogger })
+  await storage.ready()
+  await storage.close()
+  return readFileSync(file)
 }
 
 /** A client of the database without its tables; it closes with the test. */

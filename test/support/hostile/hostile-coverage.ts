@@ -9,6 +9,7 @@ import {
   type TargetOperation,
   targetOperations,
 } from '#testing/hostile/hostile-operations.ts'
+import { fullValues } from '#testing/hostile/sample.ts'
 
 /** The optional operations of a target, and the number of values per place in the short form. */
 interface TargetRow {
@@ -42,55 +43,53 @@ export interface Bounds {
   readonly versions: number
 }
 
-/** The number of values in the full form; undefined in the short one. */
-const full = process.env['HOSTILE_VALUES'] === undefined ? undefined : Number(process.env['HOSTILE_VALUES'])
 /** The time limit of one trial. */
-export const trialMillis = full === undefined ? 600_000 : 14_400_000
+export const trialMillis = fullValues === undefined ? 600_000 : 14_400_000
 
 /** The time limit of one call in the target's parameters: no call times out on a busy machine. */
 export const callMillis = 60_000
 
 const bounds = (perName: number, more: Partial<Bounds> = {}): Bounds =>
-  full === undefined
-    ? { values: 2000, perName, passwords: 2000, positions: 200, versions: 200, ...more }
-    : { values: full, perName: 1, passwords: full, positions: full, versions: full }
+  fullValues === undefined
+    ? { values: 400, perName, passwords: 400, positions: 40, versions: 40, ...more }
+    : { values: fullValues, perName: 1, passwords: fullValues, positions: fullValues, versions: fullValues }
 
 const all = { groups: true, renames: true, versions: true, passwords: true } as const
 /** Another row puts all values through the same code. */
-const again = { values: 500 } as const
+const again = { values: 250 } as const
 
 /** Target x its operations x the number of values. */
 export const targetCoverage = {
   'database on SQLite': { ...all, className: 'targets.Database', bounds: bounds(10) },
-  'database on PostgreSQL': { ...all, className: 'targets.Database', bounds: bounds(20, again) },
-  'SQL tables on SQLite': { ...all, className: 'targets.Sql', bounds: bounds(20) },
-  'SQL tables on PostgreSQL': { ...all, className: 'targets.Sql', bounds: bounds(20, again) },
+  'database on PostgreSQL': { ...all, className: 'targets.Database', bounds: bounds(10, again) },
+  'SQL tables on SQLite': { ...all, className: 'targets.Sql', bounds: bounds(10) },
+  'SQL tables on PostgreSQL': { ...all, className: 'targets.Sql', bounds: bounds(10, again) },
   'SQL statements on SQLite': {
     ...all,
     className: 'targets.Sql',
     groups: false,
     versions: false,
-    bounds: bounds(20, again),
+    bounds: bounds(10, again),
   },
   'SQL statements on PostgreSQL': {
     ...all,
     className: 'targets.Sql',
     groups: false,
     versions: false,
-    bounds: bounds(20, again),
+    bounds: bounds(10, again),
   },
-  'LDAP on OpenLDAP': { ...all, className: 'targets.Ldap', bounds: bounds(5, { positions: 100 }) },
+  'LDAP on OpenLDAP': { ...all, className: 'targets.Ldap', bounds: bounds(5) },
   'webhook on the example': {
     ...all,
     className: 'targets.Webhook',
-    bounds: bounds(20, { positions: 100, versions: 300 }),
+    bounds: bounds(10),
   },
-  /** Each write is a workflow run there. Another test puts 10,000 of them in attributes. */
+  /** Each write is a workflow run there. Another test puts many more of them in attributes. */
   'SCIM on a second gateway': {
     ...all,
     className: 'targets.Scim',
     passwords: false,
-    bounds: bounds(5, { values: 500 }),
+    bounds: bounds(5, again),
   },
   'plug-in': {
     ...all,
@@ -116,7 +115,7 @@ export const targetCoverage = {
     groups: false,
     renames: false,
     passwords: false,
-    bounds: bounds(10, { values: 1000, positions: 20, versions: 50 }),
+    bounds: bounds(10, { positions: 20 }),
   },
   'Kubernetes role bindings by request': {
     ...all,
@@ -135,7 +134,7 @@ export const targetCoverage = {
     renames: false,
     versions: false,
     passwords: false,
-    bounds: bounds(1, { values: 200, positions: 20 }),
+    bounds: bounds(1, { values: 100, positions: 20 }),
   },
 } as const satisfies Record<string, TargetRow>
 
@@ -150,13 +149,13 @@ export const insertCoverage = {
     className: 'directory.Database',
     people: true,
     passwords: true,
-    bounds: bounds(20, again),
+    bounds: bounds(10, again),
   },
   'LDAP on OpenLDAP': {
     className: 'directory.Ldap',
     people: false,
     passwords: true,
-    bounds: bounds(10, { passwords: 200, positions: 100, ...again }),
+    bounds: bounds(10, again),
   },
   target: { className: 'directory.Target', people: false, passwords: false, bounds: bounds(10, again) },
 } as const satisfies Record<string, InsertRow>

@@ -12,6 +12,7 @@ import { combined, equal, substring } from '#testing/hostile/hostile-filters.ts'
 import type { InsertOperation } from '#testing/hostile/hostile-operations.ts'
 import { harmless, hostileValues } from '#testing/hostile/hostile-values.ts'
 import { OperationCount } from '#testing/hostile/operation-count.ts'
+import { hostileSeed, withSeed } from '#testing/hostile/sample.ts'
 
 export interface InsertTrialOptions {
   readonly insert: DirectoryInsert | PeopleInsert
@@ -44,7 +45,10 @@ const pageSize = 45
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 
 /** Puts each value through every operation of the insert, as many as its row of the table has. */
-export async function hostileInsertTrial(row: InsertRowName, options: InsertTrialOptions): Promise<void> {
+export const hostileInsertTrial = (row: InsertRowName, options: InsertTrialOptions): Promise<void> =>
+  withSeed(() => trial(row, options))
+
+async function trial(row: InsertRowName, options: InsertTrialOptions): Promise<void> {
   const { insert, suffix, person, group, attribute, width = 8 } = options
   const { values: total, perName, passwords, positions } = insertCoverage[row].bounds
   const counter = new OperationCount<InsertOperation>()
@@ -234,7 +238,7 @@ export async function hostileInsertTrial(row: InsertRowName, options: InsertTria
   }
   const before = await everything()
   expect(before.length).toBeGreaterThanOrEqual(6)
-  const values = hostileValues(total, 20_262)
+  const values = hostileValues(total, hostileSeed)
   for (let start = 0; start < values.length; start += batch * perName) {
     const size = Math.min(batch, Math.ceil((values.length - start) / perName))
     const entries = Array.from({ length: size }, (_, i) =>

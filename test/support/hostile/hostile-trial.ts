@@ -8,6 +8,7 @@ import { areFound, areNoPositions, arePaged, areSearched, type Everything } from
 import { hostileStage, type Stage } from '#testing/hostile/hostile-stage.ts'
 import { hostileValues } from '#testing/hostile/hostile-values.ts'
 import { change, come, go, nest } from '#testing/hostile/hostile-writes.ts'
+import { hostileSeed, withSeed } from '#testing/hostile/sample.ts'
 
 const sentinels = ['*', '%', 'bystander', "' or 1=1 --", 'O"Brien\\', '_', '*)(uid=*'] as const
 
@@ -16,13 +17,16 @@ const sentinels = ['*', '%', 'bystander', "' or 1=1 --", 'O"Brien\\', '_', '*)(u
  * user behind. After each operation values come back unchanged, and all other users are as before, including their
  * versions.
  */
-export async function hostileTrial(row: TargetRowName, target: Target, options: TrialOptions): Promise<void> {
+export const hostileTrial = (row: TargetRowName, target: Target, options: TrialOptions): Promise<void> =>
+  withSeed(() => trial(row, target, options))
+
+async function trial(row: TargetRowName, target: Target, options: TrialOptions): Promise<void> {
   const stage = hostileStage(row, target, options)
   const { batch, bounds, given, counter, names, lookups } = stage
   await bystandersCome(stage)
   const before = await everythingIn(lookups, names, stage.pageSize)
   expect(before.users).toHaveLength(sentinels.length)
-  const values = hostileValues(bounds.values, 20_261)
+  const values = hostileValues(bounds.values, hostileSeed)
   for (let start = 0; start < values.length; start += batch * bounds.perName) {
     const size = Math.min(batch, Math.ceil((values.length - start) / bounds.perName))
     const entries = Array.from({ length: size }, (_, i) => {

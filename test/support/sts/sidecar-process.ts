@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -104,7 +104,7 @@ export interface Sidecar {
   log(): string
   fileOf(target: string): string
   /** The result of the container's probe. */
-  probe(): { readonly ready: boolean; readonly output: string }
+  probe(): Promise<{ readonly ready: boolean; readonly output: string }>
   /** The status beside the token of a target. */
   statusOf(target: string): { lastSuccess: number; expires: number; failures: number; lastError: string }
   /** The exit code, or the signal that ended it. */
@@ -155,8 +155,11 @@ export function startSidecar({ shell, script, targets, variables = {}, clock }: 
     fileOf,
     probe: () => {
       const text = probeScript(env['STS_READY_FILE'] ?? '')
-      const { status, stdout } = spawnSync(program, [...args, '-c', text], { encoding: 'utf8', env })
-      return { ready: status === 0, output: stdout.trim() }
+      return new Promise((resolve) => {
+        execFile(program, [...args, '-c', text], { env }, (error, stdout) =>
+          resolve({ ready: error === null, output: stdout.trim() }),
+        )
+      })
     },
     statusOf: (target) => JSON.parse(readFileSync(join(tokens, target, 'status.json'), 'utf8')),
     ended: new Promise((resolve) => child.once('close', (code, signal) => resolve(code ?? signal))),

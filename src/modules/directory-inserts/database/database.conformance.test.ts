@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { Dn } from '#identity/dn.ts'
-import type { Argon2Cost } from '#kernel/argon2id.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { DatabaseInsert } from '#modules/directory-inserts/database/database.ts'
@@ -17,11 +16,11 @@ const groups = suffix.child('ou', 'groups')
 const password = 'correct horse, battery'
 
 onEachDatabase('the embedded directory', (freshUrl) => {
-  async function open(cost?: Argon2Cost) {
+  async function open() {
     const url = await freshUrl()
     const storage = openStorage({ url, clock: systemClock, log: silentLogger })
     const users = storage.userDirectory({ name: 'people' })
-    const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }), cost)
+    const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }), leastCost)
     const insert = new DatabaseInsert(users, passwords, {
       people: suffix,
       groups,
@@ -107,7 +106,7 @@ onEachDatabase('the embedded directory', (freshUrl) => {
   test('each hostile value passes through every lookup and write unchanged, and touches no other user', {
     timeout: trialMillis,
   }, async () => {
-    const { insert, users, person, group, url, close } = await open(leastCost)
+    const { insert, users, person, group, url, close } = await open()
     const row = url.startsWith('sqlite:') ? 'database on SQLite' : 'database on PostgreSQL'
     await hostileInsertTrial(row, {
       insert,

@@ -10,6 +10,7 @@ import { openStorage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
 import { trialMillis } from '#testing/hostile/hostile-coverage.ts'
 import { hostileInsertTrial } from '#testing/hostile/hostile-insert-trial.ts'
+import { leastCost } from '#testing/login/least-cost.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
 
@@ -22,7 +23,7 @@ test('each hostile value passes through every lookup unchanged, and finds no oth
   await storage.ready()
   const people = databaseTarget(
     storage.userDirectory({ name: 'people' }),
-    new Passwords(storage.userDirectory({ name: 'people/passwords' })),
+    new Passwords(storage.userDirectory({ name: 'people/passwords' }), leastCost),
   )
   onTestFinished(async () => {
     await people.close()

@@ -17,6 +17,7 @@ import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
 import { applicationParams, makeApplication, openTarget } from '#testing/databases/sql-schema.ts'
 import { newBranch, openLdap } from '#testing/ldap/ldap-target.ts'
 import { startSlapd } from '#testing/ldap/slapd.ts'
+import { leastCost } from '#testing/login/least-cost.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
 import { startScimBehind } from '#testing/scim/scim-behind.ts'
@@ -47,7 +48,7 @@ async function database(databaseUrl?: string): Promise<Opened> {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-announced-'))
   const url = databaseUrl === undefined ? {} : { url: databaseUrl }
   const storage = openStorage({ dataFolder: folder, clock: systemClock, log: silentLogger, ...url })
-  const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
+  const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }), leastCost)
   return {
     target: databaseTarget(storage.userDirectory({ name: 'people' }), passwords),
     close: async () => {

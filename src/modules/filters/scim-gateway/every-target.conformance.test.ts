@@ -14,6 +14,7 @@ import { onEachDatabase, onEachEmptyDatabase } from '#testing/databases/database
 import { applicationParams, makeApplication, openTarget } from '#testing/databases/sql-schema.ts'
 import { newBranch, openLdap, quietRequest } from '#testing/ldap/ldap-target.ts'
 import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import { leastCost } from '#testing/login/least-cost.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
 import { type ScimBehind, startScimBehind } from '#testing/scim/scim-behind.ts'
@@ -45,7 +46,7 @@ function onEachTarget(name: string, suite: (open: () => Promise<EachTarget>) => 
       const storage = openStorage({ url: await freshUrl(), clock: systemClock, log: silentLogger })
       await storage.ready()
       onTestFinished(() => storage.close())
-      const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
+      const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }), leastCost)
       return opened(databaseTarget(storage.userDirectory({ name: 'people' }), passwords))
     }),
   )

@@ -9,6 +9,7 @@ import { readResource } from '#protocols/scim/read-resource.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { SchemaAttribute } from '#protocols/scim/schema.ts'
 import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 import { fakeParams } from '#testing/modules/fake-parse.ts'
 import { base } from '#testing/scim/scim-gateway-fixture.ts'
 import { builtInParams, openStack } from '#testing/scim/scim-stack.ts'
@@ -166,7 +167,7 @@ describe('nothing is lost', () => {
         const kept = { ...replaced, ...(active === undefined ? {} : { active }) }
         expect(own((await stack.send('GET', address)).body)).toEqual(sameJson(kept))
       }),
-      { numRuns: 50 },
+      { numRuns: sampled(15, 50) },
     )
   }, 60_000)
 })

@@ -2,7 +2,7 @@ import { jsonpatch } from 'json-p3'
 import { describe, expect, test } from 'vitest'
 import type { ClusterObject } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import stsInjector from '#modules/filters/sts-injector/sts-injector.ts'
+import stsInjector, { sidecarScript } from '#modules/filters/sts-injector/sts-injector.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
 import type { ClusterObjects, KubernetesCluster } from '#sdk/target/kubernetes-cluster.ts'
@@ -443,4 +443,9 @@ describe('with a cluster', () => {
     expect(events.length).toBeGreaterThan(20)
     expect(events.length).toBeLessThanOrEqual(31)
   })
+})
+
+test('the injected script has no comments and fits into a pod many times', () => {
+  expect(sidecarScript).not.toMatch(/^\s*#/m)
+  expect(sidecarScript.length).toBeLessThan(10_240)
 })

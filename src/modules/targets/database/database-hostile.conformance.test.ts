@@ -17,7 +17,7 @@ onEachDatabase('the database target and hostile values', (freshUrl) => {
     await storage.ready()
     const target = databaseTarget(
       storage.userDirectory({ name: 'people' }),
-      new Passwords(storage.userDirectory({ name: 'people/passwords' })),
+      new Passwords(storage.userDirectory({ name: 'people/passwords' }), leastCost),
     )
     const { request } = targetFixture(target, { attributes: ['sn', 'b', 'c'], groups: ['a', 'b', 'c'] })
     for (const login of ['ΟΔΥΣΣΕΥΣ', 'Σ', 'other']) {

@@ -8,13 +8,14 @@ import { targetConformance } from '#sdk/conformance/target-conformance.ts'
 import type { TargetChange, TargetRequest } from '#sdk/target/target.ts'
 import { openStorage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
+import { leastCost } from '#testing/login/least-cost.ts'
 
 onEachDatabase('the database target', (freshUrl) => {
   async function open() {
     const storage = openStorage({ url: await freshUrl(), clock: systemClock, log: silentLogger })
     await storage.ready()
     const users = storage.userDirectory({ name: 'people' })
-    const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
+    const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }), leastCost)
     const target = databaseTarget(users, passwords)
     const close = async (): Promise<void> => {
       await target.close()

@@ -10,6 +10,7 @@ import { prepareMapping } from '#sdk/mapper/mapping.ts'
 import type { Target } from '#sdk/target/target.ts'
 import { memoryUserDirectory } from '#testing/databases/memory-database.ts'
 import { quietRequest } from '#testing/ldap/ldap-target.ts'
+import { leastCost } from '#testing/login/least-cost.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParseContext } from '#testing/modules/fake-parse.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
@@ -336,7 +337,7 @@ describe('an expected version', () => {
 
   test('a target that compares and audits in its own transaction is not read before', async () => {
     const users = memoryUserDirectory()
-    const passwords = new Passwords(memoryUserDirectory('passwords'))
+    const passwords = new Passwords(memoryUserDirectory('passwords'), leastCost)
     const store = databaseTarget(users, passwords, { auditsWithin: true })
     onTestFinished(() => store.close())
     await users.create({ userID: 'jjackson', attributes: Attributes.from({ mail: ['old'], sn: ['J'] }), groups: ['x'] })

@@ -6,6 +6,7 @@ import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { maxFilterDepth, parseFilter } from '#protocols/scim/filter/parse-filter.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])
 const enterprise = enterpriseUserSchema.id
@@ -182,7 +183,7 @@ describe('rejected with invalidFilter', () => {
           }
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: sampled(500, 2000) },
     )
   })
 })

@@ -5,6 +5,7 @@ import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { userSchema } from '#protocols/scim/standard-schemas.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 
 /**
  * Filters of a small grammar, written as text for the engine and evaluated by an oracle that is independent of our
@@ -136,7 +137,7 @@ test('the engine agrees with the oracle', () => {
         expect(matches, text).toBe(holds(one))
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: sampled(250, 1000) },
   )
-  expect(Math.min(seen.true, seen.false)).toBeGreaterThan(300)
+  expect(Math.min(seen.true, seen.false)).toBeGreaterThan(sampled(75, 300))
 })

@@ -7,6 +7,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import { createServer } from '#kernel/node-http.ts'
 import { oauthErrors, oauthRefusal } from '#protocols/sts/token-exchange.ts'
+import { isInstalled } from '#testing/run/installed.ts'
 
 const closers: (() => void)[] = []
 afterEach(() => {
@@ -43,17 +44,27 @@ async function start(...refusals: GatewayError[]) {
   return { ended, written: () => (existsSync(file) ? readFileSync(file, 'utf8') : undefined), token }
 }
 
-test('an older sidecar tries again after an expired credential and a busy service', async () => {
-  const { written, token } = await start(
-    oauthRefusal('invalid_grant', 'The subject token is expired.'),
-    new GatewayError('TOO_MANY_REQUESTS', 'busy', { keyword: 'slow_down' }),
-    new GatewayError('TARGET_UNREACHABLE', 'away'),
-  )
-  await vi.waitFor(() => expect(written()).toBe(token), { timeout: 60_000, interval: 50 })
-}, 70_000)
+const inShell = test.skipIf(!isInstalled('curl'))
 
-test('an older sidecar ends if no rule allows its account', async () => {
-  const { ended, written } = await start(new GatewayError('ACCESS_DENIED', 'no rule', { keyword: 'access_denied' }))
-  expect(await ended).toBe(1)
-  expect(written()).toBeUndefined()
-}, 60_000)
+inShell(
+  'an older sidecar tries again after an expired credential and a busy service',
+  async () => {
+    const { written, token } = await start(
+      oauthRefusal('invalid_grant', 'The subject token is expired.'),
+      new GatewayError('TOO_MANY_REQUESTS', 'busy', { keyword: 'slow_down' }),
+      new GatewayError('TARGET_UNREACHABLE', 'away'),
+    )
+    await vi.waitFor(() => expect(written()).toBe(token), { timeout: 60_000, interval: 50 })
+  },
+  70_000,
+)
+
+inShell(
+  'an older sidecar ends if no rule allows its account',
+  async () => {
+    const { ended, written } = await start(new GatewayError('ACCESS_DENIED', 'no rule', { keyword: 'access_denied' }))
+    expect(await ended).toBe(1)
+    expect(written()).toBeUndefined()
+  },
+  60_000,
+)
