@@ -2,15 +2,7 @@ import { TOTP } from 'otpauth'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { hasChromium } from '#testing/browser/chromium.ts'
-import {
-  expectAccessible,
-  follow,
-  heading,
-  isTooWide,
-  looks,
-  picture,
-  usePortal,
-} from '#testing/browser/portal-browser.ts'
+import { expectAccessible, expectLooks, follow, heading, picture, usePortal } from '#testing/browser/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('users and groups in the console', () => {
   const { visit, open } = usePortal({
@@ -42,13 +34,11 @@ describe.skipIf(!hasChromium())('users and groups in the console', () => {
     await heading(page, name)
   }
 
-  test.each(looks)('a user is found and read, $name', async ({ name, options }) => {
-    const { page, complaints } = await visit('/portal/console/people', 'linus', options)
+  test('a user is found and read', async () => {
+    const { page, complaints } = await visit('/portal/console/people', 'linus')
     await heading(page, 'Users')
     await row(page, 'grace').waitFor()
-    await expectAccessible(page, `users, ${name}`)
-    await expect.poll(() => isTooWide(page)).toBe(false)
-    await picture(page, `console-users-${name}`)
+    await expectLooks(page, 'console-users')
     await page.getByRole('searchbox', { name: 'Search users' }).fill('h@ex')
     await page.waitForURL(/q=h%40ex/)
     await expect.poll(() => page.getByRole('row').count()).toBe(2)
@@ -57,21 +47,17 @@ describe.skipIf(!hasChromium())('users and groups in the console', () => {
     await page.getByText('apiToken').waitFor()
     await page.getByText('Not shown').waitFor()
     expect(await page.getByText('S3CR3T').count()).toBe(0)
-    await expectAccessible(page, `a user, ${name}`)
-    await expect.poll(() => isTooWide(page)).toBe(false)
-    await picture(page, `console-user-${name}`)
+    await expectLooks(page, 'console-user')
     // With the keyboard alone.
     await page.getByRole('tab', { name: 'Entry' }).focus()
     await page.keyboard.press('ArrowRight')
     await page.waitForURL(/tab=groups/)
-    await expectAccessible(page, `the groups of a user, ${name}`)
+    await expectLooks(page, 'console-user-groups')
     await page.getByRole('link', { name: 'owners' }).focus()
     await page.keyboard.press('Enter')
     await heading(page, 'owners')
     await page.getByRole('link', { name: '<img src=x onerror=alert(1)>' }).waitFor()
-    await expectAccessible(page, `a group, ${name}`)
-    await expect.poll(() => isTooWide(page)).toBe(false)
-    await picture(page, `console-group-${name}`)
+    await expectLooks(page, 'console-group')
     expect(complaints).toEqual([])
   })
 
@@ -122,7 +108,13 @@ describe.skipIf(!hasChromium())('users and groups in the console', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Deactivate' }).click()
     await page.getByText(/^The workflow that deactivates Joan.* has started\.$/).waitFor()
     await page.getByRole('tab', { name: 'Runs' }).click()
-    await row(page, 'left the company').getByText('Done').waitFor()
+    // The list does not follow the run by itself.
+    const isDone = async (): Promise<boolean> => {
+      await page.reload()
+      await row(page, 'left the company').waitFor()
+      return await row(page, 'left the company').getByText('Done').isVisible()
+    }
+    await expect.poll(isDone).toBe(true)
     await expectAccessible(page, 'the runs of a user')
     await page.reload()
     await page.getByText('Deactivated', { exact: true }).first().waitFor()

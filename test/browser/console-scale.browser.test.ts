@@ -5,13 +5,15 @@ import { DatabaseSync } from 'node:sqlite'
 import type { Page } from 'playwright-core'
 import { describe, expect, test, vi } from 'vitest'
 import { hasChromium } from '#testing/browser/chromium.ts'
-import { type BrowserSite, settled, useBrowser } from '#testing/browser/portal-browser.ts'
+import { type BrowserSite, isFullScale, settled, useBrowser } from '#testing/browser/portal-browser.ts'
 import { manyRows, type RowCounts, userOf, workflowOf } from '#testing/databases/many-rows.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
 import { portalConfig } from '#testing/stories/portal-config.ts'
 
 const few: RowCounts = { users: 200, groups: 200, runs: 200, audit: 200, journal: 0 }
-const many: RowCounts = { users: 1_000_000, groups: 20_000, runs: 100_000, audit: 1_000_000, journal: 0 }
+const many: RowCounts = isFullScale
+  ? { users: 1_000_000, groups: 20_000, runs: 100_000, audit: 1_000_000, journal: 0 }
+  : { users: 200_000, groups: 20_000, runs: 50_000, audit: 200_000, journal: 0 }
 /** The most elements of a page, however much it shows. */
 const maxElements = 2_500
 /** How much longer the first row may take with many rows than with few. */
@@ -85,15 +87,16 @@ describe.skipIf(!hasChromium())('the console with very much data', () => {
     }
     const [lines, slow] = [[] as string[], [] as string[]]
     for (const list of lists) {
-      // In turns, so that both meet the same machine; the best of a few counts.
-      let [before, time] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
-      for (let turn = 0; turn < 3; turn++) {
-        before = Math.min(before, await firstRow(small, list))
-        time = Math.min(time, await firstRow(large, list))
+      // In turns, so that both meet the same machine; one of a few counts.
+      for (let turn = 1; turn <= 3; turn++) {
+        const [before, time] = [await firstRow(small, list), await firstRow(large, list)]
+        const line = `${list}: ${time.toFixed(0)} ms, ${before.toFixed(0)} ms with few rows`
+        const isSlow = time > maxRatio * Math.max(before, 20)
+        if (isSlow && turn < 3) continue
+        lines.push(line)
+        if (isSlow) slow.push(line)
+        break
       }
-      const line = `${list}: ${time.toFixed(0)} ms, ${before.toFixed(0)} ms with few rows`
-      lines.push(line)
-      if (time > maxRatio * Math.max(before, 20)) slow.push(line)
     }
     console.info(lines.join('\n'))
     expect(slow).toEqual([])
@@ -117,13 +120,13 @@ describe.skipIf(!hasChromium())('the console with very much data', () => {
     expect(complaints).toEqual([])
   })
 
-  test('one of a million users is found by login, name and mail address', async () => {
+  test('one of very many users is found by login, name and mail address', async () => {
     const { page, complaints } = await visit('/portal/console/people', 'linus')
     const search = page.getByRole('searchbox', { name: 'Search users' })
     for (const [text, found] of [
-      [userOf(999_999), 'Person 0999999'],
-      ['person 0777', 'Person 0777000'],
-      [`${userOf(500_000)}@ex`, 'Person 0500000'],
+      [userOf(many.users - 1), `Person 0${many.users - 1}`],
+      ['person 0077', 'Person 0077000'],
+      [`${userOf(many.users / 2)}@ex`, `Person 0${many.users / 2}`],
     ] as const) {
       await search.fill(text)
       await page.getByRole('link', { name: found }).waitFor()
@@ -139,13 +142,14 @@ describe.skipIf(!hasChromium())('the console with very much data', () => {
     await page.keyboard.press('Enter')
     const table = page.getByRole('table', { name: 'Audit' })
     await expect.poll(() => table.getByRole('cell', { name: 'rare', exact: true }).count()).toBeGreaterThan(5)
-    expect(await table.getAttribute('aria-rowcount')).toBe('101')
+    expect(await table.getAttribute('aria-rowcount')).toBe(String(1 + many.audit / 10_000))
     expect(complaints).toEqual([])
   })
 
-  test.each(['people', 'runs', 'audit'])('%s: an export begins before its last row is read', async (list) => {
+  test('an export begins before its last row is read', async () => {
     const { page } = await visit('/portal', 'linus')
-    const begun = await page.evaluate<readonly string[]>(`(async () => {
+    for (const list of ['people', 'runs', 'audit']) {
+      const begun = await page.evaluate<readonly string[]>(`(async () => {
         const answer = await fetch('/portal/main/admin/${list}?format=csv', { headers: { 'x-requested-with': 'test' } })
         const reader = answer.body.getReader()
         const decoder = new TextDecoder()
@@ -154,8 +158,12 @@ describe.skipIf(!hasChromium())('the console with very much data', () => {
         await reader.cancel()
         return text.split('\\n')
       })()`)
-    expect(begun.slice(0, 10).filter((line) => line.includes(','))).toHaveLength(10)
-    // The whole file has 100,000 lines.
-    expect(begun.length).toBeLessThan(50_000)
+      expect({ list, lines: begun.slice(0, 10).filter((line) => line.includes(',')).length }).toEqual({
+        list,
+        lines: 10,
+      })
+      // The whole file has at least 50,000 lines.
+      expect(begun.length).toBeLessThan(25_000)
+    }
   })
 })

@@ -1,19 +1,29 @@
-import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { hasChromium } from '#testing/browser/chromium.ts'
-import { expectAccessible, follow, heading, isTooWide, picture, usePortal } from '#testing/browser/portal-browser.ts'
+import { expectLooks, follow, heading, usePortal } from '#testing/browser/portal-browser.ts'
 
 const wide = { viewport: { width: 1440, height: 900 } }
-const phone = { colorScheme: 'dark', viewport: { width: 390, height: 844 }, hasTouch: true } as const
 
-async function expectUsable(page: Page, name: string): Promise<void> {
-  await expectAccessible(page, name)
-  expect({ name, tooWide: await isTooWide(page) }).toEqual({ name, tooWide: false })
-  await picture(page, name)
-}
+/** A configuration with errors. */
+const broken = `
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: tickets }
+spec: { className: targets.Tickets }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: open-ticket }
+spec: { label: A ticket, inList: true, orgId: root, tasks: [{ taskType: provision, target: tickets, sync: true, attributes: [uid] }] }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: order }
+spec: { label: An order, inList: true, orgId: root, tasks: [{ taskType: provision, target: shop, sync: true, attributes: [uid] }] }
+`
 
 describe.skipIf(!hasChromium())('the console about the installation', () => {
-  const { visit, url } = usePortal()
+  const { visit, url } = usePortal({ more: { 'broken.yaml': broken } })
 
   test('administrators search the audit, open an entry and verify all records, with the keyboard alone', async () => {
     const { page, complaints } = await visit('/portal', 'linus', wide)
@@ -22,7 +32,7 @@ describe.skipIf(!hasChromium())('the console about the installation', () => {
     await heading(page, 'Audit')
     const rows = page.getByRole('table', { name: 'Audit' }).getByRole('row')
     await rows.nth(1).waitFor()
-    await expectUsable(page, 'console-audit')
+    await expectLooks(page, 'console-audit')
 
     await page.getByLabel('User or workload').focus()
     await page.keyboard.type('LINUS')
@@ -39,7 +49,7 @@ describe.skipIf(!hasChromium())('the console about the installation', () => {
         .getByText(/Linus Pauling.? \(.?linus/)
         .count(),
     ).toBe(2)
-    await expectUsable(page, 'console-audit-entry')
+    await expectLooks(page, 'console-audit-entry')
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
 
@@ -55,36 +65,27 @@ describe.skipIf(!hasChromium())('the console about the installation', () => {
     expect(complaints).toEqual([])
   })
 
-  test('the audit fits a phone', async () => {
-    const { page } = await visit('/portal/console/audit', 'linus', phone)
-    await page.getByRole('table', { name: 'Audit' }).waitFor()
-    await expectUsable(page, 'console-audit-phone')
-  })
-
   test('the system, the configuration, the token service and the SCIM journal are shown on all screens', async () => {
-    for (const options of [wide, phone]) {
-      const size = options === phone ? 'phone' : 'wide'
-      const { page, complaints } = await visit('/portal/console/system', 'linus', options)
-      await page.getByRole('heading', { name: 'Listener: public' }).waitFor()
-      await page.getByText('SQLite').waitFor()
-      await expectUsable(page, `console-system-${size}`)
+    const { page, complaints } = await visit('/portal/console/system', 'linus', wide)
+    await page.getByRole('heading', { name: 'Listener: public' }).waitFor()
+    await page.getByText('SQLite').waitFor()
+    await expectLooks(page, 'console-system')
 
-      await page.goto('/portal/console/configuration?kind=Application')
-      const objects = page.getByRole('table', { name: 'Objects' }).getByRole('row')
-      await objects.filter({ hasText: 'Application' }).first().waitFor()
-      await expectUsable(page, `console-configuration-${size}`)
+    await page.goto('/portal/console/configuration?kind=Application')
+    const objects = page.getByRole('table', { name: 'Objects' }).getByRole('row')
+    await objects.filter({ hasText: 'Application' }).first().waitFor()
+    await expectLooks(page, 'console-configuration')
 
-      await page.goto('/portal/console/tokens')
-      await page.getByText('Tokens in the last 24 hours').waitFor()
-      await expectUsable(page, `console-tokens-${size}`)
+    await page.goto('/portal/console/tokens')
+    await page.getByText('Tokens in the last 24 hours').waitFor()
+    await expectLooks(page, 'console-tokens')
 
-      await page.goto('/portal/console/scim')
-      await page.getByText('No calls yet.').waitFor()
-      await page.goto('/portal/console/scim?failed=true&since=7d')
-      await page.getByText('No call matches this filter.').waitFor()
-      await expectUsable(page, `console-scim-${size}`)
-      expect(complaints).toEqual([])
-    }
+    await page.goto('/portal/console/scim')
+    await page.getByText('No calls yet.').waitFor()
+    await page.goto('/portal/console/scim?failed=true&since=7d')
+    await page.getByText('No call matches this filter.').waitFor()
+    await expectLooks(page, 'console-scim')
+    expect(complaints).toEqual([])
   })
 
   test('every entry of the navigation can be reached in a low window', async () => {
@@ -103,7 +104,7 @@ describe.skipIf(!hasChromium())('the console about the installation', () => {
     await page.getByLabel('As user').fill('ada')
     await page.keyboard.press('Enter')
     await page.getByText('The rules would allow it', { exact: true }).waitFor()
-    await expectUsable(page, 'console-explain')
+    await expectLooks(page, 'console-explain')
     await page.getByLabel('As user').fill('')
     await page.getByRole('button', { name: 'Explain' }).click()
     await page.getByText('Would be denied').waitFor()
@@ -118,45 +119,22 @@ describe.skipIf(!hasChromium())('the console about the installation', () => {
     await page.getByText('Administrators only').waitFor()
     expect(await page.getByRole('button', { name: 'Verify the audit' }).count()).toBe(0)
   })
-})
 
-const broken = `
-apiVersion: openunison.tremolo.io/v1
-kind: Target
-metadata: { name: tickets }
-spec: { className: targets.Tickets }
----
-apiVersion: openunison.tremolo.io/v1
-kind: Workflow
-metadata: { name: open-ticket }
-spec: { label: A ticket, inList: true, orgId: root, tasks: [{ taskType: provision, target: tickets, sync: true, attributes: [uid] }] }
----
-apiVersion: openunison.tremolo.io/v1
-kind: Workflow
-metadata: { name: order }
-spec: { label: An order, inList: true, orgId: root, tasks: [{ taskType: provision, target: shop, sync: true, attributes: [uid] }] }
-`
-
-describe.skipIf(!hasChromium())('the console of a configuration with errors', () => {
-  const { visit } = usePortal({ more: { 'broken.yaml': broken } })
-
-  test('begins with what is set aside: how much, why, and what to do', async () => {
-    for (const options of [wide, phone]) {
-      const { page, complaints } = await visit('/portal/console/configuration', 'linus', options)
-      const alert = page.getByRole('alert').filter({ hasText: '3 objects are set aside' })
-      const causes = alert.getByRole('listitem')
-      await causes.nth(1).waitFor()
-      const texts = (await causes.allInnerTexts()).map((text) => text.replaceAll(/[\u2066-\u2069]/g, ''))
-      expect(texts[0]).toMatch(/^Target "tickets"\s+spec\.className: no target named "targets\.Tickets"/)
-      expect(texts[0]).toContain('correct it at broken.yaml:5:')
-      expect(texts[0]).toContain('Not served because of it: Target "tickets", Workflow "open-ticket"')
-      expect(texts[1]).toContain('create target "shop", or remove the references to it')
-      const rows = page.getByRole('table', { name: 'Objects' }).getByRole('row')
-      await rows.nth(4).waitFor()
-      const statuses = (await rows.allInnerTexts()).slice(1, 5).map((text) => text.includes('Set aside'))
-      expect(statuses).toEqual([true, true, true, false])
-      await expectUsable(page, `console-set-aside-${options === phone ? 'phone' : 'wide'}`)
-      expect(complaints).toEqual([])
-    }
+  test('the configuration begins with what is set aside: how much, why, and what to do', async () => {
+    const { page, complaints } = await visit('/portal/console/configuration', 'linus', wide)
+    const alert = page.getByRole('alert').filter({ hasText: '3 objects are set aside' })
+    const causes = alert.getByRole('listitem')
+    await causes.nth(1).waitFor()
+    const texts = (await causes.allInnerTexts()).map((text) => text.replaceAll(/[\u2066-\u2069]/g, ''))
+    expect(texts[0]).toMatch(/^Target "tickets"\s+spec\.className: no target named "targets\.Tickets"/)
+    expect(texts[0]).toContain('correct it at broken.yaml:5:')
+    expect(texts[0]).toContain('Not served because of it: Target "tickets", Workflow "open-ticket"')
+    expect(texts[1]).toContain('create target "shop", or remove the references to it')
+    const rows = page.getByRole('table', { name: 'Objects' }).getByRole('row')
+    await rows.nth(4).waitFor()
+    const statuses = (await rows.allInnerTexts()).slice(1, 5).map((text) => text.includes('Set aside'))
+    expect(statuses).toEqual([true, true, true, false])
+    await expectLooks(page, 'console-set-aside')
+    expect(complaints).toEqual([])
   })
 })

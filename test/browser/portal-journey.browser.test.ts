@@ -104,7 +104,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
   })
 
   test('a request is cancelled, and its timeline shows the reason', async () => {
-    const { page, complaints } = await visit('/portal', 'joan')
+    const { page, complaints } = await visit('/portal', 'joan', { reducedMotion: 'no-preference' })
     await heading(page, 'Welcome')
     await askForVault(page, 'By mistake')
     await follow(page, 'My requests')

@@ -1,14 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { hasChromium } from '#testing/browser/chromium.ts'
-import {
-  ask,
-  expectAccessible,
-  isTooWide,
-  looks,
-  picture,
-  settled,
-  usePortal,
-} from '#testing/browser/portal-browser.ts'
+import { ask, expectAccessible, expectLooks, picture, settled, usePortal } from '#testing/browser/portal-browser.ts'
 
 /** Pages that not every user has, as an administrator sees them; portal-pages has the others. */
 const pages = [
@@ -25,28 +17,23 @@ const pages = [
 describe.skipIf(!hasChromium())('the pages of special users', () => {
   const { visit, open } = usePortal()
 
-  test.each(looks)('pages of an administrator are accessible and fit the window: $name', async ({ name, options }) => {
-    const { page, complaints } = await visit('/portal', 'linus', options)
-    await settled(page)
+  test('pages of an administrator are accessible and fit the window', async () => {
+    const { page, complaints } = await visit('/portal', 'linus')
     for (const path of pages) {
       await page.goto(`/portal/${path}`)
       await settled(page)
-      await expectAccessible(page, `${name} ${path}`)
-      await picture(page, `${path.replaceAll(/\W+/g, '-')}-${name}`)
-      expect({ path, wide: await isTooWide(page) }).toEqual({ path, wide: false })
+      await expectLooks(page, path.replaceAll(/\W+/g, '-'))
     }
     expect(complaints).toEqual([])
   })
 
-  test.each(looks)('so are those for anonymous users: $name', async ({ name, options }) => {
-    const { page, complaints } = await open('/join', options)
+  test('so are those for anonymous users', async () => {
+    const { page, complaints } = await open('/join')
     await settled(page)
-    await expectAccessible(page, `${name} registration`)
-    await picture(page, `join-${name}`)
+    await expectLooks(page, 'join')
     await page.goto('/portal')
     await page.getByLabel('User name').waitFor()
-    await expectAccessible(page, `${name} login`)
-    await picture(page, `login-${name}`)
+    await expectLooks(page, 'login')
     expect(complaints.filter((text) => !text.includes('401'))).toEqual([])
   })
 

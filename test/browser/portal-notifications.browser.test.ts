@@ -1,15 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { hasChromium } from '#testing/browser/chromium.ts'
-import {
-  ask,
-  expectAccessible,
-  heading,
-  isTooWide,
-  looks,
-  picture,
-  settled,
-  usePortal,
-} from '#testing/browser/portal-browser.ts'
+import { ask, expectLooks, heading, settled, usePortal } from '#testing/browser/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('notifications in the portal', () => {
   const { visit } = usePortal()
@@ -89,26 +80,18 @@ describe.skipIf(!hasChromium())('notifications in the portal', () => {
     expect(complaints).toEqual([])
   })
 
-  test.each(looks)('the settings are accessible and fit the window: $name', async ({ name, options }) => {
-    const { page, complaints } = await visit('/portal/notifications/settings', 'grace', options)
-    await page.getByRole('combobox', { name: 'A request needs my decision' }).waitFor()
-    await settled(page)
-    await expectAccessible(page, `${name} notification settings`)
-    await picture(page, `notification-settings-${name}`)
-    expect(await isTooWide(page)).toBe(false)
-    expect(complaints).toEqual([])
-  })
-
-  test.each(looks)('the page is accessible and fits the window: $name', async ({ name, options }) => {
-    const { page, complaints } = await visit('/portal/notifications', 'ada', options)
+  test('the page and the settings are accessible and fit the window', async () => {
+    const { page, complaints } = await visit('/portal/notifications', 'ada')
     await page.getByRole('link', { name: 'Access to the vault was denied' }).waitFor()
     await settled(page)
-    await expectAccessible(page, `${name} notifications`)
-    await picture(page, `notifications-${name}`)
-    expect(await isTooWide(page)).toBe(false)
-    const { page: empty } = await visit('/portal/notifications', 'joan', options)
+    await expectLooks(page, 'notifications')
+    await page.goto('/portal/notifications/settings')
+    await page.getByRole('combobox', { name: 'A request needs my decision' }).waitFor()
+    await settled(page)
+    await expectLooks(page, 'notification-settings')
+    const { page: empty } = await visit('/portal/notifications', 'linus')
     await empty.getByRole('heading', { name: "You're all caught up" }).waitFor()
-    await expectAccessible(empty, `${name} no notifications`)
+    await expectLooks(empty, 'notifications-none')
     expect(complaints).toEqual([])
   })
 })

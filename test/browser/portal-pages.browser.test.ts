@@ -1,15 +1,7 @@
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { hasChromium } from '#testing/browser/chromium.ts'
-import {
-  ask,
-  expectAccessible,
-  isTooWide,
-  looks,
-  picture,
-  settled,
-  usePortal,
-} from '#testing/browser/portal-browser.ts'
+import { ask, expectAccessible, expectLooks, picture, settled, usePortal } from '#testing/browser/portal-browser.ts'
 
 const pages = ['', 'request', 'request/cart', 'requests', 'approvals', 'approvals/deputies', 'profile'] as const
 
@@ -20,30 +12,25 @@ describe.skipIf(!hasChromium())('the pages of the portal', () => {
     await ask(page, 'Access to the vault', 'On call')
   })
 
-  test.each(looks)('are accessible and fit the window: $name', async ({ name, options }) => {
-    const { page, complaints } = await visit('/portal', 'grace', options)
-    await settled(page)
+  test('are accessible and fit the window', async () => {
+    const { page, complaints } = await visit('/portal', 'grace')
     for (const path of pages) {
       await page.goto(`/portal/${path}`)
       await settled(page)
-      await expectAccessible(page, `${name} ${path}`)
-      await picture(page, `${path === '' ? 'home' : path.replaceAll('/', '-')}-${name}`)
-      expect({ path, wide: await isTooWide(page) }).toEqual({ path, wide: false })
+      await expectLooks(page, path === '' ? 'home' : path.replaceAll('/', '-'))
     }
     await page.goto('/portal/approvals')
     await page.getByRole('link', { name: 'Access to the vault for ada' }).click()
     await page.getByRole('button', { name: 'Approve' }).waitFor()
-    await expectAccessible(page, `${name} approval`)
-    await picture(page, `approval-${name}`)
+    await expectLooks(page, 'approval')
     expect(complaints).toEqual([])
   })
 
-  test.each(looks)('the timeline of a request: $name', async ({ name, options }) => {
-    const { page, complaints } = await visit('/portal/requests', 'ada', options)
+  test('the timeline of a request', async () => {
+    const { page, complaints } = await visit('/portal/requests', 'ada')
     await page.getByRole('link', { name: 'Access to the vault' }).click()
     await page.getByText('Waiting for:').waitFor()
-    await expectAccessible(page, `${name} request`)
-    await picture(page, `request-details-${name}`)
+    await expectLooks(page, 'request-details')
     expect(complaints).toEqual([])
   })
 

@@ -1,10 +1,16 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { hasChromium } from '#testing/browser/chromium.ts'
-import { askForMany, expectAccessible, picture, usePortal } from '#testing/browser/portal-browser.ts'
-import { until } from '#testing/gateway/gateway-process.ts'
+import {
+  askForMany,
+  expectAccessible,
+  expectLooks,
+  isFullScale,
+  picture,
+  usePortal,
+} from '#testing/browser/portal-browser.ts'
 
-const [badges, workflows, requests] = [5_000, 2_000, 10_000]
+const [badges, workflows, requests] = [5_000, 2_000, isFullScale ? 10_000 : 1_000]
 /** The most elements of a page, however much it shows. */
 const maxElements = 2_500
 
@@ -46,24 +52,30 @@ describe.skipIf(!hasChromium())('a portal with very much data', () => {
 
   test('users are warned before a session ends, and not as soon as a short one starts', async () => {
     const { page, complaints } = await visit(portal, 'ada')
+    await page.clock.install()
+    await page.reload()
     await page.getByRole('link', { name: 'Wiki' }).waitFor()
     expect(await page.getByRole('dialog').count()).toBe(0)
     await page.route('**/sessioncheck', (route) => route.fulfill({ json: { minsLeft: 1 } }))
-    await page.getByText('Your session ends in 1 minute.').waitFor({ timeout: 60_000 })
+    await page.clock.runFor(60_000)
+    await page.getByText('Your session ends in 1 minute.').waitFor()
     await expectAccessible(page, 'the warning')
     await picture(page, 'session-ending')
     await page.getByRole('button', { name: 'Stay signed in' }).click()
     expect(complaints).toEqual([])
   })
 
-  test.each(['light', 'dark'] as const)('5,000 badges, in an unreadable color: %s', async (colorScheme) => {
-    const { page, complaints } = await visit(portal, 'ada', { colorScheme })
+  test('5,000 badges, in an unreadable color', async () => {
+    const { page, complaints } = await visit(portal, 'ada')
     await page.getByRole('link', { name: 'Wiki' }).waitFor()
-    await expectAccessible(page, colorScheme)
-    await picture(page, `many-badges-${colorScheme}`)
+    await expectLooks(page, 'many-badges')
     expect(await elements(page)).toBeLessThan(maxElements)
-    await toEnd(page)
-    await page.getByRole('link', { name: 'Expenses' }).waitFor()
+    // Rows have their height when they are drawn, so the end may move.
+    const isAtEnd = async (): Promise<boolean> => {
+      await toEnd(page)
+      return await page.getByRole('link', { name: 'Expenses' }).isVisible()
+    }
+    await expect.poll(isAtEnd).toBe(true)
     await page.getByRole('searchbox').fill('link 4321')
     await page.getByRole('link', { name: 'Link 4321' }).waitFor()
     expect(complaints).toEqual([])
@@ -80,7 +92,7 @@ describe.skipIf(!hasChromium())('a portal with very much data', () => {
     expect(complaints).toEqual([])
   })
 
-  test('10,000 requests', { timeout: 240_000 }, async () => {
+  test('very many requests', { timeout: 240_000 }, async () => {
     const { page, complaints } = await visit(`${portal}/requests`, 'joan')
     const lines = Array.from({ length: requests }, (_, i) => ({
       uuid: `request-${i}`,
@@ -89,11 +101,11 @@ describe.skipIf(!hasChromium())('a portal with very much data', () => {
     }))
     await askForMany(page, `${portal}/main`, lines)
     await page.reload()
-    await page.getByText(`Offer ${workflows - 1}`, { exact: true }).waitFor()
-    for (let pages = 0; pages < 5; pages += 1) {
+    await page.getByText(`Offer ${(requests - 1) % workflows}`, { exact: true }).waitFor()
+    for (let pages = 0; pages < 3; pages += 1) {
       const before = await height(page)
       await toEnd(page)
-      await until(async () => (await height(page)) > before, 15_000)
+      await expect.poll(() => height(page)).toBeGreaterThan(before)
     }
     expect(await elements(page)).toBeLessThan(maxElements)
     expect(complaints).toEqual([])

@@ -6,7 +6,7 @@ import { expectAccessible, password, picture, usePortal } from '#testing/browser
 describe.skipIf(!hasChromium())('the security page', () => {
   // The example offers only the factor that its login requires: an app, not a passkey.
   const offers = (text: string): string => text.replace('offers: [totp]', 'offers: [totp, passkey]')
-  const { visit, url } = usePortal({ changes: { 'account.yaml': offers } })
+  const { visit, visitAnew, url } = usePortal({ changes: { 'account.yaml': offers } })
 
   test('an authenticator app is added, named, and removed by a user who uses it', async () => {
     const { page, complaints } = await visit('/portal/security', 'joan')
@@ -86,9 +86,9 @@ describe.skipIf(!hasChromium())('the security page', () => {
 
   test('other sessions are ended, and notice it', async () => {
     const address = '/portal/security'
-    const { page, complaints } = await visit(address, 'ada')
-    const { page: other } = await visit(address, 'ada')
-    const { page: third } = await visit(address, 'ada')
+    const { page, complaints } = await visitAnew(address, 'ada')
+    const { page: other } = await visitAnew(address, 'ada')
+    const { page: third } = await visitAnew(address, 'ada')
     await other.getByText('this device').waitFor()
     await third.getByText('this device').waitFor()
     await page.getByText('Chrome, Linux').nth(2).waitFor()

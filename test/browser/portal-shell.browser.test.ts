@@ -6,7 +6,7 @@ describe.skipIf(!hasChromium())('the frame of the portal', () => {
   const { visit } = usePortal()
 
   test('a dialog covers the whole window, also beside the content', async () => {
-    const { page } = await visit('/portal/security', 'joan')
+    const { page } = await visit('/portal/security', 'joan', { reducedMotion: 'no-preference' })
     await heading(page, 'Security')
     // The space of a scrollbar is kept free beside the content.
     const beside = 'window.innerWidth - document.documentElement.getBoundingClientRect().right'

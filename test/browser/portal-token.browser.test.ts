@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { hasChromium } from '#testing/browser/chromium.ts'
-import { expectAccessible, isTooWide, picture, usePortal } from '#testing/browser/portal-browser.ts'
+import { expectAccessible, expectLooks, picture, usePortal } from '#testing/browser/portal-browser.ts'
 
 /** A workflow that the token of the page may start. */
 const callWorkflow = `
@@ -51,7 +51,7 @@ spec:
 `
 
 describe.skipIf(!hasChromium())('the token page', () => {
-  const { visit, url } = usePortal({
+  const { visit, visitAnew, url } = usePortal({
     changes: {
       'token.yaml': (text) =>
         text
@@ -64,7 +64,7 @@ describe.skipIf(!hasChromium())('the token page', () => {
   const value = (page: Page, name: string) => page.getByRole('region', { name, exact: true }).locator('pre')
 
   test('counts down, expires, and returns another token, which a workflow accepts', async () => {
-    const { page, complaints } = await visit('/portal/token', 'ada', {
+    const { page, complaints } = await visitAnew('/portal/token', 'ada', {
       permissions: ['clipboard-read', 'clipboard-write'],
     })
     const timer = page.getByRole('timer')
@@ -116,7 +116,7 @@ describe.skipIf(!hasChromium())('the token page', () => {
   })
 
   test('approver, requester and caller see who submitted a request in the name of another user', async () => {
-    const { page: ada } = await visit('/portal/token', 'ada')
+    const { page: ada } = await visitAnew('/portal/token', 'ada')
     const bearer = await value(ada, 'id_token').textContent()
     const answer = await fetch(url('/call-for-others'), {
       method: 'POST',
@@ -146,21 +146,16 @@ describe.skipIf(!hasChromium())('the token page', () => {
     expect(complaints).toEqual([])
   })
 
-  test.each(['light', 'dark'] as const)('is accessible, %s', async (colorScheme) => {
-    const { page, complaints } = await visit('/portal/token', 'ada', {
-      colorScheme,
-      viewport: { width: 390, height: 844 },
-    })
+  test('is accessible and fits the window', async () => {
+    const { page, complaints } = await visitAnew('/portal/token', 'ada')
     await page.getByRole('timer').waitFor()
-    await expectAccessible(page, `the token page, ${colorScheme}`)
-    await picture(page, `token-phone-${colorScheme}`)
-    expect(await isTooWide(page)).toBe(false)
+    await expectLooks(page, 'token')
     expect(complaints).toEqual([])
   })
 })
 
 describe.skipIf(!hasChromium())('the token page without renewTokens', () => {
-  const { visit } = usePortal({
+  const { visitAnew } = usePortal({
     changes: {
       'token.yaml': (text) =>
         text
@@ -170,7 +165,7 @@ describe.skipIf(!hasChromium())('the token page without renewTokens', () => {
   })
 
   test('offers no new token, and explains how to get one', async () => {
-    const { page, complaints } = await visit('/portal/token', 'ada')
+    const { page, complaints } = await visitAnew('/portal/token', 'ada')
     await page.getByRole('timer').waitFor()
     expect(await page.getByRole('button', { name: 'Get a new token' }).count()).toBe(0)
     const said = page.getByText('To get a new token, sign out and sign in again.')

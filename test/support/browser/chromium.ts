@@ -5,8 +5,16 @@ import { launchChromium } from '#testing/browser/chromium-program.ts'
 /** Whether there is a browser to test with. */
 export const hasChromium = (): boolean => inject('chromium') !== ''
 
-/** Debian's Chromium, without a window. The caller closes it. */
-export const startChromium = (): Promise<Browser> => launchChromium(inject('chromium'))
+let running: Promise<Browser> | undefined
+
+/** Debian's Chromium, without a window: one for all files of a worker, with which it ends; another one after a crash. */
+export async function sharedChromium(): Promise<Browser> {
+  running ??= launchChromium(inject('chromium'))
+  const browser = await running.catch(() => undefined)
+  if (browser?.isConnected() === true) return browser
+  running = launchChromium(inject('chromium'))
+  return await running
+}
 
 export interface VirtualAuthenticator {
   /** Its number of passkeys, and how often they signed. */

@@ -1,22 +1,22 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect } from 'vitest'
-import { startChromium } from '#testing/browser/chromium.ts'
+import type { BrowserContext, BrowserContextOptions, Page, Request } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect } from 'vitest'
+import { sharedChromium } from '#testing/browser/chromium.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
 import { type PortalChanges, type PortalConfig, portalConfig } from '#testing/stories/portal-config.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const pictures = '.cache/screenshots'
 
+/** Whether tests use as much data as the portal promises to bear; by default, enough to notice if it does not. */
+export const isFullScale = process.env['GATEHOUSE_TEST_SCALE'] === 'full'
+
 /** The password of every user in examples/portal. */
 export const password = 'correct horse battery'
 
-export const looks = [
-  { name: 'light', options: { colorScheme: 'light' } },
-  { name: 'dark', options: { colorScheme: 'dark' } },
-  { name: 'phone', options: { colorScheme: 'light', viewport: { width: 390, height: 844 }, hasTouch: true } },
-] as const
+const desktop = { width: 1280, height: 860 }
+const phone = { width: 390, height: 844 }
 
 export interface Visit {
   readonly page: Page
@@ -28,33 +28,46 @@ export interface Visit {
 export interface BrowserSite {
   /** The full URL of a path, once the gateway runs. */
   url(path?: string): string
-  /** A new browser, signed in at a page of the portal. */
+  /** A new browser at a page of the portal, with the session of this user, who signs in when there is none yet. */
   visit(address: string, login: string, options?: BrowserContextOptions): Promise<Visit>
+  /** The same with a session of its own. */
+  visitAnew(address: string, login: string, options?: BrowserContextOptions): Promise<Visit>
   /** The same for an anonymous user. */
   open(address?: string, options?: BrowserContextOptions): Promise<Visit>
 }
 
-/** A gateway and a browser for the tests of the current suite; `end` runs after both have ended. */
+/** A gateway for the tests of the current suite, and a browser for each; `end` runs after the gateway has ended. */
 export function useBrowser(start: () => Promise<GatewayProcess>, end: () => void = () => {}): BrowserSite {
   let gateway: GatewayProcess
-  let browser: Browser
+  const openPage = usePages()
+  const sessions = new Map<string, NonNullable<BrowserContextOptions['storageState']>>()
   beforeAll(async () => {
     gateway = await start()
-    browser = await startChromium()
   })
   afterAll(async () => {
-    await browser?.close()
     await gateway?.stop()
     end()
   })
   const open: BrowserSite['open'] = (address = 'about:blank', options = {}) =>
-    openPage(browser, address, { baseURL: gateway.url, ...options })
+    openPage(address, { baseURL: gateway.url, ...options })
+  const visitAnew: BrowserSite['visitAnew'] = async (address, login, options) => {
+    const opened = await open(address, options)
+    await signIn(opened.page, login)
+    return opened
+  }
   return {
     url: (path = '') => gateway.url + path,
     open,
+    visitAnew,
     visit: async (address, login, options) => {
-      const opened = await open(address, options)
+      // A cookie is for one host.
+      const key = `${login} ${new URL(address, gateway.url).hostname}`
+      const storageState = sessions.get(key)
+      const opened = await open(address, storageState === undefined ? options : { storageState, ...options })
+      // Also where a test has ended the session.
+      if (!new URL(opened.page.url()).pathname.startsWith('/auth/')) return opened
       await signIn(opened.page, login)
+      sessions.set(key, { cookies: await opened.page.context().cookies(), origins: [] })
       return opened
     },
   }
@@ -77,23 +90,57 @@ export function usePortal({ environment = () => ({}), ...changes }: PortalOption
   )
 }
 
-/** A new browser window, with its errors. */
-export async function openPage(browser: Browser, address: string, options: BrowserContextOptions): Promise<Visit> {
-  const context = await browser.newContext({
-    locale: 'en-GB',
-    timezoneId: 'Europe/Berlin',
-    viewport: { width: 1280, height: 860 },
-    ...options,
+/** What the pages of a window have requested. */
+interface Calls {
+  /** How many requests have begun. */
+  count: number
+  readonly open: Set<Request>
+}
+
+const callsOf = new WeakMap<BrowserContext, Calls>()
+
+/**
+ * Opens a new browser window, with its errors. All are closed after each test, since an open page goes on working.
+ * Without motion: only few tests are about it.
+ */
+export function usePages(): (address: string, options: BrowserContextOptions) => Promise<Visit> {
+  const contexts: BrowserContext[] = []
+  afterEach(async () => {
+    for (const context of contexts.splice(0)) {
+      for (const page of context.pages()) await page.unrouteAll({ behavior: 'ignoreErrors' })
+      await context.close()
+    }
   })
-  context.setDefaultTimeout(20_000)
-  const page = await context.newPage()
-  const complaints: string[] = []
-  page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())
-  })
-  page.on('pageerror', (error) => complaints.push(error.message))
-  await page.goto(address)
-  return { page, complaints }
+  return async (address, options) => {
+    const context = await (await sharedChromium()).newContext({
+      locale: 'en-GB',
+      timezoneId: 'Europe/Berlin',
+      viewport: desktop,
+      reducedMotion: 'reduce',
+      ...options,
+    })
+    contexts.push(context)
+    context.setDefaultTimeout(20_000)
+    context.setDefaultNavigationTimeout(60_000)
+    const calls: Calls = { count: 0, open: new Set() }
+    callsOf.set(context, calls)
+    context.on('request', (request) => {
+      // The stream of changes stays open.
+      if (request.resourceType() === 'eventsource') return
+      calls.count += 1
+      calls.open.add(request)
+    })
+    context.on('requestfinished', (request) => calls.open.delete(request))
+    context.on('requestfailed', (request) => calls.open.delete(request))
+    const page = await context.newPage()
+    const complaints: string[] = []
+    page.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())
+    })
+    page.on('pageerror', (error) => complaints.push(error.message))
+    await page.goto(address)
+    return { page, complaints }
+  }
 }
 
 /** Waits for the next page: a page that is still loading would miss later interceptions. */
@@ -114,8 +161,27 @@ export const follow = (page: Page, name: string): Promise<void> =>
 /** Any page, with everything that it loads. */
 export async function settled(page: Page): Promise<void> {
   await page.getByRole('heading', { level: 1 }).waitFor()
-  await page.waitForLoadState('networkidle')
+  const race = { isOver: false }
+  // Requests of a page that was left may end unnoticed; the browser knows.
+  await Promise.race([answered(page, race), page.waitForLoadState('networkidle')])
+  race.isOver = true
+  await expect.poll(() => page.locator('.mantine-Skeleton-root').count()).toBe(0)
 }
+
+/** Every request has its answer, and what the page made of it led to no further one. */
+async function answered(page: Page, race: { readonly isOver: boolean }): Promise<void> {
+  const calls = callsOf.get(page.context())
+  while (calls !== undefined && !race.isOver) {
+    const { count } = calls
+    if (calls.open.size === 0) {
+      await page.evaluate(drawn)
+      if (calls.open.size === 0 && calls.count === count) return
+    } else await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+/** Runs in the page: what it has received by now is drawn. */
+const drawn = 'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve())))'
 
 /** From the page with the offers: puts this one in the cart, with a reason, and sends nothing. */
 export async function fillCart(page: Page, label: string, reason: string): Promise<void> {
@@ -153,17 +219,31 @@ interface Finding {
 
 /** Waits for animations that end; endless ones are ignored. */
 async function still(page: Page): Promise<void> {
-  await page.waitForTimeout(350)
-  await page.evaluate(`Promise.allSettled(document.getAnimations()
-    .filter(({ effect, playState }) => playState === 'running' && effect?.getComputedTiming().endTime !== Infinity)
-    .map(({ finished }) => finished)).then(() => {})`)
+  await page.evaluate(`(async () => {
+    for (;;) {
+      await ${drawn}
+      const running = document.getAnimations().filter(({ effect, playState }) =>
+        playState === 'running' && effect?.getComputedTiming().endTime !== Infinity)
+      if (running.length === 0) return
+      await Promise.allSettled(running.map(({ finished }) => finished))
+    }
+  })()`)
 }
 
+const allRules = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']"
+const colourRules = "{ type: 'rule', values: ['color-contrast'] }"
+
 /** No serious or critical finding of axe, by the rules of WCAG 2.2 AA, and landmarks that differ in kind or name. */
-export async function expectAccessible(page: Page, what: string): Promise<void> {
+export const expectAccessible = (page: Page, what: string): Promise<void> => expectRules(page, what, allRules)
+
+/** The same for the colors alone, where another test has checked the rest of the page. */
+export const expectContrast = (page: Page, what: string): Promise<void> => expectRules(page, what, colourRules)
+
+async function expectRules(page: Page, what: string, rules: string, part = 'html'): Promise<void> {
   await still(page)
-  const found = await page.evaluate<readonly Finding[]>(`${axe};axe.run(document, {
-    runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(`${axe};undefined`)
+  const found = await page.evaluate<readonly Finding[]>(`axe.run('${part}', {
+    runOnly: ${rules},
     resultTypes: ['violations'],
   }).then(({ violations }) => violations.map(({ id, impact, nodes }) => ({
     id, impact, nodes: nodes.map(({ html, failureSummary }) => html.slice(0, 200) + ' ' + failureSummary),
@@ -172,6 +252,34 @@ export async function expectAccessible(page: Page, what: string): Promise<void> 
     ({ id, impact }) => impact === 'serious' || impact === 'critical' || id.startsWith('landmark-'),
   )
   expect({ what, grave }).toEqual({ what, grave: [] })
+}
+
+/**
+ * Accessible, and not wider than its window: light; dark, which only differs in its colors; and on a phone. The page is
+ * light and wide before and after. With a part, a selector, only that is checked for accessibility.
+ */
+export async function expectLooks(page: Page, name: string, part?: string): Promise<void> {
+  const size = page.viewportSize() ?? desktop
+  await expectLook(page, `${name}-light`, allRules, part)
+  await useColours(page, 'dark')
+  await expectLook(page, `${name}-dark`, colourRules, part)
+  await page.setViewportSize(phone)
+  await expectLook(page, `${name}-phone`, allRules, part)
+  await page.setViewportSize(size)
+  await useColours(page, 'light')
+}
+
+async function expectLook(page: Page, name: string, rules: string, part?: string): Promise<void> {
+  await expectRules(page, name, rules, part)
+  await expect.poll(() => isTooWide(page), { message: `${name} is too wide` }).toBe(false)
+  await picture(page, name)
+}
+
+/** The portal notices the browser's choice itself; other pages have it by their styles. */
+export async function useColours(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
+  await page.emulateMedia({ colorScheme })
+  const used = `document.documentElement.dataset.mantineColorScheme ?? '${colorScheme}'`
+  await expect.poll(() => page.evaluate<string>(used)).toBe(colorScheme)
 }
 
 /** For developers to look at, outside version control. CI takes none. */
