@@ -1,13 +1,12 @@
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { LdapServer } from '#protocols/ldap/ldap-server.ts'
-import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import { type Slapd, sharedSlapd } from '#testing/ldap/slapd.ts'
 
 describe.skipIf(inject('slapd') === '')('passwords checked by a bind', () => {
   let slapd: Slapd
   beforeAll(async () => {
-    slapd = await startSlapd({})
+    slapd = await sharedSlapd()
   })
-  afterAll(() => slapd.stop())
 
   function open(password: string) {
     const server = new LdapServer({

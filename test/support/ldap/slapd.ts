@@ -8,6 +8,7 @@ import process from 'node:process'
 import { promisify } from 'node:util'
 import { freePort } from '#testing/gateway/free-port.ts'
 import { testServerCertificate, testServerKey } from '#testing/gateway/test-certificates.ts'
+import { exitOnSigterm } from '#testing/run/worker-end.ts'
 
 export type SlapdOverlay = 'memberof' | 'ppolicy' | 'refint' | 'unique' | 'sssvlv'
 
@@ -79,6 +80,15 @@ export function slapdTool(name: 'slapd' | 'slapadd'): string {
   const found = folders.map((folder) => join(folder, name)).find((file) => existsSync(file))
   if (found === undefined) throw new Error(`${name} is not installed`)
   return found
+}
+
+let running: Promise<Slapd> | undefined
+
+/** One with the usual options. The files of this worker share it, each in its own branches. */
+export function sharedSlapd(): Promise<Slapd> {
+  exitOnSigterm()
+  running ??= startSlapd()
+  return running
 }
 
 /** A real OpenLDAP in a temporary folder, on free ports of loopback. */

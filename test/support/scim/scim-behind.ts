@@ -1,11 +1,13 @@
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import process from 'node:process'
+import { startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { exitOnSigterm } from '#testing/run/worker-end.ts'
 import { ScimClient } from '#testing/scim/scim-client.ts'
 
 /** Groups have a description here, which RFC 7643 does not give them. */
-const gateway = `
+const configuration = `
 apiVersion: openunison.tremolo.io/v2
 kind: Application
 metadata: {name: behind}
@@ -57,31 +59,38 @@ spec:
 `
 
 export interface ScimBehind {
-  readonly process: GatewayProcess
   readonly client: ScimClient
   /** Deletes all users and groups. */
   empty(): Promise<void>
-  stop(): Promise<void>
 }
 
-/** A gateway process that simulates another SCIM server. */
-export async function startScimBehind(): Promise<ScimBehind> {
+let running: Promise<ScimBehind> | undefined
+
+/** A gateway process that simulates another SCIM server, without users. The files of this worker share it. */
+export async function scimBehind(): Promise<ScimBehind> {
+  running ??= startScimBehind()
+  const behind = await running
+  await behind.empty()
+  return behind
+}
+
+async function startScimBehind(): Promise<ScimBehind> {
   const config = mkdtempSync(join(tmpdir(), 'gatehouse-behind-'))
   for (const file of ['authentication.yaml', 'people.yaml', 'values.yaml']) {
     cpSync(join('examples/scim', file), join(config, file))
   }
-  writeFileSync(join(config, 'behind.yaml'), gateway)
-  const process = await startGatewayProcess({ config })
-  const client = new ScimClient(`${process.url}/scim/behind`, await process.token('--subject', 'idp'))
+  writeFileSync(join(config, 'behind.yaml'), configuration)
+  const gateway = await startGatewayProcess({ config })
+  exitOnSigterm()
+  process.once('exit', () => {
+    gateway.process.kill('SIGKILL')
+    for (const folder of [config, gateway.dataFolder]) rmSync(folder, { recursive: true, force: true })
+  })
+  const client = new ScimClient(`${gateway.url}/scim/behind`, await gateway.token('--subject', 'idp'))
   return {
-    process,
     client,
     async empty() {
       for (const collection of ['/Users', '/Groups']) await deleteAll(client, collection)
-    },
-    async stop() {
-      await process.stop()
-      rmSync(config, { recursive: true, force: true })
     },
   }
 }

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, inject, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, inject, onTestFinished, test } from 'vitest'
 import { Dn } from '#identity/dn.ts'
 import ldap from '#modules/directory-inserts/ldap/ldap.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
 import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
 import { hostileInsertTrial } from '#testing/hostile/hostile-insert-trial.ts'
 import { newBranch, openLdap, quietRequest as request } from '#testing/ldap/ldap-target.ts'
-import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import { type Slapd, sharedSlapd } from '#testing/ldap/slapd.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
 
@@ -14,9 +14,8 @@ const suffix = Dn.parse('ou=staff,o=Tremolo')
 describe.skipIf(inject('slapd') === '')('the LDAP insert and hostile values', () => {
   let slapd: Slapd
   beforeAll(async () => {
-    slapd = await startSlapd()
+    slapd = await sharedSlapd()
   })
-  afterAll(() => slapd.stop())
 
   test('each passes through every lookup unchanged, and finds no other user', { timeout: trialMillis }, async () => {
     const searchBase = await newBranch(slapd)

@@ -16,11 +16,11 @@ import { openStorage } from '#storage/open.ts'
 import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
 import { applicationParams, makeApplication, openTarget } from '#testing/databases/sql-schema.ts'
 import { newBranch, openLdap } from '#testing/ldap/ldap-target.ts'
-import { startSlapd } from '#testing/ldap/slapd.ts'
+import { sharedSlapd } from '#testing/ldap/slapd.ts'
 import { leastCost } from '#testing/login/least-cost.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
-import { startScimBehind } from '#testing/scim/scim-behind.ts'
+import { scimBehind } from '#testing/scim/scim-behind.ts'
 import { openGateway, type Send } from '#testing/scim/scim-gateway-fixture.ts'
 import { openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 import { crmParams, openWebhook, startCrmApplication } from '#testing/targets/crm-application.ts'
@@ -104,7 +104,7 @@ const rows: readonly Row[] = [
     groups: ['displayName'],
     refused: 'active',
     open: async () => {
-      const slapd = await startSlapd()
+      const slapd = await sharedSlapd()
       const branch = await newBranch(slapd)
       const target = await openLdap(slapd, branch, {
         objectClass: ['inetOrgPerson'],
@@ -116,7 +116,7 @@ const rows: readonly Row[] = [
         groupObjectClass: 'groupOfNames',
         'groupAttribute.externalId': 'description',
       })
-      return { target, close: () => slapd.stop() }
+      return { target, close: async () => {} }
     },
   },
   {
@@ -125,8 +125,8 @@ const rows: readonly Row[] = [
     groups: ['displayName'],
     refused: undefined,
     open: async () => {
-      const behind = await startScimBehind()
-      return { target: await openTargetOn(behind), close: () => behind.stop() }
+      const behind = await scimBehind()
+      return { target: await openTargetOn(behind), close: async () => {} }
     },
   },
   {

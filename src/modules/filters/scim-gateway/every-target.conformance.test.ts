@@ -13,11 +13,11 @@ import { openStorage } from '#storage/open.ts'
 import { onEachDatabase, onEachEmptyDatabase } from '#testing/databases/databases.ts'
 import { applicationParams, makeApplication, openTarget } from '#testing/databases/sql-schema.ts'
 import { newBranch, openLdap, quietRequest } from '#testing/ldap/ldap-target.ts'
-import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import { type Slapd, sharedSlapd } from '#testing/ldap/slapd.ts'
 import { leastCost } from '#testing/login/least-cost.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
-import { type ScimBehind, startScimBehind } from '#testing/scim/scim-behind.ts'
+import { type ScimBehind, scimBehind } from '#testing/scim/scim-behind.ts'
 import { openGateway } from '#testing/scim/scim-gateway-fixture.ts'
 import { freshBehind, openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 import { asSteps } from '#testing/targets/as-steps.ts'
@@ -62,9 +62,8 @@ function onEachTarget(name: string, suite: (open: () => Promise<EachTarget>) => 
   describe.skipIf(inject('slapd') === '')(`${name}, in OpenLDAP`, () => {
     let slapd: Slapd
     beforeAll(async () => {
-      slapd = await startSlapd()
+      slapd = await sharedSlapd()
     })
-    afterAll(() => slapd?.stop())
     suite(async () => opened(await openLdap(slapd, await newBranch(slapd)), { single: 'title' }))
   })
 
@@ -80,9 +79,8 @@ function onEachTarget(name: string, suite: (open: () => Promise<EachTarget>) => 
   describe(`${name}, behind a second gateway`, () => {
     let behind: ScimBehind
     beforeAll(async () => {
-      behind = await startScimBehind()
+      behind = await scimBehind()
     })
-    afterAll(() => behind?.stop())
     suite(async () => {
       await freshBehind(behind)
       return opened(await openTargetOn(behind), { several: 'emails.value', single: 'title', login: 'userName' })

@@ -7,7 +7,7 @@ import type { JsonObject } from '#kernel/json.ts'
 import ldapInsert from '#modules/directory-inserts/ldap/ldap.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
 import { addEntry, newBranch, openLdap, quietRequest } from '#testing/ldap/ldap-target.ts'
-import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import { type Slapd, sharedSlapd } from '#testing/ldap/slapd.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import { openGateway, type Send } from '#testing/scim/scim-gateway-fixture.ts'
@@ -24,12 +24,11 @@ describe.skipIf(inject('slapd') === '')('a change of one member of a group in Op
   let slapd: Slapd
   let relay: CountingRelay
   beforeAll(async () => {
-    slapd = await startSlapd()
+    slapd = await sharedSlapd()
     relay = await startCountingRelay(Number(new URL(slapd.url).port))
   })
   afterAll(async () => {
     relay?.close()
-    await slapd?.stop()
   })
 
   /** Two groups, of which most members are names without an entry, a user and a third group. */

@@ -1,15 +1,14 @@
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
 import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
 import { asAdmin, newBranch, openLdap } from '#testing/ldap/ldap-target.ts'
-import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import { type Slapd, sharedSlapd } from '#testing/ldap/slapd.ts'
 
 describe.skipIf(inject('slapd') === '')('hostile values on OpenLDAP', () => {
   let slapd: Slapd
   beforeAll(async () => {
-    slapd = await startSlapd()
+    slapd = await sharedSlapd()
   })
-  afterAll(() => slapd.stop())
 
   test('each passes through every lookup and write unchanged, and touches no other user', {
     timeout: trialMillis,

@@ -1,15 +1,14 @@
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { syncOptions, userOf } from '#sdk/conformance/target-fixture.ts'
 import { addEntry, asAdmin, newBranch, openLdap, quietRequest as request } from '#testing/ldap/ldap-target.ts'
-import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import { type Slapd, sharedSlapd } from '#testing/ldap/slapd.ts'
 import type { ParamValues } from '#testing/modules/fake-parse.ts'
 
 describe.skipIf(inject('slapd') === '')('names and memberships on OpenLDAP', () => {
   let slapd: Slapd
   beforeAll(async () => {
-    slapd = await startSlapd({})
+    slapd = await sharedSlapd()
   })
-  afterAll(() => slapd.stop())
 
   async function open(more: ParamValues = {}) {
     const branch = await newBranch(slapd)

@@ -1,18 +1,17 @@
 import { Attribute, Change } from 'ldapts'
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import type { LdapTarget } from '#modules/targets/ldap/ldap-target.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
 import { nestsGroups } from '#sdk/target/target.ts'
 import { addEntry, asAdmin, newBranch, openLdap, quietRequest as request } from '#testing/ldap/ldap-target.ts'
-import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import { type Slapd, sharedSlapd } from '#testing/ldap/slapd.ts'
 import type { ParamValues } from '#testing/modules/fake-parse.ts'
 
 describe.skipIf(inject('slapd') === '')('nested groups on OpenLDAP', () => {
   let slapd: Slapd
   beforeAll(async () => {
-    slapd = await startSlapd({})
+    slapd = await sharedSlapd()
   })
-  afterAll(() => slapd.stop())
 
   async function open(branch: string, more: ParamValues = {}): Promise<LdapTarget> {
     const target = await openLdap(slapd, branch, { groupObjectClass: ['groupOfNames'], ...more })

@@ -6,7 +6,7 @@ import type { User } from '#identity/user.ts'
 import type { ScimTarget } from '#modules/targets/scim/scim-target.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasPasswords, type TargetChange } from '#sdk/target/target.ts'
-import { type ScimBehind, startScimBehind } from '#testing/scim/scim-behind.ts'
+import { type ScimBehind, scimBehind } from '#testing/scim/scim-behind.ts'
 import { type Fault, type ProxiedCall, type ScimProxy, startScimProxy } from '#testing/scim/scim-proxy.ts'
 import { freshBehind, groupNames, openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 
@@ -15,7 +15,7 @@ let proxy: ScimProxy
 let target: ScimTarget
 
 beforeAll(async () => {
-  behind = await startScimBehind()
+  behind = await scimBehind()
   proxy = await startScimProxy(behind.client.base)
 }, 60_000)
 beforeEach(async () => {
@@ -29,7 +29,6 @@ beforeEach(async () => {
 })
 afterAll(async () => {
   proxy?.close()
-  await behind?.stop()
 })
 
 const [one, two, three] = groupNames

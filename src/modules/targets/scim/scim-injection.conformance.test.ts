@@ -1,18 +1,17 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { hostileTexts, syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { trialMillis } from '#testing/hostile/hostile-coverage.ts'
 import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
 import { hostileSeed, sampled, withSeed } from '#testing/hostile/sample.ts'
-import { type ScimBehind, startScimBehind } from '#testing/scim/scim-behind.ts'
+import { type ScimBehind, scimBehind } from '#testing/scim/scim-behind.ts'
 import { freshBehind, groupNames, openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 
 let behind: ScimBehind
 
 beforeAll(async () => {
-  behind = await startScimBehind()
+  behind = await scimBehind()
 }, 60_000)
-afterAll(() => behind?.stop())
 
 const wanted = sampled(1500, 10_000)
 const perList = 28

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { syncOptions, userOf } from '#sdk/conformance/target-fixture.ts'
 import { quietRequest as request } from '#testing/ldap/ldap-target.ts'
-import { type ScimBehind, startScimBehind } from '#testing/scim/scim-behind.ts'
+import { type ScimBehind, scimBehind } from '#testing/scim/scim-behind.ts'
 import { type ScimProxy, startScimProxy } from '#testing/scim/scim-proxy.ts'
 import { openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 import type { ScimConfig } from './scim-target.ts'
@@ -12,7 +12,7 @@ let behind: ScimBehind
 let proxy: ScimProxy
 
 beforeAll(async () => {
-  behind = await startScimBehind()
+  behind = await scimBehind()
   proxy = await startScimProxy(behind.client.base)
   const target = await openTargetOn(behind)
   for (const name of [...Object.keys(sizes), 'inner']) await target.createGroup(name, {}, request)
@@ -25,7 +25,6 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(async () => {
   proxy?.close()
-  await behind?.stop()
 })
 
 async function open(more: Partial<ScimConfig> = {}) {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { ScimConfig } from '#modules/targets/scim/scim-target.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { type ScimBehind, startScimBehind } from '#testing/scim/scim-behind.ts'
+import { type ScimBehind, scimBehind } from '#testing/scim/scim-behind.ts'
 import { type ScimProxy, startScimProxy } from '#testing/scim/scim-proxy.ts'
 import { openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 
@@ -10,12 +10,11 @@ let behind: ScimBehind
 let proxy: ScimProxy
 
 beforeAll(async () => {
-  behind = await startScimBehind()
+  behind = await scimBehind()
   proxy = await startScimProxy(behind.client.base)
 }, 60_000)
 afterAll(async () => {
   proxy?.close()
-  await behind?.stop()
 })
 beforeEach(async () => {
   await behind.empty()

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
-import { type ScimBehind, startScimBehind } from '#testing/scim/scim-behind.ts'
+import { type ScimBehind, scimBehind } from '#testing/scim/scim-behind.ts'
 import { type ScimProxy, startScimProxy } from '#testing/scim/scim-proxy.ts'
 import { freshBehind, groupNames as groups, openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 
@@ -9,12 +9,11 @@ let behind: ScimBehind
 let proxy: ScimProxy
 
 beforeAll(async () => {
-  behind = await startScimBehind()
+  behind = await scimBehind()
   proxy = await startScimProxy(behind.client.base)
 }, 60_000)
 afterAll(async () => {
   proxy?.close()
-  await behind?.stop()
 })
 
 const attributes = ['emails.value', 'name.givenName', 'title'] as const
