@@ -103,9 +103,9 @@ spec:
             approvalRequestAttributeNames: []
 `
 
-const readers = Array.from({ length: 6 }, (_, i) => `reader${i}`)
-const rounds = 3
-const requests = 12
+const readers = Array.from({ length: 4 }, (_, i) => `reader${i}`)
+const rounds = 2
+const requests = 6
 
 onEachDatabase('digests', (freshUrl) => {
   test('report every approval to every reader once, although gateways are killed while they write them', {
