@@ -3,11 +3,13 @@ import { once } from 'node:events'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 
-const usage = `Usage: npm run siege -- [--seconds N] [--requests N] [--seed N] [connections] [requests]`
+const usage = `Usage: npm run siege -- [--seconds N] [--requests N] [--seed N] [connections] [requests] [registrations] [reload]`
 
 const stories = {
   connections: 'test/stories/hostile/connections.test.ts',
   requests: 'test/stories/hostile/fuzzed-requests.test.ts',
+  registrations: 'test/stories/registration.test.ts',
+  reload: 'test/stories/reload.test.ts',
 } as const
 type Story = keyof typeof stories
 
@@ -35,6 +37,8 @@ const child = spawn(process.execPath, args, {
     ...process.env,
     SIEGE_SECONDS: values.seconds,
     SIEGE_REQUESTS: values.requests,
+    SIEGE_REGISTRATIONS: '1000',
+    SIEGE_ROUNDS: '48',
     SIEGE_SEED: values.seed ?? String(Math.floor(Math.random() * 2 ** 31)),
   },
 })
