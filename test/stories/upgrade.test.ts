@@ -21,7 +21,7 @@ const durable = ['collections', 'entries', 'attributes', 'memberships', 'definit
 let folder = ''
 /** The next release: this one, and a migration that it does not know. */
 let next = ''
-/** A next release whose migration takes longer than the test. */
+/** A next release whose migration takes a while. PostgreSQL notices only at its end that its client was killed. */
 let slow = ''
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'gatehouse-upgrade-'))
@@ -30,7 +30,7 @@ beforeAll(() => {
     const half = 'create table half (id bigint);'
     const forever = 'insert into half with recursive n (i) as (select 1 union all select i + 1 from n) select i from n;'
     writeFileSync(join(migrations, 'sqlite', '9000_slow.sql'), `${half}\n${forever}\n`)
-    writeFileSync(join(migrations, 'postgres', '9000_slow.sql'), `${half}\nselect pg_sleep(10);\n`)
+    writeFileSync(join(migrations, 'postgres', '9000_slow.sql'), `${half}\nselect pg_sleep(4);\n`)
   })
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -278,7 +278,7 @@ describe('a killed migration leaves the database as it was', () => {
 
   test.skipIf(postgresUrl() === '')('PostgreSQL', async () => {
     const url = await freshSchema()
-    const sleeping = `select from pg_stat_activity where query like '%pg_sleep(10)%' and wait_event = 'PgSleep'`
+    const sleeping = `select from pg_stat_activity where query like '%pg_sleep(4)%' and wait_event = 'PgSleep'`
     await killed(await Upgrade.load(version, 'postgres', url), async () => (await runSql(url, sleeping)).length > 0)
   })
 })
