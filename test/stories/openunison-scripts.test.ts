@@ -48,6 +48,7 @@ spec:
     - name: js
       required: required
       params:
+        timeoutSeconds: "2"
         includeJs: [shared-functions]
         js: |-
           Attribute = Java.type("com.tremolosecurity.saml.Attribute");
@@ -104,7 +105,7 @@ spec:
                 if (action == "next") chain.nextFilter(request, response, chain);
                 else response.getWriter().print(JSON.stringify(Java.from(request.getAuthInfo().getAttribs().get("groups").getValues())));
               }
-            timeoutSeconds: "5"
+            timeoutSeconds: "2"
         - className: filters.Plugin
           params:
             javaScript: "function handle() { return { status: 200, body: 'behind' } }"
