@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createKeySource } from '#engine/keys/key-source.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import { formerIdentity } from '#identity/identity.ts'
@@ -11,9 +12,8 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { approvalLinkKey, signApprovalLink } from '#sdk/workflow/approval-link.ts'
 import { openStorage } from '#storage/open.ts'
-import { temporaryFolder } from '#testing/databases/databases.ts'
-import { freshSchema, postgresUrl, runSql } from '#testing/databases/postgres.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { migratedSchema, postgresUrl, runSql } from '#testing/databases/postgres.ts'
+import { type GatewayProcess, gatehouse, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 import { type MailServer, type MailServerOptions, mailServer, type ReceivedMail } from '#testing/servers/mail-server.ts'
 import { developmentLogin, tokenMechanism } from '#testing/stories/story-documents.ts'
@@ -111,26 +111,30 @@ spec:
 
 interface Scene {
   readonly server: MailServer
-  start(options?: { dataFolder?: string; database?: string }): Promise<GatewayProcess>
+  start(database?: string): Promise<GatewayProcess>
 }
 
-async function scene(options: MailServerOptions = {}): Promise<Scene> {
+/** `atEnd` gets what closes it. */
+async function scene(
+  options: MailServerOptions = {},
+  atEnd: (close: () => Promise<void>) => void = onTestFinished,
+): Promise<Scene> {
   const server = await mailServer({ security: 'starttls', ...options })
-  onTestFinished(() => server.close())
-  const config = temporaryFolder()
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-mail-'))
+  atEnd(async () => {
+    await server.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const config = join(folder, 'config')
+  mkdirSync(config)
   writeFileSync(join(config, 'all.yaml'), configuration(server.port))
   writeFileSync(join(config, 'mail-ca.pem'), testServerCertificate)
   return {
     server,
-    start: async ({ dataFolder = temporaryFolder(), database } = {}) => {
-      const args = database === undefined ? [] : ['--database', database]
-      const started = await startGatewayProcess({
-        config,
-        dataFolder,
-        args,
-        ...(database === undefined ? {} : { environment: sharedKey }),
-      })
-      onTestFinished(async () => void (await started.stop()))
+    start: async (database) => {
+      const shared = database === undefined ? {} : { args: ['--database', database], environment: sharedKey }
+      const started = await startGatewayProcess({ config, ...shared })
+      atEnd(async () => void (await started.stop()))
       return started
     },
   }
@@ -147,7 +151,7 @@ const bodyOf = (mail: ReceivedMail | undefined, type: string): string =>
 
 describe.skipIf(postgresUrl() === '')('the outbox, with gateways on PostgreSQL', () => {
   async function outbox() {
-    const database = await freshSchema()
+    const database = await migratedSchema()
     const storage = openStorage({ url: database, clock: systemClock, log: silentLogger })
     onTestFinished(() => storage.close())
     await storage.ready()
@@ -162,23 +166,7 @@ describe.skipIf(postgresUrl() === '')('the outbox, with gateways on PostgreSQL',
     return { database, mails: storage.mails, add }
   }
 
-  test('two gateways send each mail once, encrypted, with both forms', async () => {
-    const { server, start } = await scene()
-    const { database, mails, add } = await outbox()
-    await Promise.all([start({ database }), start({ database })])
-    const people = Array.from({ length: 40 }, (_, i) => `person${i}@example.com`)
-    await Promise.all([add('run-1', ...people), add('run-2', ...people), add('run-1', ...people)])
-    await until(async () => (await mails.figures()).queued === 0, 30_000)
-    expect(server.mails).toHaveLength(80)
-    expect(new Set(idsOf(server.mails)).size).toBe(80)
-    for (const mail of server.mails) {
-      expect(mail).toMatchObject({ from: 'gatehouse@example.com', encrypted: true })
-      expect(bodyOf(mail, 'text/plain')).toBe('1 < 2')
-      expect(bodyOf(mail, 'text/html')).toContain('1 &lt; 2')
-    }
-  })
-
-  test('451 is retried and 550 is not, as log and metrics show', async () => {
+  test('two gateways send each mail once, in both forms; 451 is retried and 550 is not, as log and metrics show', async () => {
     const { server, start } = await scene({
       reply: (recipient, attempt) => {
         if (recipient.startsWith('gone')) return { at: 'RCPT', code: 550 }
@@ -186,36 +174,58 @@ describe.skipIf(postgresUrl() === '')('the outbox, with gateways on PostgreSQL',
       },
     })
     const { database, mails, add } = await outbox()
-    const gateway = await start({ database })
-    await add('run-1', 'busy@example.com', 'gone@example.com')
+    const gateways = await Promise.all([start(database), start(database)])
+    const people = ['busy@example.com', ...Array.from({ length: 39 }, (_, i) => `person${i}@example.com`)]
+    await Promise.all([
+      add('run-1', ...people),
+      add('run-2', ...people.slice(1)),
+      add('run-1', ...people),
+      add('run-3', 'gone@example.com'),
+    ])
+    await until(async () => server.attempts('busy@example.com') > 0, 30_000)
+    await until(async () => (await mails.figures()).queued <= 1, 30_000)
+    await hasten(database)
     await until(async () => (await mails.figures()).queued === 0, 30_000)
-    expect(server.mails.map(({ to }) => to)).toEqual([['busy@example.com']])
+    expect(server.mails).toHaveLength(79)
+    expect(new Set(idsOf(server.mails)).size).toBe(79)
+    for (const mail of server.mails) {
+      expect(mail).toMatchObject({ from: 'gatehouse@example.com', encrypted: true })
+      expect(bodyOf(mail, 'text/plain')).toBe('1 < 2')
+      expect(bodyOf(mail, 'text/html')).toContain('1 &lt; 2')
+    }
     expect({ busy: server.attempts('busy@example.com'), gone: server.attempts('gone@example.com') }).toEqual({
       busy: 2,
       gone: 1,
     })
     expect(await mails.figures()).toMatchObject({ queued: 0, failed: 1 })
-    const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
-    for (const outcome of ['sent', 'retried', 'failed']) {
-      expect(metrics).toContain(`gatehouse_mails_total{outcome="${outcome}"} 1`)
+    const counted = async (outcome: string): Promise<number> => {
+      const texts = await Promise.all(
+        gateways.map(async ({ metricsUrl }) => (await fetch(`${metricsUrl}/metrics`)).text()),
+      )
+      const line = new RegExp(`^gatehouse_mails_total\\{outcome="${outcome}"\\} (\\d+)$`, 'm')
+      return texts.reduce((sum, text) => sum + Number(line.exec(text)?.[1] ?? 0), 0)
     }
-    await gateway.stop()
-    expect(gateway.output()).toContain('given up')
-    expect(gateway.output()).not.toContain('gone@example.com')
+    expect([await counted('sent'), await counted('retried'), await counted('failed')]).toEqual([79, 1, 1])
+    for (const gateway of gateways) await gateway.stop()
+    const output = gateways.map((gateway) => gateway.output()).join('')
+    expect(output).toContain('given up')
+    expect(output).not.toContain('gone@example.com')
   })
+
+  /** Mails that wait for another attempt are due. */
+  const hasten = (database: string) => runSql(database, `update mails set due = 0 where state = 'queued'`)
 
   test('mails that are queued while no gateway runs, or while the mail server is down, are sent later', async () => {
     const { server, start } = await scene()
     const { database, mails, add } = await outbox()
-    const first = await start({ database })
-    await first.stop()
     await add('run-1', 'ada@example.com')
     await server.close()
-    await start({ database })
+    await start(database)
     const failedOnce = async () => Number((await runSql(database, 'select attempt from mails'))[0]?.['attempt']) > 0
     await until(failedOnce, 20_000)
     const back = await mailServer({ security: 'starttls', port: server.port })
     onTestFinished(() => back.close())
+    await hasten(database)
     await until(async () => (await mails.figures()).queued === 0, 30_000)
     expect(back.mails).toHaveLength(1)
   })
@@ -232,10 +242,10 @@ describe.skipIf(postgresUrl() === '')('the outbox, with gateways on PostgreSQL',
       },
     })
     const { database, mails, add } = await outbox()
-    dying = await start({ database })
+    dying = await start(database)
     await add('run-1', 'ada@example.com')
     await until(async () => server.mails.length === 1, 20_000)
-    await start({ database })
+    await start(database)
     expect((await mails.figures()).queued).toBe(1)
     await runSql(database, 'update mails set lease_until = 0')
     await add('run-2', 'bob@example.com')
@@ -245,7 +255,7 @@ describe.skipIf(postgresUrl() === '')('the outbox, with gateways on PostgreSQL',
     expect(await mails.figures()).toMatchObject({ queued: 0, unknown: 1, failed: 0 })
     const command = async (...args: string[]) =>
       (
-        await run('bin/gatehouse', ['mail', ...args, '--database', database], { env: { ...process.env, ...sharedKey } })
+        await run(gatehouse, ['mail', ...args, '--database', database], { env: { ...process.env, ...sharedKey } })
       ).stdout.trim()
     const [id = ''] = (await command('list', '--state', 'unknown')).split('\n')[0]?.split(' ').slice(2) ?? []
     expect(await command('retry', id)).toContain('is queued')
@@ -272,45 +282,54 @@ async function call(gateway: GatewayProcess, as: string, name: string, attribute
 
 const person = (uid: string) => ({ uid, mail: `${uid}@example.com`, givenName: `<i>${uid}</i>` })
 
-test('a workflow mails the user and the requester, and user texts stay text', async () => {
-  const { server, start } = await scene()
-  const gateway = await start()
-  const requestParams = { app: 'R&D <b>', 'UNISON.EXEC.TYPE': 'UNISON.EXEC.SYNC' }
-  await call(gateway, 'boss', 'welcome', person('boss'), { requestParams })
-  await until(async () => server.mails.length === 1, 20_000)
-  await call(gateway, 'boss', 'welcome', person('ada'), { requestParams })
-  await until(async () => server.mails.length === 3, 20_000)
-  expect(server.mails.flatMap(({ to }) => to).sort()).toEqual([
-    'ada@example.com',
-    'boss@example.com',
-    'boss@example.com',
-  ])
-  const mail = server.mails.find(({ to }) => to.includes('ada@example.com'))
-  expect(bodyOf(mail, 'text/html')).toBe('<p>Hello &lt;i&gt;ada&lt;/i&gt;, this is R&amp;D &lt;b&gt;.</p>')
-  expect(bodyOf(mail, 'text/plain')).toBe('Hello <i>ada</i>, this is R&D <b>.')
-  expect(new Set(idsOf(server.mails)).size).toBe(3)
-  await call(gateway, 'eve', 'later', person('eve'), { requestParams })
-  await until(async () => server.mails.length === 4, 20_000)
-  expect(server.mails[3]).toMatchObject({ to: ['eve@example.com'] })
-  expect(bodyOf(server.mails[3], 'text/plain')).toBe('Hello <i>eve</i>, this is R&D <b>.')
-})
+describe('one gateway', () => {
+  const closers: (() => Promise<void>)[] = []
+  let server: MailServer
+  let gateway: GatewayProcess
+  beforeAll(async () => {
+    const { server: started, start } = await scene({}, (close) => closers.unshift(close))
+    server = started
+    gateway = await start()
+  })
+  afterAll(async () => {
+    for (const close of closers) await close()
+  })
 
-describe('the links of an approval mail', () => {
+  /** The mails of `work`, once this many have arrived. */
+  async function mailsOf(count: number, work: () => Promise<void>): Promise<ReceivedMail[]> {
+    const before = server.mails.length
+    await work()
+    await until(async () => server.mails.length >= before + count, 20_000)
+    return server.mails.slice(before)
+  }
+
+  test('a workflow mails the user and the requester, and user texts stay text', async () => {
+    const requestParams = { app: 'R&D <b>', 'UNISON.EXEC.TYPE': 'UNISON.EXEC.SYNC' }
+    const welcome = (uid: string) => call(gateway, 'boss', 'welcome', person(uid), { requestParams })
+    const mails = [...(await mailsOf(1, () => welcome('boss'))), ...(await mailsOf(2, () => welcome('ada')))]
+    expect(mails.flatMap(({ to }) => to).sort()).toEqual(['ada@example.com', 'boss@example.com', 'boss@example.com'])
+    const mail = mails.find(({ to }) => to.includes('ada@example.com'))
+    expect(bodyOf(mail, 'text/html')).toBe('<p>Hello &lt;i&gt;ada&lt;/i&gt;, this is R&amp;D &lt;b&gt;.</p>')
+    expect(bodyOf(mail, 'text/plain')).toBe('Hello <i>ada</i>, this is R&D <b>.')
+    expect(new Set(idsOf(mails)).size).toBe(3)
+    const later = await mailsOf(1, () => call(gateway, 'eve', 'later', person('eve'), { requestParams }))
+    expect(later).toMatchObject([{ to: ['eve@example.com'] }])
+    expect(bodyOf(later[0], 'text/plain')).toBe('Hello <i>eve</i>, this is R&D <b>.')
+  })
+
+  const sync = { requestParams: { app: 'x', 'UNISON.EXEC.TYPE': 'UNISON.EXEC.SYNC' } }
+  const queued = { requestParams: { 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' } }
+
+  /** The links of the mail to the boss. */
   async function asked() {
-    const { server, start } = await scene()
-    const gateway = await start()
-    const requestParams = { app: 'x', 'UNISON.EXEC.TYPE': 'UNISON.EXEC.SYNC' }
-    for (const uid of ['boss', 'ada', 'eve']) await call(gateway, 'admin', 'welcome', person(uid), { requestParams })
-    await until(async () => server.mails.length === 3, 20_000)
-    await call(gateway, 'ada', 'ask', person('ada'), { requestParams: { 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' } })
-    await until(async () => server.mails.length === 4, 20_000)
-    const mail = server.mails[3]
-    expect(mail?.to).toEqual(['boss@example.com'])
+    const mails = await mailsOf(1, () => call(gateway, 'ada', 'ask', person('ada'), queued))
+    const [mail] = mails
+    expect(mails.map(({ to }) => to)).toEqual([['boss@example.com']])
     expect(bodyOf(mail, 'text/html')).toContain('ada &lt;asks&gt; for payroll.')
     const links = Array.from(bodyOf(mail, 'text/plain').matchAll(/^(http\S+)$/gm), ([link]) => link)
     expect(links).toHaveLength(2)
     const [approve = '', deny = ''] = links
-    return { server, gateway, approve, deny }
+    return { approve, deny }
   }
 
   const open = async (link: string, token?: string) => {
@@ -327,38 +346,7 @@ describe('the links of an approval mail', () => {
     return { status: response.status, page: await response.text() }
   }
 
-  test('are in the language of each reader, as is the mail about the decision', async () => {
-    const { server, start } = await scene()
-    const gateway = await start()
-    const requestParams = { app: 'x', 'UNISON.EXEC.TYPE': 'UNISON.EXEC.SYNC' }
-    const german = (uid: string) => ({ ...person(uid), preferredLanguage: 'de-CH, en;q=0.5' })
-    const people = [person('boss'), person('eve'), german('chefin'), german('ada')]
-    for (const one of people) await call(gateway, 'admin', 'welcome', one, { requestParams })
-    await until(async () => server.mails.length === people.length, 20_000)
-    const mailTo = (uid: string, after: number) =>
-      server.mails.slice(after).find(({ to }) => to.includes(`${uid}@example.com`))
-    for (const { uid } of [german('ada'), person('eve')]) {
-      const before = server.mails.length
-      const more = { requestParams: { 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' } }
-      await call(gateway, uid, 'ask', uid === 'ada' ? german(uid) : person(uid), more)
-      await until(async () => server.mails.length === before + 2, 20_000)
-      const [english, translated] = [mailTo('boss', before), mailTo('chefin', before)]
-      expect(english?.headers.get('subject')).toEqual([`Approval needed: Payroll for ${uid}`])
-      expect(bodyOf(english, 'text/plain')).toMatch(/payroll\.\s+Approve:\s+http\S+\s+Deny:\s/)
-      expect(bodyOf(translated, 'text/plain')).toMatch(/payroll\.\s+Genehmigen:\s+http\S+\s+Ablehnen:\s/)
-      const deny = bodyOf(translated, 'text/plain').match(/http\S+/g)?.[1] ?? ''
-      expect(await decide(deny)).toMatchObject({ status: 200 })
-      await until(async () => mailTo(uid, before) !== undefined, 20_000)
-    }
-    const denials = ['ada', 'eve'].map((uid) => mailTo(uid, people.length))
-    expect(denials.map((mail) => mail?.headers.get('subject'))).toEqual([['Denied'], ['Denied']])
-    expect(denials.map((mail) => bodyOf(mail, 'text/plain').trim())).toEqual([
-      'No payroll for you.\n\nKommentar zur Entscheidung: by mail',
-      'No payroll for you.\n\nComment of the approver: by mail',
-    ])
-  })
-
-  test('show the request, decide once, and are worthless afterwards', async () => {
+  test('the links of an approval mail show the request, decide once, and are worthless afterwards', async () => {
     const { approve, deny } = await asked()
     for (let i = 0; i < 3; i++) {
       const opened = await open(approve)
@@ -373,8 +361,8 @@ describe('the links of an approval mail', () => {
     }
   })
 
-  test('are for one approver, and expire', async () => {
-    const { gateway, approve, deny } = await asked()
+  test('the links of an approval mail are for one approver, and expire', async () => {
+    const { approve, deny } = await asked()
     const known = (link: string) => link.replace('/decide?', '/decide-known?')
     const eve = await gateway.token('--subject', 'eve')
     expect((await open(known(approve))).status).toBe(401)
@@ -401,6 +389,34 @@ describe('the links of an approval mail', () => {
     expect([403, 410]).toContain((await decide(await signed('ada', 60_000))).status)
     expect((await decide(`${approve.slice(0, -4)}AAAA`)).status).toBe(403)
     const boss = await gateway.token('--subject', 'boss')
-    expect(await decide(known(deny), boss)).toMatchObject({ status: 200, page: expect.stringContaining('was denied') })
+    const [denial] = await mailsOf(1, async () => {
+      const page = expect.stringContaining('was denied')
+      expect(await decide(known(deny), boss)).toMatchObject({ status: 200, page })
+    })
+    expect(denial?.to).toEqual(['ada@example.com'])
+  })
+
+  test('the links of an approval mail are in the language of each reader, as is the mail about the decision', async () => {
+    const german = (uid: string) => ({ ...person(uid), preferredLanguage: 'de-CH, en;q=0.5' })
+    const people = [person('boss'), person('eve'), german('chefin'), german('ada')]
+    for (const one of people) await mailsOf(1, () => call(gateway, 'admin', 'welcome', one, sync))
+    const denials: ReceivedMail[] = []
+    for (const one of [german('ada'), person('eve')]) {
+      const mails = await mailsOf(2, () => call(gateway, one.uid, 'ask', one, queued))
+      const [english, translated] = ['boss', 'chefin'].map((uid) =>
+        mails.find(({ to }) => to.includes(`${uid}@example.com`)),
+      )
+      expect(english?.headers.get('subject')).toEqual([`Approval needed: Payroll for ${one.uid}`])
+      expect(bodyOf(english, 'text/plain')).toMatch(/payroll\.\s+Approve:\s+http\S+\s+Deny:\s/)
+      expect(bodyOf(translated, 'text/plain')).toMatch(/payroll\.\s+Genehmigen:\s+http\S+\s+Ablehnen:\s/)
+      const deny = bodyOf(translated, 'text/plain').match(/http\S+/g)?.[1] ?? ''
+      const decided = async () => expect(await decide(deny)).toMatchObject({ status: 200 })
+      denials.push(...(await mailsOf(1, decided)).filter(({ to }) => to.includes(`${one.uid}@example.com`)))
+    }
+    expect(denials.map((mail) => mail.headers.get('subject'))).toEqual([['Denied'], ['Denied']])
+    expect(denials.map((mail) => bodyOf(mail, 'text/plain').trim())).toEqual([
+      'No payroll for you.\n\nKommentar zur Entscheidung: by mail',
+      'No payroll for you.\n\nComment of the approver: by mail',
+    ])
   })
 })
