@@ -17,7 +17,8 @@ export const shellBlocksOf = (page: string): string[] => blocksOf(page, 'sh', 's
 const serve = (example: string, folder = example): string =>
   `bin/gatehouse serve --config examples/${example} --data .gatehouse/${folder}`
 const quickstart = 'bin/gatehouse serve --config examples/quickstart --data .gatehouse'
-const certificate = 'openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=idm -days 30 -keyout key.pem -out cert.pem'
+const certificate =
+  'openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=idm -days 30 -keyout key.pem -out cert.pem'
 const scimInit = { first: certificate, prints: ['https://idm.example.com/scim/'] }
 
 export const walks: readonly Walk[] = [
