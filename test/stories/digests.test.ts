@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { connectTo, onEachDatabase, temporaryFolder } from '#testing/databases/databases.ts'
+import { runOn } from '#testing/databases/sql-schema.ts'
 import { freePort } from '#testing/gateway/free-port.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { developmentLogin, tokenMechanism } from '#testing/stories/story-documents.ts'
@@ -177,6 +178,10 @@ onEachDatabase('digests', (freshUrl) => {
       const ended = once(child, 'exit')
       child.kill('SIGKILL')
       await ended
+      // Its leases expire: another process may take over what it held.
+      for (const table of ['job_runs', 'runs']) {
+        await runOn(database, `update ${table} set lease_until = 0 where worker like '%:${child.pid}:%'`)
+      }
       await start(killed, Number(new URL(url).port))
     }
 
