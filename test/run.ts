@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { bundle, bundledProgram } from '#testing/run/bundle-setup.ts'
 import { onlyNpmVariable } from '#testing/run/missing-part.ts'
+import { judgesPython } from '#testing/run/python-setup.ts'
 import { type ReportLine, readReport, reportFile } from '#testing/run/run-report.ts'
 import { type Tier, tiers } from './tiers.ts'
 
@@ -62,10 +63,11 @@ const env: NodeJS.ProcessEnv = {
   ...(isCore ? { [onlyNpmVariable]: 'true', PATH: `${process.env['PATH']}:${resolve('test/support/stand-ins')}` } : {}),
 }
 
-// Both are needed by later tiers, and made while the first ones run.
+// They are needed by later tiers, and made while the first ones run. A tier that lacks one of them reports it.
 const programsBuilt = jobs.some(({ tier }) => tier.usesBuiltPrograms) ? buildPrograms() : Promise.resolve()
 const bundled = jobs.some(({ tier }) => tier.usesBundle) ? bundle() : Promise.resolve(undefined)
-bundled.catch(() => {})
+const python = jobs.some(({ tier }) => tier.usesPython) ? judgesPython() : Promise.resolve(undefined)
+for (const made of [bundled, python]) made.catch(() => {})
 
 const results: Result[] = []
 try {
@@ -125,6 +127,7 @@ async function runAll(): Promise<Result[]> {
   const lane = async (): Promise<void> => {
     for (let job = waiting.shift(); job !== undefined; job = waiting.shift()) {
       if (job.tier.usesBuiltPrograms) await programsBuilt
+      if (job.tier.usesPython) await python.catch(() => undefined)
       const result = await run(job)
       done.push(result)
       const left = jobs.length - done.length
@@ -171,7 +174,7 @@ function workersOf(share: string): string {
   return String(Math.max(2, Math.round((availableParallelism() * Number.parseInt(share, 10)) / 100)))
 }
 
-/** The API server, helm and Vault, at low priority beside the first tiers. A tier that lacks one of them reports it. */
+/** The API server, helm and Vault, at low priority. */
 async function buildPrograms(): Promise<void> {
   const child = spawn('nice', [process.execPath, 'test/kube/build.ts'], { stdio: ['ignore', 'pipe', 'pipe'], env })
   for (const stream of [child.stdout, child.stderr]) {

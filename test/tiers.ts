@@ -18,6 +18,8 @@ export interface Tier {
   readonly isNative?: boolean
   /** Starts gateways from the bundle of a release. */
   readonly usesBundle?: boolean
+  /** Waits for the environment of the SCIM validators in Python. */
+  readonly usesPython?: boolean
   /** Waits for the programs of `test/kube/build.ts`. */
   readonly usesBuiltPrograms?: boolean
 }
@@ -63,6 +65,7 @@ export const tiers: readonly Tier[] = [
     workers: '200%',
     isNative: true,
     usesBundle: true,
+    usesPython: true,
   },
   {
     name: 'unit',

@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs'
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
 import { runCommand } from '#testing/gateway/command.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
@@ -244,7 +244,7 @@ describe.skipIf(postgresUrl() === '')('two replicas with one PostgreSQL', () => 
   })
 })
 
-test('login by a form, over OpenLDAP', async () => {
+test.skipIf(inject('slapd') === '')('login by a form, over OpenLDAP', async () => {
   const slapd = await startSlapd({
     seed: `dn: uid=ada,ou=people,dc=example,dc=test
 objectClass: inetOrgPerson

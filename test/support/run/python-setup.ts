@@ -34,7 +34,8 @@ export default async function setup(project: TestProject): Promise<void> {
   }
 }
 
-async function judgesPython(): Promise<string> {
+/** The Python of the environment, installed if it is not there yet. */
+export async function judgesPython(): Promise<string> {
   const { stdout: version } = await run('python3', ['--version'])
   const key = createHash('sha256')
     .update(version)
