@@ -1,42 +1,57 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { globSync, readFileSync } from 'node:fs'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 
-const usage = `Usage: npm run siege -- [--seconds N] [--requests N] [--seed N] [connections] [requests]`
+const usage = `Usage: npm run siege -- [--seconds N] [--requests N] [--values N] [--seed N] [connections] [requests] [values]`
 
-const stories = {
-  connections: 'test/stories/hostile/connections.test.ts',
-  requests: 'test/stories/hostile/fuzzed-requests.test.ts',
+/** Files that put a sample of hostile or random values through something. */
+const withSamples = globSync('src/**/*.test.ts').filter((file) =>
+  /#testing\/hostile\/(?:sample|hostile-trial|hostile-insert-trial)\.ts/.test(readFileSync(file, 'utf8')),
+)
+
+/** The full form of tests that try a part in `npm test`: the projects of each, and its files. */
+const sieges = {
+  connections: { projects: ['stories'], files: ['test/stories/hostile/connections.test.ts'] },
+  requests: { projects: ['stories'], files: ['test/stories/hostile/fuzzed-requests.test.ts'] },
+  values: { projects: ['unit', 'conformance'], files: withSamples },
 } as const
-type Story = keyof typeof stories
+type Siege = keyof typeof sieges
 
 const { values, positionals } = parseArgs({
   options: {
     seconds: { type: 'string', default: '90' },
     requests: { type: 'string', default: '20000' },
+    values: { type: 'string', default: '10000' },
     seed: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
   allowPositionals: true,
 })
-const all = Object.keys(stories) as Story[]
+const all = Object.keys(sieges) as Siege[]
 const wanted = positionals.length === 0 ? all : all.filter((name) => positionals.includes(name))
-const numbers = [values.seconds, values.requests, values.seed ?? '1']
+const numbers = [values.seconds, values.requests, values.values, values.seed ?? '1']
 if (values.help || wanted.length === 0 || !numbers.every((text) => /^[1-9]\d{0,8}$/.test(text))) {
   console.error(usage)
   process.exit(2)
 }
 
-const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'stories', ...wanted.map((name) => stories[name])]
-const child = spawn(process.execPath, args, {
-  stdio: 'inherit',
-  env: {
-    ...process.env,
-    SIEGE_SECONDS: values.seconds,
-    SIEGE_REQUESTS: values.requests,
-    SIEGE_SEED: values.seed ?? String(Math.floor(Math.random() * 2 ** 31)),
-  },
-})
-const [code] = await once(child, 'exit')
-process.exit(typeof code === 'number' ? code : 1)
+const seed = values.seed ?? String(Math.floor(Math.random() * 2 ** 31))
+console.log(`seed ${seed}`)
+for (const { projects, files } of wanted.map((name) => sieges[name])) {
+  const chosen = projects.flatMap((project) => ['--project', project])
+  const child = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...chosen, ...files], {
+    stdio: 'inherit',
+    env: {
+      ...process.env,
+      SIEGE_SECONDS: values.seconds,
+      SIEGE_REQUESTS: values.requests,
+      SIEGE_SEED: seed,
+      HOSTILE_VALUES: values.values,
+      HOSTILE_SEED: seed,
+    },
+  })
+  const [code] = await once(child, 'exit')
+  if (code !== 0) process.exitCode = 1
+}
