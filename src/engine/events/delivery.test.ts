@@ -48,13 +48,15 @@ function deliver(store: EventStore, receiver: Receiver, owner = 'one', times = {
   return { delivery, counts }
 }
 
+const soon = { timeout: 15_000, interval: 10 }
+
 test('events are pushed in order and removed once the receiver accepts them', async () => {
   const store = memoryEventStore()
   const ids = Array.from({ length: 45 }, (_, i) => `${i}`)
   await store.append('s', events(...ids))
   const receiver = new FakeReceiver()
   const { counts } = deliver(store, receiver)
-  await vi.waitFor(async () => expect(await store.ids('s')).toEqual([]))
+  await vi.waitFor(async () => expect(await store.ids('s')).toEqual([]), soon)
   expect(receiver.taken).toEqual(ids)
   expect(counts).toEqual({ delivered: 45 })
 })
@@ -65,10 +67,10 @@ test('an event appended later is pushed after a wake-up or by the next poll', as
   const { delivery } = deliver(store, receiver, 'one', { idleMillis: 60_000 })
   await store.append('s', events('1'))
   delivery.wake()
-  await vi.waitFor(() => expect(receiver.taken).toEqual(['1']))
+  await vi.waitFor(() => expect(receiver.taken).toEqual(['1']), soon)
   const { counts } = deliver(store, receiver, 'two')
   await store.append('s', events('2'))
-  await vi.waitFor(() => expect(counts).toEqual({ delivered: 1 }))
+  await vi.waitFor(() => expect(counts).toEqual({ delivered: 1 }), soon)
 })
 
 test('after a failure the same event is pushed again, before later ones', async () => {
@@ -76,13 +78,13 @@ test('after a failure the same event is pushed again, before later ones', async 
   await store.append('s', events('1', '2', '3'))
   const receiver = new FakeReceiver((_, attempt) => (attempt === 2 ? { kind: 'failed', reason: '503' } : accepted))
   const { counts } = deliver(store, receiver)
-  await vi.waitFor(() => expect(receiver.tried).toEqual(['1', '2']))
-  await vi.waitFor(async () => expect((await store.stream('s'))?.failures).toBe(1))
+  await vi.waitFor(() => expect(receiver.tried).toEqual(['1', '2']), soon)
+  await vi.waitFor(async () => expect((await store.stream('s'))?.failures).toBe(1), soon)
   expect(await store.ids('s')).toEqual(['2', '3'])
-  await vi.waitFor(async () => expect(await store.ids('s')).toEqual([]), 3000)
+  await vi.waitFor(async () => expect(await store.ids('s')).toEqual([]), soon)
   expect(receiver.taken).toEqual(['1', '2', '3'])
   expect(counts).toEqual({ delivered: 3, failed: 1 })
-  await vi.waitFor(async () => expect((await store.stream('s'))?.failures).toBe(0))
+  await vi.waitFor(async () => expect((await store.stream('s'))?.failures).toBe(0), soon)
 })
 
 test('a receiver that returns Retry-After gets nothing until then', async () => {
@@ -90,7 +92,7 @@ test('a receiver that returns Retry-After gets nothing until then', async () => 
   await store.append('s', events('1'))
   const receiver = new FakeReceiver(() => ({ kind: 'failed', reason: '429', retryAfterMillis: 60_000 }))
   const { delivery } = deliver(store, receiver)
-  await vi.waitFor(async () => expect((await store.stream('s'))?.retryAt).toBeGreaterThan(Date.now() + 50_000))
+  await vi.waitFor(async () => expect((await store.stream('s'))?.retryAt).toBeGreaterThan(Date.now() + 50_000), soon)
   await store.append('s', events('2'))
   delivery.wake()
   await new Promise((resolve) => setTimeout(resolve, 150))
@@ -102,7 +104,7 @@ test('a rejected event is dropped, and the next one is pushed', async () => {
   await store.append('s', events('1', '2'))
   const receiver = new FakeReceiver((id) => (id === '1' ? { kind: 'refused', reason: '400' } : accepted))
   const { counts } = deliver(store, receiver)
-  await vi.waitFor(async () => expect(await store.ids('s')).toEqual([]))
+  await vi.waitFor(async () => expect(await store.ids('s')).toEqual([]), soon)
   expect(receiver.taken).toEqual(['2'])
   expect(counts).toEqual({ refused: 1, delivered: 1 })
 })
@@ -124,7 +126,7 @@ test('only one of two processes delivers at a time, and each event is pushed onc
     first.wake()
     second.wake()
   }
-  await vi.waitFor(() => expect(receiver.taken).toHaveLength(30), 3000)
+  await vi.waitFor(() => expect(receiver.taken).toHaveLength(30), soon)
   expect(receiver.taken).toEqual(Array.from({ length: 30 }, (_, i) => `${i}`))
   expect(most).toBe(1)
 })
@@ -161,5 +163,5 @@ test('delivery continues after the database has failed for a while', async () =>
   deliver(store, receiver)
   await new Promise((resolve) => setTimeout(resolve, 60))
   failing = false
-  await vi.waitFor(() => expect(receiver.taken).toEqual(['1']))
+  await vi.waitFor(() => expect(receiver.taken).toEqual(['1']), soon)
 })

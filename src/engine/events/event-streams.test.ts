@@ -129,13 +129,13 @@ test('the last opened stream decides the receiver; after it closes, the previous
   const old = streams.open({ ...stream, push: { url: url('/old') } })
   const fresh = streams.open({ ...stream, push: { url: url('/new'), token: 'secret' } })
   await old.append([event('t1')])
-  await vi.waitFor(() => expect(got).toEqual(['/new Bearer secret']))
+  await vi.waitFor(() => expect(got).toEqual(['/new Bearer secret']), { timeout: 15_000 })
   // A stream that is closed before it saw the response may be repeated by the previous one.
   await vi.waitFor(async () => expect(await store.read('s', 10)).toEqual([]))
   await fresh.close()
   await fresh.close()
   await old.append([event('t2')])
-  await vi.waitFor(() => expect(got).toEqual(['/new Bearer secret', '/old']))
+  await vi.waitFor(() => expect(got).toEqual(['/new Bearer secret', '/old']), { timeout: 15_000 })
 })
 
 test('a process that does not deliver pushes nothing', async () => {
