@@ -6,9 +6,11 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 import { blockOf, commandsOf, type GuideCluster, startGuideCluster } from '#testing/sts/consumer-guide.ts'
 import { amazonSts, entra, googleSts, type StandIn, startStandIn } from '#testing/sts/consumer-stand-ins.ts'
+import { type OpenBao, startOpenBao } from '#testing/sts/openbao.ts'
 import type { StsGateway } from '#testing/sts/sts-gateway.ts'
 
 const run = promisify(execFile)
+const hasOpenBao = inject('openbao') !== undefined
 
 interface TrustPolicy {
   readonly Statement: readonly [object]
@@ -28,12 +30,14 @@ describe.skipIf(inject('kube') === undefined)('the guides of consumers', { timeo
   let amazon: StandIn
   let microsoft: StandIn
   let google: StandIn
+  let bao: OpenBao | undefined
 
   beforeAll(async () => {
     cluster = await startGuideCluster()
     amazon = await startStandIn(amazonSts, () => cluster.setUp('aws'))
     microsoft = await startStandIn(entra, () => cluster.setUp('azure'), { tls: true })
     google = await startStandIn(googleSts, () => cluster.setUp('gcp'))
+    if (hasOpenBao) bao = await startOpenBao()
     const authority = Buffer.from(testServerCertificate).toString('base64')
     gateway = await cluster.start({
       aws: { environment: { AWS_ENDPOINT_URL_STS: amazon.url } },
@@ -43,13 +47,50 @@ describe.skipIf(inject('kube') === undefined)('the guides of consumers', { timeo
         localIssuer: true,
         settings: { server: cluster.server.url, 'certificate-authority': authority },
       },
+      ...(bao === undefined ? {} : { openbao: { localIssuer: true, settings: { address: bao.address } } }),
     })
   }, 240_000)
 
   afterAll(async () => {
     for (const standIn of [amazon, microsoft, google]) await standIn?.close()
+    await bao?.stop()
     await cluster?.stop()
   }, 60_000)
+
+  // First, since its role is no error if the gateway remembers the account of another guide.
+  test.skipIf(!hasOpenBao)(
+    'OpenBao: the workload logs in with its role and reads its secret, and nothing else',
+    async () => {
+      if (bao === undefined) throw new Error('there is no OpenBao')
+      const { node, variables } = await cluster.workload('openbao')
+      expect(Object.keys(variables).sort()).toEqual(['VAULT_ADDR', 'VAULT_AUTH_PATH', 'VAULT_JWT_FILE', 'VAULT_ROLE'])
+      await bao.call('POST', 'sys/mounts/secret', { type: 'kv', options: { version: '2' } })
+      await bao.call('POST', 'secret/data/cart', { data: { color: 'green' } })
+      await bao.call('POST', 'secret/data/other', { data: { color: 'red' } })
+      for (const { path, body, method } of callsOf(commandsOf('openbao'))) {
+        const local =
+          path !== 'auth/jwt/config'
+            ? {}
+            : { oidc_discovery_ca_pem: bao.ca, oidc_discovery_url: `${cluster.site.url}/bao` }
+        await bao.call(method, path, { ...body, ...local })
+      }
+      const answer = await node(`
+      import { readFileSync } from 'node:fs'
+      const { VAULT_ADDR, VAULT_AUTH_PATH, VAULT_JWT_FILE, VAULT_ROLE } = process.env
+      const login = await fetch(VAULT_ADDR + '/v1/auth/' + VAULT_AUTH_PATH + '/login', {
+        method: 'POST',
+        body: JSON.stringify({ role: VAULT_ROLE, jwt: readFileSync(VAULT_JWT_FILE, 'utf8') }),
+      })
+      const { auth, errors } = await login.json()
+      const read = async (name) => {
+        const headers = { 'x-vault-token': auth.client_token }
+        const response = await fetch(VAULT_ADDR + '/v1/secret/data/' + name, { headers })
+        return [response.status, (await response.json()).data?.data]
+      }
+      console.log(JSON.stringify(errors ?? { policies: auth.policies, cart: await read('cart'), other: await read('other') }))`)
+      expect(answer).toEqual({ policies: ['cart', 'default'], cart: [200, { color: 'green' }], other: [403, null] })
+    },
+  )
 
   test('AWS: the default credential chain of the SDK assumes the role', async () => {
     const { node, variables } = await cluster.workload('aws')
@@ -187,7 +228,33 @@ describe.skipIf(inject('kube') === undefined)('the guides of consumers', { timeo
       ])
     const rows = await gateway.audit('sts.injector')
     expect(rows.at(-1)).toMatchObject({ action: 'refuse', subject: 'system:serviceaccount:shop:bare' })
-    expect(rows.filter(({ action }) => action === 'add')).toHaveLength(4)
+    expect(rows.filter(({ action }) => action === 'add')).toHaveLength(hasOpenBao ? 5 : 4)
     expect(gateway.process().output()).not.toMatch(/forbidden/i)
   })
 })
+
+interface Call {
+  readonly method: 'POST' | 'PUT'
+  readonly path: string
+  readonly body: Readonly<Record<string, string>>
+}
+
+/** The calls that the commands of `bao` send. */
+function callsOf(commands: string): Call[] {
+  const policies = Array.from(
+    commands.matchAll(/^bao policy write (\S+) - <<'END'\n([\s\S]*?)^END$/gm),
+    ([, name = '', policy = '']): Call => ({ method: 'PUT', path: `sys/policies/acl/${name}`, body: { policy } }),
+  )
+  const others = Array.from(
+    commands.matchAll(/^bao (auth enable|write) (\S+)(.*)$/gm),
+    ([, verb, path = '', rest = '']): Call => {
+      if (verb === 'auth enable') return { method: 'POST', path: `sys/auth/${path}`, body: { type: path } }
+      const pairs = rest
+        .trim()
+        .split(' ')
+        .map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)] as const)
+      return { method: 'POST', path, body: Object.fromEntries(pairs) }
+    },
+  )
+  return [...others, ...policies]
+}

@@ -3,13 +3,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseAllDocuments, stringify } from 'yaml'
 import { configResources } from '#config/sources/kubernetes-source.ts'
 import { defineAll, defineOpenUnison, objectPath, tokenKubeconfig } from '#testing/kubernetes/custom-resources.ts'
-import { type KubeApiServer, startKubeApiServer } from '#testing/kubernetes/kube-api-server.ts'
-import { kubeBinaries } from '#testing/kubernetes/kube-binaries.ts'
-import type { KubeClient } from '#testing/kubernetes/kube-client.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 
 const run = promisify(execFile)
 const group = 'openunison.tremolo.io'
@@ -63,11 +61,9 @@ interface ConfigObject {
 
 const rules = [{ scope: 'dn', constraint: 'o=Tremolo' }]
 
-describe.skipIf(inject('kube') === undefined)('gatehouse import of a namespace', () => {
+onKubernetes('gatehouse import of a namespace', (cluster) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-kube-import-'))
   const kubeconfig = join(folder, 'kubeconfig')
-  let server: KubeApiServer
-  let cluster: KubeClient
   let namespace = ''
 
   const create = (kind: string, name: string, spec: object, path = objectPath(`${group}/v1`, kind, namespace)) =>
@@ -83,8 +79,6 @@ describe.skipIf(inject('kube') === undefined)('gatehouse import of a namespace',
     cluster.must('POST', `${rbac()}/roles`, { metadata: { name }, rules })
 
   beforeAll(async () => {
-    server = await startKubeApiServer(await kubeBinaries())
-    cluster = server.client
     await defineAll(cluster)
     await defineOpenUnison(cluster)
     await cluster.defineKind(definition('MessageListener', 'v1'), `/apis/${group}/v1/messagelisteners`)
@@ -149,10 +143,7 @@ describe.skipIf(inject('kube') === undefined)('gatehouse import of a namespace',
     await create('GroupMetaData', 'outside', { groupName: 'admins', externalName: 'cn=admins,dc=example,dc=com' })
   }, 180_000)
 
-  afterAll(async () => {
-    await server?.stop()
-    rmSync(folder, { recursive: true, force: true })
-  }, 60_000)
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   test('writes a folder that check accepts, with secrets on request, and says what is set aside', async () => {
     const { stdout } = await importTo('with', '--with-secrets')

@@ -3,19 +3,19 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { configResources } from '#config/sources/kubernetes-source.ts'
 import { keysCommand } from '#server/commands/keys.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { defineAll, objectPath, tokenKubeconfig } from '#testing/kubernetes/custom-resources.ts'
-import { type KubeApiServer, startKubeApiServer } from '#testing/kubernetes/kube-api-server.ts'
-import { kubeBinaries } from '#testing/kubernetes/kube-binaries.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 import { badKeys, goodKey } from '#testing/sts/bad-keys.ts'
 
 const run = promisify(execFile)
 const group = 'openunison.tremolo.io'
 /** A Secret is read again every few seconds. */
 const soon = 60_000
+const timeout = 240_000
 const values = `sts:
   endpoints:
     - name: cloud
@@ -26,19 +26,18 @@ const values = `sts:
       azRules: [{ scope: filter, constraint: (saname=a) }]
 `
 
-describe.skipIf(inject('kube') === undefined)('a signing key in a Secret', { timeout: 240_000 }, () => {
+onKubernetes('a signing key in a Secret', (cluster) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-given-key-'))
   const kubeconfig = join(folder, 'kubeconfig')
   const dataFolder = join(folder, 'data')
   const first = goodKey('ES256')
-  let server: KubeApiServer
   let gateway: GatewayProcess
   let namespace = ''
 
   const start = () =>
     startGatewayProcess({ config: `kubernetes:${namespace}`, dataFolder, environment: { KUBECONFIG: kubeconfig } })
   const put = (text: string, method = 'PUT') =>
-    server.client.must(method, `/api/v1/namespaces/${namespace}/secrets${method === 'PUT' ? '/cloud-key' : ''}`, {
+    cluster.must(method, `/api/v1/namespaces/${namespace}/secrets${method === 'PUT' ? '/cloud-key' : ''}`, {
       metadata: { name: 'cloud-key' },
       stringData: { 'tls.key': text },
     })
@@ -59,31 +58,29 @@ describe.skipIf(inject('kube') === undefined)('a signing key in a Secret', { tim
   }
 
   beforeAll(async () => {
-    server = await startKubeApiServer(await kubeBinaries())
-    const { client } = server
-    await defineAll(client)
-    namespace = await client.namespace()
+    await defineAll(cluster)
+    namespace = await cluster.namespace()
     const name = 'gatehouse'
-    await client.serviceAccount({ namespace, name })
+    await cluster.serviceAccount({ namespace, name })
     const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`
     const plurals = configResources.map(({ plural }) => plural)
-    await client.must('POST', `${rbac}/roles`, {
+    await cluster.must('POST', `${rbac}/roles`, {
       metadata: { name },
       rules: [
-        { apiGroups: [group], resources: plurals, verbs: ['list', 'watch'] },
+        { apiGroups: [group], resources: [...plurals, 'openunisons'], verbs: ['list', 'watch'] },
         { apiGroups: [group], resources: plurals.map((plural) => `${plural}/status`), verbs: ['update'] },
         { apiGroups: [''], resources: ['configmaps'], resourceNames: ['gatehouse-config'], verbs: ['list', 'watch'] },
         { apiGroups: [''], resources: ['secrets'], resourceNames: ['cloud-key'], verbs: ['get'] },
         { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create', 'get', 'update'] },
       ],
     })
-    await client.must('POST', `${rbac}/rolebindings`, {
+    await cluster.must('POST', `${rbac}/rolebindings`, {
       metadata: { name },
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
       subjects: [{ kind: 'ServiceAccount', name, namespace }],
     })
-    writeFileSync(kubeconfig, tokenKubeconfig(client, await client.token({ namespace, name }, { seconds: 3600 })))
-    await client.must('POST', objectPath(`${group}/v1`, 'Target', namespace), {
+    writeFileSync(kubeconfig, tokenKubeconfig(cluster, await cluster.token({ namespace, name }, { seconds: 3600 })))
+    await cluster.must('POST', objectPath(`${group}/v1`, 'Target', namespace), {
       apiVersion: `${group}/v1`,
       kind: 'Target',
       metadata: { name: 'k8s' },
@@ -95,7 +92,7 @@ describe.skipIf(inject('kube') === undefined)('a signing key in a Secret', { tim
         ],
       },
     })
-    await client.must('POST', `/api/v1/namespaces/${namespace}/configmaps`, {
+    await cluster.must('POST', `/api/v1/namespaces/${namespace}/configmaps`, {
       metadata: { name: 'gatehouse-config' },
       data: { 'values.yaml': values },
     })
@@ -105,12 +102,12 @@ describe.skipIf(inject('kube') === undefined)('a signing key in a Secret', { tim
 
   afterAll(async () => {
     await gateway?.stop()
-    server?.client.close()
-    await server?.stop()
     rmSync(folder, { recursive: true, force: true })
   }, 60_000)
 
-  test('that becomes invalid keeps the old one in use, and appears in log, metric and keys list', async () => {
+  test('that becomes invalid keeps the old one in use, and appears in log, metric and keys list', {
+    timeout,
+  }, async () => {
     const [kid] = await published()
     const kinds = ['RSA of 1024 bits', 'RSA for ES256', 'Ed25519 for RS256', 'P-521', 'two keys in one', 'garbage']
     const bad = badKeys().filter(({ what }) => kinds.includes(what))
@@ -136,7 +133,9 @@ describe.skipIf(inject('kube') === undefined)('a signing key in a Secret', { tim
     expect((await list()).text).toMatch(new RegExp(`next .*\\n.*active +${kid} ES256`))
   })
 
-  test('that is invalid is rejected by check, and at the start the token service is set aside until it is replaced', async () => {
+  test('that is invalid is rejected by check, and at the start the token service is set aside until it is replaced', {
+    timeout,
+  }, async () => {
     await put(badKeys().find(({ what }) => what === 'RSA for ES256')?.text ?? '')
     const args = ['check', '--config', `kubernetes:${namespace}`, '--kubeconfig', kubeconfig]
     const reason =

@@ -3,13 +3,13 @@ import { builtProgram, type GoProgram, installedProgram, versionIn } from '#test
 
 const helm: GoProgram = {
   name: 'helm',
-  moduleFolder: fileURLToPath(new URL('../../kube/helm/', import.meta.url)),
+  moduleFolder: fileURLToPath(new URL('../../kube/', import.meta.url)),
   module: 'helm.sh/helm/v3',
   package: 'helm.sh/helm/v3/cmd/helm',
   cacheFolder: 'helm',
   variables: (version, goMod) => {
     // The release of Kubernetes that a chart sees if it is rendered without a cluster.
-    const minor = /^v0\.(\d+)/.exec(versionIn(goMod, 'k8s.io/client-go') ?? '')?.[1] ?? ''
+    const minor = versionIn(goMod, 'k8s.io/kubernetes')?.split('.')[1] ?? ''
     const packages = ['helm.sh/helm/v3/pkg/lint/rules', 'helm.sh/helm/v3/pkg/chartutil']
     return Object.fromEntries([
       ['helm.sh/helm/v3/internal/version.version', version],

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { builtProgram } from '#testing/kubernetes/go-program.ts'
 
-const moduleFolder = fileURLToPath(new URL('../../kube/helm/', import.meta.url))
+const moduleFolder = fileURLToPath(new URL('../../kube/', import.meta.url))
 
 /** The part of kubectl that builds kustomizations, made on first use. Throws if it is not available. */
 export const kustomizeBinary = (): Promise<string> =>

@@ -164,8 +164,8 @@ export const notRun: Readonly<Record<string, Readonly<Record<number, string>>>> 
     2: 'needs a Google Cloud account',
   },
   'docs/guides/openbao.md': {
-    0: 'test/kube/openbao-guide.kube.test.ts sends these calls to a real server',
-    1: 'test/kube/openbao-guide.kube.test.ts sends these calls to a real server',
+    0: 'test/kube/consumer-guides.kube.test.ts sends these calls to a real server',
+    1: 'test/kube/consumer-guides.kube.test.ts sends these calls to a real server',
   },
   'docs/guides/sts-keys.md': { 0: 'needs OpenBao; test/kube has a real Transit' },
   'docs/guides/directory.md': { 0: 'asks for a password; test/stories/directory.test.ts adds users' },

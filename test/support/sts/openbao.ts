@@ -7,7 +7,7 @@ import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '#testing/gateway/free-port.ts'
 import { testServerCertificate, testServerKey } from '#testing/gateway/test-certificates.ts'
-import { builtProgram, type GoProgram } from '#testing/kubernetes/go-program.ts'
+import { builtProgram, type GoProgram, installedProgram } from '#testing/kubernetes/go-program.ts'
 
 const moduleFolder = fileURLToPath(new URL('../../vault/', import.meta.url))
 
@@ -28,8 +28,10 @@ const program = (): GoProgram => ({
   variables: () => ({}),
 })
 
-/** Builds it on first use, and stores it outside the repository. Throws if it is not available. */
-export const openBaoBinary = (): Promise<string> => builtProgram(program())
+const installed = (): string | undefined => installedProgram('bao') ?? installedProgram('vault')
+
+/** An installed one, else one that is built on first use and stored outside the repository. Throws if it is not available. */
+export const openBaoBinary = async (): Promise<string> => installed() ?? (await builtProgram(program()))
 
 export interface OpenBao {
   /** `https://127.0.0.1:…`, or `http` without TLS. */
@@ -56,7 +58,8 @@ const startMillis = 60_000
 export async function startOpenBao({ tls = false }: { readonly tls?: boolean } = {}): Promise<OpenBao> {
   const file = await openBaoBinary()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-openbao-'))
-  mkdirSync(join(folder, 'data'))
+  const data = join(folder, 'data')
+  mkdirSync(data)
   const [certificate, key] = [join(folder, 'tls.crt'), join(folder, 'tls.key')]
   writeFileSync(certificate, testServerCertificate)
   writeFileSync(key, testServerKey, { mode: 0o600 })
@@ -76,11 +79,16 @@ export async function startOpenBao({ tls = false }: { readonly tls?: boolean } =
     return text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
   }
 
+  const ownArgs = ['-address', `127.0.0.1:${port}`, '-data', data]
+  if (tls) ownArgs.push('-tls-cert', certificate, '-tls-key', key)
+  const settings = join(folder, 'server.json')
+  const files = tls ? { tls_cert_file: certificate, tls_key_file: key } : { tls_disable: true }
+  const listener = { tcp: { address: `127.0.0.1:${port}`, ...files } }
+  writeFileSync(settings, JSON.stringify({ storage: { file: { path: data } }, listener, disable_mlock: true }))
+  const args = file === installed() ? ['server', `-config=${settings}`] : ownArgs
+
   async function start(): Promise<void> {
-    const args = ['-address', `127.0.0.1:${port}`, '-data', join(folder, 'data')]
-    const started = spawn(file, tls ? [...args, '-tls-cert', certificate, '-tls-key', key] : args, {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    })
+    const started = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe'] })
     child = started
     let output = ''
     started.stderr?.on('data', (chunk) => {
