@@ -106,10 +106,19 @@ interface Walk {
 
 /** Presses Tab from the title of the page to the end of its content. */
 async function tabThrough(page: Page): Promise<Walk> {
-  const [reached, unmarked] = [new Set<string>(), [] as string[]]
   const controls = await page.evaluate<readonly string[]>(`(() => {
-    document.querySelector('main h1').focus()
     const wanted = 'a[href], button:not(:disabled), input, select, textarea, [tabindex="0"]'
+    window.walk = { reached: [], unmarked: [], hasLeft: false }
+    document.querySelector('main h1').focus()
+    document.addEventListener('focusin', ({ target: one }) => {
+      const { control, border } = one.dataset
+      if (control === undefined) return walk.hasLeft = true
+      walk.reached.push(control)
+      const isMarked = [one, one.parentElement].map((each) => getComputedStyle(each)).some(
+        ({ outlineStyle, boxShadow }) => outlineStyle !== 'none' || boxShadow !== 'none',
+      ) || getComputedStyle(one).borderColor !== border
+      if (!isMarked) walk.unmarked.push(control)
+    })
     return [...document.querySelectorAll('main :is(' + wanted + ')')]
       .filter((one) => one.checkVisibility({ visibilityProperty: true }) && one.tabIndex >= 0)
       .map((one, i) => {
@@ -117,19 +126,18 @@ async function tabThrough(page: Page): Promise<Walk> {
         return one.dataset.control = i + ' ' + one.outerHTML.slice(0, 120)
       })
   })()`)
-  // A field for a time has a stop for each of its parts.
-  for (let presses = 0; presses <= 8 * controls.length; presses++) {
-    await page.keyboard.press('Tab')
-    const { control, isMarked } = await page.evaluate<{ control: string | undefined; isMarked: boolean }>(`(() => {
-      const one = document.activeElement
-      const styles = [one, one.parentElement].map((each) => getComputedStyle(each))
-      const isMarked = styles.some(({ outlineStyle, boxShadow }) => outlineStyle !== 'none' || boxShadow !== 'none')
-        || getComputedStyle(one).borderColor !== one.dataset.border
-      return { control: one.dataset.control, isMarked }
-    })()`)
-    if (control === undefined) break
-    reached.add(control)
-    if (!isMarked) unmarked.push(control)
+  interface Walked {
+    readonly reached: readonly string[]
+    readonly unmarked: readonly string[]
+    readonly hasLeft: boolean
   }
-  return { unreached: controls.filter((control) => !reached.has(control)), unmarked }
+  let walked: Walked
+  let presses = 0
+  do {
+    for (let next = 0; next < 10; next++) await page.keyboard.press('Tab')
+    presses += 10
+    walked = await page.evaluate<Walked>('window.walk')
+    // A field for a time has a stop for each of its parts.
+  } while (!walked.hasLeft && presses <= 8 * controls.length)
+  return { unreached: controls.filter((control) => !walked.reached.includes(control)), unmarked: walked.unmarked }
 }

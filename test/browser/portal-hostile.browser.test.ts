@@ -2,7 +2,7 @@ import type { Page, Route } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { hasChromium } from '#testing/browser/chromium.ts'
 import {
-  expectContrast,
+  expectAccessible,
   fillCart,
   follow,
   heading,
@@ -339,7 +339,7 @@ describe.skipIf(!hasChromium())('the portal with hostile data', () => {
     const expectReadable = async (what: string): Promise<void> => {
       for (const colours of ['light', 'dark'] as const) {
         await useColours(page, colours)
-        await expectContrast(page, `${what}, ${colours}`)
+        await expectAccessible(page, `${what}, ${colours}`, { rules: 'colours' })
       }
     }
     await settled(page)
