@@ -22,8 +22,16 @@ export type Architecture = (typeof architectures)[number]
 /** What was downloaded is kept; it is checked each time. */
 const downloads = resolve('.cache/release')
 
+const programs = new Map<Architecture, string>()
+
 /** The Node.js program for a processor: of the version and with the hash that package-lock.json has. */
 export function nodeProgram(architecture: Architecture): string {
+  const program = programs.get(architecture) ?? findNode(architecture)
+  programs.set(architecture, program)
+  return program
+}
+
+function findNode(architecture: Architecture): string {
   const { node: name } = packages[architecture]
   const { packages: locked } = JSON.parse(readFileSync('package-lock.json', 'utf8'))
   const { version, integrity } = locked[`node_modules/${name}`]
@@ -38,8 +46,13 @@ export function nodeProgram(architecture: Architecture): string {
   }
   const hash = `sha512-${createHash('sha512').update(readFileSync(archive)).digest('base64')}`
   if (hash !== integrity) throw new Error(`${archive} has the hash ${hash}, but package-lock.json has ${integrity}`)
-  execFileSync('tar', ['-C', made(join(downloads, name)), '--strip-components=1', '-xzf', archive, 'package/bin/node'])
-  return join(downloads, name, 'bin/node')
+  // Another release may read the one that is there.
+  const unpacked = mkdtempSync(join(downloads, 'npm-'))
+  execFileSync('tar', ['-C', unpacked, '--strip-components=2', '-xzf', archive, 'package/bin/node'])
+  const kept = join(made(join(downloads, name)), 'node')
+  renameSync(join(unpacked, 'node'), kept)
+  rmSync(unpacked, { recursive: true })
+  return kept
 }
 
 /** Copies the shared libraries that Node.js needs, with their copyright notices, from the packages of Debian. */
@@ -69,12 +82,17 @@ function fetchDebian(path: string, file: string): void {
   })
   const mirror = mirrors.split('\n').find((uri) => /\/debian\/?$/.test(uri))
   if (mirror === undefined) throw new Error('apt has no mirror of Debian')
+  const folder = mkdtempSync(join(downloads, 'deb-'))
+  const fetched = join(folder, basename(file))
   try {
-    execFileSync('/usr/lib/apt/apt-helper', ['download-file', new URL(path, mirror).href, file], { stdio: 'pipe' })
+    execFileSync('/usr/lib/apt/apt-helper', ['download-file', new URL(path, mirror).href, fetched], { stdio: 'pipe' })
+    chmodSync(fetched, 0o644)
+    renameSync(fetched, file)
   } catch (cause) {
     throw new Error(`Debian no longer has ${path}: enter its successor in release/runtime-packages.json`, { cause })
+  } finally {
+    rmSync(folder, { recursive: true })
   }
-  chmodSync(file, 0o644)
 }
 
 function made(folder: string): string {

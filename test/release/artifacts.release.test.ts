@@ -1,4 +1,4 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import {
@@ -15,6 +15,7 @@ import {
 import { arch } from 'node:os'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { freePort } from '#testing/gateway/free-port.ts'
 import { until } from '#testing/gateway/gateway-process.ts'
@@ -23,24 +24,34 @@ import { PortalPerson } from '#testing/stories/portal-story.ts'
 mkdirSync('.cache', { recursive: true })
 /** Not in memory, where a device may not be opened. */
 const folder = resolve(mkdtempSync('.cache/release-'))
+/** Nothing else is written here. */
+const unpacked = join(folder, 'unpacked')
 const released = join(folder, 'dist')
 const again = join(folder, 'again')
 const architecture = arch() === 'arm64' ? 'arm64' : 'amd64'
 const { version, dependencies } = JSON.parse(readFileSync('package.json', 'utf8'))
 
+/** For tests that run at the same time. */
+const timeout = 360_000
+const start = promisify(execFile)
+
+async function run(program: string, args: readonly string[], cwd = folder): Promise<string> {
+  const env = { ...process.env, RELEASE_COMPRESSION: '1' }
+  const running = start(program, args, { cwd, env, maxBuffer: 64 << 20 })
+  running.child.stdin?.end()
+  return (await running).stdout
+}
+
 /** What a command prints, whether or not it fails. */
-const printed = (program: string, args: readonly string[], cwd = folder): string =>
-  spawnSync(program, args, { cwd, encoding: 'utf8' }).stdout
+const printed = (program: string, args: readonly string[], cwd: string): Promise<string> =>
+  run(program, args, cwd).catch(({ stdout }: { stdout: string }) => stdout)
 
-const run = (program: string, args: readonly string[], cwd = folder): string =>
-  execFileSync(program, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
-
-beforeAll(() => {
+beforeAll(async () => {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   writeFileSync(join(folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
   writeFileSync(join(folder, 'public.pem'), publicKey.export({ type: 'spki', format: 'pem' }))
   const release = ['release/run.ts', '--sign-key', join(folder, 'key.pem'), '--to']
-  for (const target of [released, again]) run('bin/node', [...release, target], resolve('.'))
+  await Promise.all([released, again].map((target) => run('bin/node', [...release, target], resolve('.'))))
 }, 900_000)
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -64,24 +75,24 @@ test('two releases of the same commit have the same bytes', () => {
 })
 
 describe('the checksums', () => {
-  const verify = (): string =>
+  const verify = (): Promise<string> =>
     run('openssl', [
       ...['pkeyutl', '-verify', '-pubin', '-inkey', join(folder, 'public.pem'), '-rawin'],
       ...['-in', join(again, 'SHA256SUMS'), '-sigfile', join(again, 'SHA256SUMS.sig')],
     ])
 
-  test('verify with the public key, and not after a byte was changed', () => {
-    expect(verify()).toContain('Signature Verified Successfully')
-    run('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], again)
+  test('verify with the public key, and not after a byte was changed', async () => {
+    expect(await verify()).toContain('Signature Verified Successfully')
+    await run('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], again)
     const file = join(again, 'chart/index.yaml')
     writeFileSync(file, `${readFileSync(file, 'utf8')}#`)
-    expect(printed('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], again)).toBe('chart/index.yaml: FAILED\n')
+    expect(await printed('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], again)).toBe('chart/index.yaml: FAILED\n')
     const sums = join(again, 'SHA256SUMS')
     writeFileSync(
       sums,
       readFileSync(sums, 'utf8').replace(/^./, (digit) => (digit === '0' ? '1' : '0')),
     )
-    expect(verify).toThrow()
+    await expect(verify()).rejects.toThrow()
   })
 })
 
@@ -115,15 +126,16 @@ interface Served {
 /** Serves the quickstart with a program, and stops it afterwards. */
 async function serving(
   [program = '', ...before]: readonly string[],
-  { config, data, cwd = folder }: { readonly config: string; readonly data: string; readonly cwd?: string },
+  place: { readonly config: string; readonly data: string; readonly cwd?: string; readonly home?: string },
   use: (served: Served) => Promise<void>,
 ): Promise<void> {
+  const { config, data, cwd = folder, home = folder } = place
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const listen = ['--listen', `127.0.0.1:${port}`, '--metrics', 'off']
   const child = spawn(program, [...before, 'serve', '--config', config, '--data', data, ...listen], {
     cwd,
-    env: { PATH: process.env['PATH'], HOME: folder, GATEHOUSE_URL: url },
+    env: { PATH: process.env['PATH'], HOME: home, GATEHOUSE_URL: url },
   })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
@@ -151,10 +163,10 @@ async function pasteLines({ url, output }: Served, cwd: string): Promise<void> {
   const linesOf = (text: string): string[] =>
     [...text.matchAll(/^ {2}((?:[A-Z_]+=|curl |\S*gatehouse ).*)$/gm)].map(([, line = '']) => line)
   const [examples = ''] = linesOf(output)
-  const lines = linesOf(run('sh', ['-c', examples], cwd))
+  const lines = linesOf(await run('sh', ['-c', examples], cwd))
   expect(lines.length).toBeGreaterThan(15)
   const script = lines.map((line) => `${line}\necho "<<< $?"`).join('\n')
-  const answers = run('sh', ['-c', script], cwd).split(/<<< (\d+)\n/)
+  const answers = (await run('sh', ['-c', script], cwd)).split(/<<< (\d+)\n/)
   expect(answers.filter((_, at) => at % 2 === 1)).toEqual(lines.map(() => '0'))
   const scim = lines.findIndex((line) => line.startsWith('TOKEN='))
   const answered = lines.map((line, at) => [line, answers[2 * at] ?? ''] as const).slice(scim + 1, scim + 6)
@@ -168,26 +180,26 @@ async function pasteLines({ url, output }: Served, cwd: string): Promise<void> {
   expect([portal.status, portal.text]).toEqual([200, expect.stringContaining('assets/')])
 }
 
-test('the archive runs where it is unpacked, and leaves nothing outside', async () => {
+test.concurrent('the archive runs where it is unpacked, and leaves nothing outside', { timeout }, async () => {
   const name = `gatehouse-${version}-linux-${architecture}`
-  run('tar', ['-xzf', join(released, `${name}.tar.gz`)])
-  const home = join(folder, name)
-  expect(run(join(home, 'bin/gatehouse'), ['--version'])).toBe(`${version}\n`)
-  const before = readdirSync(folder)
-  await serving(['bin/gatehouse'], { config: 'examples/quickstart', data: '.gatehouse', cwd: home }, (served) =>
-    pasteLines(served, home),
-  )
-  expect(readdirSync(folder)).toEqual(before)
-  rmSync(home, { recursive: true })
+  mkdirSync(unpacked)
+  await run('tar', ['-xzf', join(released, `${name}.tar.gz`)], unpacked)
+  const home = join(unpacked, name)
+  expect(await run(join(home, 'bin/gatehouse'), ['--version'])).toBe(`${version}\n`)
+  const place = { config: 'examples/quickstart', data: '.gatehouse', cwd: home, home: unpacked }
+  await serving(['bin/gatehouse'], place, (served) => pasteLines(served, home))
+  expect(readdirSync(unpacked)).toEqual([name])
 })
 
-test('the npm package is installed, runs, has the types of plug-ins, and is uninstalled', async () => {
+test.concurrent('the npm package is installed, runs, has the types of plug-ins, and is uninstalled', {
+  timeout,
+}, async () => {
   const home = join(folder, 'project')
   mkdirSync(home)
   writeFileSync(join(home, 'package.json'), '{"private": true, "type": "module"}')
-  run('npm', ['install', '--no-audit', '--no-fund', join(released, `npm/gatehouse-${version}.tgz`)], home)
+  await run('npm', ['install', '--no-audit', '--no-fund', join(released, `npm/gatehouse-${version}.tgz`)], home)
   const installed = join(home, 'node_modules/gatehouse')
-  const [, kilobytes = '0'] = /^(\d+)/.exec(run('du', ['-sk', installed])) ?? []
+  const [, kilobytes = '0'] = /^(\d+)/.exec(await run('du', ['-sk', installed])) ?? []
   expect(Number(kilobytes)).toBeLessThan(40_000)
   expect(
     globSync('*', { cwd: join(home, 'node_modules') }).filter((one) => !/^(?:gatehouse|node-linux-.*)$/.test(one)),
@@ -205,27 +217,27 @@ test('the npm package is installed, runs, has the types of plug-ins, and is unin
     '--strict',
     'task.ts',
   ]
-  expect(printed(process.execPath, tsc, home)).toMatch(
+  expect(await printed(process.execPath, tsc, home)).toMatch(
     /^task\.ts\(2,.*Type 'number' is not assignable to type 'string'/,
   )
   writeFileSync(
     join(home, 'task.ts'),
     "import type { PluginUser } from 'gatehouse/plugin'\nexport const idOf = (user: PluginUser): string => user.userID\n",
   )
-  expect(printed(process.execPath, tsc, home)).toBe('')
+  expect(await printed(process.execPath, tsc, home)).toBe('')
   expect(JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))).not.toHaveProperty('private')
   const readme = readFileSync(join(installed, 'README.md'), 'utf8')
   for (const [, command = ''] of readme.matchAll(/npx gatehouse ([a-z]+)/g)) {
-    expect(run('npx', ['gatehouse', command, '--help'], home)).toContain(`gatehouse ${command} `)
+    expect(await run('npx', ['gatehouse', command, '--help'], home)).toContain(`gatehouse ${command} `)
   }
-  const created = run('npx', ['gatehouse', 'init', 'my-gateway', '--domain', 'idm.example.test'], home)
+  const created = await run('npx', ['gatehouse', 'init', 'my-gateway', '--domain', 'idm.example.test'], home)
   expect(created).toMatch(/^ {2}npx gatehouse check --production --config my-gateway\/config /m)
-  expect(run('npx', ['gatehouse', 'check', '--config', 'my-gateway/config'], home)).toBe('')
+  expect(await run('npx', ['gatehouse', 'check', '--config', 'my-gateway/config'], home)).toBe('')
   const config = 'node_modules/gatehouse/examples/quickstart'
   await serving(['node_modules/.bin/gatehouse'], { config, data: '.gatehouse', cwd: home }, (served) =>
     pasteLines(served, home),
   )
-  run('npm', ['uninstall', 'gatehouse'], home)
+  await run('npm', ['uninstall', 'gatehouse'], home)
   expect([existsSync(installed), existsSync(join(home, 'node_modules/.bin/gatehouse'))]).toEqual([false, false])
 })
 
@@ -235,9 +247,9 @@ interface Manifest {
 }
 
 // Its files belong to other users, and it has a device.
-test.skipIf(process.getuid?.() !== 0)(
-  'the image runs without a shell, as a user without rights, on files that it cannot change',
-  async () => {
+test
+  .skipIf(process.getuid?.() !== 0)
+  .concurrent('the image runs without a shell, as a user without rights, on files that it cannot change', async () => {
     const blob = (digest: string): string => join(released, 'image/blobs/sha256', digest.slice('sha256:'.length))
     const json = (digest: string) => JSON.parse(readFileSync(blob(digest), 'utf8'))
     const { manifests } = JSON.parse(readFileSync(join(released, 'image/index.json'), 'utf8'))
@@ -252,17 +264,17 @@ test.skipIf(process.getuid?.() !== 0)(
     const { layers, config }: Manifest = json(own.digest)
     const root = join(folder, 'root')
     mkdirSync(root)
-    for (const { digest } of layers) run('tar', ['-C', root, '--same-owner', '-xpzf', blob(digest)])
+    for (const { digest } of layers) await run('tar', ['-C', root, '--same-owner', '-xpzf', blob(digest)])
     expect(['bin/sh', 'usr/bin/sh', 'bin/bash'].filter((file) => existsSync(join(root, file)))).toEqual([])
     const { Entrypoint, User, Env } = json(config.digest).config
     expect(User).toBe('10001:10001')
     expect(
-      run('find', [root, '-user', '10001', '-not', '-path', `${root}/data*`, '-not', '-path', `${root}/tmp`]),
+      await run('find', [root, '-user', '10001', '-not', '-path', `${root}/data*`, '-not', '-path', `${root}/tmp`]),
     ).toBe('')
     cpSync('examples/quickstart', join(root, 'etc/gatehouse/config'), { recursive: true })
     // As every container runtime provides it.
     mkdirSync(join(root, 'dev'))
-    run('mknod', ['-m', '666', join(root, 'dev/null'), 'c', '1', '3'])
+    await run('mknod', ['-m', '666', join(root, 'dev/null'), 'c', '1', '3'])
     const program = ['chroot', `--userspec=${User}`, root, ...Entrypoint]
     const place = { config: '/etc/gatehouse/config', data: '/data' }
     const environment = Env.map((one: string) => one.split('='))
@@ -283,18 +295,17 @@ test.skipIf(process.getuid?.() !== 0)(
         'role=crm',
       ]
       const [chroot = '', ...rest] = [...program, ...mint]
-      const authorization = `Bearer ${run(chroot, rest).trim()}`
+      const authorization = `Bearer ${(await run(chroot, rest)).trim()}`
       const people = await fetch(`${url}/scim/people/Users?count=1`, { headers: { authorization } })
       expect(await people.json()).toMatchObject({ totalResults: 3 })
     })
-  },
-)
+  })
 
-test.skipIf(inject('helm') === undefined)('the chart is installed from its index', () => {
+test.skipIf(inject('helm') === undefined)('the chart is installed from its index', async () => {
   const helm = inject('helm') ?? ''
   const index = readFileSync(join(released, 'chart/index.yaml'), 'utf8')
   const archive = join(released, `chart/gatehouse-${version}.tgz`)
-  expect(index).toContain(run('sha256sum', [archive]).slice(0, 64))
-  expect(run(helm, ['show', 'chart', archive])).toContain(`version: ${version}`)
-  expect(run(helm, ['template', 'gatehouse', archive])).toContain('kind: Deployment')
+  expect(index).toContain((await run('sha256sum', [archive])).slice(0, 64))
+  expect(await run(helm, ['show', 'chart', archive])).toContain(`version: ${version}`)
+  expect(await run(helm, ['template', 'gatehouse', archive])).toContain('kind: Deployment')
 })
