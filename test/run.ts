@@ -174,9 +174,9 @@ function workersOf(share: string): string {
   return String(Math.max(2, Math.round((availableParallelism() * Number.parseInt(share, 10)) / 100)))
 }
 
-/** The API server, helm and Vault, at low priority. */
+/** The API server, helm and Vault. */
 async function buildPrograms(): Promise<void> {
-  const child = spawn('nice', [process.execPath, 'test/kube/build.ts'], { stdio: ['ignore', 'pipe', 'pipe'], env })
+  const child = spawn(process.execPath, ['test/kube/build.ts'], { stdio: ['ignore', 'pipe', 'pipe'], env })
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on('line', (line) => console.log(`${'programs'.padEnd(12)} ${line}`))
   }

@@ -1,4 +1,3 @@
-import { setPriority } from 'node:os'
 import process from 'node:process'
 import { helmBinary } from '#testing/kubernetes/helm-binary.ts'
 import { kubeBinaries } from '#testing/kubernetes/kube-binaries.ts'
@@ -7,10 +6,8 @@ import { openBaoBinary } from '#testing/sts/openbao.ts'
 
 /**
  * Builds the programs of the Kubernetes tests that are missing, so that their build does not count as the tests' time.
- * A process that needs one of them meanwhile waits for it. With `--low-priority` tests beside it come first.
+ * A process that needs one of them meanwhile waits for it.
  */
-if (process.argv.includes('--low-priority')) setPriority(10)
-
 const programs: Readonly<Record<string, () => Promise<string>>> = {
   'API server': async () => (await kubeBinaries()).apiServer,
   helm: helmBinary,
