@@ -8,7 +8,7 @@ import { freePort } from '#testing/gateway/free-port.ts'
 import { testServerCertificate, testServerKey } from '#testing/gateway/test-certificates.ts'
 
 /** The bundle of a release, in tiers whose setup makes one. */
-const gatehouse = process.env['GATEHOUSE_PROGRAM'] ?? 'bin/gatehouse'
+export const gatehouse = process.env['GATEHOUSE_PROGRAM'] ?? 'bin/gatehouse'
 
 export interface GatewayProcess {
   readonly url: string
