@@ -32,7 +32,7 @@ const projects: Readonly<Record<string, TestProjectInlineConfiguration>> = {
   },
   conformance: { test: { ...realParts, ...shared, ...setup('postgres', 'slapd') } },
   programs: { test: realParts },
-  kube: { test: { ...realParts, ...setup('bundle', 'kube', 'helm', 'openbao') } },
+  kube: { test: { ...realParts, ...shared, ...setup('bundle', 'kube', 'helm', 'openbao') } },
   stories: { test: { ...realParts, ...shared, ...setup('bundle', 'postgres', 'python', 'slapd') } },
   release: { test: { ...realParts, ...setup('helm') } },
   browser: {

@@ -106,7 +106,7 @@ export const tiers: readonly Tier[] = [
     include: ['src/**/*.kube.test.ts', 'test/kube/**/*.kube.test.ts'],
     isCore: false,
     needs: 'etcd-server, and Go to build an API server, helm and Vault',
-    workers: '100%',
+    workers: '150%',
     isNative: true,
     usesBundle: true,
     usesBuiltPrograms: true,

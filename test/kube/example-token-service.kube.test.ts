@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { type GatewayProcess, gatehouse, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
 import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 
 const run = promisify(execFile)
@@ -47,8 +47,8 @@ onKubernetes('the example token-service', (cluster) => {
       }),
     })
 
-  const gatehouse = (...args: string[]): Promise<{ stdout: string }> =>
-    run('bin/gatehouse', args, { env: { ...process.env, ...environment }, timeout: 30_000 })
+  const command = (...args: string[]): Promise<{ stdout: string }> =>
+    run(gatehouse, args, { env: { ...process.env, ...environment }, timeout: 30_000 })
 
   test('both endpoints give the pod a token that their documents verify', async () => {
     const expected = [
@@ -72,16 +72,16 @@ onKubernetes('the example token-service', (cluster) => {
       for (const issuer of ['aws', 'vault']) expect(existsSync(join(folder, issuer, 'certs'))).toBe(true)
     }, 20_000)
     // It exits with 1 after reading back has failed, since no server has this issuer.
-    const told = await gatehouse('keys', 'list', '--data', gateway.dataFolder).catch((error) => error)
+    const told = await command('keys', 'list', '--data', gateway.dataFolder).catch((error) => error)
     expect(told.stdout).toMatch(/^aws\n {2}active /m)
   })
 
   test('explain shows who gets a token and who does not', async () => {
-    const { stdout } = await gatehouse('sts', 'explain', '--config', config, 'aws', '--token', file)
+    const { stdout } = await command('sts', 'explain', '--config', config, 'aws', '--token', file)
     expect(stdout).toContain('cart')
     const basket = ['--as', 'namespace=shop', '--as', 'saname=basket']
-    await expect(gatehouse('sts', 'explain', '--config', config, 'aws', ...basket)).rejects.toMatchObject({ code: 1 })
-    await gatehouse('sts', 'explain', '--config', config, 'vault', ...basket)
+    await expect(command('sts', 'explain', '--config', config, 'aws', ...basket)).rejects.toMatchObject({ code: 1 })
+    await command('sts', 'explain', '--config', config, 'vault', ...basket)
   })
 
   test('deleting the pod ends it', { timeout: 60_000 }, async () => {

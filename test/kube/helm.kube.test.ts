@@ -197,9 +197,14 @@ describe.skipIf(program === undefined)('the chart', () => {
 
 onKubernetes('the chart on a real API server', (cluster) => {
   describe.skipIf(program === undefined)('rendered', () => {
-    test.each(chartProfiles)('every object passes a server-side dry run: $name', async ({ files }) => {
-      const namespace = await cluster.namespace(restricted)
+    let namespace = ''
+    beforeAll(async () => {
+      namespace = await cluster.namespace(restricted)
+      await cluster.serviceAccount({ namespace, name: 'gatehouse' })
       await haveNamespace(cluster, 'issuer-site')
+    })
+
+    test.each(chartProfiles)('every object passes a server-side dry run: $name', async ({ files }) => {
       const objects = await helm.render(namespace, { files })
       expect(objects.length).toBeGreaterThan(4)
       for (const object of objects) {
@@ -222,9 +227,7 @@ onKubernetes('the chart on a real API server', (cluster) => {
     })
 
     test.each(chartProfiles)('its pods are admitted at the restricted level: $name', async ({ files }) => {
-      const namespace = await cluster.namespace(restricted)
       const { template } = deploymentIn(await helm.render(namespace, { files })).spec
-      await cluster.serviceAccount({ namespace, name: 'gatehouse' })
       const pod = {
         apiVersion: 'v1',
         kind: 'Pod',

@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseAllDocuments, stringify } from 'yaml'
 import { configResources } from '#config/sources/kubernetes-source.ts'
+import { gatehouse } from '#testing/gateway/gateway-process.ts'
 import { defineAll, defineOpenUnison, objectPath, tokenKubeconfig } from '#testing/kubernetes/custom-resources.ts'
 import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 
@@ -69,7 +70,7 @@ onKubernetes('gatehouse import of a namespace', (cluster) => {
   const create = (kind: string, name: string, spec: object, path = objectPath(`${group}/v1`, kind, namespace)) =>
     cluster.must('POST', path, { apiVersion: path.split('/').slice(2, 4).join('/'), kind, metadata: { name }, spec })
   const importTo = (out: string, ...more: string[]) =>
-    run('bin/gatehouse', [
+    run(gatehouse, [
       'import',
       ...['--openunison', `kubernetes:${namespace}`, '--out', join(folder, out), '--kubeconfig', kubeconfig],
       ...more,
@@ -158,7 +159,7 @@ onKubernetes('gatehouse import of a namespace', (cluster) => {
     expect(readFileSync(secret, 'utf8')).toBe(password)
     expect(statSync(secret).mode & 0o777).toBe(0o600)
     expect(readFileSync(join(folder, 'with', 'targets', 'people.yaml'), 'utf8')).not.toMatch(/uid:|resourceVersion/)
-    expect((await run('bin/gatehouse', ['check', '--strict', '--config', join(folder, 'with')])).stdout).toBe('')
+    expect((await run(gatehouse, ['check', '--strict', '--config', join(folder, 'with')])).stdout).toBe('')
   }, 60_000)
 
   describe('of a whole portal', () => {
@@ -231,9 +232,9 @@ onKubernetes('gatehouse import of a namespace', (cluster) => {
       }
       const from = ['--openunison', `kubernetes:${portal}`, '--kubeconfig', cluster.connection.kubeconfig]
       const out = join(folder, 'portal')
-      const { stdout } = await run('bin/gatehouse', ['import', ...from, '--out', out, '--with-secrets'])
+      const { stdout } = await run(gatehouse, ['import', ...from, '--out', out, '--with-secrets'])
       expectReport(stdout, 'portal')
-      await run('bin/gatehouse', ['check', '--config', out])
+      await run(gatehouse, ['check', '--config', out])
     }, 240_000)
 
     test.each(logins)(
@@ -243,16 +244,9 @@ onKubernetes('gatehouse import of a namespace', (cluster) => {
         const objects = [...read([...sets, login]), ...others]
         writeFileSync(charts, objects.map((one) => stringify(one)).join('---\n'))
         const out = join(folder, login)
-        const { stdout } = await run('bin/gatehouse', [
-          'import',
-          '--openunison',
-          charts,
-          '--out',
-          out,
-          '--with-secrets',
-        ])
+        const { stdout } = await run(gatehouse, ['import', '--openunison', charts, '--out', out, '--with-secrets'])
         expectReport(stdout, login)
-        await run('bin/gatehouse', ['check', '--config', out])
+        await run(gatehouse, ['check', '--config', out])
       },
       240_000,
     )
@@ -262,7 +256,7 @@ onKubernetes('gatehouse import of a namespace', (cluster) => {
     const { stdout } = await importTo('without')
     expect(stdout).toContain('orchestra-secrets-source/DB_PASSWORD')
     expect(() => statSync(join(folder, 'without', 'secrets'))).toThrow('ENOENT')
-    await run('bin/gatehouse', ['check', '--config', join(folder, 'without')])
+    await run(gatehouse, ['check', '--config', join(folder, 'without')])
   }, 60_000)
 
   test('an account that may not list the objects gets a reason, and no folder', async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { configResources } from '#config/sources/kubernetes-source.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { type GatewayProcess, gatehouse, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { defineAll, defineOpenUnison, objectPath, tokenKubeconfig } from '#testing/kubernetes/custom-resources.ts'
 import { type KubeApiServer, startKubeApiServer } from '#testing/kubernetes/kube-api-server.ts'
 import { kubeBinaries } from '#testing/kubernetes/kube-binaries.ts'
@@ -127,7 +127,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
   const check = () => {
     const args = ['check', '--config', `kubernetes:${namespace}`, '--kubeconfig', kubeconfig]
     const environment = { ...process.env, GATEHOUSE_URL: gateway.url }
-    return run('bin/gatehouse', args, { env: environment }).then(
+    return run(gatehouse, args, { env: environment }).then(
       ({ stdout }) => ({ code: 0, stdout, stderr: '' }),
       ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({ code, stdout, stderr }),
     )
@@ -150,7 +150,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     expect(await check()).toEqual({ code: 0, stdout: '', stderr: '' })
     const explain = ['explain', '--config', `kubernetes:${namespace}`, 'GET', `${gateway.url}/first/certs`]
     const env = { ...process.env, GATEHOUSE_URL: gateway.url, KUBECONFIG: kubeconfig }
-    expect((await run('bin/gatehouse', explain, { env })).stdout).toContain(`Application/${namespace}/first`)
+    expect((await run(gatehouse, explain, { env })).stdout).toContain(`Application/${namespace}/first`)
   })
 
   test('a new, a changed and a removed object are live within seconds, and nothing else changes', async () => {
@@ -348,7 +348,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
 
   test('a named ConfigMap must exist', async () => {
     const args = ['check', '--config', `kubernetes:${namespace}/absent`, '--kubeconfig', server.kubeconfig]
-    await expect(run('bin/gatehouse', args)).rejects.toMatchObject({
+    await expect(run(gatehouse, args)).rejects.toMatchObject({
       code: 1,
       stdout: expect.stringContaining(`ConfigMap/${namespace}/absent:1:1: there is no such ConfigMap\n`),
     })
@@ -402,7 +402,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     const file = join(folder, 'nobody')
     writeFileSync(file, tokenKubeconfig(cluster, await cluster.token({ namespace, name: 'nobody' })))
     const failed = (args: string[]) =>
-      run('bin/gatehouse', ['check', ...args], { env: { PATH: process.env['PATH'] } }).then(
+      run(gatehouse, ['check', ...args], { env: { PATH: process.env['PATH'] } }).then(
         () => '',
         ({ code, stderr }: { code: number; stderr: string }) => `${code} ${stderr}`,
       )

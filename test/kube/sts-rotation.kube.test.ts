@@ -17,6 +17,7 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { keyIn, leastWaitSeconds, marginSeconds, signsUnseenSeconds, skewSeconds } from '#engine/keys/key-ring.ts'
 import type { Pod } from '#protocols/admission/pod.ts'
 import { freePort } from '#testing/gateway/free-port.ts'
+import { gatehouse } from '#testing/gateway/gateway-process.ts'
 import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 import { type KubeApiServer, startKubeApiServer } from '#testing/kubernetes/kube-api-server.ts'
 import { kubeBinaries } from '#testing/kubernetes/kube-binaries.ts'
@@ -289,7 +290,7 @@ describe.skipIf(inject('kube') === undefined)('an API server that trusts our iss
       // During: the next key is published, and the old one still signs.
       const args = ['--config', gateway.config, '--data', gateway.dataFolder, '--endpoint', 'cluster']
       const env = { ...process.env, ...trustingEnvironment(folder) }
-      const { stdout } = await run('bin/gatehouse', ['keys', 'rotate', ...args], { env, timeout: 60_000 })
+      const { stdout } = await run(gatehouse, ['keys', 'rotate', ...args], { env, timeout: 60_000 })
       expect(stdout).toMatch(/^ {2}next .*published since/m)
       expect(keysAt('cluster').keys).toHaveLength(2)
       // Skips the wait, except for the lifetime of copies.

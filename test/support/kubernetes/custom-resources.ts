@@ -12,13 +12,17 @@ interface Definition {
   }
 }
 
+let definitions: ReadonlyMap<string, Definition> | undefined
+
 /** The deployed definitions, by file name. */
-export const deployedDefinitions = (): ReadonlyMap<string, Definition> =>
-  new Map(
+export function deployedDefinitions(): ReadonlyMap<string, Definition> {
+  definitions ??= new Map(
     globSync('deploy/crds/*.yaml')
       .sort()
       .map((file) => [basename(file), parse(readFileSync(file, 'utf8')) as Definition]),
   )
+  return definitions
+}
 
 /** Registers all kinds of objects in the cluster, by the deployed definitions. */
 export async function defineAll(cluster: KubeClient): Promise<void> {

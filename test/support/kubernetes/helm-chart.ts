@@ -38,6 +38,7 @@ const plurals: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolic
 
 export class Helm {
   readonly #program: string
+  readonly #rendered = new Map<string, Promise<Manifest[]>>()
 
   constructor(program: string) {
     this.#program = program
@@ -53,9 +54,17 @@ export class Helm {
     }
   }
 
-  async render(namespace: string, { files }: Pick<ChartProfile, 'files'>, ...args: string[]): Promise<Manifest[]> {
-    const values = files.flatMap((file) => ['--values', file])
-    const text = await this.run('template', 'gatehouse', chartFolder, '--namespace', namespace, ...values, ...args)
+  /** The objects of the chart. The same values are rendered once. */
+  render(namespace: string, { files }: Pick<ChartProfile, 'files'>, ...args: string[]): Promise<Manifest[]> {
+    const all = ['--namespace', namespace, ...files.flatMap((file) => ['--values', file]), ...args]
+    const key = JSON.stringify(all)
+    const rendered = this.#rendered.get(key) ?? this.#render(all)
+    this.#rendered.set(key, rendered)
+    return rendered
+  }
+
+  async #render(args: readonly string[]): Promise<Manifest[]> {
+    const text = await this.run('template', 'gatehouse', chartFolder, ...args)
     return parseAllDocuments(text)
       .map((document) => document.toJS() as Manifest | null)
       .filter((object) => object !== null)
