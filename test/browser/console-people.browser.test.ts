@@ -5,7 +5,7 @@ import { hasChromium } from '#testing/browser/chromium.ts'
 import { expectAccessible, expectLooks, follow, heading, picture, usePortal } from '#testing/browser/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('users and groups in the console', () => {
-  const { visit, open } = usePortal({
+  const { visit, visitAnew, open } = usePortal({
     changes: {
       // Mary only sees.
       'portal.yaml': (text) =>
@@ -62,7 +62,7 @@ describe.skipIf(!hasChromium())('users and groups in the console', () => {
   })
 
   test('an operator ends sessions and resets second factors, with a reason', async () => {
-    const { page: adas } = await visit('/portal/security', 'ada')
+    const { page: adas } = await visitAnew('/portal/security', 'ada')
     await adas.getByRole('button', { name: 'Add an authenticator app' }).click()
     const secret = (await adas.getByRole('dialog').locator('pre').textContent()) ?? ''
     await adas.getByRole('dialog').getByLabel('Code from the app').fill(new TOTP({ secret }).generate())

@@ -77,6 +77,14 @@ spec:
       return route.fulfill({ json: statistics(query, scale()) })
     })
 
+  /** With the bars of a week: axe takes seconds for those of a month. */
+  async function expectFewAccessible(page: Page, what: string): Promise<void> {
+    await page.getByRole('radiogroup', { name: 'Period' }).getByText('7 days').click()
+    const approvals = page.getByRole('region', { name: 'Approvals over time' })
+    await expect.poll(() => approvals.locator('tbody tr').count()).toBe(7)
+    await expectAccessible(page, what)
+  }
+
   test('a report is chosen, filled in, sorted, drawn and downloaded', async () => {
     const { page, complaints } = await visit('/portal/reports', 'linus')
     await page.getByRole('link', { name: 'Change Log for Period' }).waitFor()
@@ -262,9 +270,9 @@ spec:
     await tokens.getByText('Issued 870,000 · Refused 30,000').waitFor()
     await page.getByText('Median: 2.5 hours.').waitFor()
     expect(await page.evaluate<number>(`document.querySelectorAll('*').length`)).toBeLessThan(maxElements * 2)
-    await expectAccessible(page, 'a full dashboard in the dark')
     await page.setViewportSize({ width: 1280, height: 2_400 })
     await picture(page, 'dashboard-full-dark')
+    await expectFewAccessible(page, 'a busy dashboard in the dark')
     expect(complaints).toEqual([])
   })
 
@@ -276,7 +284,7 @@ spec:
     await expect.poll(() => page.locator('.bars').count()).toBe(8)
     const whole = (name: string, bars: number) => ({ name, bars, overlap: 0 })
     // Rotates the phone; the charts are drawn again.
-    for (const size of [phone.viewport, { width: 844, height: 390 }, phone.viewport]) {
+    for (const size of [{ width: 844, height: 390 }, phone.viewport]) {
       await page.setViewportSize(size)
       await expect
         .poll(() => page.evaluate<number>('document.querySelector(".bars svg").clientWidth'))
@@ -295,9 +303,10 @@ spec:
           whole('SCIM calls by client', 6),
         ])
     }
-    await expectAccessible(page, 'a full dashboard on a phone')
     await page.setViewportSize({ width: 390, height: 3_600 })
     await picture(page, 'dashboard-full-phone')
+    await page.setViewportSize(phone.viewport)
+    await expectFewAccessible(page, 'a busy dashboard on a phone')
     expect(complaints).toEqual([])
   })
 
@@ -315,7 +324,7 @@ spec:
     const hidden =
       '(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector(".table-scroll"))'
     expect(await page.evaluate<number>(hidden)).toBe(0)
-    await expectAccessible(page, 'the dashboard in the dark')
+    await expectAccessible(page, 'the journal in the dark', { rules: 'colours' })
     await picture(page, 'dashboard-dark')
     const atEnd = async (): Promise<string> => {
       await page.evaluate(`document.querySelector('.table-scroll').scrollTo(0, 1e9)`)

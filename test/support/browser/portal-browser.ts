@@ -1,9 +1,10 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { BrowserContext, BrowserContextOptions, Page, Request } from 'playwright-core'
+import type { BrowserContext, BrowserContextOptions, Cookie, Page, Request } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { sharedChromium } from '#testing/browser/chromium.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
 import { type PortalChanges, type PortalConfig, portalConfig } from '#testing/stories/portal-config.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -28,9 +29,9 @@ export interface Visit {
 export interface BrowserSite {
   /** The full URL of a path, once the gateway runs. */
   url(path?: string): string
-  /** A new browser at a page of the portal, with the session of this user, who signs in when there is none yet. */
+  /** A new browser at a page of the portal, with the only session of this user. */
   visit(address: string, login: string, options?: BrowserContextOptions): Promise<Visit>
-  /** The same with a session of its own. */
+  /** The same with a session of its own: the user signs in there. */
   visitAnew(address: string, login: string, options?: BrowserContextOptions): Promise<Visit>
   /** The same for an anonymous user. */
   open(address?: string, options?: BrowserContextOptions): Promise<Visit>
@@ -40,7 +41,7 @@ export interface BrowserSite {
 export function useBrowser(start: () => Promise<GatewayProcess>, end: () => void = () => {}): BrowserSite {
   let gateway: GatewayProcess
   const openPage = usePages()
-  const sessions = new Map<string, NonNullable<BrowserContextOptions['storageState']>>()
+  const sessions = new Map<string, Cookie[]>()
   beforeAll(async () => {
     gateway = await start()
   })
@@ -60,17 +61,30 @@ export function useBrowser(start: () => Promise<GatewayProcess>, end: () => void
     open,
     visitAnew,
     visit: async (address, login, options) => {
+      const { origin, hostname, href } = new URL(address, gateway.url)
       // A cookie is for one host.
-      const key = `${login} ${new URL(address, gateway.url).hostname}`
-      const storageState = sessions.get(key)
-      const opened = await open(address, storageState === undefined ? options : { storageState, ...options })
-      // Also where a test has ended the session.
+      const key = `${login} ${hostname}`
+      const cookies = sessions.get(key) ?? (await sessionOf(origin, href, login))
+      sessions.set(key, cookies)
+      const opened = await open(address, { storageState: { cookies, origins: [] }, ...options })
+      // A test may have ended the session.
       if (!new URL(opened.page.url()).pathname.startsWith('/auth/')) return opened
       await signIn(opened.page, login)
-      sessions.set(key, { cookies: await opened.page.context().cookies(), origins: [] })
+      sessions.set(key, await opened.page.context().cookies())
       return opened
     },
   }
+}
+
+/** The cookies of a user who signs in without a browser, which would take a second. */
+async function sessionOf(origin: string, address: string, login: string): Promise<Cookie[]> {
+  const browser = new PlainBrowser(origin)
+  const { status } = await browser.logIn(address, login, password)
+  if (status !== 303) throw new Error(`${login} did not get in: ${status}`)
+  const place = { domain: new URL(origin).hostname, path: '/', expires: -1 }
+  return [...browser.jar].map(([name, value]) => {
+    return { name, value, ...place, httpOnly: true, secure: false, sameSite: 'Lax' }
+  })
 }
 
 export interface PortalOptions extends PortalChanges {
