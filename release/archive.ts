@@ -20,11 +20,8 @@ export function tarOf(folder: string, names: readonly string[], owner = 0): Buff
   return content
 }
 
-/** 0 to 9. A trial with 0 takes half of the time and makes files of twice the size. */
-const level = Number(process.env['RELEASE_COMPRESSION'] ?? 6)
-
 /** Node.js writes no time and no name into the header. */
-export const compressed = (content: Buffer): Buffer => gzipSync(content, { level })
+export const compressed = (content: Buffer): Buffer => gzipSync(content, { level: 6 })
 
 export function writeArchive(file: string, folder: string, names: readonly string[]): void {
   writeFileSync(file, compressed(tarOf(folder, names)))

@@ -37,8 +37,7 @@ const timeout = 360_000
 const start = promisify(execFile)
 
 async function run(program: string, args: readonly string[], cwd = folder): Promise<string> {
-  const env = { ...process.env, RELEASE_COMPRESSION: '0' }
-  const running = start(program, args, { cwd, env, maxBuffer: 64 << 20 })
+  const running = start(program, args, { cwd, maxBuffer: 64 << 20 })
   running.child.stdin?.end()
   return (await running).stdout
 }
