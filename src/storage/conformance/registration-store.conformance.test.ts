@@ -38,15 +38,15 @@ onEachDatabase('registrations', (freshUrl) => {
     return [one, two] as const
   }
 
-  test('gives a value to one of a thousand concurrent callers', async () => {
+  test('gives a value to one of many concurrent callers', async () => {
     const stores = await open()
     const taken = await Promise.all(
-      Array.from({ length: 1000 }, (_, i) =>
+      Array.from({ length: 200 }, (_, i) =>
         stores[(i % 2) as 0 | 1].registrations.reserve(`owner-${i}`, ['login'], hour),
       ),
     )
     expect(taken.filter((keys) => keys.length === 0)).toHaveLength(1)
-    expect(taken.filter((keys) => keys[0] === 'login')).toHaveLength(999)
+    expect(taken.filter((keys) => keys[0] === 'login')).toHaveLength(199)
   })
 
   test('reserves all values or none', async () => {

@@ -134,7 +134,7 @@ export function usePages(): (address: string, options: BrowserContextOptions) =>
       ...options,
     })
     contexts.push(context)
-    context.setDefaultTimeout(20_000)
+    context.setDefaultTimeout(60_000)
     context.setDefaultNavigationTimeout(60_000)
     const calls: Calls = { count: 0, open: new Set() }
     callsOf.set(context, calls)
