@@ -30,8 +30,11 @@ describe.skipIf(!hasChromium())('the parts of the portal', () => {
     await heading(page, 'Welcome')
     await page.waitForLoadState('networkidle')
     await page.context().clearCookies()
-    await follow(page, 'My requests')
-    await heading(page, 'My requests')
+    // A background request may open the dialog first, and then no pointer reaches the link below it.
+    await page.getByRole('link', { name: 'My requests', includeHidden: true }).first().dispatchEvent('click')
+    await page
+      .getByRole('heading', { level: 1, name: 'My requests', includeHidden: true })
+      .waitFor({ state: 'attached' })
     const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
     await dialog.waitFor()
     const [tab] = await Promise.all([
