@@ -130,6 +130,8 @@ export interface Target extends Closable {
    * its system hasn't answered yet.
    */
   storable?(): Promise<StorableAttributes>
+  /** The value that the target gives the attribute of a user that has none of its own; undefined if it gives none. */
+  defaultValue?(attribute: string, user: User): string | undefined
 }
 
 /** Names are in lower case. */

@@ -278,6 +278,22 @@ describe('a run that ends without effect', () => {
     expect((await send('PATCH', '/Users/ann', replace('active', false))).status).toBe(200)
   })
 
+  test('the default of a target in the place of a removed value is accepted, another value is an error', async () => {
+    const people: People = Object.assign(new People(), {
+      defaultValue: (attribute: string, { userID }: { userID: string }) => (attribute === 'title' ? userID : undefined),
+    })
+    people.add('ann', { title: ['ann'], nickName: ['ann'] })
+    const { send, workflows } = await openGateway(scimGateway, { people, params: builtInParams })
+    workflows.override = async () => {}
+    const remove = (path: string) => send('PATCH', '/Users/ann', patchOp({ op: 'remove', path }))
+    const removed = await remove('title')
+    expect([removed.status, removed.body['title']]).toEqual([200, 'ann'])
+    expect((await remove('nickName')).status).toBe(500)
+    expect((await send('PATCH', '/Users/ann', replace('title', 'Boss'))).status).toBe(500)
+    people.add('bob', { title: ['Boss'] })
+    expect((await send('PATCH', '/Users/bob', patchOp({ op: 'remove', path: 'title' }))).status).toBe(500)
+  })
+
   test('an active user that was to be created inactive is an error', async () => {
     const { send, workflows, people } = await openGateway(scimGateway, { params: tutorialParams })
     workflows.override = async ({ user }) => people.add(user.userID, { enabled: ['true'] })

@@ -1,4 +1,5 @@
 import type { Attributes } from '#identity/attributes.ts'
+import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { Path } from '#kernel/issues.ts'
@@ -169,6 +170,11 @@ export class GatewayStorage {
     this.#targetNames = [...new Set([...names, ...(lookup.kind === 'target' ? [lookup.name] : [])])]
   }
 
+  /** What targets give the attribute of a user that has no value of it. */
+  defaultValues(attribute: string, user: User): readonly string[] {
+    return this.#targetNames.flatMap((name) => this.#targets.get(name).defaultValue?.(attribute, user) ?? [])
+  }
+
   /** Throws TARGET_UNREACHABLE while a target cannot report what it stores. */
   async users(): Promise<StoredSchema> {
     return (await this.#schemas()).users
@@ -317,11 +323,13 @@ interface Effect {
   readonly wanted: JsonObject
   readonly after: JsonObject
   readonly stored: { readonly before: Attributes; readonly after: Attributes }
+  /** What targets give an internal attribute that has no value. */
+  readonly defaultValues?: (name: string) => readonly string[]
 }
 
 /**
  * Throws WORKFLOW_FAILED if an attribute was to change, but neither its SCIM value nor its stored values did. Without this,
- * the client would take the request for successful.
+ * the client would take the request for successful. An attribute without a value may have the default of a target.
  */
 export function requireEffect(stored: StoredSchema, effect: Effect): void {
   const { before, wanted, after } = effect
@@ -331,10 +339,14 @@ export function requireEffect(stored: StoredSchema, effect: Effect): void {
     const leaf = path.sub ?? path.attribute
     const was = readPath(before, path)
     if (isSame(leaf, was, readPath(wanted, path)) || !isSame(leaf, was, readPath(after, path))) continue
-    const isStored = stored
-      .namesOf(path)
-      .some((name) => !sameValue(effect.stored.before.values(name), effect.stored.after.values(name)))
-    if (isStored) continue
+    const isDone = (name: string): boolean => {
+      const values = effect.stored.after.values(name)
+      if (!sameValue(effect.stored.before.values(name), values)) return true
+      const isRemoved =
+        readPath(wanted, path) === undefined && values.length === 1 && values[0] === readPath(after, path)
+      return isRemoved && effect.defaultValues?.(name).includes(values[0] ?? '') === true
+    }
+    if (stored.namesOf(path).some(isDone)) continue
     const name = internalName(path)
     throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended without changing "${name}"`, {
       publicText: `"${name}" did not change: workflow "${workflow}" ended without writing it. Check its tasks and the mapping of "${name}".`,

@@ -294,6 +294,7 @@ export class UserEndpoint {
         wanted: after,
         after: await users.resource(changed, call.base),
         stored: { before: found.user.attributes, after: changed.user.attributes },
+        defaultValues: (name) => storage.defaultValues(name, changed.user),
       })
       const refs = changedAttributes(this.schema, before, after)
       addChange(call, {

@@ -74,6 +74,9 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
   return {
     ...target,
     ...(target.storable === undefined ? {} : { storable: storableUnder(target.storable, names) }),
+    ...(target.defaultValue === undefined
+      ? {}
+      : { defaultValue: (attribute, user) => target.defaultValue?.(users.toServer(attribute), userIn(user)) }),
     findUser: async (userID, attributes, request) =>
       optional(await target.findUser(userID, attributes.map(users.toServer), request), userOut),
     createUser: (user, attributes, request, options) =>

@@ -40,7 +40,7 @@ interface StoredEntry extends StoredUser {
   readonly entry: ReadEntry
 }
 
-type Users = Pick<PasswordTarget, 'createUser' | 'syncUser' | 'deleteUser' | 'setUserPassword'>
+type Users = Pick<PasswordTarget, 'createUser' | 'syncUser' | 'deleteUser' | 'setUserPassword' | 'defaultValue'>
 
 /** `forget` is called after each change, also after a failed one. */
 export function ldapUsers(tree: LdapTree, memberships: LdapMemberships, forget: () => void): Users {
@@ -48,6 +48,7 @@ export function ldapUsers(tree: LdapTree, memberships: LdapMemberships, forget: 
   const exclusively = retryingRaces(store, 'userID', forget)
   return {
     ...reconcileUsers<StoredEntry>(exclusively),
+    defaultValue: (attribute, user) => store.defaultValue(attribute, user),
     ...reconcilePasswords<StoredEntry>(exclusively, ({ entry }, password) => store.setPassword(entry, password)),
   }
 }
@@ -102,12 +103,16 @@ class LdapUserStore implements UserStore<StoredEntry> {
   /** With the layout's defaults for missing values, and without the login and the classes, which the layout decides. */
   accept(user: User, attributes: readonly string[]): AcceptedUser {
     const values = user.attributes.pick(attributes)
-    for (const [name, template] of this.#tree.layout.users.defaults) {
-      if (values.has(name)) continue
-      const value = template.render({ attribute: (place) => this.#place(user, place) })
-      if (value !== '') values.set(name, [value])
+    for (const name of this.#tree.layout.users.defaults.keys()) {
+      const value = values.has(name) ? undefined : this.defaultValue(name, user)
+      if (value !== undefined) values.set(name, [value])
     }
     return { user: { ...user, attributes: values }, attributes: this.#changeable(attributes) }
+  }
+
+  defaultValue(attribute: string, user: User): string | undefined {
+    const template = this.#tree.layout.users.defaults.get(attribute.toLowerCase())
+    return template?.render({ attribute: (place) => this.#place(user, place) }) || undefined
   }
 
   async create(user: User, { attributes, changes, request }: CreateCall): Promise<readonly TargetChange[]> {

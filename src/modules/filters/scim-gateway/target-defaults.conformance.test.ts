@@ -1,0 +1,62 @@
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import type { JsonObject } from '#kernel/json.ts'
+import { newBranch, openLdap } from '#testing/ldap/ldap-target.ts'
+import { sharedSlapd } from '#testing/ldap/slapd.ts'
+import { openGatewayOn } from '#testing/scim/gateway-on-target.ts'
+import { builtInParams } from '#testing/scim/scim-stack.ts'
+
+/** inetOrgPerson requires `cn` and `sn`, which clients may leave out. */
+describe.skipIf(inject('slapd') === '')('required attributes of an LDAP server', () => {
+  async function open() {
+    const slapd = await sharedSlapd()
+    const target = await openLdap(slapd, await newBranch(slapd), {
+      objectClass: ['inetOrgPerson'],
+      'default.cn': '${uid}',
+      'default.sn': '${uid}',
+      'attribute.userName': 'uid',
+      'attribute.name.formatted': 'cn',
+      'attribute.name.familyName': 'sn',
+      'attribute.name.givenName': 'givenName',
+      'attribute.active': 'employeeType',
+      'attribute.emails': 'description',
+    })
+    onTestFinished(async () => target.close?.())
+    return openGatewayOn(target, builtInParams)
+  }
+  const ann = { userName: 'ann', name: { givenName: 'Ann', familyName: 'Bee' }, active: true }
+
+  test('PUT without them answers 200 with the defaults, and does the rest', async () => {
+    const { send } = await open()
+    const created = await send('POST', '/Users', ann)
+    const address = `/Users/${String(created.body['id'])}`
+    for (const sent of [
+      { ...ann, active: false },
+      { ...ann, active: true },
+      { userName: 'ann', active: false },
+      { userName: 'ann', active: true },
+    ]) {
+      const { status, body } = await send('PUT', address, sent)
+      expect([status, body['detail'], body['active']]).toEqual([200, undefined, sent.active])
+      expect(body['name']).toEqual({ familyName: 'ann', ...('name' in sent ? sent.name : {}), formatted: 'ann' })
+    }
+  })
+
+  test('PATCH remove of a value that is the default already answers 200, and shows it', async () => {
+    const { send } = await open()
+    const { body: made } = await send('POST', '/Users', { userName: 'ann' })
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp']
+    for (const path of ['name.familyName', 'name']) {
+      const remove = { schemas, Operations: [{ op: 'remove', path }] }
+      const { status, body } = await send('PATCH', `/Users/${String(made['id'])}`, remove)
+      expect([status, (body['name'] as JsonObject)['familyName']]).toEqual([200, 'ann'])
+    }
+  })
+
+  test('POST brings a deactivated user back', async () => {
+    const { send } = await open()
+    const { body } = await send('POST', '/Users', ann)
+    await send('PUT', `/Users/${String(body['id'])}`, { ...ann, active: false })
+    const back = await send('POST', '/Users', ann)
+    expect([back.status, back.body['id'], back.body['active']]).toEqual([201, body['id'], true])
+  })
+})
