@@ -5,6 +5,8 @@ import type { GatewayConfig } from './gateway-config.ts'
 export interface Support {
   /** The attribute is listed as in the full schema. */
   readonly whole: (path: AttributePath) => boolean
+  /** The attribute with the parts that can be stored or shown. */
+  readonly shape: (path: AttributePath) => SchemaAttribute
   readonly reads: (path: AttributePath) => boolean
   readonly writes: (path: AttributePath) => boolean
 }
@@ -24,8 +26,8 @@ export function announcedSchema(full: ResourceSchema, support: Support): Resourc
 }
 
 function view(path: AttributePath, support: Support): SchemaAttribute[] {
-  const { attribute } = path
-  if (support.whole(path)) return [attribute]
+  if (support.whole(path)) return [path.attribute]
+  const attribute = support.shape(path)
   const reads = support.reads(path)
   const writes = support.writes(path)
   const parts = attribute.subAttributes.flatMap((sub) => {

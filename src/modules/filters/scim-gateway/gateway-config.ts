@@ -14,12 +14,14 @@ import {
   groupMapping,
   noMapping,
   readFilterNames,
+  readLists,
   readRules,
   readSchemas,
   resolvePaths,
   userMapping,
 } from './mapping-config.ts'
 import { type ClientProfile, clientProfiles, parameterTable } from './parameter-table.ts'
+import type { PlainList } from './plain-list.ts'
 import type { SchemaMapping } from './schema-mapping.ts'
 import type { EventPayload } from './security-events.ts'
 
@@ -46,7 +48,8 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
   const derived = derivedFilterNames(incoming, usable, userResource, scimPaths)
   const userFilters = readFilterNames(params, 'userFilterScim2Ldap', userResource, issues, derived)
   const groupFilters = readFilterNames(params, 'groupFilterScim2Ldap', groupResource, issues, new Map())
-  const ofUsers = builtIn ? userMapping(userResource, incoming, scimPaths.values()) : noMapping(userResource)
+  const lists = readLists(values, userResource, scimPaths.values(), params, issues)
+  const ofUsers = builtIn ? userMapping(userResource, incoming, scimPaths.values(), lists) : noMapping(userResource)
   const ofGroups = builtIn ? groupMapping(groupResource, groupFilters) : noMapping(groupResource)
   const mappingPath = params.pathOf('mapping')
   checkNames(ofUsers, loginAttribute, mappingPath, issues)
@@ -99,7 +102,7 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
     ignored: ignoredAttributes(values.ignoreUnmapped, [userResource, groupResource]),
     client: readClient(values),
     /** The SCIM names of internal attributes, by their names in lower case, for error texts. */
-    clientNames: clientNamesOf(toInternal, [...ofUsers.produces, ...ofGroups.produces], loginAttribute),
+    clientNames: clientNamesOf(toInternal, [...ofUsers.produces, ...ofGroups.produces], lists, loginAttribute),
     /** The number of calls that the journal keeps; 0 for no journal. */
     journal: values.journal,
     events: readEvents(values, params, issues),
@@ -121,9 +124,15 @@ function displayAttribute(schema: ResourceSchema, filterNames: FilterNames, mapp
   return (path && (filterNames.get(pathKey(path)) ?? mapping.locate(path)?.names[0])) ?? 'displayName'
 }
 
-/** A mapping line produces an internal attribute from a SCIM attribute; the built-in mapping uses the SCIM names. */
-function clientNamesOf(lines: PreparedMapping, builtIn: readonly string[], login: string): Map<string, string> {
+/** A mapping line or a list in plain attributes has a SCIM name; the built-in mapping otherwise uses the SCIM names. */
+function clientNamesOf(
+  lines: PreparedMapping,
+  builtIn: readonly string[],
+  lists: readonly PlainList[],
+  login: string,
+): Map<string, string> {
   const names = new Map(builtIn.map((name) => [name.toLowerCase(), name]))
+  for (const [name, shown] of lists.flatMap((one) => one.clientNames())) names.set(name.toLowerCase(), shown)
   for (const { attribute, path } of lines.produces) {
     const read = lines.reads.find((one) => String(one.path) === String(path))
     if (read !== undefined) names.set(attribute.toLowerCase(), read.attribute)

@@ -9,6 +9,7 @@ import type { MappingRule } from '#sdk/mapper/mapping.ts'
 import type { ParsedParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { parameterTable } from './parameter-table.ts'
+import { type ListPlace, PlainList } from './plain-list.ts'
 import { SchemaMapping } from './schema-mapping.ts'
 
 type Direction = 'scim2tremolo' | 'tremolo2scim'
@@ -155,11 +156,61 @@ export function userMapping(
   schema: ResourceSchema,
   incoming: readonly MappingRule[],
   shown: Iterable<AttributePath>,
+  lists: readonly PlainList[] = [],
 ): SchemaMapping {
   const keys = new Set(Array.from(shown, pathKey))
-  return new SchemaMapping(schema, refs(schema, ownOfUsers), {
-    paths: (path) => keys.has(pathKey(path)) || keys.has(pathKey(wholeOf(path))),
+  const excluded = {
+    paths: (path: AttributePath) => keys.has(pathKey(path)) || keys.has(pathKey(wholeOf(path))),
     names: new Set(incoming.map(({ attribute }) => attribute.toLowerCase())),
+  }
+  return new SchemaMapping(schema, refs(schema, ownOfUsers), excluded, lists)
+}
+
+/**
+ * Reads `list.<attribute>`: which internal attributes store the elements of a list, as pairs `type=attribute`. Problems are
+ * reported, and the list is left out.
+ */
+export function readLists(
+  values: ParsedParameters<typeof parameterTable>,
+  schema: ResourceSchema,
+  shown: Iterable<AttributePath>,
+  params: Params,
+  issues: Issues,
+): PlainList[] {
+  const byLines = new Set(Array.from(shown, (path) => pathKey(wholeOf(path))))
+  const users = new Map<string, string>()
+  return Array.from(values['list.<attribute>']).flatMap(([attribute, text = '']) => {
+    const name = `list.${attribute}`
+    const report = (message: string): [] => {
+      issues.error(params.pathOf(name), message)
+      return []
+    }
+    if (values.mapping !== 'scim') return report(`parameter "${name}" needs "mapping: scim"`)
+    const ref = schema.resolveAttribute(attribute)
+    const isList = ref?.attribute.multiValued === true && ref.attribute.type === 'complex' && ref.sub === undefined
+    if (ref === undefined || !isList || (ref.extension === undefined && ownOfUsers.has(ref.attribute.name))) {
+      const known = Array.from(schema.attributes()).filter((one) => one.attribute.multiValued)
+      const names = known.map((one) => one.attribute.name)
+      return report(`"${attribute}" is not a list of complex values of users${suggestion(attribute, names)}`)
+    }
+    if (byLines.has(pathKey(ref))) return report(`"${attribute}" is shown by tremolo2scim; remove one of the two`)
+    const pairs = text.split(',').map((pair) => pair.trim())
+    const places: ListPlace[] = []
+    for (const pair of pairs) {
+      const [, type = '', internal = ''] = /^([^=]*)=\s*(\S+)$/.exec(pair) ?? []
+      if (internal === '') return report(`"${pair}" is not of the form type=attribute, such as work=mail`)
+      const place = { type: type.trim() === '' ? undefined : type.trim(), name: internal }
+      const isSecond = places.some((other) => other.type?.toLowerCase() === place.type?.toLowerCase())
+      if (isSecond) return report(`the type "${place.type ?? ''}" is listed twice`)
+      places.push(place)
+    }
+    if (places.some(({ type }) => type !== undefined) && schema.subAttribute(ref.attribute, 'type') === undefined)
+      return report(`elements of "${attribute}" have no type; use =attribute`)
+    const list = new PlainList(wholeOf(ref), places)
+    const taken = list.names.find((internal) => (users.get(internal.toLowerCase()) ?? attribute) !== attribute)
+    if (taken !== undefined) return report(`"${taken}" already stores "${users.get(taken.toLowerCase())}"`)
+    for (const internal of list.names) users.set(internal.toLowerCase(), attribute)
+    return [list]
   })
 }
 
@@ -175,6 +226,11 @@ export function groupMapping(schema: ResourceSchema, names: FilterNames): Schema
 const reserved = new Set(['id', 'userid', 'name', 'tremolo_user_id'])
 
 export function checkNames(mapping: SchemaMapping, login: string, path: Path, issues: Issues): void {
+  const names = mapping.produces.map((name) => name.toLowerCase())
+  const twice = mapping.produces.find((_, i) => names.indexOf(names[i] ?? '') !== i)
+  if (twice !== undefined) {
+    issues.error(path, `the internal attribute "${twice}" would store two SCIM attributes; give the list another name`)
+  }
   for (const name of mapping.produces) {
     if (reserved.has(name.toLowerCase()) || name.toLowerCase() === login.toLowerCase()) {
       issues.error(path, `the schema attribute "${name}" has a reserved name; add a mapping line for it`)

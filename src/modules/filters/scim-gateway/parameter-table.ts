@@ -88,6 +88,10 @@ export const parameterTable = {
       '`lines`: SCIM attributes are mapped by `scim2tremolo` and `tremolo2scim` only. `scim`: all of them are mapped by the [built-in mapping](#built-in-mapping), and by lines where there are any.',
     fallback: 'lines',
   }),
+  'list.<attribute>': text({
+    about:
+      'With `mapping: scim`: the internal attributes of a [list in plain attributes](#lists-in-plain-attributes), as pairs `type=attribute`, such as `work=mail,home=homeMail`.',
+  }),
   userSchema: list({
     about: 'A [schema](#schemas) of users beyond the core and enterprise ones; may be repeated.',
   }),

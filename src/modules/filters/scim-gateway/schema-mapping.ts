@@ -12,6 +12,7 @@ import {
 } from '#protocols/scim/resource-schema.ts'
 import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { decoder, emptyMark, encodeList } from '#protocols/scim/stored-value.ts'
+import type { PlainList } from './plain-list.ts'
 
 /** The limit is higher than for clients, so that values stored before a limit was lowered are still shown. */
 const storedValues: ReadOptions = { readOnly: 'keep', maxValues: 10_000 }
@@ -43,6 +44,8 @@ interface Slot {
   readonly taken: boolean
   /** For a list of complex values: a second attribute with the values of their default sub-attribute, for searches. */
   readonly values?: { readonly name: string; readonly sub: SchemaAttribute }
+  /** For a list of complex values in plain attributes, which then are those of the slot. */
+  readonly list?: PlainList
 }
 
 type Report = (error: unknown) => void
@@ -65,8 +68,8 @@ export type StoredValues = Iterable<readonly [name: string, values: readonly str
 
 /**
  * The built-in mapping of a schema to internal attributes: one for each attribute or part of a single complex one, and for
- * a list of complex values one JSON text per element. Clients read back what they wrote. It is compiled once, since showing
- * users is the most frequent work of a gateway.
+ * a list of complex values one JSON text per element, or the plain values of a `PlainList`. Clients read back what they
+ * wrote. It is compiled once, since showing users is the most frequent work of a gateway.
  */
 export class SchemaMapping {
   /** The internal attributes that it produces. */
@@ -81,23 +84,29 @@ export class SchemaMapping {
   readonly #views: ReadonlyMap<string, View>
   readonly #locations: ReadonlyMap<string, AttributeLocation>
 
-  constructor(schema: ResourceSchema, refs: Iterable<AttributeRef>, excluded: Exclusions) {
+  constructor(
+    schema: ResourceSchema,
+    refs: Iterable<AttributeRef>,
+    excluded: Exclusions,
+    lists: readonly PlainList[] = [],
+  ) {
     this.#schema = schema
+    const byKey = new Map(lists.map((list) => [pathKey(list.ref), list]))
     this.#slots = Array.from(refs)
-      .flatMap(slotsOf)
+      .flatMap((ref) => slotsOf(ref, byKey.get(pathKey(ref))))
       .filter(({ path }) => !excluded.paths(path))
     const made = this.#slots.filter(({ taken }) => taken)
-    this.produces = made
-      .flatMap(({ name, values }) => (values === undefined ? [name] : [name, values.name]))
-      .filter((name) => !excluded.names.has(name.toLowerCase()))
-    this.reads = this.#slots.flatMap(({ name, values }) => (values === undefined ? [name] : [name, values.name]))
+    this.produces = made.flatMap(namesIn).filter((name) => !excluded.names.has(name.toLowerCase()))
+    this.reads = this.#slots.flatMap(namesIn)
     this.#names = new Set(this.produces)
     this.taken = made.map(({ path }) => path)
     this.shown = this.#slots.map(({ path }) => path)
     this.#views = new Map(
       this.#slots.flatMap((slot) => {
-        const view = this.#view(slot)
-        return [...new Set([slot.name, slot.name.toLowerCase()])].map((name) => [name, view] as const)
+        const views = slot.list?.names.map((name) => [name, listView(slot.list, name)] as const)
+        return (views ?? [[slot.name, this.#view(slot)] as const]).flatMap(([name, view]) =>
+          [...new Set([name, name.toLowerCase()])].map((spelling) => [spelling, view] as const),
+        )
       }),
     )
     this.#locations = locationsOf(this.#slots)
@@ -107,6 +116,16 @@ export class SchemaMapping {
     return this.#slots.length === 0
   }
 
+  /** The list in plain attributes; undefined for any other attribute. */
+  listAt(path: AttributePath): PlainList | undefined {
+    return this.#slots.find((slot) => slot.list !== undefined && pathKey(slot.path) === pathKey(path))?.list
+  }
+
+  /** The internal attributes that store exactly this attribute or part. */
+  namesAt(path: AttributePath): readonly string[] {
+    return this.listAt(path)?.names ?? [internalName(path)]
+  }
+
   /** Undefined for a path that is not mapped here. */
   locate(path: AttributePath): AttributeLocation | undefined {
     return this.#locations.get(pathKey(path))
@@ -114,11 +133,15 @@ export class SchemaMapping {
 
   /** Writes the values of the resource to the attributes; other attributes stay as they are. */
   store(resource: JsonObject, attributes: Attributes): void {
-    for (const { name, path, taken, values } of this.#slots) {
+    for (const { name, path, taken, values, list: plainList } of this.#slots) {
       if (!taken) continue
       const value = readPath(resource, path)
       if (value === undefined) continue
       const list = Array.isArray(value) ? value : [value as JsonValue]
+      if (plainList !== undefined) {
+        plainList.store(list, attributes)
+        continue
+      }
       const leaf = path.sub ?? path.attribute
       if (this.#names.has(name)) {
         attributes.set(name, encodeList(leaf, list))
@@ -215,9 +238,18 @@ function fitting<T>(
   return values.length === 0 ? undefined : values
 }
 
-function slotsOf(ref: AttributeRef): Slot[] {
+const namesIn = ({ name, values, list }: Slot): readonly string[] =>
+  list?.names ?? (values === undefined ? [name] : [name, values.name])
+
+const listView = (list: PlainList | undefined, name: string): View => ({
+  show: (resource, values) => list?.show(resource, name, values),
+  hidden: (values) => list?.hidden(values) ?? [],
+})
+
+function slotsOf(ref: AttributeRef, list: PlainList | undefined): Slot[] {
   const { attribute } = ref
   const taken = attribute.mutability !== 'readOnly'
+  if (list !== undefined) return [{ name: internalName(ref), path: ref, taken, list }]
   if (attribute.returned === 'never' && !taken) return []
   if (attribute.type !== 'complex') return [{ name: internalName(ref), path: ref, taken }]
   if (!attribute.multiValued) {
@@ -234,9 +266,14 @@ function slotsOf(ref: AttributeRef): Slot[] {
 function locationsOf(slots: readonly Slot[]): ReadonlyMap<string, AttributeLocation> {
   const held = new Map<string, AttributeLocation>()
   const parts = new Map<string, { names: string[]; inside: boolean }>()
-  for (const { name, path, values } of slots) {
+  for (const { name, path, values, list } of slots) {
     const { attribute, sub, extension } = path
     const whole = extension === undefined ? { attribute } : { attribute, extension }
+    if (list !== undefined) {
+      held.set(pathKey(path), { names: list.names, orEmpty: true })
+      for (const part of attribute.subAttributes) held.set(pathKey({ ...whole, sub: part }), locationIn(list, part))
+      continue
+    }
     held.set(pathKey(path), locationOf(name, sub ?? attribute))
     if (sub !== undefined) {
       const { names, inside } = parts.get(pathKey(whole)) ?? { names: [], inside: false }
@@ -252,6 +289,13 @@ function locationsOf(slots: readonly Slot[]): ReadonlyMap<string, AttributeLocat
   for (const [key, { names, inside }] of parts)
     held.set(key, inside ? { names, inside } : { names, isEmpty: emptyText })
   return held
+}
+
+/** Which of several attributes has the primary value depends on the user. */
+function locationIn(list: PlainList, part: SchemaAttribute): AttributeLocation {
+  if (list.isDerived(part)) return { names: list.names, inside: true }
+  const names = list.namesOf(part)
+  return { names, ...(isText(part) && names.length > 0 ? { orEmpty: true } : {}), primaryFirst: names.length === 1 }
 }
 
 /** A store cannot evaluate whether all values of a list of texts are empty. */

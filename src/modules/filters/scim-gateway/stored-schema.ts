@@ -22,6 +22,7 @@ import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
 import { announcedSchema, limitedGroups, withCore } from './announced-schema.ts'
 import type { GatewayConfig, IgnoredAttributes } from './gateway-config.ts'
 import type { Lookups } from './lookups.ts'
+import type { PlainList } from './plain-list.ts'
 import type { SchemaMapping } from './schema-mapping.ts'
 
 export type ChangeKind = 'create' | 'patch' | 'put'
@@ -45,6 +46,10 @@ export interface StoredSchema {
   namesOf(path: AttributePath): readonly string[]
   /** Whether a client can read the attribute. */
   isShown(path: AttributePath): boolean
+  /** What of the new elements of a list can be stored. Throws invalidValue for elements that can't be. */
+  accepted(list: PlainList, before: JsonObject, after: JsonObject): JsonValue
+  /** The list in plain attributes; undefined for any other attribute. */
+  listAt(path: AttributePath): PlainList | undefined
   /** Internal attributes of the built-in mapping that no target can store. */
   readonly unstorable: readonly string[]
 }
@@ -93,8 +98,7 @@ function groupSources({ schema, mapping, filterNames }: GatewayConfig['groups'])
 function builtInSources(mapping: SchemaMapping): Sources {
   const sources = new Sources()
   for (const path of mapping.taken) {
-    const name = internalName(path)
-    if (mapping.produces.includes(name)) sources.add(path, name)
+    for (const name of mapping.namesAt(path)) if (mapping.produces.includes(name)) sources.add(path, name)
   }
   return sources
 }
@@ -202,6 +206,7 @@ export class GatewayStorage {
     const stored = storedAttributes(storage, storable, this.#config)
     const announced = announcedSchema(users.schema, {
       whole: (path) => stored.isOwn(path) || (isCore(path, 'groups') && !users.mapping.isEmpty),
+      shape: stored.shape,
       reads: stored.reads,
       writes: (path) => {
         if (isCore(path, 'password')) return this.setsPasswords
@@ -221,10 +226,10 @@ export class GatewayStorage {
   #groupSchema(storable: Storable): StoredSchema {
     const { groups, workflows } = this.#config
     const stored = storedAttributes(this.#storages.groups, storable, this.#config)
-    const { isOwn: whole, reads, writes } = stored
+    const { isOwn: whole, reads, writes, shape } = stored
     const uniqueness = groups.sharesNames ? 'none' : 'server'
     const fixed = this.#lookups.groupIdIsName ? ({ mutability: 'immutable' } as const) : {}
-    const listed = withCore(announcedSchema(groups.schema, { whole, reads, writes }), 'displayName', {
+    const listed = withCore(announcedSchema(groups.schema, { whole, shape, reads, writes }), 'displayName', {
       uniqueness,
       ...fixed,
     })
@@ -248,7 +253,12 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
   const isOwn = (path: AttributePath): boolean => own.some((name) => isCore(path, name))
   const reads = (path: AttributePath): boolean =>
     named.has(pathKey(path)) ||
-    (builtIn.has(pathKey(path)) && (lookup.kind !== 'target' || canStore(lookup.name, internalName(path))))
+    (builtIn.has(pathKey(path)) &&
+      (lookup.kind !== 'target' || mapping.namesAt(path).some((name) => canStore(lookup.name, name))))
+  const isWritten = (name: string): boolean => {
+    const writes = writesOf(name)
+    return writes === 'unknown' || writes.some(isStored)
+  }
   const problem = (path: AttributePath, names: readonly string[]): string | undefined => {
     const shown = internalName(path)
     const ignore = `or list "${shown}" in ignoreUnmapped`
@@ -259,10 +269,9 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
           : `Give it a name by groupFilterScim2Ldap, ${ignore}.`
       return `"${shown}" is not mapped, so it cannot be stored. ${remedy}`
     }
-    const writes = names.map(writesOf)
-    if (writes.some((to) => to === 'unknown' || to.some(isStored))) return undefined
+    if (names.some(isWritten)) return undefined
     const [first = shown] = names
-    return writes.some((to) => to.length > 0)
+    return names.some((name) => writesOf(name).length > 0)
       ? `"${shown}" cannot be stored: the target has no place for "${first}". Give it one, ${ignore}.`
       : `"${shown}" cannot be stored: workflow "${workflow}" does not write "${first}". Add it to a provision task, ${ignore}.`
   }
@@ -277,15 +286,19 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
     whyNot: (path: AttributePath): string | undefined =>
       isOwn(path) || path.attribute.mutability === 'readOnly' ? undefined : problem(path, sources.of(path)),
     namesOf: (path: AttributePath): readonly string[] => sources.of(path),
+    listAt: (path: AttributePath): PlainList | undefined => mapping.listAt(path),
+    shape: (path: AttributePath): SchemaAttribute => mapping.listAt(path)?.announced(isWritten) ?? path.attribute,
+    accepted: (list: PlainList, before: JsonObject, after: JsonObject): JsonValue => {
+      const isIgnored = (part: AttributePath): boolean => ignored.has(part)
+      const [was, is] = [elementsOf(before, list.ref), elementsOf(after, list.ref)]
+      return list.accept(is, was, { canStore: isWritten, isIgnored })
+    },
     isShown: (path: AttributePath): boolean => {
       const { sub, ...whole } = path
       const parts = sub === undefined ? whole.attribute.subAttributes.map((one) => ({ ...whole, sub: one })) : [path]
       return isOwn(path) || [whole, ...parts].some(reads)
     },
-    unstorable: mapping.produces.filter((name) => {
-      const writes = writesOf(name)
-      return writes !== 'unknown' && writes.length > 0 && !writes.some(isStored)
-    }),
+    unstorable: mapping.produces.filter((name) => writesOf(name).length > 0 && !isWritten(name)),
   }
 }
 
@@ -306,7 +319,11 @@ export function storableChange(
   const result: ScimResource = { ...after }
   for (const path of changedPaths(stored.schema, before, after)) {
     const reason = stored.whyNot(path)
-    if (reason === undefined) continue
+    if (reason === undefined) {
+      const list = stored.listAt(path)
+      if (list !== undefined) putAt(result, path, stored.accepted(list, before, after))
+      continue
+    }
     const isActive = isCore(path, 'active')
     const value = readPath(after, path) ?? (isActive ? true : undefined)
     const isSame = isActive && value === (readPath(before, path) ?? true)
@@ -338,6 +355,11 @@ export function requireEffect(stored: StoredSchema, effect: Effect): void {
     if (!stored.isShown(path) || stored.whyNot(path) !== undefined) continue
     const leaf = path.sub ?? path.attribute
     const was = readPath(before, path)
+    const list = stored.listAt(path)
+    if (list !== undefined) {
+      const [old, requested, found] = [before, wanted, after].map((resource) => elementsOf(resource, path))
+      if (list.missesPrimary(old ?? [], requested ?? [], found ?? [])) throw noPrimary(internalName(path))
+    }
     if (isSame(leaf, was, readPath(wanted, path)) || !isSame(leaf, was, readPath(after, path))) continue
     const isDone = (name: string): boolean => {
       const values = effect.stored.after.values(name)
@@ -353,6 +375,16 @@ export function requireEffect(stored: StoredSchema, effect: Effect): void {
     })
   }
 }
+
+function elementsOf(resource: JsonObject, path: AttributePath): readonly JsonValue[] {
+  const value = readPath(resource, path)
+  return Array.isArray(value) ? value : []
+}
+
+const noPrimary = (name: string): GatewayError =>
+  new GatewayError('WORKFLOW_FAILED', `the target does not keep the order of "${name}"`, {
+    publicText: `"${name}": another value stayed the primary one, because the target does not keep the order of values. Remove that value first.`,
+  })
 
 /** Throws if the mapping converts the new values to the same internal values as the old ones, so nothing would change. */
 export function requireMappedChange(
