@@ -7,6 +7,8 @@ import type { LookupHost } from '#sdk/target/target.ts'
 export interface MapperInstance {
   /** Attributes it reads, for the data-flow check; undefined if they are not known before it runs. */
   readonly reads: readonly string[] | undefined
+  /** The parts that it reads of a complex attribute; absent if it may read all. */
+  readonly parts?: readonly string[]
   create(host: LookupHost): Mapper | Promise<Mapper>
 }
 

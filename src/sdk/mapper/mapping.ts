@@ -9,6 +9,7 @@ import {
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { buildScoped, type Closable } from '#kernel/scope.ts'
+import type { MapperInstance } from '#sdk/mapper/mapper.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
 import type { AttributePlace, AttributeSources } from '#sdk/workflow/flow.ts'
@@ -31,7 +32,7 @@ export interface MappingRule {
 /** A parsed list of mapping rules: the attributes it reads and produces, and how to create it. */
 export interface PreparedMapping {
   readonly produces: readonly AttributePlace[]
-  readonly reads: readonly AttributePlace[]
+  readonly reads: readonly (AttributePlace & Pick<MapperInstance, 'parts'>)[]
   /** A custom mapper may read anything. */
   readonly opaque: boolean
   /**
@@ -57,6 +58,7 @@ type Evaluate = (source: MappingSource) => MappedValue | Promise<MappedValue>
 interface PreparedRule {
   /** Undefined if that is unknown. */
   readonly reads: readonly string[] | undefined
+  readonly parts?: readonly string[]
   create(host: LookupHost): Promise<{ readonly evaluate: Evaluate; readonly mapper?: Closable }>
 }
 
@@ -78,7 +80,9 @@ export function prepareMapping(rules: readonly MappingRule[], issues: Issues, co
   return {
     produces: [...last.values()].map(({ attribute, path }) => ({ attribute, path })),
     reads: prepared.flatMap(({ rule, made }) =>
-      (made.reads ?? []).filter((name) => name !== userIdName).map((attribute) => ({ attribute, path: rule.path })),
+      (made.reads ?? [])
+        .filter((name) => name !== userIdName)
+        .map((attribute) => ({ attribute, path: rule.path, ...(made.parts && { parts: made.parts }) })),
     ),
     opaque: prepared.some(({ made }) => made.reads === undefined),
     loginReads: loginReads(prepared.find(({ rule }) => rule.attribute === userIdName)?.made),
@@ -119,6 +123,7 @@ function prepareRule(rule: MappingRule, issues: Issues, context: ParseContext): 
       if (instance === undefined) return undefined
       return {
         reads: instance.reads,
+        ...(instance.parts && { parts: instance.parts }),
         create: async (host) => {
           const mapper = await instance.create(host)
           return { evaluate: (source) => mapper.map(source, attribute), mapper }

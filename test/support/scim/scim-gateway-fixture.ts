@@ -182,6 +182,7 @@ const mapper: ParseContext['mapper'] = (expression) => {
   const [attribute = '', part = 'value'] = parameters.split(',')
   return {
     reads: [attribute],
+    parts: [part],
     create: () => ({
       map: (source) => {
         const value = source.json?.(attribute)

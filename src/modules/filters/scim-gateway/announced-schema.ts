@@ -32,7 +32,7 @@ function view(path: AttributePath, support: Support): SchemaAttribute[] {
   const writes = support.writes(path)
   const parts = attribute.subAttributes.flatMap((sub) => {
     const part = { ...path, sub }
-    return limited(sub, reads || support.reads(part), writes || support.writes(part))
+    return limited(sub, support.reads(part), writes || support.writes(part))
   })
   if (parts.length === 0) return limited(attribute, reads, writes)
   const readsAny = reads || parts.some(({ returned }) => returned !== 'never')

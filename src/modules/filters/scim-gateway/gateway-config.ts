@@ -18,6 +18,7 @@ import {
   readRules,
   readSchemas,
   resolvePaths,
+  shownParts,
   userMapping,
 } from './mapping-config.ts'
 import { type ClientProfile, clientProfiles, parameterTable } from './parameter-table.ts'
@@ -110,6 +111,8 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
     toScim,
     /** The path of the value of each rule of tremolo2scim. */
     scimPaths,
+    /** The parts that these rules show, where that is known. */
+    shownParts: shownParts(usable, scimPaths),
   }
 }
 

@@ -1,6 +1,7 @@
 import { parseDocument } from 'yaml'
+import { readJsonTemplate, type TemplateNode } from '#identity/mapping/template.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
-import type { JsonValue } from '#kernel/json.ts'
+import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { extendResourceSchema, type ReportProblem, readSchema } from '#protocols/scim/read-schema.ts'
 import { type AttributePath, type AttributeRef, pathKey, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
@@ -69,6 +70,37 @@ export function resolvePaths(
     }
   }
   return paths
+}
+
+/** The parts of complex attributes that rules of tremolo2scim show, by `pathKey`, as far as their templates say which. */
+export function shownParts(
+  rules: readonly MappingRule[],
+  scimPaths: ReadonlyMap<string, AttributePath>,
+): ReadonlyMap<string, ReadonlySet<string>> {
+  const shown = new Map<string, ReadonlySet<string>>()
+  for (const { attribute, source, sourceType } of rules) {
+    const path = scimPaths.get(attribute)
+    const names = path === undefined || sourceType !== 'composite' ? undefined : memberNames(source)
+    if (path !== undefined && names !== undefined) shown.set(pathKey(path), new Set(names))
+  }
+  return shown
+}
+
+/** Of the object, or of the objects in the list; undefined for any other template. */
+function memberNames(source: string): string[] | undefined {
+  let node: TemplateNode
+  try {
+    node = readJsonTemplate(source)
+  } catch {
+    return undefined
+  }
+  const names: string[] = []
+  for (const one of node.kind === 'array' ? node.elements : [node]) {
+    if (one.kind === 'object') names.push(...one.members.map(([name]) => name))
+    else if (one.kind === 'constant' && isJsonObject(one.value)) names.push(...Object.keys(one.value))
+    else return undefined
+  }
+  return names
 }
 
 /** One-to-one rules also name the attribute to filter by; rules that show an attribute take precedence. */

@@ -126,6 +126,62 @@ describe('other attributes that are not stored', () => {
   })
 })
 
+describe('parts that mapping lines do not store', () => {
+  const lines: ParamValues = {
+    lookupTarget: 'people',
+    uidAttributeName: 'uid',
+    workflowName: 'sync-user',
+    scim2tremolo: ['uid', 'givenName', 'sn', 'mail'],
+    'scim2tremolo.uid.source': 'userName',
+    'scim2tremolo.givenName.source': 'part|name,givenName',
+    'scim2tremolo.givenName.sourceType': 'custom',
+    'scim2tremolo.sn.source': 'part|name,familyName',
+    'scim2tremolo.sn.sourceType': 'custom',
+    'scim2tremolo.mail.source': 'list|emails,value',
+    'scim2tremolo.mail.sourceType': 'custom',
+    tremolo2scim: ['userName', 'name', 'emails'],
+    'tremolo2scim.userName.source': 'uid',
+    'tremolo2scim.name.source': '{"givenName": "${givenName}", "familyName": "${sn}"}',
+    'tremolo2scim.name.sourceType': 'composite',
+    'tremolo2scim.emails.source': '[{"type": "work", "primary": true, "value": "${mail}"}]',
+    'tremolo2scim.emails.sourceType': 'composite',
+  }
+  const name = { givenName: 'Ann', familyName: 'Bee' }
+  const emails = [{ type: 'work', primary: true, value: 'a@example.com' }]
+
+  test('are not announced', async () => {
+    const { send } = await stack.gateway(lines)
+    const attributes = await attributesOf(send)
+    const parts = (of: string) =>
+      ((attributes.get(of)?.['subAttributes'] ?? []) as JsonObject[]).map(
+        (one) => `${one['name']} ${one['mutability']}`,
+      )
+    expect(parts('name')).toEqual(['familyName readWrite', 'givenName readWrite'])
+    expect(parts('emails')).toEqual(['value readWrite', 'type readOnly', 'primary readOnly'])
+  })
+
+  test('are refused in PATCH and PUT, and dropped if ignored', async () => {
+    const { send } = await stack.gateway(lines)
+    const address = await created(send, { name, emails })
+    const userName = `loss${next - 1}`
+    for (const [method, body, scimType, lost] of [
+      ['PATCH', replace('name', { givenName: 'Zoe', middleName: 'Lost' }), 'invalidPath', 'name.middleName'],
+      ['PUT', { userName, name: { ...name, middleName: 'Lost' }, emails }, 'invalidValue', 'name.middleName'],
+      ['PATCH', replace('emails', [{ value: 'b@example.com', display: 'B' }]), 'invalidPath', 'emails.display'],
+      ['PUT', { userName, name, emails: [{ value: 'b@example.com', display: 'B' }] }, 'invalidValue', 'emails.display'],
+    ] as const) {
+      const { status, body: answer } = await send(method, address, body)
+      expect([status, answer['scimType']]).toEqual([400, scimType])
+      expect(answer['detail']).toContain(`"${lost}" is not mapped`)
+    }
+    expect((await send('GET', address)).body).toMatchObject({ name, emails })
+    expect((await send('PUT', address, { userName, name: { givenName: 'Zoe' }, emails })).status).toBe(200)
+    const ignoring = await stack.gateway({ ...lines, ignoreUnmapped: ['emails.display', 'name.middleName'] })
+    const put = { userName, name: { ...name, middleName: 'Lost' }, emails: [{ value: 'b@example.com', display: 'B' }] }
+    expect((await ignoring.send('PUT', address, put)).status).toBe(200)
+  })
+})
+
 describe('passwords', () => {
   test('are announced if the workflow sets them, and otherwise rejected in a change', async () => {
     const { send: without } = stack

@@ -81,7 +81,11 @@ function userSources({ users, toInternal }: GatewayConfig): Sources {
   for (const read of toInternal.reads) {
     const path = users.schema.resolveAttribute(read.attribute)
     if (path === undefined) continue
-    for (const made of toInternal.produces) if (made.path === read.path) sources.add(path, made.attribute)
+    const subs = path.attribute.subAttributes.filter(({ name }) => read.parts?.includes(name) === true)
+    const paths = path.sub === undefined && subs.length > 0 ? subs.map((sub) => ({ ...path, sub })) : [path]
+    for (const made of toInternal.produces) {
+      if (made.path === read.path) for (const one of paths) sources.add(one, made.attribute)
+    }
   }
   return sources
 }
@@ -113,6 +117,8 @@ interface ResourceStorage {
   readonly sources: Sources
   /** The keys of the paths that are shown without the built-in mapping. */
   readonly named: ReadonlySet<string>
+  /** The parts of these that are shown, where that is known. */
+  readonly parts: ReadonlyMap<string, ReadonlySet<string>>
   /** Attributes that the gateway handles itself. */
   readonly own: readonly string[]
   readonly workflow: string
@@ -149,6 +155,7 @@ export class GatewayStorage {
         mapping: users.mapping,
         sources: userSources(config),
         named: new Set(Array.from(config.scimPaths.values(), pathKey)),
+        parts: config.shownParts,
         own: ['userName'],
         workflow: workflows.user,
         writesOf: (name) => userWrites.ofUser(name),
@@ -159,6 +166,7 @@ export class GatewayStorage {
         mapping: groups.mapping,
         sources: groupSources(groups),
         named: new Set(groups.filterNames.keys()),
+        parts: new Map(),
         own: ['displayName', 'members'],
         workflow: groupWorkflow ?? '',
         writesOf: (name) => groupWrites.ofGroup(name),
@@ -243,7 +251,7 @@ interface Schemas {
 }
 
 function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup, ignored }: GatewayConfig) {
-  const { kind, schema, mapping, sources, named, own, workflow, writesOf } = storage
+  const { kind, schema, mapping, sources, named, parts, own, workflow, writesOf } = storage
   const builtIn = new Set(mapping.shown.map(pathKey))
   const canStore = (target: string, attribute: string): boolean => {
     const known = storable.get(target)?.[kind]
@@ -251,10 +259,18 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
   }
   const isStored = ({ target, attribute }: AttributeWrite): boolean => canStore(target, attribute)
   const isOwn = (path: AttributePath): boolean => own.some((name) => isCore(path, name))
-  const reads = (path: AttributePath): boolean =>
-    named.has(pathKey(path)) ||
-    (builtIn.has(pathKey(path)) &&
-      (lookup.kind !== 'target' || mapping.namesAt(path).some((name) => canStore(lookup.name, name))))
+  const isNamed = ({ sub, ...whole }: AttributePath): boolean => {
+    if (sub === undefined) return named.has(pathKey(whole))
+    const isShownWhole = named.has(pathKey(whole)) && parts.get(pathKey(whole))?.has(sub.name) !== false
+    return isShownWhole || named.has(pathKey({ ...whole, sub }))
+  }
+  const isBuiltIn = (path: AttributePath): boolean =>
+    builtIn.has(pathKey(path)) &&
+    (lookup.kind !== 'target' || mapping.namesAt(path).some((name) => canStore(lookup.name, name)))
+  const reads = (path: AttributePath): boolean => {
+    const { sub, ...whole } = path
+    return isNamed(path) || isBuiltIn(path) || (sub !== undefined && isBuiltIn(whole))
+  }
   const isWritten = (name: string): boolean => {
     const writes = writesOf(name)
     return writes === 'unknown' || writes.some(isStored)
@@ -294,9 +310,8 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
       return list.accept(is, was, { canStore: isWritten, isIgnored })
     },
     isShown: (path: AttributePath): boolean => {
-      const { sub, ...whole } = path
-      const parts = sub === undefined ? whole.attribute.subAttributes.map((one) => ({ ...whole, sub: one })) : [path]
-      return isOwn(path) || [whole, ...parts].some(reads)
+      const subs = path.sub === undefined ? path.attribute.subAttributes.map((one) => ({ ...path, sub: one })) : []
+      return isOwn(path) || [path, ...subs].some(reads)
     },
     unstorable: mapping.produces.filter((name) => writesOf(name).length > 0 && !isWritten(name)),
   }
@@ -322,6 +337,7 @@ export function storableChange(
     if (reason === undefined) {
       const list = stored.listAt(path)
       if (list !== undefined) putAt(result, path, stored.accepted(list, before, after))
+      else if (kind !== 'create') requireParts(stored, path, after, kind)
       continue
     }
     const isActive = isCore(path, 'active')
@@ -333,6 +349,18 @@ export function storableChange(
     putAt(result, path, readPath(before, path))
   }
   return result
+}
+
+/** Throws if elements of a list have a part that is not announced, which would be lost. */
+function requireParts(stored: StoredSchema, path: AttributePath, after: JsonObject, kind: ChangeKind): void {
+  const elements = elementsOf(after, path).filter(isJsonObject)
+  const announced = stored.announced.resolveAttribute(internalName(path))?.attribute.subAttributes ?? []
+  for (const sub of path.attribute.subAttributes) {
+    const isKnown = sub.mutability === 'readOnly' || announced.some(({ name }) => name === sub.name)
+    if (isKnown || stored.ignored.has({ ...path, sub })) continue
+    const reason = elements.some((one) => (one[sub.name] ?? null) !== null) && stored.whyNot({ ...path, sub })
+    if (typeof reason === 'string') throw scimError(kind === 'patch' ? 'invalidPath' : 'invalidValue', reason)
+  }
 }
 
 interface Effect {

@@ -87,4 +87,20 @@ describe('mappers.JsonPathMapping', () => {
   it('declares the attributes it reads', () => {
     expect(prepare('emails', '$[*].value').instance?.reads).toEqual(['emails'])
   })
+
+  it.each([
+    ['$.givenName', ['givenName']],
+    ['givenName', ['givenName']],
+    ['$[*].value', ['value']],
+    ['[0].value', ['value']],
+    ["$[?(@.type=='work')].value", ['value', 'type']],
+    ['$[?@.type != "work" && @.primary].value', ['value', 'type', 'primary']],
+    ['$[?@ == 1].value', undefined],
+    ['$.nested.a[*]', undefined],
+    ['$..value', undefined],
+    ['$[*]', undefined],
+    ['$["givenName","familyName"]', undefined],
+  ])('declares the parts that %s reads', (path, parts) => {
+    expect(prepare('name', path).instance?.parts).toEqual(parts)
+  })
 })

@@ -21,12 +21,23 @@ export default defineMapper({
       issues.error(at, `the JSON path "${text}" does not parse: ${error instanceof Error ? error.message : error}`)
       return undefined
     }
+    const parts = partsIn(text)
     return {
       reads: [attribute],
+      ...(parts && { parts }),
       create: () => ({ map: (source) => find(query, documentsOf(source, attribute), attribute) }),
     }
   },
 })
+
+/** `$.part`, `$[*].part` and `$[?@.other == 'x'].part` read these parts of an object or of its elements; any other path may read all. */
+function partsIn(path: string): string[] | undefined {
+  const [, condition = '', part = ''] =
+    /^\$?(?:\[(?:\*|-?\d+|\?([^[\]]*))\])?\.?([A-Za-z$][\w$-]*)$/.exec(path.trim()) ?? []
+  if (part === '') return undefined
+  const compared = Array.from(condition.matchAll(/@\.([A-Za-z$][\w$-]*)/g), ([, name = '']) => name)
+  return /@(?!\.[A-Za-z$])/.test(condition) ? undefined : [part, ...compared]
+}
 
 function find(query: JsonPath, documents: readonly JsonValue[], attribute: string): readonly string[] {
   try {
