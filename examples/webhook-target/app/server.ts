@@ -190,10 +190,29 @@ function personOf(body: Json): Partial<Person> {
     ...(body['login'] === undefined ? {} : { login: required(body, 'login') }),
     ...optional(body, 'name'),
     ...optional(body, 'phone'),
-    ...(body['active'] === undefined ? {} : { active: body['active'] === true }),
+    ...(body['active'] === undefined ? {} : { active: activeOf(body['active']) }),
     ...(body['emails'] === undefined ? {} : { emails: textsOf(body['emails'], 'emails') }),
+    ...Object.assign({}, ...profileTexts.map((name) => optional(body, name))),
+    ...Object.fromEntries(
+      profileLists.flatMap((name) => (body[name] === undefined ? [] : [[name, textsOf(body[name], name)]])),
+    ),
   }
 }
+
+/** Null would clear it, and must not be taken for false. */
+function activeOf(value: unknown): boolean {
+  if (typeof value !== 'boolean') throw new Refusal(422, 'active must be true or false')
+  return value
+}
+
+/** What else a person may have. */
+const profileTexts = [
+  ...['externalId', 'fullName', 'firstName', 'lastName', 'middleName', 'namePrefix', 'nameSuffix', 'nickname'],
+  ...['profileUrl', 'title', 'userType', 'language', 'locale', 'timezone', 'homeEmail', 'otherEmail', 'mobile'],
+  ...['homePhone', 'fax', 'officeAddress', 'street', 'city', 'region', 'postalCode', 'country', 'employeeNumber'],
+  ...['costCenter', 'organization', 'division', 'department', 'manager'],
+]
+const profileLists = ['roles', 'entitlements']
 
 const newTeam = (body: Json): Team => ({ description: null, ...teamOf(body), name: required(body, 'name') })
 

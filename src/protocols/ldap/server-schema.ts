@@ -27,6 +27,10 @@ export class ServerSchema {
     this.#rules = byName(rules)
   }
 
+  hasClass(name: string): boolean {
+    return this.#classes.has(name.toLowerCase())
+  }
+
   /**
    * The attributes, by every name and in lower case, that an entry of these classes may have; undefined if one of
    * the classes isn't known or allows everything.

@@ -5,10 +5,18 @@ import process from 'node:process'
 import type { CommandIo, RunCommand, Values } from '#server/commands/command-line.ts'
 import { commandName, defineCommand } from '#server/commands/command-line.ts'
 import { checkNewFolder, writeNewFolder } from '#server/commands/new-folder.ts'
+import { createTarget } from '#server/init/create-target.ts'
 import { gatewayFiles } from '#server/init/files.ts'
 import { type GatewayPlan, planOptions, readPlan } from '#server/init/plan.ts'
 import { Questions, type Terminal } from '#server/init/questions.ts'
 import { scimPath } from '#server/init/target.ts'
+
+const initOptions = {
+  ...planOptions,
+  'create-target': {
+    about: 'sql: create sample tables in the database; ldap: create ou=people and ou=groups',
+  },
+} as const
 
 /** Asks on the given terminal; without one, options and defaults decide everything. */
 export const initCommandOn = (terminal: Terminal | undefined): RunCommand =>
@@ -18,7 +26,7 @@ export const initCommandOn = (terminal: Terminal | undefined): RunCommand =>
 certificate for trying it out. Asks on a terminal for what the options don't say.`,
     usage: 'FOLDER [options]',
     arguments: ['FOLDER'],
-    options: planOptions,
+    options: initOptions,
     notes: 'The folder must be new or empty. If anything fails, nothing is written.',
     examples: [
       'gatehouse init my-gateway',
@@ -34,7 +42,7 @@ export const initCommand: RunCommand = (args, io) =>
 
 async function init(
   folder: string,
-  values: Values<typeof planOptions>,
+  { 'create-target': creates, ...values }: Values<typeof initOptions>,
   terminal: Terminal | undefined,
   io: CommandIo,
 ): Promise<void> {
@@ -46,10 +54,11 @@ async function init(
   } finally {
     questions.close()
   }
+  const created = creates ? await createTarget(plan) : undefined
   // Letters and digits only, which every SCIM client accepts.
   const token = randomBytes(32).toString('hex')
   await writeFolder(folder, plan, token)
-  for (const line of nextSteps(folder, plan, token)) io.stdout(line)
+  for (const line of nextSteps(folder, plan, token, created)) io.stdout(line)
 }
 
 /** Throws an Error without leaving anything behind. */
@@ -65,7 +74,7 @@ const writeFolder = (folder: string, plan: GatewayPlan, token: string): Promise<
   })
 
 /** What to run next, in the order in which it works, from the folder in which `init` ran. */
-function nextSteps(folder: string, plan: GatewayPlan, token: string): string[] {
+function nextSteps(folder: string, plan: GatewayPlan, token: string, created: string | undefined): string[] {
   const { host, origin, login, administrator } = plan
   const port = plan.port === '' ? '8443' : plan.port
   const [config, data, environment] = ['config', 'data', 'gatehouse.env'].map((name) => quoted(join(folder, name)))
@@ -85,7 +94,7 @@ function nextSteps(folder: string, plan: GatewayPlan, token: string): string[] {
     `SCIM token    ${token}`,
     'Copy the token now: only its hash is stored.',
     '',
-    ...notes(folder, plan),
+    ...notes(folder, plan, created),
     'Next, in this shell:',
     '',
     '  # Load the secrets',
@@ -111,12 +120,21 @@ function nextSteps(folder: string, plan: GatewayPlan, token: string): string[] {
 }
 
 /** What must be done elsewhere before the commands work. */
-function notes(folder: string, { login, target, origin }: GatewayPlan): string[] {
+function notes(folder: string, { login, target, origin }: GatewayPlan, created: string | undefined): string[] {
   const lines = [
     ...(login.kind === 'passwords' ? [] : [`At the issuer, register the redirect address ${origin}/auth/oidc.`]),
-    ...(target.kind === 'sql'
+    ...(created === undefined ? [] : [created]),
+    ...(target.kind === 'sql' && created === undefined
       ? [
-          `The application's tables must exist: see config/target.yaml, and ${join(folder, 'target-schema.sql')} for sample tables.`,
+          'Assumed of the database: the tables and columns in config/target.yaml. Replace them by your own, or create them:',
+          '',
+          `  ${target.dialect === 'sqlite' ? 'sqlite3 FILE <' : 'psql ADDRESS -f'} ${quoted(join(folder, 'target-schema.sql'))}`,
+        ]
+      : []),
+    ...(target.kind === 'ldap' ? ldapNotes(folder, target.values, created !== undefined) : []),
+    ...(target.kind === 'scim'
+      ? [
+          'Assumed of the server: users and groups of SCIM 2.0. What it announces in /Schemas is what clients can store.',
         ]
       : []),
     ...(target.kind === 'webhook'
@@ -125,6 +143,23 @@ function notes(folder: string, { login, target, origin }: GatewayPlan): string[]
     ...(target.kind === 'kubernetes' ? ['The cluster must have the kind User: see config/target.yaml.'] : []),
   ]
   return lines.length === 0 ? [] : [...lines, '']
+}
+
+function ldapNotes(folder: string, values: Readonly<Record<string, string>>, isCreated: boolean): string[] {
+  const [url, user, base] = ['TARGET_URL', 'TARGET_USER', 'TARGET_BASE'].map((name) => values[name] ?? '')
+  const file = (name: string): string => quoted(join(folder, name))
+  const entries = [
+    `Assumed of the LDAP server: ou=people,${base} and ou=groups,${base}, which this creates:`,
+    '',
+    `  ldapadd -x -H ${quoted(url ?? '')} -D ${quoted(user ?? '')} -W -f ${file('target-entries.ldif')}`,
+    '',
+  ]
+  return [
+    ...(isCreated ? [] : entries),
+    'externalId, locale, roles and others need the class scimPerson. On the machine of an OpenLDAP server:',
+    '',
+    `  ldapadd -Y EXTERNAL -H ldapi:/// -f ${file('target-schema.ldif')}`,
+  ]
 }
 
 /** For a POSIX shell. */

@@ -2,7 +2,16 @@ import { hash, randomBytes } from 'node:crypto'
 import { stringify } from 'yaml'
 import { authoritiesOf, renewWebhookTls } from '#protocols/admission/webhook-tls.ts'
 import type { GatewayPlan } from './plan.ts'
-import { scimYaml, targetCertificate, targetSchema, targetSecret, targetSetup, workflowsYaml } from './target.ts'
+import {
+  ldapEntries,
+  ldapSchema,
+  scimYaml,
+  targetCertificate,
+  targetSchema,
+  targetSecret,
+  targetSetup,
+  workflowsYaml,
+} from './target.ts'
 
 interface NewFile {
   readonly text: string
@@ -54,6 +63,12 @@ export function gatewayFiles(plan: GatewayPlan, token: string): ReadonlyMap<stri
     ...(target.dialect === undefined
       ? []
       : [['target-schema.sql', { text: targetSchema(target.dialect) }] as [string, NewFile]]),
+    ...(target.kind === 'ldap'
+      ? [
+          ['target-schema.ldif', { text: ldapSchema() }] as [string, NewFile],
+          ['target-entries.ldif', { text: ldapEntries(target.values['TARGET_BASE'] ?? '') }] as [string, NewFile],
+        ]
+      : []),
     ['tls/tls.crt', { text: made.server.certificate }],
     ['tls/tls.key', { text: made.server.privateKey, secret: true }],
     ['tls/ca.crt', { text: authoritiesOf(made) }],

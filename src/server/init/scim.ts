@@ -16,7 +16,7 @@ interface ScimClientSetup {
 /** Placeholders in `fields`. */
 const [address, token] = ['{address}', '{token}']
 
-/** By the value of `client` of filters.ScimGateway. */
+/** By the value of `client` of filters.ScimGateway; `generic` for the one that works with all. */
 const scimClientSetups = {
   entra: {
     title: 'Microsoft Entra ID',
@@ -93,6 +93,14 @@ const scimClientSetups = {
     fields: [
       ['Base URL', address],
       ['Token', token],
+    ],
+  },
+  generic: {
+    title: 'any other SCIM client',
+    place: 'the client',
+    fields: [
+      ['Base URL', address],
+      ['Bearer token', token],
     ],
   },
 } as const satisfies Record<string, ScimClientSetup>
@@ -305,7 +313,7 @@ spec:
       filterChain:
         - className: filters.ScimGateway
           params:
-            client: ${client}
+            client: ${client === 'generic' ? 'tolerant' : client}
             mapping: scim
             lookupTarget: ${users}
             workflowName: ${client}-write-user

@@ -14,8 +14,6 @@ export interface TargetSetup {
   readonly yaml?: string
   /** The attribute with the login. */
   readonly login: string
-  /** The attributes that the workflow of users writes; undefined for all that SCIM sent. */
-  readonly attributes?: readonly string[]
   /** Parameters of filters.ScimGateway that map attributes. */
   readonly mapping: Readonly<Record<string, string>>
   /** Kubernetes has groups only while they have members. */
@@ -39,60 +37,59 @@ const secretParam = (name: string): string => `
       secretName: ${targetSecret.name}
       secretKey: ${targetSecret.key}`
 
-/** An internal attribute, how SCIM sends it, and where a filter of SCIM finds it. */
-const scimSources: Readonly<Record<string, { readonly source: string; readonly filter?: string }>> = {
-  mail: { source: 'mappers.JsonPathMapping|emails,$[*].value', filter: 'emails.value=mail,emails=mail' },
-  givenName: { source: 'mappers.JsonPathMapping|name,$.givenName', filter: 'name.givenName=givenName' },
-  sn: { source: 'mappers.JsonPathMapping|name,$.familyName', filter: 'name.familyName=sn' },
-  cn: { source: 'mappers.JsonPathMapping|name,$.formatted' },
-  displayName: { source: 'displayName' },
-}
+/** SCIM lists whose elements are plain values, by type. An element without a type is a work address. */
+const emails = { 'list.emails': 'work=mail,home=homeMail,other=otherMail,=mail' }
+const phones = { 'list.phoneNumbers': 'work=telephoneNumber,mobile=mobile,home=homePhone,fax=facsimileTelephoneNumber' }
+const addresses = { 'list.addresses': 'work=office' }
+const plainMapping = { mapping: 'scim', ...emails, ...phones, ...addresses }
 
-interface MappedAttributes {
-  readonly target: string
-  readonly login: string
-  /** Keys of `scimSources`. */
-  readonly plain: readonly string[]
-  /** The attribute that holds `active`. */
-  readonly active: string
-}
+const enterprise = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User'
 
-function mappingLines({ target, login, plain, active }: MappedAttributes): Record<string, string> {
-  const lines: Record<string, string> = {
-    uidAttributeName: login,
-    lookupAttributeName: login,
-    scim2tremolo: `[${[login, ...plain, active].join(', ')}]`,
-  }
-  const add = (way: string, attribute: string, source: string): void => {
-    const kind = source.startsWith('mappers.') ? 'custom' : /[{[]/.test(source) ? 'composite' : 'user'
-    lines[`${way}.${attribute}.source`] = kind === 'composite' ? `'${source}'` : source
-    lines[`${way}.${attribute}.sourceType`] = kind
-  }
-  add('scim2tremolo', login, 'userName')
-  for (const name of plain) add('scim2tremolo', name, scimSources[name]?.source ?? name)
-  add('scim2tremolo', active, 'active')
-  const parts = [
-    ...(plain.includes('cn') ? ['"formatted": "${cn}"'] : []),
-    ...(plain.includes('givenName') ? ['"givenName": "${givenName}"', '"familyName": "${sn}"'] : []),
-  ]
-  const shown = ['userName', ...(plain.includes('displayName') ? ['displayName'] : []), 'active']
-  lines['tremolo2scim'] = `[${[...shown, ...(parts.length > 0 ? ['name'] : []), 'emails', 'groups'].join(', ')}]`
-  add('tremolo2scim', 'userName', login)
-  if (plain.includes('displayName')) add('tremolo2scim', 'displayName', 'displayName')
-  add('tremolo2scim', 'active', active)
-  if (parts.length > 0) add('tremolo2scim', 'name', `{${parts.join(', ')}}`)
-  add('tremolo2scim', 'emails', '[{"type": "work", "primary": true, "value": "${mail}"}]')
-  add('tremolo2scim', 'groups', `mappers.GenerateGroups|false,#[GATEHOUSE_URL]${scimPath},${target}`)
-  lines['userFilterScim2Ldap'] = plain.flatMap((name) => scimSources[name]?.filter ?? []).join(',')
-  return lines
-}
+/** Internal attributes of that mapping, and where systems store them. What begins with `scim` is not in the usual LDAP schemas. */
+const places: readonly (readonly [attribute: string, column: string, ldap: string, field: string])[] = [
+  ['externalId', 'external_id', 'scimExternalId', 'externalId'],
+  ['displayName', 'display_name', 'displayName', 'name'],
+  ['name.formatted', 'full_name', 'cn', 'fullName'],
+  ['name.givenName', 'first_name', 'givenName', 'firstName'],
+  ['name.familyName', 'last_name', 'sn', 'lastName'],
+  ['name.middleName', 'middle_name', 'scimMiddleName', 'middleName'],
+  ['name.honorificPrefix', 'name_prefix', 'scimNamePrefix', 'namePrefix'],
+  ['name.honorificSuffix', 'name_suffix', 'scimNameSuffix', 'nameSuffix'],
+  ['nickName', 'nickname', 'scimNickName', 'nickname'],
+  ['profileUrl', 'profile_url', 'scimProfileUrl', 'profileUrl'],
+  ['title', 'job_title', 'title', 'title'],
+  ['userType', 'user_type', 'scimUserType', 'userType'],
+  ['preferredLanguage', 'language', 'preferredLanguage', 'language'],
+  ['locale', 'locale', 'scimLocale', 'locale'],
+  ['timezone', 'timezone', 'scimTimezone', 'timezone'],
+  ['homeMail', 'home_email', 'scimHomeMail', 'homeEmail'],
+  ['otherMail', 'other_email', 'scimOtherMail', 'otherEmail'],
+  ['telephoneNumber', 'phone', 'telephoneNumber', 'phone'],
+  ['mobile', 'mobile', 'mobile', 'mobile'],
+  ['homePhone', 'home_phone', 'homePhone', 'homePhone'],
+  ['facsimileTelephoneNumber', 'fax', 'facsimileTelephoneNumber', 'fax'],
+  ['office.formatted', 'office_address', 'scimOfficeAddress', 'officeAddress'],
+  ['office.streetAddress', 'street', 'street', 'street'],
+  ['office.locality', 'city', 'l', 'city'],
+  ['office.region', 'region', 'st', 'region'],
+  ['office.postalCode', 'postal_code', 'postalCode', 'postalCode'],
+  ['office.country', 'country', 'scimCountry', 'country'],
+  [`${enterprise}:employeeNumber`, 'employee_number', 'employeeNumber', 'employeeNumber'],
+  [`${enterprise}:costCenter`, 'cost_center', 'scimCostCenter', 'costCenter'],
+  [`${enterprise}:organization`, 'organization', 'o', 'organization'],
+  [`${enterprise}:division`, 'division', 'ou', 'division'],
+  [`${enterprise}:department`, 'department', 'departmentNumber', 'department'],
+  [`${enterprise}:manager.value`, 'manager', 'scimManager', 'manager'],
+]
 
-function mapped(mapping: MappedAttributes): Pick<TargetSetup, 'name' | 'login' | 'attributes' | 'mapping'> {
-  const { target: name, login, plain, active } = mapping
-  return { name, login, attributes: [login, ...plain, active], mapping: mappingLines(mapping) }
-}
+/** Lists with a JSON text for each element, since elements have a display name and any type. */
+const jsonLists = [
+  { attribute: 'roles', table: 'account_roles', column: 'role', ldap: 'scimRole' },
+  { attribute: 'entitlements', table: 'account_entitlements', column: 'entitlement', ldap: 'scimEntitlement' },
+] as const
 
-const scimNames = { login: 'userName', mapping: { mapping: 'scim' } } as const
+const paramLines = (pairs: readonly (readonly [name: string, value: string])[]): string =>
+  pairs.map(([name, value]) => `\n    ${name}: ${value}`).join('')
 
 /** What the answers decide about a target besides its kind. */
 export interface TargetChoices {
@@ -102,6 +99,18 @@ export interface TargetChoices {
   readonly hasSecret: boolean
 }
 
+/** The body of a user in the sample API. */
+const userBody = Object.entries({
+  login: '{userID}',
+  active: '{active:boolean}',
+  emails: '{mail*}',
+  ...Object.fromEntries(places.map(([attribute, , , field]) => [field, `{${attribute}}`])),
+  ...Object.fromEntries(jsonLists.map(({ attribute }) => [attribute, `{${attribute}*}`])),
+})
+  .map(([field, value], i) => `      ${i === 0 ? '{' : ' '}"${field}": "${value}"`)
+  .join(',\n')
+  .concat('}')
+
 export function targetSetup(kind: TargetKind, { hasCertificate, hasSecret }: TargetChoices): TargetSetup {
   const authority = hasCertificate ? `\n    caFile: ${targetCertificate}` : ''
   const secret = (name: string): string => (hasSecret ? secretParam(name) : '')
@@ -109,20 +118,21 @@ export function targetSetup(kind: TargetKind, { hasCertificate, hasSecret }: Tar
   switch (kind) {
     case 'none':
       return {
-        ...mapped({
-          target: 'people',
-          login: 'userName',
-          plain: ['mail', 'givenName', 'sn', 'displayName'],
-          active: 'active',
-        }),
+        name: 'people',
+        login: 'userName',
+        // The portal and logins use mail.
+        mapping: { mapping: 'scim', ...emails },
         createsGroups: true,
       }
     case 'sql':
       return {
-        ...mapped({ target: accounts, login: 'uid', plain: ['mail', 'givenName', 'sn'], active: 'active' }),
+        name: accounts,
+        login: 'userName',
+        mapping: plainMapping,
         createsGroups: true,
-        yaml: `# The tables of an application. The names below are those of target-schema.sql: replace them by your own.
-# All parameters: docs/reference/targets/targets.Sql.md
+        yaml: `# The tables of an application. The names below are those of target-schema.sql: replace them by your own, and remove
+# the lines of columns that you don't have. All parameters: docs/reference/targets/targets.Sql.md
+# Roles and entitlements are stored as JSON, with their display names and types.
 ${objectOf(
   'Target',
   accounts,
@@ -132,15 +142,16 @@ ${objectOf(
     userName: login
     userPrimaryKey: account_id
     userVersion: revision
-    column.uid: login
-    column.givenName: first_name
-    column.sn: last_name
-    column.active: enabled
-    values.mail: account_emails(account_id, address, rank)
+    column.userName: login
+    column.active: enabled${paramLines(places.map(([attribute, column]) => [`column.${attribute}`, column]))}
+    values.mail: account_emails(account_id, address, rank)${paramLines(
+      jsonLists.map(({ attribute, table, column }) => [`values.${attribute}`, `${table}(account_id, ${column}, rank)`]),
+    )}
     groupTable: teams
     groupName: title
     groupPrimaryKey: team_id
     groupVersion: revision
+    groupColumn.externalId: external_id
     groupLinkTableName: team_accounts
     groupUserKey: account_id
     groupGroupKey: team_id${secretParam('url')}`,
@@ -149,15 +160,14 @@ ${objectOf(
       }
     case 'ldap':
       return {
-        ...mapped({
-          target: accounts,
-          login: 'uid',
-          plain: ['mail', 'givenName', 'sn', 'cn', 'displayName'],
-          active: 'employeeType',
-        }),
+        name: accounts,
+        login: 'userName',
+        mapping: plainMapping,
         createsGroups: true,
         yaml: `# An LDAP server: users below ou=people, groups below ou=groups. All parameters: docs/reference/targets/targets.Ldap.md
-# inetOrgPerson has no attribute for deactivated users, so employeeType has "false" for them: applications must check it.
+# target-entries.ldif creates both. inetOrgPerson has no attributes for externalId, locale, roles and some others: they are
+# stored if the server has the class scimPerson of target-schema.ldif, and otherwise neither announced nor accepted.
+# Nor has it one for deactivated users, so employeeType has "false" for them: applications must check it.
 ${objectOf(
   'Target',
   accounts,
@@ -167,7 +177,19 @@ ${objectOf(
     adminDN: "#[TARGET_USER]"
     searchBase: ou=people,#[TARGET_BASE]
     objectClass: inetOrgPerson
+    optionalObjectClass: scimPerson
     userIDAttribute: uid
+    attribute.userName: uid
+    attribute.active: employeeType${paramLines(
+      [
+        ...places.map(([attribute, , ldap]) => [attribute, ldap] as const),
+        ...jsonLists.map((one) => [one.attribute, one.ldap] as const),
+      ]
+        .filter(([attribute, ldap]) => attribute !== ldap)
+        .map(([attribute, ldap]) => [`attribute.${attribute}`, ldap]),
+    )}
+    # Identity providers send empty texts for "none".
+    emptyTexts: leaveOut
     dnPattern: uid=\${uid},ou=people,#[TARGET_BASE]
     default.cn: \${uid}
     default.sn: \${uid}
@@ -180,8 +202,9 @@ ${objectOf(
       }
     case 'scim':
       return {
-        ...scimNames,
         name: accounts,
+        login: 'userName',
+        mapping: { mapping: 'scim' },
         createsGroups: true,
         yaml: `# Another SCIM server. All parameters, such as OAuth 2 instead of a token: docs/reference/targets/targets.Scim.md
 ${objectOf(
@@ -195,12 +218,9 @@ ${objectOf(
       }
     case 'kubernetes':
       return {
-        ...mapped({
-          target: accounts,
-          login: 'sub',
-          plain: ['mail', 'givenName', 'sn', 'displayName'],
-          active: 'active',
-        }),
+        name: accounts,
+        login: 'sub',
+        mapping: { uidAttributeName: 'sub', mapping: 'scim', ...emails },
         createsGroups: false,
         yaml: `# A cluster that has users as objects of the kind User. The kind must exist there (deploy/crds/users.yaml of the sources, or
 # the Helm chart), and the account of the token needs the rights to get, list, create, update and delete users.
@@ -224,10 +244,12 @@ ${objectOf(
       }
     case 'webhook':
       return {
-        ...mapped({ target: accounts, login: 'userName', plain: ['mail', 'displayName'], active: 'active' }),
+        name: accounts,
+        login: 'userName',
+        mapping: plainMapping,
         createsGroups: true,
         yaml: `# An application with a JSON API. Each line is a request of that API, or a JSON path into its answers: replace them by
-# those of your application. All parameters: docs/reference/targets/targets.Webhook.md
+# those of your application, and remove what it does not have. All parameters: docs/reference/targets/targets.Webhook.md
 ${objectOf(
   'Target',
   accounts,
@@ -239,10 +261,15 @@ ${objectOf(
     user.id: $.id
     user.version: $.version
     user.groups: $.teams[*].name
+    user.groupIds: $.teams[*].id
     user.attribute.userName: $.login
-    user.attribute.displayName: $.name
-    user.attribute.mail: $.emails
     user.attribute.active: $.active
+    user.attribute.mail: $.emails${paramLines(
+      [
+        ...places.map(([attribute, , , field]) => [attribute, field] as const),
+        ...jsonLists.map((one) => [one.attribute, one.attribute] as const),
+      ].map(([attribute, field]) => [`user.attribute.${attribute}`, `$.${field}`]),
+    )}
 
     findUser: GET /users?login={userID}
     findUser.items: $.items
@@ -251,10 +278,12 @@ ${objectOf(
     searchUsers.items: $.items
     searchUsers.total: $.total
     createUser: POST /users
-    createUser.body: '{"login": "{userID}", "name": "{displayName}", "emails": "{mail*}", "active": "{active:boolean}"}'
+    createUser.body: |
+${userBody}
     updateUser: PATCH /users/{id}
     updateUser.headers: 'If-Match: "{version}"'
-    updateUser.body: '{"login": "{userID}", "name": "{displayName}", "emails": "{mail*}", "active": "{active:boolean}"}'
+    updateUser.body: |
+${userBody}
     deleteUser: DELETE /users/{id}
     deleteUser.headers: 'If-Match: "{version}"'
 
@@ -293,9 +322,8 @@ export const targetSchema = (dialect: 'sqlite' | 'postgres'): string => {
 create table accounts (
   account_id ${key},
   login varchar(200) not null unique,
-  first_name varchar(100),
-  last_name varchar(100),
   enabled boolean not null default true,
+${places.map(([, column]) => `  ${column} varchar(1000),`).join('\n')}
   revision integer not null default 1
 );
 create table account_emails (
@@ -304,9 +332,20 @@ create table account_emails (
   rank integer not null,
   primary key (account_id, address)
 );
-create table teams (
+${jsonLists
+  .map(
+    ({ table, column }) => `create table ${table} (
+  account_id integer not null references accounts (account_id),
+  ${column} text not null,
+  rank integer not null,
+  primary key (account_id, rank)
+);
+`,
+  )
+  .join('')}create table teams (
   team_id ${key},
   title varchar(200) not null unique,
+  external_id varchar(200),
   revision integer not null default 1
 );
 create table team_accounts (
@@ -315,6 +354,45 @@ create table team_accounts (
   primary key (team_id, account_id)
 );
 `
+}
+
+/** An arc of a UUID, which needs no registration. */
+const schemaArc = '2.25.147599132013083141678387197629070724368'
+
+/** The class of attributes that LDAP's usual schemas lack, as LDIF for the configuration of OpenLDAP. */
+export function ldapSchema(): string {
+  const own = [...places.map(([attribute, , ldap]) => ({ attribute, ldap })), ...jsonLists].filter(({ ldap }) =>
+    ldap.startsWith('scim'),
+  )
+  const several = new Set<string>(['homeMail', 'otherMail', ...jsonLists.map(({ attribute }) => attribute)])
+  const exact = new Set<string>([
+    'externalId',
+    `${enterprise}:manager.value`,
+    ...jsonLists.map(({ attribute }) => attribute),
+  ])
+  const types = own.map(({ attribute, ldap }, i) => {
+    const match = exact.has(attribute) ? 'caseExact' : 'caseIgnore'
+    const rules = `EQUALITY ${match}Match SUBSTR ${match}SubstringsMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.15`
+    return `olcAttributeTypes: ( ${schemaArc}.1.${i + 1} NAME '${ldap}' ${rules}${several.has(attribute) ? '' : ' SINGLE-VALUE'} )`
+  })
+  return `# What SCIM clients send and inetOrgPerson has no attribute for. Load it on the machine of an OpenLDAP server:
+#   ldapadd -Y EXTERNAL -H ldapi:/// -f target-schema.ldif
+dn: cn=scim,cn=schema,cn=config
+objectClass: olcSchemaConfig
+cn: scim
+${types.join('\n')}
+olcObjectClasses: ( ${schemaArc}.2.1 NAME 'scimPerson' SUP top AUXILIARY MAY ( ${own.map(({ ldap }) => ldap).join(' $ ')} ) )
+`
+}
+
+/** The entries above users and groups. */
+export function ldapEntries(base: string): string {
+  const entry = (name: string): string => {
+    const dn = `ou=${name},${base}`
+    const line = /^[\x20-\x7e]*[\x21-\x7e]$/.test(dn) ? `dn: ${dn}` : `dn:: ${Buffer.from(dn).toString('base64')}`
+    return `${line}\nobjectClass: organizationalUnit\nou: ${name}\n`
+  }
+  return `# The entries above users and groups, if the server does not have them yet.\n${entry('people')}\n${entry('groups')}`
 }
 
 /** config/scim.yaml: who may call, and the gateway itself. */
@@ -381,7 +459,7 @@ ${Object.entries(params)
 }
 
 /** config/workflows.yaml: what a SCIM call does. */
-export function workflowsYaml({ name, login, attributes, createsGroups }: TargetSetup): string {
+export function workflowsYaml({ name, login, createsGroups }: TargetSetup): string {
   const workflow = (workflowName: string, label: string, tasks: string): string =>
     objectOf(
       'Workflow',
@@ -398,13 +476,12 @@ ${tasks}
       className: ${className}
       params:
         target: ${name}`
-  const written = attributes === undefined ? '' : `\n      attributes: [${attributes.join(', ')}]`
   return `# Every SCIM call that changes something runs one of these. Approvals, mails and further targets go here.
 ${[
   workflow(
     'write-user',
     'Create or change a user',
-    `    - taskType: provision\n      sync: true\n      target: ${name}${written}`,
+    `    - taskType: provision\n      sync: true\n      target: ${name}`,
   ),
   workflow('delete-user', 'Delete a user', `    - taskType: delete\n      target: ${name}`),
   workflow(

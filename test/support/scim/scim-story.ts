@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll } from 'vitest'
+import { afterAll, beforeAll, test } from 'vitest'
 import { type ScimServer, startScimServer } from '#testing/scim/scim-client.ts'
 import { type OpenLookups, type ScimLookups, scimConfiguration } from '#testing/scim/scim-lookups.ts'
 
@@ -36,6 +36,21 @@ export function scimServers({ databaseUrl, lookups, processes = 1 }: ScimServers
   })
   return (): readonly ScimServer[] => servers
 }
+
+/** What a system behind a gateway can do; everything if absent. */
+export interface StoryOptions {
+  /** Groups can be created. */
+  readonly groups?: boolean
+  /** Users can get another login. */
+  readonly renames?: boolean
+}
+
+/** Defines the test only where the system has what it needs. */
+export const testIf =
+  (isThere = true) =>
+  (title: string, body: () => Promise<void>): void => {
+    if (isThere) test(title, body)
+  }
 
 /** A unique name in the story. */
 export const fresh = (name: string): string => `${name}.${randomBytes(4).toString('hex')}`

@@ -76,6 +76,8 @@ export interface LdapLayout {
   readonly users: {
     readonly base: Dn
     readonly objectClasses: readonly string[]
+    /** Further classes, used if the server knows them. */
+    readonly optionalClasses: readonly string[]
     /** The attribute with the login. */
     readonly login: string
     readonly dn: DnPattern

@@ -12,9 +12,9 @@ import {
 import { report } from '#modules/shared/targets/user-reconciler.ts'
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import { type LdapChange, LdapServer, type WriteOptions } from '#protocols/ldap/ldap-server.ts'
-import { readServerSchema } from '#protocols/ldap/server-schema.ts'
+import type { ServerSchema } from '#protocols/ldap/server-schema.ts'
 import type { GroupTarget, LookupTarget, PasswordTarget, StorableAttributes, TargetChange } from '#sdk/target/target.ts'
-import type { LdapLayout, LdapTargetConfig } from './ldap-config.ts'
+import type { LdapTargetConfig } from './ldap-config.ts'
 import { LongAnswers, lookupsOf } from './ldap-lookups.ts'
 import { LdapMemberships, LdapNesting } from './ldap-memberships.ts'
 import { withNames } from './ldap-names.ts'
@@ -57,7 +57,7 @@ export async function openLdapTarget(config: LdapTargetConfig, name: string): Pr
       const entry = await tree.userEntry(userID, [])
       return entry && { system: ldapSystem(connection), name: entry.dn }
     },
-    storable: storableIn(server, layout),
+    storable: storableIn(tree),
     // Groups whose members are logins can't contain groups.
     ...(layout.groups.membersAreLogins
       ? {}
@@ -73,25 +73,23 @@ export async function openLdapTarget(config: LdapTargetConfig, name: string): Pr
   return withNames(target, names)
 }
 
-/** How long a server's schema is cached. */
-const schemaMillis = 10 * 60 * 1000
-
 /** The attributes of new entries' classes. If the server hides its schema, it decides about each write. */
-function storableIn(server: LdapServer, { users, groups }: LdapLayout): () => Promise<StorableAttributes> {
-  let known: { readonly storable: StorableAttributes; readonly until: number } | undefined
+function storableIn(tree: LdapTree): () => Promise<StorableAttributes> {
+  const { groups } = tree.layout
+  let known: { readonly storable: StorableAttributes; readonly of: ServerSchema | undefined } | undefined
   const without = (names: ReadonlySet<string> | undefined, ...own: readonly string[]): ReadonlySet<string> | 'any' => {
     if (names === undefined) return 'any'
     const excluded = new Set(['objectclass', ...own.map((name) => name.toLowerCase())])
     return new Set([...names].filter((name) => !excluded.has(name)))
   }
   return async () => {
-    if (known !== undefined && known.until > performance.now()) return known.storable
-    const schema = await readServerSchema(server)
+    const schema = await tree.schema()
+    if (known !== undefined && known.of === schema) return known.storable
     const storable = {
-      users: without(schema?.allowed(users.objectClasses)),
+      users: without(schema?.allowed(await tree.userClasses())),
       groups: without(schema?.allowed(groups.objectClasses), groups.member),
     }
-    known = { storable, until: performance.now() + schemaMillis }
+    known = { storable, of: schema }
     return storable
   }
 }

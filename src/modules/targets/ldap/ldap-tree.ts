@@ -8,6 +8,7 @@ import { isAttributeDescription, type LdapEntry, textsOf } from '#protocols/ldap
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapChange, LdapServer, WriteOptions } from '#protocols/ldap/ldap-server.ts'
+import { readServerSchema, type ServerSchema } from '#protocols/ldap/server-schema.ts'
 import type { GroupReadOptions } from '#sdk/target/target.ts'
 import { type DnPattern, type LdapLayout, ownValue, tryDn } from './ldap-config.ts'
 
@@ -17,6 +18,8 @@ export const both = (...filters: readonly LdapFilter[]): LdapFilter => ({ kind: 
 /** How many entries are read at a time to find a login or a group's name. */
 const readWidth = 20
 const membersPerPage = 1000
+/** How long a server's schema is cached. */
+const schemaMillis = 10 * 60 * 1000
 /** Entries in one filter. */
 const idsPerSearch = 50
 
@@ -33,10 +36,37 @@ const operational = ['objectClass', 'createTimestamp', 'modifyTimestamp']
 export class LdapTree {
   readonly server: LdapServer
   readonly layout: LdapLayout
+  #schema: { readonly known: ServerSchema | undefined; readonly until: number } | undefined
 
   constructor(server: LdapServer, layout: LdapLayout) {
     this.server = server
     this.layout = layout
+  }
+
+  /** The same object for some minutes; undefined if the server hides its schema. */
+  async schema(): Promise<ServerSchema | undefined> {
+    const now = performance.now()
+    if (this.#schema === undefined || this.#schema.until < now) {
+      this.#schema = { known: await readServerSchema(this.server), until: now + schemaMillis }
+    }
+    return this.#schema.known
+  }
+
+  /** The classes of a new user. */
+  async userClasses(): Promise<readonly string[]> {
+    const { objectClasses, optionalClasses } = this.layout.users
+    if (optionalClasses.length === 0) return objectClasses
+    const schema = await this.schema()
+    return [...objectClasses, ...optionalClasses.filter((name) => schema?.hasClass(name) === true)]
+  }
+
+  /** The classes that an entry lacks for values of these attributes. */
+  async missingClasses({ all }: ReadEntry, attributes: readonly string[]): Promise<readonly string[]> {
+    if (this.layout.users.optionalClasses.length === 0) return []
+    const present = all.values('objectClass')
+    const allowed = (await this.schema())?.allowed(present)
+    if (allowed === undefined || attributes.every((name) => allowed.has(name.toLowerCase()))) return []
+    return (await this.userClasses()).filter((name) => !present.some((own) => isSameName(own, name)))
   }
 
   get userFilter(): LdapFilter {

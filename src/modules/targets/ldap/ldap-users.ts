@@ -126,7 +126,7 @@ class LdapUserStore implements UserStore<StoredEntry> {
       values.set(each, user.attributes.values(each))
     }
     const entry = newEntry(name, user.userID, values, users.login, layout)
-    await server.add(dn, [['objectClass', users.objectClasses], ...entry]).catch((error: unknown) => {
+    await server.add(dn, [['objectClass', await this.#tree.userClasses()], ...entry]).catch((error: unknown) => {
       throw nameFailure(error, name, 'userID')
     })
     await this.#requireOnly(dn, user.userID)
@@ -166,6 +166,9 @@ class LdapUserStore implements UserStore<StoredEntry> {
     }
     const attributeChanges = changes.filter(({ subject }) => subject === 'attribute')
     const writes = this.#writes(user, wanted, attributeChanges, addOnly)
+    const set = writes.flatMap(({ attribute, values }) => (values.length === 0 ? [] : [attribute]))
+    const classes = await this.#tree.missingClasses(present, set)
+    if (classes.length > 0) writes.push({ operation: 'add', attribute: 'objectClass', values: [...classes] })
     // The server gives the user no new version when only a group changes.
     const touches = this.#tree.layout.version !== undefined && writes.length === 0
     if (touches && resolved.add.length + resolved.remove.length > 0) writes.push(touch(entry))

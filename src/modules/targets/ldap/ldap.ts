@@ -57,6 +57,10 @@ export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: L
       about: 'The classes of a new user; the first is what users are found by.',
       required: true,
     }),
+    optionalObjectClass: list({
+      about:
+        'Further classes, which users get if the server knows them: new ones, and present ones with the first value of an attribute that needs the class.',
+    }),
     userIDAttribute: text({ about: 'The attribute with the login.', fallback: login }),
     dnPattern: parsed('distinguished name with ${…}', (value) => DnPattern.parse(value), {
       about: 'The name of a new user, such as `uid=${uid},ou=people,dc=example,dc=com`.',
@@ -176,6 +180,7 @@ export function parseLdapTarget(
       users: {
         base,
         objectClasses: given.objectClass,
+        optionalClasses: given.optionalObjectClass,
         login,
         dn: given.dnPattern ?? DnPattern.parse('uid=${uid}'),
         defaults: new Map(defaults),

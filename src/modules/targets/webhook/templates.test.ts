@@ -61,6 +61,12 @@ describe('a body', () => {
     "addresses": [{"kind": "work", "value": "{mail*}", "of": "{userID}"}, {"kind": "home", "value": "{home}"}]
   }`)
 
+  test('may have colons in the names of its places', () => {
+    const values = many({ 'urn:x:User:unit': ['U'], 'urn:x:on': ['true'] })
+    const body = parseBodyTemplate('{"unit": "{urn:x:User:unit}", "on": "{urn:x:on:boolean}"}')
+    expect(body.render({ values })).toEqual({ unit: 'U', on: true })
+  })
+
   test('has values in its leaves', () => {
     const values = many({
       userID: ['ada'],

@@ -13,7 +13,7 @@ interface Place {
 type TemplatePart = string | Place
 
 const token = /\{\{|\}\}|\{[^{}]*\}|[{}]/g
-const placeForm = /^\{([A-Za-z_][\w.-]{0,127})(\*)?(?::(boolean|number))?\}$/
+const placeForm = /^\{([A-Za-z_][\w.:-]{0,127}?)(\*)?(?::(boolean|number))?\}$/
 
 /** Texts and placeholders in order; `{{` and `}}` are braces. Throws an Error for any other brace. */
 function parseParts(text: string): TemplatePart[] {

@@ -39,10 +39,16 @@ class EntryReader {
   }
 
   user(document: JsonValue, paths: EntryPaths): User {
+    const groups = paths.links === undefined ? [] : this.texts(document, paths.links, 'groups')
+    const groupIds = paths.linkIds === undefined ? undefined : this.texts(document, paths.linkIds, 'groupIds')
+    if (groupIds !== undefined && groupIds.length !== groups.length) {
+      throw this.#malformed(`"groupIds" has ${groupIds.length} values for ${groups.length} groups`)
+    }
     return {
       userID: this.#one(document, paths.name, 'userID'),
       attributes: this.#attributes(document, paths),
-      groups: paths.links === undefined ? [] : this.texts(document, paths.links, 'groups'),
+      groups,
+      ...(groupIds === undefined ? {} : { groupIds }),
       ...this.#optional('id', document, paths.id),
       ...this.#optional('version', document, paths.version),
       ...this.#times(document, paths),
@@ -165,7 +171,8 @@ export class WebhookApi {
     const { userGroups } = this.config.operations
     if (userGroups === undefined) return user
     const items = await this.#list(userGroups, { userID: user.userID, id: user.id }, undefined, request)
-    return { ...user, groups: items.flatMap((item) => this.#reader.texts(item, itself, 'groups')) }
+    const { groupIds: _, ...rest } = user
+    return { ...rest, groups: items.flatMap((item) => this.#reader.texts(item, itself, 'groups')) }
   }
 
   async withMembers(group: Group): Promise<Group> {

@@ -144,6 +144,8 @@ export interface EntryPaths {
   readonly modified: JsonPath | undefined
   /** A user's groups, a group's members. */
   readonly links: JsonPath | undefined
+  /** The ids of the user's groups, in the same order. */
+  readonly linkIds: JsonPath | undefined
   readonly attributes: ReadonlyMap<string, JsonPath>
   /** Attributes, in lower case, that are another name of the login or of the group's name. */
   readonly aliases: ReadonlySet<string>

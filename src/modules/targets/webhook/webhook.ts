@@ -134,6 +134,9 @@ const parameters = {
   'user.created': path('When the user was created, as an ISO 8601 time. SCIM shows it as `meta.created`.'),
   'user.modified': path('When the user was last changed, as an ISO 8601 time. SCIM shows it as `meta.lastModified`.'),
   'user.groups': path('The names of the user’s groups.', { requirement: 'for memberships, or `userGroups`' }),
+  'user.groupIds': path(
+    'The ids of the user’s groups, in the order of `user.groups`. With them, SCIM shows the groups of a user without a request for each.',
+  ),
   'user.attribute.<name>': path(
     'The values of an attribute in a user. One with the same path as `user.userID` is the login under another name.',
   ),
@@ -219,6 +222,7 @@ function readPaths(entry: 'user' | 'group', given: Given): EntryPaths {
     created: given[`${entry}.created`]?.find,
     modified: given[`${entry}.modified`]?.find,
     links: (entry === 'user' ? given['user.groups'] : given['group.members'])?.find,
+    linkIds: entry === 'user' ? given['user.groupIds']?.find : undefined,
     attributes,
     aliases,
   }
@@ -490,6 +494,9 @@ function checkMemberships(
   if (calls.length === 1) report.error(at, '"addMember" and "removeMember" are required together')
   if (inBodies.length > 0 && calls.length > 0) {
     report.error(at, 'memberships go with the user ({groups*}) or by "addMember" and "removeMember", not both')
+  }
+  if (given['user.groupIds'] !== undefined && given['user.groups'] === undefined) {
+    report.error('user.groupIds', '"user.groupIds" needs "user.groups", whose order it has')
   }
   if (given['user.groups'] === undefined && userGroups === undefined) {
     report.error(
