@@ -34,6 +34,15 @@ export function writeAttribute(resource: ScimResource, ref: AttributeRef, value:
   put(resource, ref.extension, extension)
 }
 
+/** The object of this name, created if absent. The resource is under construction, so it may be changed in place. */
+export function objectIn(resource: ScimResource, name: string): ScimResource {
+  const present = resource[name]
+  if (isJsonObject(present)) return present as ScimResource
+  const made: ScimResource = {}
+  resource[name] = made
+  return made
+}
+
 function put(object: ScimResource, name: string, value: JsonValue | undefined): void {
   if (value === undefined || isUnassigned(value)) delete object[name]
   else object[name] = value

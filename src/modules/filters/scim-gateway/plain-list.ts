@@ -1,6 +1,6 @@
 import type { Attributes } from '#identity/attributes.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { ScimResource } from '#protocols/scim/resource.ts'
+import { objectIn, type ScimResource } from '#protocols/scim/resource.ts'
 import { type AttributePath, type AttributeRef, internalName } from '#protocols/scim/resource-schema.ts'
 import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
@@ -91,7 +91,7 @@ export class PlainList {
       for (const part of this.#parts) {
         if (this.#nameAt(place, part).toLowerCase() !== name.toLowerCase()) continue
         const shown = values.flatMap((text) => decoded(part, text) ?? [])
-        if (this.#value !== undefined) elements.push(...shown.map((value) => this.#element(place, { value })))
+        if (this.#value !== undefined) elements.push(...shown.map((value) => elementAt(place, { value })))
         else if (shown[0] !== undefined) setPart(elements, place, { [part.name]: shown[0] })
       }
     }
@@ -103,11 +103,10 @@ export class PlainList {
     )
   }
 
-  /** The stored values that `show` leaves out. */
+  /** The stored values that never show, and so stay. Further values of a part would show after a removal, so they go. */
   hidden(values: readonly string[]): readonly string[] {
-    if (this.#value === undefined) return values.slice(1)
     const value = this.#value
-    return values.filter((text) => decoded(value, text) === undefined)
+    return value === undefined ? [] : values.filter((text) => decoded(value, text) === undefined)
   }
 
   /** Sets the internal attributes of elements that `accept` returned. */
@@ -126,7 +125,7 @@ export class PlainList {
 
   /**
    * The elements with what can be stored of them. Throws invalidValue for a type or part that can't be stored, and for
-   * another primary element than the first, unless `before` had the mark at the same type.
+   * another primary element than the first, unless `before` had the mark at the same type. Equal elements become one.
    */
   accept(
     elements: readonly JsonValue[],
@@ -139,7 +138,7 @@ export class PlainList {
     }
     const usable = this.#places.filter((place) => this.#isUsable(place, canStore))
     const types = usable.map(({ type }) => (type === undefined ? 'none' : `"${type}"`)).join(', ')
-    const accepted: { readonly element: JsonObject; readonly place: ListPlace; readonly i: number }[] = []
+    const accepted: { readonly element: ScimResource; readonly place: ListPlace; readonly i: number }[] = []
     for (const [i, element] of elements.entries()) {
       if (!isJsonObject(element)) continue
       const place = this.#placeOf(element)
@@ -149,7 +148,7 @@ export class PlainList {
         const what = isAbsent(type) ? ' without a type' : `: the type ${quoted(String(type))}`
         return refuse(i, `${what} cannot be stored. Types that can be: ${types}.`)
       }
-      const kept: Record<string, JsonValue> = {}
+      const kept: ScimResource = {}
       for (const part of this.ref.attribute.subAttributes) {
         const value = element[part.name]
         if (value === undefined || value === null) continue
@@ -159,8 +158,14 @@ export class PlainList {
           refuse(i, `.${part.name} cannot be stored. Leave it out, or list "${list}.${part.name}" in ignoreUnmapped.`)
       }
       if (this.#parts.every((part) => isAbsent(kept[part.name]))) continue
-      const isSecond = accepted.some((other) => other.place.name === place.name)
-      if (this.#value === undefined && isSecond)
+      const others = accepted.filter((other) => other.place.name === place.name)
+      const isSame = (other: JsonObject): boolean => this.#parts.every(({ name }) => other[name] === kept[name])
+      const same = others.find(({ element: other }) => isSame(other))
+      if (same !== undefined) {
+        if (kept['primary'] === true) same.element['primary'] = true
+        continue
+      }
+      if (this.#value === undefined && others.length > 0)
         refuse(i, ` is a second one of type "${type}". Only one can be stored.`)
       accepted.push({ element: kept, place, i })
     }
@@ -202,11 +207,12 @@ export class PlainList {
   #nameAt({ name }: ListPlace, part: SchemaAttribute): string {
     return part === this.#value ? name : `${name}.${part.name}`
   }
-
-  #element({ type }: ListPlace, parts: JsonObject): JsonObject {
-    return { ...parts, ...(type === undefined ? {} : { type }) }
-  }
 }
+
+const elementAt = ({ type }: ListPlace, parts: JsonObject): JsonObject => ({
+  ...parts,
+  ...(type === undefined ? {} : { type }),
+})
 
 function primaryIn<T>(elements: readonly JsonValue[], of: (element: JsonObject) => T): T | undefined {
   const found = elements.filter(isJsonObject).find((element) => element['primary'] === true)
@@ -220,16 +226,8 @@ const isAbsent = (value: JsonValue | undefined): value is null | undefined | '' 
 const decoded = (part: SchemaAttribute, text: string): JsonValue | undefined =>
   text === '' ? undefined : decoder(part)(text)
 
-function setPart(elements: JsonObject[], { type }: ListPlace, part: JsonObject): void {
-  const at = elements.findIndex((element) => element['type'] === type)
-  if (at < 0) elements.push({ ...part, ...(type === undefined ? {} : { type }) })
+function setPart(elements: JsonObject[], place: ListPlace, part: JsonObject): void {
+  const at = elements.findIndex((element) => element['type'] === place.type)
+  if (at < 0) elements.push(elementAt(place, part))
   else elements[at] = { ...part, ...elements[at] }
-}
-
-function objectIn(resource: ScimResource, name: string): ScimResource {
-  const present = resource[name]
-  if (isJsonObject(present)) return present as ScimResource
-  const made: ScimResource = {}
-  resource[name] = made
-  return made
 }

@@ -158,6 +158,26 @@ describe('elements change one by one', () => {
     expect([await stored('office.locality'), await stored('office.streetAddress')]).toEqual([[], ['1 Main St']])
   })
 
+  test('an element that is there already is not added again', async () => {
+    const { patch, stored } = await withUser({ mail: ['a@x.org'], 'office.locality': ['Oslo'], role: ['admin'] })
+    for (const [path, element] of [
+      ['emails', { type: 'work', value: 'a@x.org' }],
+      ['addresses', { type: 'work', locality: 'Oslo' }],
+      ['roles', { value: 'admin' }],
+    ] as const) {
+      const { status, body } = await patch({ op: 'add', path, value: [element] })
+      expect([path, status, (body[path] as unknown[] | undefined)?.length]).toEqual([path, 200, 1])
+    }
+    expect(await stored('mail')).toEqual(['a@x.org'])
+  })
+
+  test('a removed part stays removed, also if another program stored several values', async () => {
+    const { patch, stored } = await withUser({ 'office.locality': ['Oslo', 'Bergen'], 'office.country': ['NO'] })
+    const { body } = await patch({ op: 'remove', path: 'addresses[type eq "work"].locality' })
+    expect(body['addresses']).toEqual([{ country: 'NO', type: 'work', primary: true }])
+    expect(await stored('office.locality')).toEqual([])
+  })
+
   test('a second type of one attribute is shown with the first', async () => {
     const { patch, stored } = await withUser({})
     const { body } = await patch({ op: 'add', path: 'roles', value: [{ value: 'admin' }] })

@@ -2,7 +2,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { type ReadOptions, readSingle, readValue } from '#protocols/scim/read-resource.ts'
-import { readPath, type ScimResource, sameValue } from '#protocols/scim/resource.ts'
+import { objectIn, readPath, type ScimResource, sameValue } from '#protocols/scim/resource.ts'
 import {
   type AttributePath,
   type AttributeRef,
@@ -176,7 +176,7 @@ export class SchemaMapping {
     const read = leaf.multiValued
       ? (values: readonly string[], report: Report) => decodeAll(values, decode) ?? fitting(values, one, report)
       : ([text = '']: readonly string[]) => one(text)
-    const holder = (resource: ScimResource) => (extension === undefined ? resource : part(resource, extension))
+    const holder = (resource: ScimResource) => (extension === undefined ? resource : objectIn(resource, extension))
     const fits = (text: string): boolean => {
       try {
         return one(text) !== undefined
@@ -190,7 +190,7 @@ export class SchemaMapping {
         if (value === undefined) return
         const into = holder(resource)
         if (sub === undefined) into[attribute.name] = value
-        else part(into, attribute.name)[sub.name] = value
+        else objectIn(into, attribute.name)[sub.name] = value
       },
       hidden: (values) => {
         if (leaf.multiValued) return values.filter((text) => !fits(text))
@@ -338,15 +338,6 @@ function decodeAll(
     decoded.push(value)
   }
   return decoded
-}
-
-/** The object of this name, created if absent. The resource is under construction, so it may be changed in place. */
-function part(resource: ScimResource, name: string): ScimResource {
-  const present = resource[name]
-  if (isJsonObject(present)) return present as ScimResource
-  const made: ScimResource = {}
-  resource[name] = made
-  return made
 }
 
 /** The JSON value of a text that starts like one, or the text. */
