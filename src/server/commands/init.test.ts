@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
@@ -111,6 +112,60 @@ test('secrets are readable by their owner only, and the token is stored as a has
   expect(files.filter((name) => readFileSync(join(folder, name), 'utf8').includes(token))).toEqual([])
   const ignored = readFileSync(join(folder, '.gitignore'), 'utf8')
   for (const name of ['/gatehouse.env', '/config/secrets/', '/tls/', '/data/']) expect(ignored).toContain(name)
+})
+
+describe('--create-target', () => {
+  const sqlite = (file: string): string[] => ['--target', 'sql', '--target-url', `sqlite:${file}`]
+
+  test('creates the sample tables, and without it the command to create them is printed', async () => {
+    const around = temporaryFolder()
+    const file = join(around, 'crm.db')
+    const { code, text } = await run([join(around, 'gateway'), ...domain, ...sqlite(file), '--create-target'])
+    expect([code, text.includes('Created the tables of target-schema.sql')]).toEqual([0, true])
+    const database = new DatabaseSync(file, { readOnly: true })
+    expect(database.prepare('select external_id, locale from accounts').all()).toEqual([])
+    database.close()
+    const { text: printed } = await run([join(around, 'other'), ...domain, ...sqlite(join(around, 'new.db'))])
+    expect(printed).toMatch(/sqlite3 FILE < \S*target-schema\.sql/)
+    expect(existsSync(join(around, 'new.db'))).toBe(false)
+  })
+
+  test('leaves nothing behind if it fails', async () => {
+    const around = temporaryFolder()
+    const file = join(around, 'crm.db')
+    const database = new DatabaseSync(file)
+    database.exec('create table teams (name text)')
+    database.close()
+    const { code, errors } = await run([join(around, 'gateway'), ...domain, ...sqlite(file), '--create-target'])
+    expect([code, errors]).toEqual([1, expect.stringMatching(/--create-target: .*Nothing was written/)])
+    expect(existsSync(join(around, 'gateway'))).toBe(false)
+    const left = new DatabaseSync(file, { readOnly: true })
+    expect(left.prepare('select name from sqlite_schema where type = ?').all('table')).toEqual([{ name: 'teams' }])
+    left.close()
+  })
+
+  test('has no effect with other targets, and says so', async () => {
+    const around = temporaryFolder()
+    const { code, errors } = await run([
+      join(around, 'gateway'),
+      ...domain,
+      ...targetArgs('scim', around),
+      '--create-target',
+    ])
+    expect([code, errors]).toEqual([2, expect.stringContaining('--create-target has no effect with --target scim')])
+  })
+})
+
+test('an LDAP target comes with its entries and its schema', async () => {
+  const around = temporaryFolder()
+  const folder = join(around, 'gateway')
+  const { text } = await run([folder, ...domain, ...targetArgs('ldap', around)])
+  expect(text).toMatch(/ou=people,o=Example: Sons # & Co,c=US/)
+  expect(text).toMatch(/ldapadd -x .*target-entries\.ldif/)
+  expect(readFileSync(join(folder, 'target-entries.ldif'), 'utf8')).toContain(
+    'dn: ou=groups,o=Example: Sons # & Co,c=US\n',
+  )
+  expect(readFileSync(join(folder, 'target-schema.ldif'), 'utf8')).toMatch(/^olcObjectClasses: .*'scimPerson'/m)
 })
 
 test('the certificate authority of a target is kept in the configuration', async () => {

@@ -8,7 +8,7 @@ import { sharedSlapd } from '#testing/ldap/slapd.ts'
 import { openGatewayOn } from '#testing/scim/gateway-on-target.ts'
 import { builtInParams } from '#testing/scim/scim-stack.ts'
 
-/** An attribute of several values and one of a single value each; addresses by parts. */
+/** Attributes of several values, in LDAP or in one table, and of a single value; addresses by parts. */
 const params = {
   ...builtInParams,
   'list.emails': 'work=mail,home=homeMail',
@@ -24,8 +24,8 @@ const systems: ((name: string, suite: (open: () => Promise<Target>) => void) => 
         const key = url.startsWith('sqlite:') ? 'integer primary key autoincrement' : 'serial primary key'
         await runOn(
           url,
-          `create table accounts (id ${key}, login text not null unique, private_email text, phone text, mobile text, street text, city text, rev integer not null default 1)`,
-          'create table addresses (account integer not null references accounts (id), address text not null, rank integer not null)',
+          `create table accounts (id ${key}, login text not null unique, phone text, mobile text, street text, city text, rev integer not null default 1)`,
+          'create table addresses (account integer not null references accounts (id), address text not null, rank integer not null, kind varchar(10))',
         )
         return openTarget(url, {
           userTable: 'accounts',
@@ -33,8 +33,8 @@ const systems: ((name: string, suite: (open: () => Promise<Target>) => void) => 
           userPrimaryKey: 'id',
           userVersion: 'rev',
           'column.userName': 'login',
-          'values.mail': 'addresses(account, address, rank)',
-          'column.homeMail': 'private_email',
+          'values.mail': 'addresses(account, address, rank, kind=work)',
+          'values.homeMail': 'addresses(account, address, rank, kind=home)',
           'column.telephoneNumber': 'phone',
           'column.mobile': 'mobile',
           'column.office.streetAddress': 'street',

@@ -2,6 +2,7 @@ import sql, { join, type Sql } from 'sql-template-tag'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect, SqlValue } from '#protocols/sql/sql-database.ts'
 import { identifier } from '#protocols/sql/sql-database.ts'
+import { tableId, type ValuesTable } from './tables.ts'
 
 export type ColumnKind =
   | 'text'
@@ -215,6 +216,12 @@ export const equalsExactly = (column: Column, value: string): Sql =>
   column.dialect === 'sqlite' && column.kind === 'text'
     ? sql`${equalTo(column, value)} collate binary`
     : equalTo(column, value)
+
+/** The rows with the values of one attribute of a user, after FROM. */
+export function valueRows(alias: string, { table, user, value, fixed }: ValuesTable<Column>, owner: Sql): Sql {
+  const kind = fixed === undefined ? sql`` : sql` and ${equals(alias, fixed.column, fixed.value)}`
+  return sql`${tableId(table)} as ${identifier(alias)} where ${columnOf(alias, user)} = ${owner} and ${columnOf(alias, value)} is not null${kind}`
+}
 
 export const allOf = (conditions: readonly Sql[]): Sql =>
   conditions.length === 0 ? sql`1 = 1` : sql`(${join(conditions, ' and ')})`

@@ -18,6 +18,7 @@ import {
   jsonList,
   readJsonList,
   textIn,
+  valueRows,
 } from './column.ts'
 import { type Layout, makesOwnKey } from './layout.ts'
 import { type EntryTable, type EntryTimes, type GroupTables, tableId } from './tables.ts'
@@ -61,8 +62,9 @@ export class UserRows {
   /** The columns of the table with the alias `u`. */
   get columns(): Sql {
     const { users } = this.#layout
-    const lists = Array.from(users.values.values(), ({ table, user, value, position }, i) => {
-      const from = sql`from ${tableId(table)} as v where ${columnOf('v', user)} = ${columnOf('u', users.id)} and ${columnOf('v', value)} is not null`
+    const lists = Array.from(users.values.values(), (values, i) => {
+      const { value, position } = values
+      const from = sql`from ${valueRows('v', values, columnOf('u', users.id))}`
       const order = position === undefined ? undefined : columnOf('v', position)
       return sql`${jsonList('v', value, from, order)} as ${identifier(`values${i}`)}`
     })

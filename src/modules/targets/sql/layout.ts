@@ -1,7 +1,7 @@
 import sql from 'sql-template-tag'
 import { suggestion } from '#kernel/suggest.ts'
 import type { SqlReader, SqlRow } from '#protocols/sql/sql-database.ts'
-import type { Column, ColumnKind } from './column.ts'
+import { type Column, type ColumnKind, canonical } from './column.ts'
 import {
   type EntryTable,
   type EntryTimes,
@@ -62,7 +62,11 @@ async function valuesTable(reader: SqlReader, config: ValuesTable<string>): Prom
       `column "${position.name}" of table "${table.shown}" cannot number values: it is of type ${position.type}`,
     )
   }
-  return { table: table.name, user: table.writable(config.user), value: table.writable(config.value), position }
+  const fixed = config.fixed && { column: table.writable(config.fixed.column), value: config.fixed.value }
+  if (fixed !== undefined && canonical(fixed.column, fixed.value) === undefined) {
+    throw new Error(`column "${fixed.column.name}" of table "${table.shown}" cannot hold "${fixed.value}"`)
+  }
+  return { table: table.name, user: table.writable(config.user), value: table.writable(config.value), position, fixed }
 }
 
 async function groupTables(

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { hasLookups } from '#sdk/target/target.ts'
 import { onEachEmptyDatabase } from '#testing/databases/databases.ts'
 import {
   applicationParams,
@@ -66,6 +67,43 @@ onEachEmptyDatabase('the SQL target on tables that were created without quotes',
     expect(found?.groups).toEqual(['crew'])
     const rows = await runOn(url, 'select sub, firstName as first from localUsers')
     expect(rows).toEqual([{ sub: 'ada', first: 'Ada' }])
+  })
+})
+
+onEachEmptyDatabase('the SQL target on a table of values of several kinds', (freshUrl) => {
+  test('reads, writes and finds only the rows of each kind', async () => {
+    const url = await freshUrl()
+    await runOn(
+      url,
+      'create table users (login text primary key)',
+      'create table mails (login text not null references users, mail text not null, n integer not null, kind text)',
+      "insert into users values ('ada')",
+      "insert into mails values ('ada', 'w', 0, 'work'), ('ada', 'h', 0, 'home'), ('ada', 'x', 0, 'other'), ('ada', 'y', 1, null)",
+    )
+    const target = await openTarget(url, {
+      userTable: 'users',
+      userName: 'login',
+      'values.mail': 'mails(login, mail, n, kind=work)',
+      'values.homeMail': 'mails(login, mail, n, kind = home)',
+    })
+    onTestFinished(async () => target.close?.())
+    const names = ['mail', 'homeMail']
+    const { request } = targetFixture(target, { attributes: ['mail', 'homeMail', 'login'], groups: ['a', 'b', 'c'] })
+    const read = async () => (await target.findUser('ada', names, request))?.attributes.toObject()
+    expect(await read()).toEqual({ mail: ['w'], homeMail: ['h'] })
+    const options = { addOnly: false, attributes: names, keepGroups: true }
+    await target.syncUser(userOf('ada', { mail: ['v', 'w'], homeMail: [] }), options, request)
+    expect(await read()).toEqual({ mail: ['v', 'w'] })
+    expect(await runOn(url, 'select mail, n, kind from mails order by kind nulls first, n')).toEqual([
+      { mail: 'y', n: 1, kind: null },
+      { mail: 'x', n: 0, kind: 'other' },
+      { mail: 'v', n: 0, kind: 'work' },
+      { mail: 'w', n: 1, kind: 'work' },
+    ])
+    if (!hasLookups(target)) throw new Error('no lookups')
+    const total = async (attribute: string, value: string) =>
+      (await target.searchUsers({ filter: { kind: 'equal', attribute, value }, offset: 0, limit: 10 })).total
+    expect([await total('mail', 'v'), await total('homeMail', 'v'), await total('mail', 'x')]).toEqual([1, 0, 0])
   })
 })
 

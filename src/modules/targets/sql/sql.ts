@@ -105,7 +105,7 @@ const parameters = {
   ),
   'values.<attribute>': parsed('table and columns', parseTableColumns, {
     about:
-      'The table of an attribute with several values: `emails(user_id, address)`, or `emails(user_id, address, rank)` where a number keeps their order.',
+      'The table of an attribute with several values: `emails(user_id, address)`, or `emails(user_id, address, rank)` where a number keeps their order. With `emails(user_id, address, rank, kind=work)` only the rows with this kind, so that a table can hold several attributes.',
   }),
   groupMode: parsed('one of ManyToMany, OneToMany, None', readGroupMode, {
     about:
@@ -202,7 +202,7 @@ function tablesOf(given: Given, report: Report, missing: Report): Tables<string>
       report(`values.${attribute}`, 'needs the column that refers to the user, that of the value, and at most one more')
       continue
     }
-    values.set(attribute, { table: found.table, user, value, position })
+    values.set(attribute, { table: found.table, user, value, position, fixed: found.fixed })
   }
   const columns = defined(given['column.<attribute>'])
   const twice = [...columns.keys()].find((name) => [...values.keys()].some((other) => same(name, other)))

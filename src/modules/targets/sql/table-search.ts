@@ -15,9 +15,20 @@ import type { SortOrder } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect, SqlReader, SqlRow } from '#protocols/sql/sql-database.ts'
 import type { SearchPage, SearchQuery } from '#sdk/target/target.ts'
-import { allOf, anyOf, type Column, canonical, columnOf, decode, encode, readsCanonical, textIn } from './column.ts'
+import {
+  allOf,
+  anyOf,
+  type Column,
+  canonical,
+  columnOf,
+  decode,
+  encode,
+  readsCanonical,
+  textIn,
+  valueRows,
+} from './column.ts'
 import { timeText } from './entry-rows.ts'
-import { tableId, type ValuesTable } from './tables.ts'
+import type { ValuesTable } from './tables.ts'
 
 /** Users or groups, as searches see them. */
 export interface SearchSpace<T> {
@@ -175,9 +186,9 @@ function firstText(field: SearchField | undefined): Sql {
   if (field === undefined) return sql`cast(null as text)`
   if ('time' in field) return field.time.text
   if ('column' in field) return textIn(field.alias, field.column)
-  const { table, user, value, position } = field.values
+  const { value, position } = field.values
   const text = textIn('s', value)
-  return sql`(select ${text} from ${tableId(table)} as s where ${columnOf('s', user)} = ${field.owner} and ${columnOf('s', value)} is not null order by ${position === undefined ? text : columnOf('s', position)} limit 1)`
+  return sql`(select ${text} from ${valueRows('s', field.values, field.owner)} order by ${position === undefined ? text : columnOf('s', position)} limit 1)`
 }
 
 /** Where the values of an attribute are stored. */
@@ -246,9 +257,9 @@ function match(test: ValueFilter, field: SearchField): Condition | undefined {
   return { sql: exists(field.values, field.owner, condition.sql), exact: condition.exact }
 }
 
-function exists({ table, user, value }: ValuesTable<Column>, owner: Sql, condition?: Sql): Sql {
+function exists(values: ValuesTable<Column>, owner: Sql, condition?: Sql): Sql {
   const tested = condition === undefined ? sql`` : sql` and ${condition}`
-  return sql`exists (select 1 from ${tableId(table)} as w where ${columnOf('w', user)} = ${owner} and ${columnOf('w', value)} is not null${tested})`
+  return sql`exists (select 1 from ${valueRows('w', values, owner)}${tested})`
 }
 
 /** True for every value that passes a test, and, if it is exact, for no other. */

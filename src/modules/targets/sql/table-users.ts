@@ -9,6 +9,7 @@ import { identifier } from '#protocols/sql/sql-database.ts'
 import {
   acceptValue,
   acceptValues,
+  allOf,
   bound,
   type Column,
   decode,
@@ -221,7 +222,11 @@ async function writeValues(
   present: readonly string[],
   wanted: readonly string[],
 ): Promise<void> {
-  const ofUser = equalTo(values.user, user)
+  const { fixed } = values
+  const ofUser = allOf([
+    equalTo(values.user, user),
+    ...(fixed === undefined ? [] : [equalTo(fixed.column, fixed.value)]),
+  ])
   const kept = present.filter((value) => wanted.includes(value))
   const inOrder = values.position === undefined || kept.every((value, i) => value === wanted[i])
   if (!inOrder) {
@@ -242,16 +247,21 @@ const batch = 200
 
 async function insertValues(
   tx: SqlTransaction,
-  { table, user: userColumn, value: valueColumn, position }: ValuesTable<Column>,
+  { table, user: userColumn, value: valueColumn, position, fixed }: ValuesTable<Column>,
   user: string,
   values: readonly string[],
   first: number,
 ): Promise<void> {
-  const columns = [userColumn, valueColumn, ...(position === undefined ? [] : [position])]
   const rows = values.map((value, i) => {
-    const texts = [user, value, String(first + i)]
-    return sql`(${joinSql(columns.map((column, j) => bound(column, texts[j] ?? '')))})`
+    const cells = [
+      [userColumn, user],
+      [valueColumn, value],
+      ...(position === undefined ? [] : [[position, String(first + i)] as const]),
+      ...(fixed === undefined ? [] : [[fixed.column, fixed.value] as const]),
+    ] as const
+    return sql`(${joinSql(cells.map(([column, text]) => bound(column, text)))})`
   })
+  const columns = [userColumn, valueColumn, position, fixed?.column].filter((column) => column !== undefined)
   const into = sql`${tableId(table)} (${joinSql(columns.map(({ name }) => identifier(name)))})`
   for (let done = 0; done < rows.length; done += batch) {
     await tx.run(sql`insert into ${into} values ${joinSql(rows.slice(done, done + batch))}`)

@@ -7,10 +7,18 @@ export interface TableName {
   readonly table: string
 }
 
-/** A table with some of its columns: `emails(person_id, address)`. */
+/** A table with some of its columns: `emails(person_id, address, kind=work)`. */
 interface TableColumns {
   readonly table: TableName
   readonly columns: readonly string[]
+  /** Only rows with this value count. */
+  readonly fixed: FixedColumn<string> | undefined
+}
+
+/** A column that has the same value in all rows of an attribute. */
+export interface FixedColumn<C> {
+  readonly column: C
+  readonly value: string
 }
 
 /** Names are always quoted, so nearly any text is valid, except for the characters of our own syntax. */
@@ -40,7 +48,12 @@ export function parseTableColumns(text: string): TableColumns {
   const parts = /^([^()]+)\(([^()]+)\)\s*$/.exec(text)
   if (parts === null)
     throw new Error(`must be a table and its columns, such as emails(person_id, address), not "${text}"`)
-  return { table: parseTableName(parts[1] ?? ''), columns: (parts[2] ?? '').split(',').map(parseColumnName) }
+  const names = (parts[2] ?? '').split(',')
+  const [, column, value] = /^([^=]+)=(.+)$/.exec(names.at(-1) ?? '') ?? []
+  const fixed =
+    column === undefined || value === undefined ? undefined : { column: parseColumnName(column), value: value.trim() }
+  const columns = (fixed === undefined ? names : names.slice(0, -1)).map(parseColumnName)
+  return { table: parseTableName(parts[1] ?? ''), columns, fixed }
 }
 
 export const showTable = ({ schema, table }: TableName): string => (schema === undefined ? table : `${schema}.${table}`)
@@ -85,6 +98,7 @@ export interface ValuesTable<C> {
   readonly value: C
   /** Numbers the values of a user. */
   readonly position: C | undefined
+  readonly fixed: FixedColumn<C> | undefined
 }
 
 export interface GroupTables<C> {
