@@ -63,8 +63,17 @@ export type InsertOperation = keyof typeof insertOperations
 
 export type Tally<O extends string> = Partial<Record<O, number>>
 
-/** They close it, or compute names without a call. */
-const noOperations = new Set(['constructor', 'close', 'loginOf', 'nameOf', 'entryOf', 'personEntry', 'storable'])
+/** They close it, or compute names and defaults without a call. */
+const noOperations = new Set([
+  'constructor',
+  'close',
+  'loginOf',
+  'nameOf',
+  'entryOf',
+  'personEntry',
+  'storable',
+  'defaultValue',
+])
 
 /** The methods of an object that are operations. Throws for one without an operation in the table. */
 export function offeredMethods(offering: object, operations: Readonly<Record<string, string>>): ReadonlySet<string> {
