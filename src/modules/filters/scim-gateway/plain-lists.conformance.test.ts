@@ -11,7 +11,8 @@ import { builtInParams } from '#testing/scim/scim-stack.ts'
 /** Attributes of several values, in LDAP or in one table, and of a single value; addresses by parts. */
 const params = {
   ...builtInParams,
-  'list.emails': 'work=mail,home=homeMail',
+  // The target does not have otherMail.
+  'list.emails': 'work=mail,home=homeMail,other=otherMail',
   'list.phoneNumbers': 'work=telephoneNumber,mobile=mobile',
   'list.addresses': 'work=office',
 }
@@ -124,6 +125,10 @@ for (const onSystem of systems) {
       expect(await found('phoneNumbers[type eq "mobile"].value sw "1"')).toEqual(['cat'])
       expect(await found('addresses[type eq "work"].locality eq "oslo"')).toEqual(['ann'])
       expect(await found('emails.value ne "w@x.org"')).toContain('cat')
+      expect(await found('not (emails.value eq "w@x.org")')).toEqual(['cat'])
+      expect((await found('emails.type eq "home"')).sort()).toEqual(['bob'])
+      expect(await found('emails[type eq "work"]')).toEqual(['ann'])
+      expect(await found('emails[type eq "other"]')).toEqual([])
     })
 
     test('another value of a type becomes primary, or the answer says that it did not', async () => {

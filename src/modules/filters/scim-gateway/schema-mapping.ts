@@ -271,7 +271,10 @@ function locationsOf(slots: readonly Slot[]): ReadonlyMap<string, AttributeLocat
     const whole = extension === undefined ? { attribute } : { attribute, extension }
     if (list !== undefined) {
       held.set(pathKey(path), { names: list.names, orEmpty: true })
-      for (const part of attribute.subAttributes) held.set(pathKey({ ...whole, sub: part }), locationIn(list, part))
+      // A store has no values of derived parts, so it can't evaluate conditions on them.
+      for (const part of attribute.subAttributes.filter((one) => !list.isDerived(one))) {
+        held.set(pathKey({ ...whole, sub: part }), locationIn(list, part))
+      }
       continue
     }
     held.set(pathKey(path), locationOf(name, sub ?? attribute))
@@ -293,7 +296,6 @@ function locationsOf(slots: readonly Slot[]): ReadonlyMap<string, AttributeLocat
 
 /** Which of several attributes has the primary value depends on the user. */
 function locationIn(list: PlainList, part: SchemaAttribute): AttributeLocation {
-  if (list.isDerived(part)) return { names: list.names, inside: true }
   const names = list.namesOf(part)
   return { names, ...(isText(part) && names.length > 0 ? { orEmpty: true } : {}), primaryFirst: names.length === 1 }
 }

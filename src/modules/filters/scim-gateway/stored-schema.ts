@@ -267,9 +267,13 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
   const isBuiltIn = (path: AttributePath): boolean =>
     builtIn.has(pathKey(path)) &&
     (lookup.kind !== 'target' || mapping.namesAt(path).some((name) => canStore(lookup.name, name)))
+  const hasPart = (whole: AttributeRef, sub: SchemaAttribute): boolean => {
+    const list = mapping.listAt(whole)
+    return list === undefined || list.isDerived(sub) || list.namesOf(sub).length > 0
+  }
   const reads = (path: AttributePath): boolean => {
     const { sub, ...whole } = path
-    return isNamed(path) || isBuiltIn(path) || (sub !== undefined && isBuiltIn(whole))
+    return isNamed(path) || isBuiltIn(path) || (sub !== undefined && isBuiltIn(whole) && hasPart(whole, sub))
   }
   const isWritten = (name: string): boolean => {
     const writes = writesOf(name)

@@ -108,7 +108,19 @@ export class UserEndpoint {
       const page = await lookups.searchUsers(query, byPosition)
       return { ...page, items: await lookups.withIndirectGroups(page.items) }
     }
-    return pagedSearch({ search, toResource }, list, this.#nameOf)
+    return pagedSearch({ search, toResource }, list, await this.#storedNames())
+  }
+
+  /** A list in plain attributes may have types that the target has no attribute for, and then can't search by. */
+  async #storedNames(): Promise<NameOf> {
+    const { config, storage } = this.#parts
+    const { mapping } = config.users
+    if (!mapping.shown.some((path) => mapping.listAt(path) !== undefined)) return this.#nameOf
+    const { unstorable } = await storage.users()
+    return (path) => {
+      const location = locate(path, this.#nameOf)
+      return location && { ...location, names: location.names.filter((name) => !unstorable.includes(name)) }
+    }
   }
 
   /** Creates a user, or reactivates a former one. Throws uniqueness if another user has the userName. */
