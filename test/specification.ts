@@ -419,8 +419,8 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '4.1',
-    register('a dynamic list that is shown whole can be searched with one character'),
-    'A search may be of any length in a list that is shown whole',
+    register('a dynamic %s can be searched with one character, and without any'),
+    'A search of a list or text-list may be of any length, or absent',
   ),
   ...of(
     '4.1',
