@@ -458,6 +458,16 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '4.3',
+    calls(
+      'a service account names requester, user and groups without further configuration, and is shown beside the requester',
+    ),
+    [
+      'It validates nothing beyond the rules of the URL',
+      'That holds for callers without a directory entry; users of the directory act for themselves.',
+    ],
+  ),
+  ...of(
+    '4.3',
     calls('an asynchronous call is accepted, done, and shown only to the caller that started it'),
     'The path is that of the URL of the application',
   ),
