@@ -610,8 +610,12 @@ export const statements: readonly Statement[] = [
 
   ...of(
     '9',
-    described('Swagger is 2.0, of version 1.0.0, over https and http'),
+    described('%s: Swagger is valid by the official schema of Swagger 2.0'),
     'The registration API is described as Swagger 2.0',
+  ),
+  ...of(
+    '9',
+    described('Swagger is 2.0, of version 1.0.0, over https and http'),
     'Its version is 1.0.0',
     'Its schemes are https and http',
   ),
