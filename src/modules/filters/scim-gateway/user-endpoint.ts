@@ -180,11 +180,12 @@ export class UserEndpoint {
     return { userID, attributes, groups: [] }
   }
 
-  /** Of two users with one id, neither could be found. */
+  /** Of two users with one id, neither could be found. Ids that the target makes are its own concern. */
   async #requireFreeId({ userID, attributes }: User): Promise<void> {
-    const { lookups } = this.#parts
+    const { lookups, config } = this.#parts
     const attribute = lookups.userIdAttribute
-    if (attribute === undefined) return
+    const isSent = (name: string): boolean => name.toLowerCase() === attribute?.toLowerCase()
+    if (attribute === undefined || !config.users.produces.some(isSent)) return
     const id = attributes.first(attribute) ?? userID
     const name = this.#clientName(attribute)
     requireAddress(name, id)
