@@ -51,6 +51,8 @@ export interface CallableWorkflows {
   readonly groups: boolean
   /** Callers may act for themselves. */
   readonly forThemselves: boolean
+  /** Callers without a directory entry may name any user, group and requester. */
+  readonly trustsPrograms: boolean
 }
 
 /** The initial attributes that each written attribute comes from. */

@@ -76,13 +76,22 @@ describe("OpenUnison's SCIM gateway tutorial", () => {
         name: { givenName: 'Matt', familyName: 'Mosley' },
         emails: [{ type: 'work', primary: true, value: 'mmosley@nodomain.io' }],
         groups: ['group1', 'group2', 'group3'].map((name) => ({
-          value: name,
+          value: `group:${name}`,
           display: name,
-          $ref: `https://127.0.0.1/api/scim-gateway/Groups/${name}`,
+          $ref: `https://127.0.0.1/api/scim-gateway/Groups/group:${name}`,
         })),
         meta: { resourceType: 'User', location: `${gateway.url}/api/scim-gateway/Users/mmosley` },
       },
     })
+  })
+
+  test("a user's groups have the ids of the groups, and users are found by them", async () => {
+    const { groups } = (await call('GET', '/Users/mmosley')).body
+    for (const { value, display } of groups as { value: string; display: string }[]) {
+      expect((await call('GET', `/Groups/${value}`)).body).toMatchObject({ id: value, displayName: display })
+      const filter = encodeURIComponent(`groups.value eq "${value}" and userName eq "mmosley"`)
+      expect((await call('GET', `/Users?filter=${filter}`)).body).toMatchObject({ totalResults: 1 })
+    }
   })
 
   test('two: the workflow creates a user, with the attributes that it provisions', async () => {
@@ -111,7 +120,7 @@ describe("OpenUnison's SCIM gateway tutorial", () => {
   test('four: reading back shows the group and the unchanged attributes', async () => {
     expect(await call('GET', '/Users/jjackson')).toMatchObject({
       status: 200,
-      body: { name: { givenName: 'Jennifer', familyName: 'Jackson' }, groups: [{ value: 'group2' }] },
+      body: { name: { givenName: 'Jennifer', familyName: 'Jackson' }, groups: [{ value: 'group:group2' }] },
     })
     expect((await call('GET', '/Users/mmosley')).body.groups).toHaveLength(3)
   })
@@ -124,7 +133,7 @@ describe("OpenUnison's SCIM gateway tutorial", () => {
     expect(changed.status).toBe(200)
     expect((await call('GET', '/Users/jjackson')).body).toMatchObject({
       name: { givenName: 'Jen', familyName: 'Jackson' },
-      groups: [{ value: 'group2' }],
+      groups: [{ value: 'group:group2' }],
     })
   })
 

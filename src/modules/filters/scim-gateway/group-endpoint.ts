@@ -20,7 +20,7 @@ import { type MemberRun, planMembers, runMembers } from './group-members.ts'
 import { GroupSearch } from './group-search.ts'
 import { withMembers } from './group-text.ts'
 import type { ListRequest, ResourcePage } from './lists.ts'
-import { type FoundGroup, hasManyMembers, type Lookups, type Member } from './lookups.ts'
+import { type FoundGroup, hasManyMembers, idUnderName, type Lookups, type Member } from './lookups.ts'
 import { type GatewayParts, groupKey, reportProgress, runGroupWorkflow } from './run-workflow.ts'
 import {
   addChange,
@@ -291,8 +291,7 @@ export class GroupEndpoint {
         if (isAnyDone) addChange(call, change)
         throw error
       }
-      const { groupIdIsName, ids } = lookups
-      const after = await findGroup(lookups, groupIdIsName ? ids.ofGroup(name) : found.id, withMembers)
+      const after = await findGroup(lookups, idUnderName(lookups, found.id, name), withMembers)
       if (own !== undefined) await this.#requireOwnEffect(call, found, after, resource)
       if (isAnyDone) {
         const members = call.notes.pending === undefined ? { members: membersIn(runs) } : {}

@@ -12,7 +12,7 @@ import {
 } from '#protocols/scim/patch/member-change.ts'
 import type { PatchOperation } from '#protocols/scim/patch/parse-patch.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
-import type { FoundGroup, FoundUser, Lookups, Member } from './lookups.ts'
+import { type FoundGroup, type FoundUser, idUnderName, type Lookups, type Member } from './lookups.ts'
 import {
   type GatewayParts,
   orPending,
@@ -273,9 +273,7 @@ function runUserMember(
     if (remove && (group === undefined || member === undefined)) return
     if (group === undefined) throw notFound('group', planned.id)
     if (member === undefined) throw noSuchMember(run)
-    const { loginAttribute, lookupAttribute } = config.users
-    const attributes = Attributes.from([[loginAttribute, [member.user.userID]]])
-    attributes.set(lookupAttribute, [member.user.userID])
+    const attributes = Attributes.from([[config.users.loginAttribute, [member.user.userID]]])
     const change = runWorkflow(parts, call, {
       name: config.workflows.members ?? '',
       user: { ...member.user, attributes, groups: [] },
@@ -298,8 +296,7 @@ async function requireMembership(
   if (after === undefined || (await lookups.isMember(group, after)) !== remove) return
   if (after.user.version !== before.user.version) return
   // Read again: a delete of the group ended its memberships, and a renamed group has memberships under its new name.
-  const { groupIdIsName, ids } = lookups
-  const now = await lookups.groupById(groupIdIsName ? ids.ofGroup(group.group.name) : group.id, false)
+  const now = await lookups.groupById(idUnderName(lookups, group.id, group.group.name), false)
   if (now === undefined || (await lookups.isMember(now, after)) !== remove) return
   throw withoutEffect(config.workflows.members, { type: 'User', id: before.id, remove })
 }

@@ -151,6 +151,7 @@ export class UserEndpoint {
     }
     const former = await this.#formerWithExternalId(call, resource)
     if (former !== undefined) return this.#reactivate(call, resource, former)
+    await this.#requireFreeId(user)
     // Bound to the absence of the user, so that no other process can create it in between.
     const basedOn = lookups.readVersion(undefined)
     await runWorkflow(this.#parts, call, { name: workflows.user, user, ...passwordOf(resource), basedOn, settled })
@@ -182,6 +183,27 @@ export class UserEndpoint {
     requireLogin(userID)
     if (!attributes.has(loginAttribute)) attributes.set(loginAttribute, [userID])
     return { userID, attributes, groups: [] }
+  }
+
+  /** Of two users with one id, neither could be found. Ids that the target makes are its own concern. */
+  async #requireFreeId({ userID, attributes }: User): Promise<void> {
+    const { lookups, config } = this.#parts
+    const attribute = lookups.userIdAttribute
+    const isSent = (name: string): boolean => name.toLowerCase() === attribute?.toLowerCase()
+    if (attribute === undefined || !config.users.produces.some(isSent)) return
+    const id = attributes.first(attribute) ?? userID
+    const name = this.#clientName(attribute)
+    requireAddress(name, id)
+    if ((await lookups.all.userById(lookups.ids.ofUser(id))) === undefined) return
+    const remedy = 'Choose another one, or change that user.'
+    throw scimError(
+      'uniqueness',
+      `${name}: another user has ${redacted(id)}, and it is the id of users here. ${remedy}`,
+    )
+  }
+
+  #clientName(attribute: string): string {
+    return this.#parts.config.clientNames.get(attribute.toLowerCase()) ?? attribute
   }
 
   /** A client that creates an inactive account must not end up with an active one. */
@@ -341,6 +363,11 @@ export class UserEndpoint {
       before: { sent: loginOf(before), mapped: old.first(loginAttribute) },
       after: { sent: loginOf(after), mapped: fresh.first(loginAttribute) },
     })
+    const idAttribute = lookups.userIdAttribute
+    if (idAttribute !== undefined && old.first(idAttribute) !== fresh.first(idAttribute)) {
+      const text = `${this.#clientName(idAttribute)} cannot be changed: it is the id of the user here.`
+      throw scimError('mutability', `${text} Create another user instead.`)
+    }
     const { attributes, cleared, isChanged } = attributeChange(mapping, produces, user.attributes, old, fresh)
     if (!attributes.has(loginAttribute)) attributes.set(loginAttribute, [newUserID ?? user.userID])
     const planned = { user: { ...user, attributes, groups: [] }, cleared, newUserID }
