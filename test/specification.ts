@@ -36,11 +36,10 @@ export const sections: readonly (readonly [number: string, title: string])[] = [
 const by = (file: string, title?: string): Proof => ({ file, ...(title === undefined ? {} : { title }) })
 
 const form = by('test/stories/registration.test.ts', 'each endpoint answers with the fields of the specification')
-const fields = by(
-  'src/modules/shared/forms/form-values.test.ts',
-  'a field is a text, a text-area, a text-list or a list, and nothing else',
-)
+const formValues = (title: string): Proof => by('src/modules/shared/forms/form-values.test.ts', title)
 const register = (title: string): Proof => by('src/modules/filters/register/register.test.ts', title)
+const configured = register('every field of Config and of its attributes has the configured value')
+const page = (title: string): Proof => by('portal/src/pages/register/register-form.test.ts', title)
 const described = (title: string): Proof => by('test/api-description.test.ts', title)
 const tutorial = (title: string): Proof => by('test/stories/predecessor-tutorial/tutorial.test.ts', title)
 const gateway = (title: string): Proof => by('src/modules/filters/scim-gateway/specification.test.ts', title)
@@ -127,11 +126,19 @@ export const statements: readonly Statement[] = [
   ...of(
     '2.1',
     form,
+    'Config and Attribute have each field of their tables, of the type given there',
+    'AttributeValueListItem: `name`, `value` and `num`',
+    'SubmittedResponse: `addNewUsers` is a boolean',
+    'ErrorResponse: `errors` is a list of texts',
+  ),
+  ...of(
+    '2.1',
+    configured,
     'Config: `frontPage` is an object',
-    'Config: `frontPage.title`',
-    'Config: `frontPage.text`',
-    'Config: `homeURL`',
-    'Config: `logoutURL`',
+    'Config: `frontPage.title` is the title of the form',
+    'Config: `frontPage.text` is the text of the page',
+    'Config: `homeURL` is the URL of the home page',
+    'Config: `logoutURL` is the URL to log out',
     'Config: `attributes` is a list of Attribute',
     'Config: `attributeNameList` names the attributes',
     'Config: `requireReason` is a boolean',
@@ -139,50 +146,125 @@ export const statements: readonly Statement[] = [
     'Config: `requireReCaptcha` is a boolean',
     'Config: `requireTermsAndConditions` is a boolean',
     'Config: `reasonIsList` is a boolean',
-    'Config: `reasons` is a list of texts',
-    'Config: `submitButtonText`',
-    'Config: `submittedText`',
+    'Config: `reasons` lists the allowed reasons',
+    'Config: `submitButtonText` is the text of the button',
+    'Config: `submittedText` is the text after a submission',
     'Attribute: `name`',
-    'Attribute: `displayName`',
+    'Attribute: `displayName` is the label',
     'Attribute: `readOnly` is a boolean',
     'Attribute: `required` is a boolean',
-    'Attribute: `regEx`',
+    'Attribute: `regEx` is a regular expression',
     'Attribute: `unique` is a boolean',
     'Attribute: `values` is a list of AttributeValueListItem',
     'Attribute: `show` is a boolean',
-    'AttributeValueListItem: `name`',
-    'AttributeValueListItem: `value`',
     'AttributeValueListItem: `num` is its position',
-    'SubmittedResponse: `addNewUsers` is a boolean',
-    'ErrorResponse: `errors` is a list of texts',
   ),
+  ...of('2.1', page('frontPage and submitButtonText are the title, the text and the button'), [
+    'The page shows `frontPage` and `submitButtonText`',
+    'The page of the portal. Other pages get the same Config.',
+  ]),
+  ...of(
+    '2.1',
+    register('requireReason: a registration without a reason is refused'),
+    '`requireReason`: the workflow request requires a reason',
+  ),
+  ...of(
+    '2.1',
+    register('preSetPassword: a registration has a password; otherwise none is accepted'),
+    '`preSetPassword`: a registration has a password',
+  ),
+  ...of('2.1', page('preSetPassword shows the password fields'), '`preSetPassword`: the page shows a password screen'),
+  ...of('2.1', register('requireReCaptcha: a registration without a solved CAPTCHA is refused'), [
+    '`requireReCaptcha`: a registration needs a solved CAPTCHA',
+    'It is also true for Turnstile, and for reCAPTCHA v3, which has no box.',
+  ]),
+  ...of(
+    '2.1',
+    page('requireReCaptcha shows a box for the CAPTCHA'),
+    '`requireReCaptcha`: the page shows a CAPTCHA box',
+  ),
+  ...of(
+    '2.1',
+    register('requireTermsAndConditions: a registration without the accepted terms is refused'),
+    '`requireTermsAndConditions`: a registration needs the accepted terms',
+  ),
+  ...of(
+    '2.1',
+    page('requireTermsAndConditions shows a checkbox'),
+    '`requireTermsAndConditions`: the page shows a checkbox',
+  ),
+  ...of(
+    '2.1',
+    register('reasonIsList: only the listed reasons are accepted; otherwise any is'),
+    'Where `reasonIsList`, the reason is one of `reasons`',
+  ),
+  ...of(
+    '2.1',
+    page('requireReason shows a field for the reason, and reasonIsList the reasons as a list'),
+    '`reasonIsList`: the page shows `reasons` as a list',
+  ),
+  ...of('2.1', register('submittedText: is shown when the mail address is confirmed'), [
+    '`submittedText` is shown after a submission',
+    'If the mail address must be confirmed, after the confirmation.',
+  ]),
+  ...of(
+    '2.1',
+    formValues('readOnly: the value of the server counts, and another one is refused'),
+    '`readOnly`: the value cannot be changed',
+  ),
+  ...of(
+    '2.1',
+    formValues('required: a value must be sent; otherwise it may be absent'),
+    '`required`: the value must be in the request',
+  ),
+  ...of('2.1', formValues('regEx: the whole value must match'), [
+    '`regEx` validates the value',
+    'The whole value must match. Only a present value is validated.',
+  ]),
   ...of(
     '2.1',
     register('the lengths of a field are in its description when they are configured'),
     'Attribute: `minChars`, when present',
     'Attribute: `maxChars`, when present',
   ),
-  ...of('2.1', fields, 'Attribute: `type` is text, text-area, text-list or list'),
+  ...of(
+    '2.1',
+    formValues('has as many characters as minChars and maxChars allow, if configured'),
+    '`minChars` is the minimum number of characters',
+    '`maxChars` is the maximum number of characters',
+  ),
+  ...of('2.1', register('unique: a value that a user of the datastore has is refused; otherwise it is accepted'), [
+    'A value of a `unique` attribute is allowed once in the datastore',
+    'The datastore is the virtual directory. Letter case makes no difference.',
+  ]),
+  ...of(
+    '2.1',
+    formValues('a field is a text, a text-area, a text-list or a list, and nothing else'),
+    'Attribute: `type` is text, text-area, text-list or list',
+  ),
+  ...of('2.1', formValues('type: only a text-area has lines'), 'A `text-area` takes several lines'),
+  ...of('2.1', formValues('values: a list takes its values and no other, a text takes any'), [
+    '`values` are the allowed values',
+    'Of `list` and of `text-list`.',
+  ]),
+  ...of('2.1', formValues('show: a field that is not shown takes no value from the form'), [
+    'An attribute without `show` is not set by the form',
+    'Its value is `default`, or an attribute of the signed-in user.',
+  ]),
+  ...of(
+    '2.1',
+    page('an attribute has its label and its kind of field; one that is not shown is absent'),
+    'The page shows each attribute with `show`, by its `displayName`, `type`, `values` and `readOnly`',
+  ),
   ...of(
     '2.1',
     register('starts the workflow with the fields of the form'),
     'RegisterRequest: `attributes` maps names to values',
   ),
-  ...of(
-    '2.1',
-    register('by a logged-in user asks for the form to be reset'),
+  ...of('2.1', register('by a logged-in user asks for the form to be reset'), [
     '`addNewUsers` is true when the form should be reset',
-  ),
-  ...of(
-    '2.1',
-    register('a login is unique unless the form says otherwise'),
-    'A value of a `unique` attribute is allowed once in the datastore',
-  ),
-  ...of(
-    '2.1',
-    register('D5: a reason that is not in the list is rejected'),
-    'Where `reasonIsList`, the reason is one of `reasons`',
-  ),
+    'For a signed-in user, who may register several.',
+  ]),
   ...of(
     '2.1',
     described('the paths, parameters and definitions of the specification are in it'),
@@ -585,10 +667,7 @@ export const statements: readonly Statement[] = [
   ...of('8', minute, 'The id_token for the call-workflow API lives one minute'),
   ...of(
     '8',
-    by(
-      'src/modules/shared/forms/form-values.test.ts',
-      'has as many characters as minChars and maxChars allow, if configured',
-    ),
+    formValues('has as many characters as minChars and maxChars allow, if configured'),
     'minChars and maxChars bound the length of an attribute, when present',
   ),
   ...of('8', pipeline('a decision is cached for azTimeoutMillis, and no longer'), '`azTimeoutMillis` is configurable'),
