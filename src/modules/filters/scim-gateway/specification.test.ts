@@ -3,7 +3,7 @@ import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
-import { base, openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
+import { base, openGateway, People, prepareGateway, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 /** The parameters of the specification, section 2.5, each by its effect. */
@@ -12,7 +12,6 @@ const patchOp = (...Operations: JsonObject[]): JsonObject => ({
   schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
   Operations,
 })
-const ids = (body: JsonObject): unknown[] => (body['Resources'] as JsonObject[]).map(({ id }) => id)
 
 const entries = [
   {
@@ -57,11 +56,26 @@ test('lookupFromLDAP: users are looked up below searchBase of the directory, by 
 })
 
 test('lookupTarget: without lookupFromLDAP users are looked up in the target', async () => {
-  const people = new People()
+  const [people, others] = [new People(), new People()]
   people.add('ann')
-  const { send } = await openGateway(scimGateway, { people })
-  expect((await send('GET', '/Users/ann')).body).toMatchObject({ id: 'ann' })
-  expect((await send('GET', '/Users/bob')).status).toBe(404)
+  others.add('bob')
+  const { targets, directory } = fakeModuleHost({ targets: { people, others }, entries })
+  const found = async (lookupTarget: string) => {
+    const params = { ...tutorialParams, lookupTarget }
+    const { send } = await openGateway(scimGateway, { params, host: { targets, directory } })
+    const statuses = ['ann', 'bob', 'out'].map(async (login) => (await send('GET', `/Users/${login}`)).status)
+    return Promise.all(statuses)
+  }
+  expect(await found('people')).toEqual([200, 404, 404])
+  expect(await found('others')).toEqual([404, 200, 404])
+})
+
+test('uidAttributeName: the login is the value of this attribute', async () => {
+  const { send, workflows } = await openDirectory({ uidAttributeName: 'badge', lookupAttributeName: 'badge' })
+  workflows.override = async () => {}
+  expect((await send('GET', '/Users/b-1')).body).toMatchObject({ id: 'b-1', userName: 'ann' })
+  await send('DELETE', '/Users/b-1')
+  expect(workflows.calls.map(({ user }) => user.userID)).toEqual(['b-1'])
 })
 
 test('idAttributeName: the id is another attribute than the login', async () => {
@@ -89,24 +103,36 @@ test('groups are known by groupIdName, shown by groupDisplayName, with the membe
 test('groupLookupAttributeName: workflows get the group by this attribute', async () => {
   const { send, workflows } = await openDirectory({
     groupLookupAttributeName: 'cn',
+    groupIdName: 'entryUUID',
     groupMemberAttributeName: 'member',
   })
   workflows.override = async () => {}
-  await send('PATCH', '/Groups/red', patchOp({ op: 'add', path: 'members', value: [{ value: 'ann' }] }))
+  await send('PATCH', '/Groups/g-1', patchOp({ op: 'add', path: 'members', value: [{ value: 'ann' }] }))
   expect(workflows.calls).toMatchObject([{ params: { groupname: 'red', removegroup: 'false' } }])
 })
 
 test('userFilterScim2Ldap and groupFilterScim2Ldap name the attributes that filters are about', async () => {
   const people = new People()
-  people.add('ann', { mail: ['ann@example.com'] })
-  people.addGroup('red')
-  const params = { ...tutorialParams, groupFilterScim2Ldap: 'externalId=badge' }
+  people.add('ann', { username: ['ann'], mail: ['ann@example.com'], badge: ['b-1'] })
+  people.add('bob', { username: ['bob'], mail: ['bob@example.com'], badge: ['b-2'] })
+  for (const [group, badge] of [
+    ['red', 'g-1'],
+    ['blue', 'g-2'],
+  ] as const) {
+    people.addGroup(group)
+    people.groupFacts.get(group)?.attributes.set('badge', [badge])
+  }
+  const params = {
+    ...tutorialParams,
+    userFilterScim2Ldap: 'emails.value=mail,title=badge',
+    groupFilterScim2Ldap: 'id=cn,externalId=badge',
+  }
   const { send } = await openGateway(scimGateway, { people, params })
-  const find = (path: string, filter: string) => send('GET', `${path}?filter=${encodeURIComponent(filter)}`)
-  expect(ids((await find('/Users', 'emails.value eq "ann@example.com"')).body)).toEqual(['ann'])
-  expect(JSON.stringify(people.searches)).toContain('"mail"')
-  await find('/Groups', 'externalId eq "x"')
-  expect(JSON.stringify(people.searches)).toContain('"badge"')
+  const find = async (path: string, filter: string) =>
+    (await send('GET', `${path}?filter=${encodeURIComponent(filter)}`)).body['Resources']
+  expect(await find('/Users', 'emails.value eq "ann@example.com"')).toMatchObject([{ userName: 'ann' }])
+  expect(await find('/Users', 'title eq "b-2"')).toMatchObject([{ userName: 'bob' }])
+  expect(await find('/Groups', 'externalId eq "g-1"')).toMatchObject([{ displayName: 'red' }])
 })
 
 test('workflowName, deleteUserWorkflowName, groupWorkflow and groupDeleteWorkflow name the workflows', async () => {
@@ -147,26 +173,48 @@ test('scim2tremolo and tremolo2scim map by attribute, by mapper and by template'
     'scim2tremolo.first.sourceType': 'custom',
     'scim2tremolo.label.source': '${userName}!',
     'scim2tremolo.label.sourceType': 'composite',
-    tremolo2scim: ['userName', 'name'],
+    tremolo2scim: ['userName', 'name', 'displayName'],
     'tremolo2scim.userName.source': 'username',
     'tremolo2scim.userName.sourceType': 'user',
     'tremolo2scim.name.source': '{"givenName":"${first}"}',
     'tremolo2scim.name.sourceType': 'composite',
+    'tremolo2scim.displayName.source': 'upper|label',
+    'tremolo2scim.displayName.sourceType': 'custom',
   }
   const unused = ['mail', 'last', 'enabled', 'secretNote'].map((one) => `scim2tremolo.${one}.`)
   const kept = Object.entries(params).filter(
-    ([name]) =>
-      ![...unused, 'tremolo2scim.emails', 'tremolo2scim.active', 'tremolo2scim.displayName'].some((start) =>
-        name.startsWith(start),
-      ),
+    ([name]) => ![...unused, 'tremolo2scim.emails', 'tremolo2scim.active'].some((start) => name.startsWith(start)),
   )
   const { send, workflows } = await openGateway(scimGateway, { params: Object.fromEntries(kept) })
   const schemas = ['urn:ietf:params:scim:schemas:core:2.0:User']
-  const made = await send('POST', '/Users', { schemas, userName: 'ann', name: { givenName: 'Ann' } })
-  expect(workflows.calls[0]?.user.attributes.toObject()).toMatchObject({
+  const emails = [{ value: 'ann@example.com' }]
+  const made = await send('POST', '/Users', { schemas, userName: 'ann', name: { givenName: 'Ann' }, emails })
+  // What no list names is neither stored nor shown.
+  expect(workflows.calls[0]?.user.attributes.toObject()).toEqual({
     username: ['ann'],
     first: ['Ann'],
     label: ['ann!'],
   })
-  expect(made.body).toMatchObject({ userName: 'ann', name: { givenName: 'Ann' } })
+  const { id, meta, schemas: _, ...shown } = made.body
+  expect([id, meta]).toEqual(['ann', expect.objectContaining({ resourceType: 'User' })])
+  expect(shown).toEqual({ userName: 'ann', name: { givenName: 'Ann' }, displayName: 'ANN!' })
+})
+
+test.each(['scim2tremolo.username', 'tremolo2scim.userName'])('%s.sourceType is user, custom or composite', (line) => {
+  const { issues } = prepareGateway(scimGateway, { ...tutorialParams, [`${line}.sourceType`]: 'constant' })
+  expect(issues).toEqual([expect.stringMatching(/sourceType.*: must be one of user, static, composite, custom,/)])
+})
+
+test('a strict client sends the URN of PatchOp; others may leave it out', async () => {
+  const { schemas: _, ...without } = patchOp({ op: 'replace', path: 'active', value: false })
+  const statusOf = async (client: string, body: JsonObject) => {
+    const people = new People()
+    people.add('ann')
+    const { send } = await openGateway(scimGateway, { people, params: { ...tutorialParams, client } })
+    return (await send('PATCH', '/Users/ann', body)).status
+  }
+  expect(await statusOf('strict', { ...without, schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'] })).toBe(400)
+  expect(await statusOf('strict', without)).toBe(400)
+  expect(await statusOf('strict', patchOp({ op: 'replace', path: 'active', value: false }))).toBe(200)
+  expect(await statusOf('tolerant', without)).toBe(200)
 })
