@@ -71,6 +71,11 @@ const filters = gateway('userFilterScim2Ldap and groupFilterScim2Ldap name the a
 const groups = gateway(
   'groups are known by groupIdName, shown by groupDisplayName, with the members of groupMemberAttributeName',
 )
+const loadsGroups = by(
+  'src/modules/workflow-tasks/load-user/load-groups-from-target.test.ts',
+  "adds the target's groups to the user's",
+)
+const loaded = by('src/config/load.test.ts', 'keeps names, namespaces and places')
 const memberRuns = by(
   'src/modules/filters/scim-gateway/groups.test.ts',
   'runs one workflow for each member that changes, and reads no member list',
@@ -318,8 +323,13 @@ export const statements: readonly Statement[] = [
   ]),
   ...of(
     '2.1',
-    described('the paths, parameters and definitions of the specification are in it'),
+    form,
     'Config, Attribute, AttributeValueListItem, RegisterRequest, SubmittedResponse and ErrorResponse are definitions of the description',
+  ),
+  ...of(
+    '2.1',
+    described('the paths, parameters and definitions of the specification are in it'),
+    'The description has the paths, their parameters and their responses',
   ),
 
   ...of(
@@ -424,6 +434,10 @@ export const statements: readonly Statement[] = [
     '`deleteUserWorkflowName` deletes a user',
     '`groupDeleteWorkflow` deletes groups',
   ),
+  ...of('2.5', tutorial('a group cannot be deleted, since its workflow does not exist'), [
+    '`groupDeleteWorkflow`, if supported',
+    'Without it, DELETE of a group is 501.',
+  ]),
   ...of('2.5', memberRuns, '`groupWorkflow` adds a user to a group, or removes it'),
   ...of(
     '2.5',
@@ -483,9 +497,9 @@ export const statements: readonly Statement[] = [
     tutorial('loads; check warns of the attribute that nothing produces, naming both positions'),
     'The gateway application has uri, hosts, authChain, azRules, results and a filter chain',
     'A workflow has description, inList, label, orgId and tasks',
-    'Tasks: customTask (className, params)',
   ),
   ...of('2.5', otherCallers, 'A rule of scope dn names the distinguished name of the allowed caller'),
+  ...of('2.5', loadsGroups, 'Tasks: customTask (className, params)'),
   ...of('2.5', main('D7: neither unlisted workflows nor those elsewhere can be requested, and nothing is started'), [
     '`inList` and `orgId` of a workflow',
     'Users can request a workflow that is in the list of an organization that they see.',
@@ -537,7 +551,15 @@ export const statements: readonly Statement[] = [
     'Endpoint: `injector.label` is the suffix of the label of workloads to be injected',
     'Endpoint: `injector.token_environment_variable_name` points at the issued JWT',
     'Endpoint: `injector.label_value_environment_variable_name` holds the value of the annotation',
-    'Endpoint: `explicit_certificate_trust` trusts `ca.crt` of the config map `ouca`',
+    'Endpoint: `explicit_certificate_trust` gives the sidecar `ca.crt` of the config map `ouca`',
+  ),
+  ...of(
+    '2.6',
+    by(
+      'src/modules/filters/sts-injector/sidecar.programs.test.ts',
+      'with all the authorities of a large organization in the ConfigMap',
+    ),
+    'The sidecar trusts the certificates of that file',
   ),
   ...of('2.6', discovery, 'Issuer documents: JSON with `discovery`'),
   ...of('2.6', published, 'Issuer documents: JSON with `keys`'),
@@ -603,14 +625,7 @@ export const statements: readonly Statement[] = [
   ),
   ...of('4.2', memberRuns, 'PATCH /Groups/<id> passes the user with only the key attribute to groupWorkflow'),
   ...of('4.2', left, 'PATCH /Groups/<id> removes the user from the group, and other attributes stay'),
-  ...of(
-    '4.2',
-    by(
-      'src/modules/workflow-tasks/load-user/load-groups-from-target.test.ts',
-      "adds the target's groups to the user's",
-    ),
-    'The group workflow loads the current groups of the user from the target',
-  ),
+  ...of('4.2', loadsGroups, 'The group workflow loads the current groups of the user from the target'),
   ...of('4.2', deleted, 'DELETE /Users/<id> runs deleteUserWorkflowName, which deletes the user in the target'),
   ...of(
     '4.2',
@@ -636,6 +651,7 @@ export const statements: readonly Statement[] = [
     'An application has an authorization-cache timeout in milliseconds',
   ),
   ...of('4.3', read, 'Cookies are disabled for APIs, by cookiesEnabled: false'),
+  ...of('4.3', loaded, 'An application has azTimeoutMillis, cookieConfig and urls, with the keys below'),
   ...of('4.3', otherCallers, 'A URL has an authChain'),
   ...of('4.3', pipeline('without a rule that passes it is 403, and no filter runs'), 'A URL has azRules'),
   ...of('4.3', pipeline('filters run in order, and a request that none answers is 404'), 'A URL has a filter chain'),
@@ -685,10 +701,11 @@ export const statements: readonly Statement[] = [
     'Each mechanism of a chain has a required flag',
   ),
   ...of('5', read, 'Each mechanism of a chain has parameters'),
+  ...of('5', by('src/config/load.test.ts', 'a chain has its level and its root'), 'A chain has a level'),
   ...of(
     '5',
     by('src/engine/pipeline/chain.test.ts', 'gives the subject the chain and its level'),
-    'A chain has a level',
+    'A user has the level of the chain',
   ),
   ...of(
     '5',
@@ -772,11 +789,16 @@ export const statements: readonly Statement[] = [
     formValues('has as many characters as minChars and maxChars allow, if configured'),
     'minChars and maxChars bound the length of an attribute, when present',
   ),
-  ...of('8', pipeline('a decision is cached for azTimeoutMillis, and no longer'), '`azTimeoutMillis` is configurable'),
+  ...of('8', loaded, '`azTimeoutMillis` and the cookie timeout are configurable'),
+  ...of(
+    '8',
+    pipeline('a decision is cached for azTimeoutMillis, and no longer'),
+    '`azTimeoutMillis` is in milliseconds',
+  ),
   ...of(
     '8',
     by('src/engine/pipeline/cookie-session.test.ts', 'expires when it is idle'),
-    'The cookie timeout, in seconds, is configurable',
+    'The cookie timeout is in seconds',
   ),
 
   ...of(

@@ -50,6 +50,8 @@ const specification = {
 | addNewUsers | boolean |`,
   ErrorResponse: `
 | errors | array of string |`,
+  RegisterRequest: `
+| attributes | object |`,
 }
 
 type Shape = keyof typeof specification
@@ -89,7 +91,7 @@ interface Form {
 }
 
 interface Description {
-  readonly definitions: { readonly Config: { readonly properties: object } }
+  readonly definitions: Readonly<Record<Shape, { readonly properties: object }>>
 }
 
 const jsonOf = async <T>(answer: Response): Promise<T> => (await answer.json()) as T
@@ -147,8 +149,9 @@ test('each endpoint answers with the fields of the specification', async () => {
     basePath: '/open',
   })
   for (const scheme of ['securityDefinitions', 'security']) expect(JSON.stringify(swagger)).not.toContain(`"${scheme}"`)
-  for (const { field } of fields('Config').filter(({ field }) => !field.includes('.'))) {
-    expect(swagger.definitions.Config.properties).toHaveProperty(field)
+  for (const shape of Object.keys(specification) as Shape[]) {
+    const names = fields(shape).flatMap(({ field }) => (field.includes('.') ? [] : [field]))
+    expect(Object.keys(swagger.definitions[shape].properties)).toEqual(expect.arrayContaining(names))
   }
   expect(await (await get('/open/register/openapi.json')).json()).toMatchObject({ openapi: '3.1.0' })
 })
