@@ -633,11 +633,11 @@ export const statements: readonly Statement[] = [
     'Several gateways coexist, each with its target, workflows, name and path',
   ),
 
+  ...of('4.3', minute, 'Authorization: Bearer <ID_TOKEN>'),
   ...of(
     '4.3',
     documentedCall,
     'POST /call-workflow takes the body of 2.4 as application/json',
-    'Authorization: Bearer <ID_TOKEN>',
     'It runs the named workflow directly',
   ),
   ...of(

@@ -4,51 +4,13 @@ import { renderToStaticMarkup } from 'react-dom/server'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import type { FormAttributeView } from '#contract/main.ts'
 import type { RegisterConfig } from '#contract/register.ts'
+import { registerConfig, registerField } from '../../../test/register-config.ts'
 import type { Catalogue } from '../../app/messages.ts'
 import en from '../../i18n/en.json'
 
 /** What the page shows for each field of the specification, section 2.1. */
 
-const field = (name: string, more: Partial<FormAttributeView> = {}): FormAttributeView => ({
-  name,
-  displayName: `Label of ${name}`,
-  readOnly: false,
-  required: false,
-  unique: false,
-  type: 'text',
-  values: [],
-  show: true,
-  ...more,
-})
-
-const config = (more: Partial<RegisterConfig> = {}): RegisterConfig => ({
-  frontPage: { title: 'Join us', text: 'Tell us who you are' },
-  homeURL: '/',
-  logoutURL: '/logout',
-  attributes: [field('uid')],
-  attributeNameList: ['uid'],
-  requireReason: false,
-  preSetPassword: false,
-  requireReCaptcha: false,
-  requireTermsAndConditions: false,
-  reasonIsList: false,
-  reasons: [],
-  submitButtonText: 'Send it',
-  submittedText: '',
-  enableThirdColumn: false,
-  themePrimaryMain: '',
-  themePrimaryDark: '',
-  themePrimaryLight: '',
-  themeSecondaryMain: '',
-  themeSecondaryDark: '',
-  themeSecondaryLight: '',
-  headerTitle: '',
-  errorColor: '',
-  humanCheck: { kind: 'none' },
-  requireInvitation: false,
-  minSearchChars: 3,
-  ...more,
-})
+const texts = { frontPage: { title: 'Join us', text: 'Tell us who you are' }, submitButtonText: 'Send it' }
 
 /** The elements of the page, without its styles. */
 let shown: (more?: Partial<RegisterConfig>) => string
@@ -69,7 +31,7 @@ beforeAll(async () => {
     vi.stubGlobal('window', { location: { search: '' } })
     vi.stubGlobal('sessionStorage', { getItem: () => null })
     const client = new QueryClient()
-    client.setQueryData(registerConfigQuery.queryKey, config(more))
+    client.setQueryData(registerConfigQuery.queryKey, registerConfig({ ...texts, ...more }))
     const html = renderToStaticMarkup(createElement(QueryClientProvider, { client }, page))
     return html.replaceAll(/<style.*?<\/style>/gs, '')
   }
@@ -118,7 +80,8 @@ test('an attribute has its label and its kind of field; one that is not shown is
     { name: 'Blue', value: 'blue', num: 0 },
     { name: 'Red', value: 'red', num: 1 },
   ]
-  const fieldOf = (more: Partial<FormAttributeView>) => shown({ attributes: [field('x', more)] })
+  const fieldOf = (more: Partial<FormAttributeView>) =>
+    shown({ attributes: [registerField('x', { displayName: 'Label of x', required: false, ...more })] })
   expect(fieldOf({})).toMatch(/>Label of x<\/label>.*<input/s)
   expect(fieldOf({})).not.toContain('readOnly')
   expect(fieldOf({ readOnly: true })).toMatch(/<input[^>]*readOnly/)

@@ -179,6 +179,7 @@ describe('a registration', () => {
   test('by a logged-in user asks for the form to be reset', async () => {
     const { post, registrations } = await open()
     expect((await post(ada, boss)).body.addNewUsers).toBe(true)
+    expect((await post({ attributes: { uid: 'eve' } }, anonymous)).body.addNewUsers).toBe(false)
     expect(registrations.calls[0]?.requestor).toBe('boss')
   })
 
