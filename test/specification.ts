@@ -213,7 +213,7 @@ export const statements: readonly Statement[] = [
     'Attribute: `unique` is a boolean',
     'Attribute: `values` is a list of AttributeValueListItem',
     'Attribute: `show` is a boolean',
-    'AttributeValueListItem: `num` is its position',
+    ['AttributeValueListItem: `num` is its position', 'In the answer, also in one to a search.'],
   ),
   ...of('2.1', page('frontPage and submitButtonText are the title, the text and the button'), [
     'The page shows `frontPage` and `submitButtonText`',
@@ -458,7 +458,8 @@ export const statements: readonly Statement[] = [
     '`scim2tremolo.<attr>.source` is a SCIM attribute, a mapper expression or a template',
     '`tremolo2scim` lists the SCIM attributes that the gateway supports',
     '`tremolo2scim.<scimattr>.source` says how it is built',
-    '`sourceType` user, custom and composite decide how a source is read, in both directions',
+    '`scim2tremolo`: a source is read by its sourceType user, custom or composite',
+    '`tremolo2scim`: a source is read by its sourceType user or composite',
     'A composite source is a JSON template with `${attribute}` placeholders',
   ),
   ...of(
@@ -479,6 +480,7 @@ export const statements: readonly Statement[] = [
   ...of('2.5', created, 'A custom source is a mapper name, `|` and parameters separated by commas'),
   ...of('2.5', names, ['A mapper may be named by its class alone', 'The last segment of the name is enough.']),
   ...of('2.5', created, 'A JSON-path mapper takes a SCIM attribute and a path into it'),
+  ...of('2.5', read, '`tremolo2scim`: a source is read by its sourceType custom'),
   ...of('2.5', read, 'A composite-no-return mapper takes one template, in base64'),
   ...of('2.5', read, 'A groups-generating mapper takes a flag, the URL prefix of the gateway and a target'),
   ...of(

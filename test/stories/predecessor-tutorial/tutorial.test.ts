@@ -123,7 +123,7 @@ describe("OpenUnison's SCIM gateway tutorial", () => {
     expect(added.status).toBe(204)
     const { groups, ...user } = (await call('GET', '/Users/jjackson')).body
     expect(user).toEqual(before)
-    expect(groups.map(({ value }: { value: string }) => value)).toEqual(['group2'])
+    expect(groups.map(({ display }: { display: string }) => display)).toEqual(['group2'])
     expect((await call('GET', '/Groups/group2')).body.members).toContainEqual(
       expect.objectContaining({ value: 'jjackson', type: 'User' }),
     )

@@ -176,10 +176,7 @@ const never = (): never => {
   throw new Error('the gateway must not write to a target')
 }
 
-/**
- * `part|attribute,name` reads one part of a complex attribute, as a JSON path would; `list|attribute` its values, and
- * `upper|attribute` plain values in capital letters.
- */
+/** `part|attribute,name` reads one part of a complex attribute, as a JSON path would; `list|attribute` its values. */
 const mapper: ParseContext['mapper'] = (expression) => {
   const [kind, parameters = ''] = expression.split('|')
   const [attribute = '', part = 'value'] = parameters.split(',')
@@ -187,7 +184,6 @@ const mapper: ParseContext['mapper'] = (expression) => {
     reads: [attribute],
     create: () => ({
       map: (source) => {
-        if (kind === 'upper') return source.values(attribute).map((value) => value.toUpperCase())
         const value = source.json?.(attribute)
         const items = (kind === 'list' ? value : [value]) as readonly JsonObject[] | undefined
         return (items ?? []).flatMap((item) => (typeof item?.[part] === 'string' ? [item[part]] : []))
