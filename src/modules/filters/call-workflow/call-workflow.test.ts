@@ -123,6 +123,22 @@ test("without groups memberships don't change; if all are allowed, an empty list
   expect(runs.calls.map(({ keepGroups }) => keepGroups)).toEqual([true, false])
 })
 
+test('uidAttributeName chooses the attribute with the subject', async () => {
+  const { post, runs } = await open()
+  const attributes = ['uid', 'badge'].map((name) => ({ name, values: [`${name}-1`] }))
+  for (const uidAttributeName of ['uid', 'badge']) {
+    expect((await post({ name: 'join', uidAttributeName, user: { attributes } })).status).toBe(200)
+  }
+  expect(runs.calls.map(({ user: { userID } }) => userID)).toEqual(['uid-1', 'badge-1'])
+})
+
+test('attributes reach the workflow without validation', async () => {
+  const { post, runs } = await open()
+  const attributes = [...user.attributes, { name: 'never declared', values: ['', ' ', 'a\nb', 'x'.repeat(5_000)] }]
+  expect((await post({ ...body, user: { attributes } })).status).toBe(200)
+  expect(runs.calls[0]?.user.attributes.values('never declared')).toEqual(attributes[1]?.values)
+})
+
 test('asynchronous and waiting runs are 202, with a status URL', async () => {
   const { post, runs } = await open()
   const accepted = await post({ ...body, requestParams: { 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' } })

@@ -113,11 +113,26 @@ test('lookupAttributeName may differ from uidAttributeName: created users are fo
 })
 
 test('lookupTarget: without lookupFromLDAP users are looked up in the target', async () => {
-  const people = new People()
+  const [people, others] = [new People(), new People()]
   people.add('ann')
-  const { send } = await openGateway(scimGateway, { people })
-  expect((await send('GET', '/Users/ann')).body).toMatchObject({ id: 'ann' })
-  expect((await send('GET', '/Users/bob')).status).toBe(404)
+  others.add('bob')
+  const { targets, directory } = fakeModuleHost({ targets: { people, others }, entries })
+  const found = async (lookupTarget: string) => {
+    const params = { ...tutorialParams, lookupTarget }
+    const { send } = await openGateway(scimGateway, { params, host: { targets, directory } })
+    const statuses = ['ann', 'bob', 'out'].map(async (login) => (await send('GET', `/Users/${login}`)).status)
+    return Promise.all(statuses)
+  }
+  expect(await found('people')).toEqual([200, 404, 404])
+  expect(await found('others')).toEqual([404, 200, 404])
+})
+
+test('uidAttributeName: the login is the value of this attribute', async () => {
+  const { send, workflows } = await openDirectory({ uidAttributeName: 'badge', lookupAttributeName: 'badge' })
+  workflows.override = async () => {}
+  expect((await send('GET', '/Users/b-1')).body).toMatchObject({ id: 'b-1', userName: 'ann' })
+  await send('DELETE', '/Users/b-1')
+  expect(workflows.calls.map(({ user }) => user.userID)).toEqual(['b-1'])
 })
 
 test('idAttributeName: the id is another attribute than the login', async () => {
@@ -230,15 +245,26 @@ test('groupLookupAttributeName: workflows get the group by this attribute', asyn
 
 test('userFilterScim2Ldap and groupFilterScim2Ldap name the attributes that filters are about', async () => {
   const people = new People()
-  people.add('ann', { mail: ['ann@example.com'] })
-  people.addGroup('red')
-  const params = { ...tutorialParams, groupFilterScim2Ldap: 'externalId=badge' }
+  people.add('ann', { username: ['ann'], mail: ['ann@example.com'], badge: ['b-1'] })
+  people.add('bob', { username: ['bob'], mail: ['bob@example.com'], badge: ['b-2'] })
+  for (const [group, badge] of [
+    ['red', 'g-1'],
+    ['blue', 'g-2'],
+  ] as const) {
+    people.addGroup(group)
+    people.groupFacts.get(group)?.attributes.set('badge', [badge])
+  }
+  const params = {
+    ...tutorialParams,
+    userFilterScim2Ldap: 'emails.value=mail,title=badge',
+    groupFilterScim2Ldap: 'id=cn,externalId=badge',
+  }
   const { send } = await openGateway(scimGateway, { people, params })
-  const find = (path: string, filter: string) => send('GET', `${path}?filter=${encodeURIComponent(filter)}`)
-  expect(ids((await find('/Users', 'emails.value eq "ann@example.com"')).body)).toEqual(['ann'])
-  expect(JSON.stringify(people.searches)).toContain('"mail"')
-  await find('/Groups', 'externalId eq "x"')
-  expect(JSON.stringify(people.searches)).toContain('"badge"')
+  const find = async (path: string, filter: string) =>
+    (await send('GET', `${path}?filter=${encodeURIComponent(filter)}`)).body
+  expect(ids(await find('/Users', 'emails.value eq "ann@example.com"'))).toEqual(['ann'])
+  expect(ids(await find('/Users', 'title eq "b-2"'))).toEqual(['bob'])
+  expect(await find('/Groups', 'externalId eq "g-1"')).toMatchObject({ Resources: [{ displayName: 'red' }] })
 })
 
 test('workflowName, deleteUserWorkflowName, groupWorkflow and groupDeleteWorkflow name the workflows', async () => {
@@ -294,11 +320,38 @@ test('scim2tremolo and tremolo2scim map by attribute, by mapper and by template'
   )
   const { send, workflows } = await openGateway(scimGateway, { params: Object.fromEntries(kept) })
   const schemas = ['urn:ietf:params:scim:schemas:core:2.0:User']
-  const made = await send('POST', '/Users', { schemas, userName: 'ann', name: { givenName: 'Ann' } })
-  expect(workflows.calls[0]?.user.attributes.toObject()).toMatchObject({
+  const emails = [{ value: 'ann@example.com' }]
+  const made = await send('POST', '/Users', { schemas, userName: 'ann', name: { givenName: 'Ann' }, emails })
+  // What no list names is neither stored nor shown.
+  expect(workflows.calls[0]?.user.attributes.toObject()).toEqual({
     username: ['ann'],
     first: ['Ann'],
     label: ['ann!'],
   })
-  expect(made.body).toMatchObject({ userName: 'ann', name: { givenName: 'Ann' } })
+  const { id, meta, schemas: _, ...shown } = made.body
+  expect([id, meta]).toEqual(['ann', expect.objectContaining({ resourceType: 'User' })])
+  expect(shown).toEqual({ userName: 'ann', name: { givenName: 'Ann' } })
+})
+
+test.each(['scim2tremolo.username', 'tremolo2scim.userName'])(
+  '%s.sourceType is user, custom or composite',
+  async (line) => {
+    const params = { ...tutorialParams, [`${line}.sourceType`]: 'constant' }
+    const wrong = /sourceType.*: must be one of user, static, composite, custom,/
+    await expect(openGateway(scimGateway, { params })).rejects.toThrow(wrong)
+  },
+)
+
+test('a strict client sends the URN of PatchOp; others may leave it out', async () => {
+  const { schemas: _, ...without } = patchOp({ op: 'replace', path: 'active', value: false })
+  const statusOf = async (client: string, body: JsonObject) => {
+    const people = new People()
+    people.add('ann')
+    const { send } = await openGateway(scimGateway, { people, params: { ...tutorialParams, client } })
+    return (await send('PATCH', '/Users/ann', body)).status
+  }
+  expect(await statusOf('strict', { ...without, schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'] })).toBe(400)
+  expect(await statusOf('strict', without)).toBe(400)
+  expect(await statusOf('strict', patchOp({ op: 'replace', path: 'active', value: false }))).toBe(200)
+  expect(await statusOf('tolerant', without)).toBe(200)
 })
