@@ -209,10 +209,13 @@ describe('the pipeline', () => {
     }
   })
 
-  test("a mechanism whose system is down answers 503 with a retry hint in the API's format", async () => {
-    const down = new GatewayError('TARGET_UNREACHABLE', 'issuer: connection refused', { retryAfter: 5 })
+  test.each([
+    ['7', { retryAfter: 7 }],
+    ['5', {}],
+  ])("a mechanism whose system is down answers 503 with a retry hint in the API's format: %s", async (hint, more) => {
+    const down = new GatewayError('TARGET_UNREACHABLE', 'issuer: connection refused', more)
     const { response } = await setUp({ outcome: down }).get('/api')
-    expect(response).toMatchObject({ status: 503, headers: { 'retry-after': '5', 'content-type': 'text/x-upper' } })
+    expect(response).toMatchObject({ status: 503, headers: { 'retry-after': hint, 'content-type': 'text/x-upper' } })
   })
 
   test('an error of a filter is reported without its details', async () => {

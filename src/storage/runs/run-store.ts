@@ -108,6 +108,8 @@ export interface RunFigures {
   readonly running: number
   readonly waiting: number
   readonly incident: number
+  /** Changes that a run made in some systems and not yet in others. */
+  readonly unfinished: number
   /** For how long the oldest due run has been due. */
   readonly oldestReadyMillis?: number
   readonly oldestIncidentMillis?: number
@@ -375,6 +377,7 @@ export class RunStore {
       running: count('running'),
       waiting: count('waiting'),
       incident: count('incident'),
+      unfinished: rows.reduce((sum, { state, unfinished }) => sum + (state === 'running' ? 0 : unfinished), 0),
       ...(ready == null || ready < 0 ? {} : { oldestReadyMillis: ready }),
       ...(incident == null ? {} : { oldestIncidentMillis: incident }),
     }
@@ -575,8 +578,10 @@ function listText(query: RunQuery, limit: number, dialect: SqlDialect): Sql {
 
 const open = `('ready', 'running', 'waiting', 'incident')`
 /** How many runs are open, and for how long the first one has been due, or an incident. */
-const countByState = statement<object, { state: RunState; count: number; age: number | null }>(
-  (on) => `select state, count(*) as count, ${on.now} - min(case when state = 'ready' then due else updated end) as age
+const isUnfinished = 'resource is not null and touched = 1'
+const countByState = statement<object, { state: RunState; count: number; unfinished: number; age: number | null }>(
+  (on) => `select state, count(*) as count, sum(case when ${isUnfinished} then 1 else 0 end) as unfinished,
+     ${on.now} - min(case when state = 'ready' then due else updated end) as age
    from runs where state in ${open} group by state`,
 )
 const countOpenByName = new ListStatement<object, string, OpenRuns>(
