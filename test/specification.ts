@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs'
+import { differencesTable, writeMigrationPage } from './specification-differences.ts'
 
 /** A test by its file and the title in its source. A golden file of `gatehouse check` has none. */
 export interface Proof {
@@ -36,13 +37,14 @@ export const sections: readonly (readonly [number: string, title: string])[] = [
 const by = (file: string, title?: string): Proof => ({ file, ...(title === undefined ? {} : { title }) })
 
 const form = by('test/stories/registration.test.ts', 'each endpoint answers with the fields of the specification')
-const fields = by(
-  'src/modules/shared/forms/form-values.test.ts',
-  'a field is a text, a text-area, a text-list or a list, and nothing else',
-)
+const formValues = (title: string): Proof => by('src/modules/shared/forms/form-values.test.ts', title)
 const register = (title: string): Proof => by('src/modules/filters/register/register.test.ts', title)
+const configured = register('every field of Config and of its attributes has the configured value')
+const page = (title: string): Proof => by('portal/src/pages/register/register-form.test.ts', title)
 const described = (title: string): Proof => by('test/api-description.test.ts', title)
 const tutorial = (title: string): Proof => by('test/stories/predecessor-tutorial/tutorial.test.ts', title)
+const portal = (title: string): Proof => by('src/modules/filters/portal/portal.test.ts', title)
+const main = (title: string): Proof => by('test/stories/main-api.test.ts', title)
 const gateway = (title: string): Proof => by('src/modules/filters/scim-gateway/specification.test.ts', title)
 const call = (title: string): Proof => by('src/modules/filters/call-workflow/call-workflow.test.ts', title)
 const calls = (title: string): Proof => by('test/stories/call-workflow.test.ts', title)
@@ -58,6 +60,9 @@ const created = tutorial('two: the workflow creates a user, with the attributes 
 const joined = tutorial('three: the user joins a group, and nothing else changes')
 const patched = tutorial('a PATCH of the user changes attributes, and no memberships')
 const left = tutorial('the user leaves the group by the same workflow, and keeps all attributes')
+const otherCallers = tutorial(
+  'another service account is denied, an unknown token rejected, and an unreachable API server is 503',
+)
 const deleted = tutorial('five: the user is deleted; deleting again is 404')
 const workflows = gateway(
   'workflowName, deleteUserWorkflowName, groupWorkflow and groupDeleteWorkflow name the workflows',
@@ -67,12 +72,24 @@ const filters = gateway('userFilterScim2Ldap and groupFilterScim2Ldap name the a
 const groups = gateway(
   'groups are known by groupIdName, shown by groupDisplayName, with the members of groupMemberAttributeName',
 )
+const loadsGroups = by(
+  'src/modules/workflow-tasks/load-user/load-groups-from-target.test.ts',
+  "adds the target's groups to the user's",
+)
+const loaded = by('src/config/load.test.ts', 'keeps names, namespaces and places')
+const memberRuns = by(
+  'src/modules/filters/scim-gateway/groups.test.ts',
+  'runs one workflow for each member that changes, and reads no member list',
+)
+const provision = (title: string): Proof => by('src/modules/workflow-tasks/provision/provision.test.ts', title)
 const wholeCall = call('a call with all members runs the workflow for the subject that the named attribute contains')
 const documentedCall = calls('the documented call works as written, token included')
 const endpoint = tokens('an endpoint has a path, an audience, an issuer host and a key pair')
 const tokenRules = tokens('rules over namespace, saname and cluster decide who gets a token')
 const discovery = tokens('the discovery document has the fields of the specification')
 const published = tokens('the documents are published below the issuer')
+const bound = tokens('only a valid bound token of a workload is exchanged')
+const verified = tokens('a remote service verifies a token with the published documents alone')
 const injected = tokens('the injector gives labelled pods the variables, the annotation and the trusted certificates')
 const minute = by(
   'test/stories/own-issuer.test.ts',
@@ -90,26 +107,60 @@ const of = (
   )
 
 export const statements: readonly Statement[] = [
-  ...of('1', form, 'The Registration API returns the configuration of a form'),
+  ...of(
+    '1',
+    by('test/stories/two-gateways.test.ts', 'a user created through one gateway is unknown to the other'),
+    'Each API is a filter that is configured by itself',
+  ),
+  ...of('1', configured, 'The Registration API returns the configuration of a form'),
   ...of('1', register('returns one field, and all of them'), 'It returns the allowed values of list attributes'),
   ...of('1', register('reports every problem at once, and starts nothing'), 'It validates a submitted registration'),
   ...of('1', register('starts the workflow with the fields of the form'), 'A valid registration starts a workflow'),
   ...of('1', workflows, 'The SCIM gateway turns each SCIM call into a call of a named workflow'),
   ...of('1', created, 'A custom target of the user talks to the application'),
+  ...of('1', joined, 'An external identity system manages memberships through SCIM calls'),
   ...of('1', documentedCall, 'The call-workflow API starts a named workflow directly'),
+  ...of('1', call('attributes reach the workflow without validation'), [
+    'It does so without additional validation',
+    'The rules of the URL and the rights of the caller still hold, and engine keys are refused.',
+  ]),
   ...of('1', endpoint, 'The token service issues a JWT for one remote service to a workload with a bound token'),
+  ...of('1', bound, 'It validates the bound token'),
   ...of('1', tokenRules, 'It authorizes the workload by rules'),
-  ...of('1', published, 'Remote services validate the token by a discovery document and a key document'),
+  ...of('1', verified, 'Remote services validate the token by a discovery document and a key document'),
   ...of(
     '1',
-    by('test/stories/api-documents.test.ts', 'match every answer of the Main API'),
-    'The portal has a Main API: badges, access requests, reports',
+    by(
+      'test/stories/token-consumers.test.ts',
+      'finds the keys through the discovery document, and verifies the token with them',
+    ),
+    [
+      'These documents can be hosted anywhere',
+      'Gatehouse serves them, or publishes them to a folder, a ConfigMap, a bucket or an address.',
+    ],
   ),
   ...of(
     '1',
-    by('test/stories/api-documents.test.ts', 'are served by the Token API, and match its answers'),
-    'The portal has a Token API that shows the id_token to the user',
+    portal('is one page over the APIs Main, Register and Token'),
+    'The portal is a single-page application over the APIs Main, Register and Token',
   ),
+  ...of(
+    '1',
+    main('config, profile, orgs and links show what the caller may see'),
+    'The Main API has the badges of the portal',
+  ),
+  ...of('1', main('access is requested, approved by another user, and granted'), 'The Main API has access requests'),
+  ...of(
+    '1',
+    by('test/stories/reports.test.ts', "a request is in the requester's report, until it is decided"),
+    'The Main API has reports',
+  ),
+  ...of(
+    '1',
+    by('src/modules/filters/token-api/token-api.test.ts', 'D20: reading creates nothing; only POST creates tokens'),
+    'The Token API shows the id_token to the user',
+  ),
+  ...of('1', portal('works at the root'), ['The base address is {base_url}', 'Any path, or none.']),
   ...of(
     '1',
     by(
@@ -120,18 +171,31 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '1',
+    by('src/engine/pipeline/cookie-session.test.ts', 'each URL authenticates by its own chain'),
+    'Each API may have an authentication chain of its own',
+  ),
+  ...of(
+    '1',
     by('test/stories/two-gateways.test.ts', 'each gateway has its own rules'),
-    'Each API may have an authentication chain and rules of its own',
+    'Each API may have rules of its own',
   ),
 
   ...of(
     '2.1',
     form,
+    'Config and Attribute have each field of their tables, of the type given there',
+    'AttributeValueListItem: `name`, `value` and `num`',
+    'SubmittedResponse: `addNewUsers` is a boolean',
+    'ErrorResponse: `errors` is a list of texts',
+  ),
+  ...of(
+    '2.1',
+    configured,
     'Config: `frontPage` is an object',
-    'Config: `frontPage.title`',
-    'Config: `frontPage.text`',
-    'Config: `homeURL`',
-    'Config: `logoutURL`',
+    'Config: `frontPage.title` is the title of the form',
+    'Config: `frontPage.text` is the text of the page',
+    'Config: `homeURL` is the URL of the home page',
+    'Config: `logoutURL` is the URL to log out',
     'Config: `attributes` is a list of Attribute',
     'Config: `attributeNameList` names the attributes',
     'Config: `requireReason` is a boolean',
@@ -139,54 +203,134 @@ export const statements: readonly Statement[] = [
     'Config: `requireReCaptcha` is a boolean',
     'Config: `requireTermsAndConditions` is a boolean',
     'Config: `reasonIsList` is a boolean',
-    'Config: `reasons` is a list of texts',
-    'Config: `submitButtonText`',
-    'Config: `submittedText`',
+    'Config: `reasons` lists the allowed reasons',
+    'Config: `submitButtonText` is the text of the button',
+    'Config: `submittedText` is the text after a submission',
     'Attribute: `name`',
-    'Attribute: `displayName`',
+    'Attribute: `displayName` is the label',
     'Attribute: `readOnly` is a boolean',
     'Attribute: `required` is a boolean',
-    'Attribute: `regEx`',
+    'Attribute: `regEx` is a regular expression',
     'Attribute: `unique` is a boolean',
     'Attribute: `values` is a list of AttributeValueListItem',
     'Attribute: `show` is a boolean',
-    'AttributeValueListItem: `name`',
-    'AttributeValueListItem: `value`',
-    'AttributeValueListItem: `num` is its position',
-    'SubmittedResponse: `addNewUsers` is a boolean',
-    'ErrorResponse: `errors` is a list of texts',
+    ['AttributeValueListItem: `num` is its position', 'In the answer, also in one to a search.'],
   ),
+  ...of('2.1', page('frontPage and submitButtonText are the title, the text and the button'), [
+    'The page shows `frontPage` and `submitButtonText`',
+    'The page of the portal. Other pages get the same Config.',
+  ]),
+  ...of(
+    '2.1',
+    register('requireReason: a registration without a reason is refused'),
+    '`requireReason`: the workflow request requires a reason',
+  ),
+  ...of(
+    '2.1',
+    register('preSetPassword: a registration has a password; otherwise none is accepted'),
+    '`preSetPassword`: a registration has a password',
+  ),
+  ...of('2.1', page('preSetPassword shows the password fields'), '`preSetPassword`: the page shows a password screen'),
+  ...of('2.1', register('requireReCaptcha: a registration without a solved CAPTCHA is refused'), [
+    '`requireReCaptcha`: a registration needs a solved CAPTCHA',
+    'It is also true for Turnstile, and for reCAPTCHA v3, which has no box.',
+  ]),
+  ...of(
+    '2.1',
+    page('requireReCaptcha shows a box for the CAPTCHA'),
+    '`requireReCaptcha`: the page shows a CAPTCHA box',
+  ),
+  ...of(
+    '2.1',
+    register('requireTermsAndConditions: a registration without the accepted terms is refused'),
+    '`requireTermsAndConditions`: a registration needs the accepted terms',
+  ),
+  ...of(
+    '2.1',
+    page('requireTermsAndConditions shows a checkbox'),
+    '`requireTermsAndConditions`: the page shows a checkbox',
+  ),
+  ...of(
+    '2.1',
+    register('reasonIsList: only the listed reasons are accepted; otherwise any is'),
+    'Where `reasonIsList`, the reason is one of `reasons`',
+  ),
+  ...of(
+    '2.1',
+    page('requireReason shows a field for the reason, and reasonIsList the reasons as a list'),
+    '`reasonIsList`: the page shows `reasons` as a list',
+  ),
+  ...of('2.1', register('submittedText: is shown when the mail address is confirmed'), [
+    '`submittedText` is shown after a submission',
+    'If the mail address must be confirmed, after the confirmation.',
+  ]),
+  ...of(
+    '2.1',
+    formValues('readOnly: the value of the server counts, and another one is refused'),
+    '`readOnly`: the value cannot be changed',
+  ),
+  ...of(
+    '2.1',
+    formValues('required: a value must be sent; otherwise it may be absent'),
+    '`required`: the value must be in the request',
+  ),
+  ...of('2.1', formValues('regEx: the whole value must match'), [
+    '`regEx` validates the value',
+    'The whole value must match. Only a present value is validated.',
+  ]),
   ...of(
     '2.1',
     register('the lengths of a field are in its description when they are configured'),
     'Attribute: `minChars`, when present',
     'Attribute: `maxChars`, when present',
   ),
-  ...of('2.1', fields, 'Attribute: `type` is text, text-area, text-list or list'),
+  ...of(
+    '2.1',
+    formValues('has as many characters as minChars and maxChars allow, if configured'),
+    '`minChars` is the minimum number of characters',
+    '`maxChars` is the maximum number of characters',
+  ),
+  ...of('2.1', register('unique: a value that a user of the datastore has is refused; otherwise it is accepted'), [
+    'A value of a `unique` attribute is allowed once in the datastore',
+    'The datastore is the virtual directory. Letter case makes no difference.',
+  ]),
+  ...of(
+    '2.1',
+    formValues('a field is a text, a text-area, a text-list or a list, and nothing else'),
+    'Attribute: `type` is text, text-area, text-list or list',
+  ),
+  ...of('2.1', formValues('type: only a text-area has lines'), 'A `text-area` takes several lines'),
+  ...of('2.1', formValues('values: a list takes its values and no other, a text takes any'), [
+    '`values` are the allowed values',
+    'Of `list` and of `text-list`.',
+  ]),
+  ...of('2.1', formValues('show: a field that is not shown takes no value from the form'), [
+    'An attribute without `show` is not set by the form',
+    'Its value is `default`, or an attribute of the signed-in user.',
+  ]),
+  ...of(
+    '2.1',
+    page('an attribute has its label and its kind of field; one that is not shown is absent'),
+    'The page shows each attribute with `show`, by its `displayName`, `type`, `values` and `readOnly`',
+  ),
   ...of(
     '2.1',
     register('starts the workflow with the fields of the form'),
     'RegisterRequest: `attributes` maps names to values',
   ),
-  ...of(
-    '2.1',
-    register('by a logged-in user asks for the form to be reset'),
+  ...of('2.1', register('by a logged-in user asks for the form to be reset'), [
     '`addNewUsers` is true when the form should be reset',
-  ),
+    'For a signed-in user, who may register several.',
+  ]),
   ...of(
     '2.1',
-    register('a login is unique unless the form says otherwise'),
-    'A value of a `unique` attribute is allowed once in the datastore',
-  ),
-  ...of(
-    '2.1',
-    register('D5: a reason that is not in the list is rejected'),
-    'Where `reasonIsList`, the reason is one of `reasons`',
+    form,
+    'Config, Attribute, AttributeValueListItem, RegisterRequest, SubmittedResponse and ErrorResponse are definitions of the description',
   ),
   ...of(
     '2.1',
     described('the paths, parameters and definitions of the specification are in it'),
-    'Config, Attribute, AttributeValueListItem, RegisterRequest, SubmittedResponse and ErrorResponse are definitions of the description',
+    'The description has the paths, their parameters and their responses',
   ),
 
   ...of(
@@ -197,37 +341,52 @@ export const statements: readonly Statement[] = [
     '`userName` is the login name',
     '`name` has givenName and familyName',
     '`emails`: type, primary, value',
-    '`groups`: value is the identifier of the group',
     '`groups`: $ref is an absolute URL of the group under the gateway path',
     '`meta.resourceType` is User',
     '`meta.location` is a URL',
   ),
+  ...of(
+    '2.2',
+    tutorial("a user's groups have the ids of the groups, and users are found by them"),
+    '`groups`: value is the identifier of the group',
+  ),
   ...of('2.2', created, '`active` is accepted on creation'),
-  ...of('2.2', patched, '`groups` is read-only: changes of a user leave it alone'),
+  ...of(
+    '2.2',
+    tutorial('groups of a user are read-only: no change of the user changes them'),
+    '`groups` is read-only: changes of a user leave it alone',
+  ),
   ...of('2.2', groups, 'A group has members, each with value and type, and a reference URL'),
 
+  ...of('2.3', gateway('a strict client sends the URN of PatchOp; others may leave it out'), [
+    '`schemas` contains the URN of PatchOp',
+    'Only `client: strict` requires it.',
+  ]),
   ...of(
     '2.3',
-    joined,
-    '`schemas` contains the URN of PatchOp',
-    '`Operations` is a list',
-    '`op`: add',
-    '`path`: members',
-    '`value`: a list of objects with value and type (User)',
+    tutorial('a PATCH has a list of operations, with a known op, a known path and members by value'),
+    '`Operations` is a list of objects with op, path and value',
   ),
+  ...of('2.3', joined, '`op`: add', '`path`: members', '`value`: a list of objects with value and type (User)'),
+  ...of('2.3', left, ['`op`: remove', 'The specification shows add only. RFC 7644 has remove and replace.']),
 
   ...of(
     '2.4',
     wholeCall,
     '`requestor` identifies the requester',
     '`name` is the workflow to run',
-    '`uidAttributeName` names the attribute that holds the user identifier',
     '`user` is the subject of the workflow',
     '`user.attributes`: name and values',
     '`user.groups`: group names',
     '`reason`',
     '`requestParams` is a map of texts',
   ),
+  ...of(
+    '2.4',
+    call('uidAttributeName chooses the attribute with the subject'),
+    '`uidAttributeName` names the attribute that holds the user identifier',
+  ),
+  ...of('2.4', call('a body of another form is rejected: %#'), 'Members of another type are refused'),
   ...of(
     '2.4',
     wholeCall,
@@ -255,7 +414,18 @@ export const statements: readonly Statement[] = [
     '`lookupFromLDAP` "true": lookups go through the virtual directory',
     '`searchBase` is the base of such lookups',
     '`lookupAttributeName`: the attribute users are looked up by',
+  ),
+  ...of(
+    '2.5',
+    gateway('uidAttributeName: the login is the value of this attribute'),
     '`uidAttributeName`: the attribute that holds the login',
+  ),
+  ...of(
+    '2.5',
+    gateway(
+      'lookupAttributeName may differ from uidAttributeName: created users are found, and ids that are shown are accepted',
+    ),
+    ['`lookupAttributeName` may differ from `uidAttributeName`', 'Its values are then the ids.'],
   ),
   ...of(
     '2.5',
@@ -274,9 +444,13 @@ export const statements: readonly Statement[] = [
     workflows,
     '`workflowName` synchronizes or creates a user, and no memberships',
     '`deleteUserWorkflowName` deletes a user',
-    '`groupWorkflow` adds a user to a group, or removes it',
     '`groupDeleteWorkflow` deletes groups',
   ),
+  ...of('2.5', tutorial('a group cannot be deleted, since its workflow does not exist'), [
+    '`groupDeleteWorkflow`, if supported',
+    'Without it, DELETE of a group is 501.',
+  ]),
+  ...of('2.5', memberRuns, '`groupWorkflow` adds a user to a group, or removes it'),
   ...of(
     '2.5',
     gateway('groupLookupAttributeName: workflows get the group by this attribute'),
@@ -289,74 +463,85 @@ export const statements: readonly Statement[] = [
     '`groupDisplayName`: the attribute with the display name',
     '`groupMemberAttributeName`: the attribute with the members',
   ),
+  ...of('2.5', gateway('groupIdName: with a target, too, the id of a group is this attribute'), [
+    '`groupIdName` works with a target',
+    'A group without a value has the id of the target.',
+  ]),
   ...of(
     '2.5',
     mapped,
     '`scim2tremolo` lists the internal attributes that SCIM attributes map to',
     '`scim2tremolo.<attr>.source` is a SCIM attribute, a mapper expression or a template',
-    '`scim2tremolo.<attr>.sourceType` is user, custom or composite',
     '`tremolo2scim` lists the SCIM attributes that the gateway supports',
     '`tremolo2scim.<scimattr>.source` says how it is built',
-    '`tremolo2scim.<scimattr>.sourceType` is user, custom or composite',
+    '`scim2tremolo`: a source is read by its sourceType user, custom or composite',
+    '`tremolo2scim`: a source is read by its sourceType user or composite',
     'A composite source is a JSON template with `${attribute}` placeholders',
   ),
   ...of(
     '2.5',
+    gateway('%s.sourceType is user, custom or composite'),
+    [
+      '`scim2tremolo.<attr>.sourceType` is user, custom or composite',
+      '`static`, a fixed value, is a fourth, as in OpenUnison.',
+    ],
+    '`tremolo2scim.<scimattr>.sourceType` is user, custom or composite',
+  ),
+  ...of(
+    '2.5',
     filters,
-    '`userFilterScim2Ldap` maps attributes of SCIM filters about users, as `<scim>=<ldap>`',
+    '`userFilterScim2Ldap` maps attributes of SCIM filters about users, as `<scim>=<ldap>`, separated by commas',
     '`groupFilterScim2Ldap` does the same for groups',
   ),
   ...of('2.5', created, 'A custom source is a mapper name, `|` and parameters separated by commas'),
   ...of('2.5', names, ['A mapper may be named by its class alone', 'The last segment of the name is enough.']),
   ...of('2.5', created, 'A JSON-path mapper takes a SCIM attribute and a path into it'),
+  ...of('2.5', read, '`tremolo2scim`: a source is read by its sourceType custom'),
   ...of('2.5', read, 'A composite-no-return mapper takes one template, in base64'),
-  ...of('2.5', read, 'A groups-generating mapper takes a flag, the URL prefix of the gateway and a target'),
   ...of(
     '2.5',
-    by(
-      'src/modules/mappers/generate-groups/generate-groups.test.ts',
-      'with three parameters the id is the name of the group',
-    ),
-    [
-      'It takes three parameters with the flag "true" too',
-      'The third is the attribute with the groups; the id is `cn`.',
-    ],
+    gateway('a groups-generating mapper takes the flag, the URL prefix of the gateway and a target'),
+    'A groups-generating mapper takes the flag of lookupFromLDAP, the URL prefix of the gateway and a target',
   ),
   ...of(
     '2.5',
     tutorial('loads; check warns of the attribute that nothing produces, naming both positions'),
     'The gateway application has uri, hosts, authChain, azRules, results and a filter chain',
     'A workflow has description, inList, label, orgId and tasks',
-    'Tasks: customTask (className, params)',
   ),
+  ...of('2.5', otherCallers, 'A rule of scope dn names the distinguished name of the allowed caller'),
+  ...of('2.5', loadsGroups, 'Tasks: customTask (className, params)'),
+  ...of('2.5', main('D7: neither unlisted workflows nor those elsewhere can be requested, and nothing is started'), [
+    '`inList` and `orgId` of a workflow',
+    'Users can request a workflow that is in the list of an organization that they see.',
+  ]),
+  ...of('2.5', created, 'Tasks: provision (target, attributes)'),
   ...of(
     '2.5',
-    tutorial('another service account is denied, an unknown token rejected, and an unreachable API server is 503'),
-    'A rule of scope dn names the distinguished name of the allowed caller',
+    provision('makes listed attributes and groups equal, and clears a listed attribute that the user does not have'),
+    ['Tasks: provision with sync true', 'The listed attributes become those of the user. Others stay.'],
   ),
-  ...of('2.5', created, 'Tasks: provision (sync, target, attributes)'),
-  ...of('2.5', joined, 'Tasks: addGroup (name, remove)'),
+  ...of('2.5', provision('only adds'), ['Tasks: provision with sync false', 'It adds values and removes none.']),
+  ...of('2.5', joined, 'Tasks: addGroup (name)'),
+  ...of('2.5', left, 'Tasks: addGroup (remove)'),
   ...of('2.5', deleted, 'Tasks: delete (target)'),
   ...of(
     '2.5',
-    by(
-      'src/modules/filters/scim-gateway/groups.test.ts',
-      'runs one workflow for each member that changes, and reads no member list',
-    ),
+    memberRuns,
     'The gateway puts `$groupname$` into the request: the group that changes',
     'It puts `$removegroup$` into the request: true for a removal, false for an addition',
   ),
 
+  ...of('2.6', injected, ['Endpoint: `name`', 'It is in the paths of token files, in commands and in the log.']),
   ...of(
     '2.6',
     endpoint,
-    'Endpoint: `name`',
     'Endpoint: `audience` is the audience of issued tokens',
-    'Endpoint: `path` is its URL path',
     'Endpoint: `issuer.host` is the host of the issuer URL',
     'Endpoint: `issuer.keypair` names the key pair that signs',
     'Endpoint: key pairs may be distinct per endpoint',
   ),
+  ...of('2.6', tokens('an endpoint is at its path, and not at its name'), 'Endpoint: `path` is its URL path'),
   ...of('2.6', by('test/config-errors/sts.txt'), 'Endpoint: paths must differ'),
   ...of('2.6', tokens('issuers of different hosts may share a key pair, and their tokens stay apart'), [
     'Endpoint: two may have one key pair',
@@ -377,7 +562,15 @@ export const statements: readonly Statement[] = [
     'Endpoint: `injector.label` is the suffix of the label of workloads to be injected',
     'Endpoint: `injector.token_environment_variable_name` points at the issued JWT',
     'Endpoint: `injector.label_value_environment_variable_name` holds the value of the annotation',
-    'Endpoint: `explicit_certificate_trust` trusts `ca.crt` of the config map `ouca`',
+    'Endpoint: `explicit_certificate_trust` gives the sidecar `ca.crt` of the config map `ouca`',
+  ),
+  ...of(
+    '2.6',
+    by(
+      'src/modules/filters/sts-injector/sidecar.programs.test.ts',
+      'with all the authorities of a large organization in the ConfigMap',
+    ),
+    'The sidecar trusts the certificates of that file',
   ),
   ...of('2.6', discovery, 'Issuer documents: JSON with `discovery`'),
   ...of('2.6', published, 'Issuer documents: JSON with `keys`'),
@@ -419,29 +612,31 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '4.1',
-    register('a dynamic list that is shown whole can be searched with one character'),
-    'A search may be of any length in a list that is shown whole',
+    register('a dynamic %s can be searched with one character, and without any'),
+    'A search of a list or text-list may be of any length, or absent',
   ),
   ...of(
     '4.1',
-    described('Swagger is 2.0, of version 1.0.0, over https and http'),
+    by('test/stories/registration.test.ts', 'the API is offered over https and over http'),
     'The API is offered over https and http',
   ),
 
   ...of('4.2', read, 'Paths are relative to the gateway path', 'JSON bodies are application/scim+json'),
   ...of('4.2', read, 'GET /Users/<id> returns the user'),
-  ...of('4.2', created, 'POST /Users finds the user in the target, or adds it, and sets attributes'),
+  ...of('4.2', created, 'POST /Users adds a user that the target lacks, and sets attributes'),
+  ...of('4.2', tutorial('a user that the target has is found, and not added again'), [
+    'POST /Users finds the user in the target',
+    'The answer is then 409 uniqueness, as RFC 7644 says, and no workflow runs.',
+  ]),
   ...of('4.2', patched, 'PATCH /Users/<id> changes attributes and no memberships'),
-  ...of('4.2', joined, 'PATCH /Groups/<id> runs groupWorkflow and adds the user to the group'),
-  ...of('4.2', left, 'PATCH /Groups/<id> removes the user from the group, and other attributes stay'),
   ...of(
     '4.2',
-    by(
-      'src/modules/workflow-tasks/load-user/load-groups-from-target.test.ts',
-      "adds the target's groups to the user's",
-    ),
-    'The group workflow loads the current groups of the user from the target',
+    joined,
+    'PATCH /Groups/<id> runs groupWorkflow and adds the user to the group, and other attributes stay',
   ),
+  ...of('4.2', memberRuns, 'PATCH /Groups/<id> passes the user with only the key attribute to groupWorkflow'),
+  ...of('4.2', left, 'PATCH /Groups/<id> removes the user from the group, and other attributes stay'),
+  ...of('4.2', loadsGroups, 'The group workflow loads the current groups of the user from the target'),
   ...of('4.2', deleted, 'DELETE /Users/<id> runs deleteUserWorkflowName, which deletes the user in the target'),
   ...of(
     '4.2',
@@ -449,12 +644,22 @@ export const statements: readonly Statement[] = [
     'Several gateways coexist, each with its target, workflows, name and path',
   ),
 
+  ...of('4.3', minute, 'Authorization: Bearer <ID_TOKEN>'),
   ...of(
     '4.3',
     documentedCall,
     'POST /call-workflow takes the body of 2.4 as application/json',
-    'Authorization: Bearer <ID_TOKEN>',
     'It runs the named workflow directly',
+  ),
+  ...of(
+    '4.3',
+    calls(
+      'a service account names requester, user and groups without further configuration, and is shown beside the requester',
+    ),
+    [
+      'It validates nothing beyond the rules of the URL',
+      'That holds for callers without a directory entry; users of the directory act for themselves.',
+    ],
   ),
   ...of(
     '4.3',
@@ -466,16 +671,17 @@ export const statements: readonly Statement[] = [
     pipeline('a decision is cached for azTimeoutMillis, and no longer'),
     'An application has an authorization-cache timeout in milliseconds',
   ),
+  ...of('4.3', read, 'Cookies are disabled for APIs, by cookiesEnabled: false'),
+  ...of('4.3', loaded, 'An application has azTimeoutMillis, cookieConfig and urls, with the keys below'),
+  ...of('4.3', otherCallers, 'A URL has an authChain'),
+  ...of('4.3', pipeline('without a rule that passes it is 403, and no filter runs'), 'A URL has azRules'),
+  ...of('4.3', pipeline('filters run in order, and a request that none answers is 404'), 'A URL has a filter chain'),
   ...of(
     '4.3',
-    by('src/engine/pipeline/cookie-session.test.ts', 'does not exist if cookies are off, and for callers of level 0'),
-    'Cookies are disabled for APIs',
+    by('src/engine/pipeline/routes.test.ts', 'prefers the host to the star, even with a shorter uri'),
+    'A URL has hosts',
   ),
-  ...of(
-    '4.3',
-    pipeline('passes an allowed request to the filter, with the path below its mount'),
-    'A URL has authChain, azRules, a filter chain, hosts and uri',
-  ),
+  ...of('4.3', pipeline('passes an allowed request to the filter, with the path below its mount'), 'A URL has a uri'),
   ...of(
     '4.3',
     by(
@@ -492,17 +698,35 @@ export const statements: readonly Statement[] = [
     'The discovery document is at <issuer_url>/.well-known/openid-configuration',
     'The key document is at <issuer_url>/certs',
   ),
+  ...of('4.4', verified, [
+    'A remote service fetches both over https',
+    'Issuer URLs begin with https. The listener, or a proxy before it, has the certificate.',
+  ]),
+  ...of('4.4', injected, [
+    'The injector gets tokens through a sidecar',
+    'The exchange itself is RFC 8693, which the specification leaves open.',
+  ]),
 
-  ...of('5', created, 'An application names the chain that protects it (authChain)'),
+  ...of('5', otherCallers, 'An application names the chain that protects it (authChain)'),
   ...of(
     '5',
     by('src/engine/pipeline/chain.test.ts', 'ends at the first required mechanism that rejects'),
-    'A chain is an ordered list of mechanisms, each with a required flag and parameters',
+    'A chain is an ordered list of mechanisms',
   ),
   ...of(
     '5',
+    by(
+      'src/engine/pipeline/chain.test.ts',
+      'continues after an optional one, and reports its rejection if no user was established',
+    ),
+    'Each mechanism of a chain has a required flag',
+  ),
+  ...of('5', read, 'Each mechanism of a chain has parameters'),
+  ...of('5', by('src/config/load.test.ts', 'a chain has its level and its root'), 'A chain has a level'),
+  ...of(
+    '5',
     by('src/engine/pipeline/chain.test.ts', 'gives the subject the chain and its level'),
-    'A chain has a level',
+    'A user has the level of the chain',
   ),
   ...of(
     '5',
@@ -511,17 +735,23 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '5',
-    jwt('is a mock entry with the claims as attributes'),
-    'JWT validation against a discovery document',
-    'A user who is not in the directory is a mock entry, which can be used',
+    by('src/engine/keys/key-source.test.ts', 'is read from a public key, a private key or a certificate'),
+    'The pinned certificate is a file or a secret',
+  ),
+  ...of('5', jwt('is forgotten when its key is removed'), 'JWT validation against a discovery document'),
+  ...of('5', jwt('is a mock entry if not found'), 'A user who is not in the directory is a mock entry'),
+  ...of('5', read, 'A mock entry can be used: rules know its distinguished name'),
+  ...of(
+    '5',
+    account('is reviewed by the cluster of k8sTarget'),
+    'Service-account mechanism: `k8sTarget` names the cluster',
   ),
   ...of(
     '5',
-    account('is known by sub and by username, with the attributes that the cluster returns'),
-    'Service-account mechanism: `k8sTarget`',
+    account('noMatchOU, uidAttr and defaultObjectClass decide its name and its class'),
     'Service-account mechanism: `noMatchOU` is the unit of users who are not found',
     'Service-account mechanism: `uidAttr` is the claim that identifies',
-    'Service-account mechanism: `defaultObjectClass`',
+    'Service-account mechanism: `defaultObjectClass` is the class of such users',
   ),
   ...of(
     '5',
@@ -540,11 +770,7 @@ export const statements: readonly Statement[] = [
     'Service-account mechanism: `scope`',
   ),
   ...of('5', read, 'SCIM gateway: Authorization: Bearer <ACCESS_TOKEN>'),
-  ...of(
-    '5',
-    tutorial('another service account is denied, an unknown token rejected, and an unreachable API server is 503'),
-    "SCIM gateway: azRules limit access to the caller's distinguished name",
-  ),
+  ...of('5', otherCallers, "SCIM gateway: azRules limit access to the caller's distinguished name"),
   ...of('5', minute, 'Call-workflow API: the id_token is valid for one minute'),
   ...of(
     '5',
@@ -563,19 +789,15 @@ export const statements: readonly Statement[] = [
     ),
     'The session cookie authenticates calls of portal APIs by a browser',
   ),
-  ...of(
-    '5',
-    endpoint,
-    'Token service: the workload presents its bound token',
-    'Token service: the issued token has the audience of the endpoint',
-  ),
+  ...of('5', bound, 'Token service: the workload presents its bound token'),
+  ...of('5', endpoint, 'Token service: the issued token has the audience of the endpoint'),
   ...of('5', tokenRules, 'Token service: azRules over namespace, saname and cluster decide'),
   ...of('5', tokens('a bound token for another audience is rejected, and the answer names the required one'), [
     'Token service: the bound token is for the service',
     'Another audience is refused with the name of the wanted one.',
   ]),
-  ...of('5', endpoint, 'Token service: the published keys validate the issued token'),
-  ...of('5', register('starts the workflow with the fields of the form'), [
+  ...of('5', verified, 'Token service: the published documents validate the issued token'),
+  ...of('5', form, [
     'The registration API declares no security scheme',
     'It takes anonymous callers, unless its URL has a chain.',
   ]),
@@ -585,23 +807,29 @@ export const statements: readonly Statement[] = [
   ...of('8', minute, 'The id_token for the call-workflow API lives one minute'),
   ...of(
     '8',
-    by(
-      'src/modules/shared/forms/form-values.test.ts',
-      'has as many characters as minChars and maxChars allow, if configured',
-    ),
+    formValues('has as many characters as minChars and maxChars allow, if configured'),
     'minChars and maxChars bound the length of an attribute, when present',
   ),
-  ...of('8', pipeline('a decision is cached for azTimeoutMillis, and no longer'), '`azTimeoutMillis` is configurable'),
+  ...of('8', loaded, '`azTimeoutMillis` and the cookie timeout are configurable'),
+  ...of(
+    '8',
+    pipeline('a decision is cached for azTimeoutMillis, and no longer'),
+    '`azTimeoutMillis` is in milliseconds',
+  ),
   ...of(
     '8',
     by('src/engine/pipeline/cookie-session.test.ts', 'expires when it is idle'),
-    'The cookie timeout, in seconds, is configurable',
+    'The cookie timeout is in seconds',
   ),
 
   ...of(
     '9',
-    described('Swagger is 2.0, of version 1.0.0, over https and http'),
+    described('%s: Swagger is valid by the official schema of Swagger 2.0'),
     'The registration API is described as Swagger 2.0',
+  ),
+  ...of(
+    '9',
+    described('Swagger is 2.0, of version 1.0.0, over https and http'),
     'Its version is 1.0.0',
     'Its schemes are https and http',
   ),
@@ -612,14 +840,10 @@ export const statements: readonly Statement[] = [
     'Applications have apiVersion v2',
     'Authentication mechanisms, chains and workflows have apiVersion v1',
   ),
-  ...of(
-    '9',
-    by(
-      'test/kube/sts-exchange.kube.test.ts',
-      'one pod gets two valid tokens of two endpoints, which the keys in the cluster’s ConfigMaps verify',
-    ),
+  ...of('9', bound, [
     'The token service needs a cluster with short-lived bound identities',
-  ),
+    'Kubernetes 1.24 or later; `acceptTokensWithoutPod` allows others. The tier `kube` exchanges tokens of a real API server.',
+  ]),
   ...of('9', described('no path has a version segment'), 'No version segment appears in any path'),
 ]
 
@@ -641,10 +865,17 @@ export function specificationPage(): string {
 
 Each of the ${statements.length} statements of the specification that Gatehouse implements, in our own words, with the test that proves it. \`test/specification.ts\` is the source of this
 page; \`npm run specification\` writes it, and \`test/specification.test.ts\` fails where the page is out of date or a test is gone. What the specification leaves open ("not
-shown") is not here; the [reference](reference/README.md) describes what Gatehouse does there.
+shown") is not here; the [reference](reference/README.md) describes what Gatehouse does there. [Different on purpose](#different-on-purpose) lists the exceptions.
 
 ${parts.join('\n\n')}
+
+## Different on purpose
+
+${differencesTable()}
 `
 }
 
-if (import.meta.main) writeFileSync('docs/specification.md', specificationPage())
+if (import.meta.main) {
+  writeFileSync('docs/specification.md', specificationPage())
+  writeMigrationPage()
+}

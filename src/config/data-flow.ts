@@ -107,12 +107,24 @@ const isWorkflow = (draft: Draft, document: ConfigDocument): boolean =>
 
 const startsWith = (path: Path, prefix: Path): boolean => prefix.every((step, i) => path[i] === step)
 
+/** Warns once, at the first URL, of all URLs whose callers have every right unless the directory has an entry of them. */
+function checkTrustedPrograms(urls: readonly CallableUrl[], issues: Issues): void {
+  const [first, ...others] = urls.filter(({ callable }) => callable.trustsPrograms && callable.workflows.length > 0)
+  if (first === undefined) return
+  const places = others.map(({ document, callable }) => document.at(callable.path))
+  const also = places.length === 0 ? '' : ` (likewise at ${listed(places)})`
+  const allows = 'callers without a directory entry, such as service accounts, may name any requestor, user and groups'
+  const remedy = 'to narrow this, set subject, allowGroups or requireRequestorMatch, such as "subject: caller"'
+  issues.for(first.document).warning(first.callable.path, `${allows}${also}; ${remedy}`)
+}
+
 /**
  * Warns of tasks that write everything a caller sends: users start workflows by a call with attributes of their own
  * choice, and with groups if the URL, or a task, lets them name any. Reports each task once, even if several URLs
  * lead to it.
  */
 export function checkCallableWorkflows(draft: Draft, catalog: Catalog, issues: Issues): void {
+  checkTrustedPrograms(draft.callables, issues)
   const reported = new Set<string>()
   for (const url of draft.callables) {
     if (!isForPeople(url, draft)) continue

@@ -30,7 +30,7 @@ apiVersion: gatehouse.dev/v1
 kind: AuthenticationChain
 metadata: { name: api }
 spec:
-  level: 20
+  level: 35
   root: o=Data
   authMechs:
     - { name: token, required: required, params: { realm: x } }
@@ -87,6 +87,10 @@ describe('a valid configuration', () => {
       results: { auFail: 'none', azFail: undefined },
     })
     expect(application?.urls[0]?.filters.map(({ className }) => className)).toEqual(['filters.Gateway'])
+  })
+
+  test('a chain has its level and its root', () => {
+    expect(configuration?.chains.get('api')).toMatchObject({ level: 35, root: 'o=Data' })
   })
 
   test('only the word "required" makes a mechanism required', () => {

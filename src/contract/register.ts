@@ -53,7 +53,7 @@ export const registerConfig = z.object({
     .describe('The attribute whose mail address has to be confirmed before the registration starts')
     .optional(),
   requireInvitation: z.boolean().describe('Whether an invitation is needed'),
-  minSearchChars: z.int().describe('How many characters a search needs in a list that is not shown whole'),
+  minSearchChars: z.int().describe('How many characters a search needs in a list that is not shown whole; 0 for none'),
 })
 export type RegisterConfig = Wire<typeof registerConfig>
 

@@ -49,6 +49,8 @@ export interface Run {
   /** The authenticated caller, if that is not the requester. */
   readonly caller?: string
   readonly who: RunIdentities
+  /** What its caller changes, if the caller may repeat the change before the run is finished. */
+  readonly resource?: string
   readonly reason?: string
   readonly requestId?: string
   /** How often the current step was started. */

@@ -85,7 +85,7 @@ describe('what a user gains by calling workflows', () => {
     cpSync('examples/quickstart', config, { recursive: true })
     const file = join(config, 'access.yaml')
     const text = readFileSync(file, 'utf8')
-    const filter = /allowedWorkflow: crm-sync\n *uidAttributeName: login\n/
+    const filter = /allowedWorkflow: crm-sync\n *subject: caller\n *uidAttributeName: login\n/
     expect(text).toMatch(filter)
     writeFileSync(file, text.replace(filter, 'allowedWorkflow: [crm-sync, own-account, vault-access, scripted]\n'))
     writeFileSync(join(config, 'more.yaml'), more)

@@ -56,7 +56,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     })
     const text = await response.text()
     const type = response.headers.get('content-type')
-    const described = path.replace(/^\/(?:story|call-workflow-as-myself)(?=\/|$)/, '/call-workflow')
+    const described = path.replace(/^\/(?:story|as-specified|call-workflow-as-myself)(?=\/|$)/, '/call-workflow')
     expectDescribed({ method, path: described, status: response.status, type, text })
     return {
       status: response.status,
@@ -123,6 +123,20 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await send(bodyFor(uid, { requestor: 'boss', reason: 'why' }))).status).toBe(200)
     const named = { requestor: 'boss', caller: 'svc', reason: 'why' }
     expect(await auditOf(uid)).toContainEqual(expect.objectContaining(named))
+  })
+
+  test('a service account names requester, user and groups without further configuration, and is shown beside the requester', async () => {
+    const uid = fresh('mary')
+    const asked = bodyFor(uid, { requestor: 'boss', reason: 'why', user: { uid, groups: ['auditors'] } })
+    const path = '/as-specified'
+    expect(await send(asked, { path })).toMatchObject({ status: 200, body: { status: 'completed' } })
+    const named = { requestor: 'boss', caller: 'svc', reason: 'why' }
+    const rows = await auditOf(uid)
+    expect(rows).toContainEqual(expect.objectContaining({ ...named, kind: 'group', value: 'auditors' }))
+    expect(rows.filter(({ caller }) => caller !== 'svc')).toEqual([])
+    const waiting = await send({ ...asked, name: 'ask' }, { path })
+    expect(waiting.status).toBe(202)
+    expect((await admin(`/runs/${waiting.body.workflowId}`)).body).toMatchObject({ requestor: 'boss', caller: 'svc' })
   })
 
   test('a task of another gateway calls it, and once for all attempts of a step', async () => {

@@ -63,7 +63,7 @@ test('the printed lines work when pasted one after the other', async () => {
   })
   expect(part(answers, 14)).toMatchObject({ userName: 'mary', displayName: 'Mary Jackson' })
   expect(answers[15]).toBe('204\n')
-  expect(part(answers, 16)).toMatchObject({ userName: 'mary', groups: [{ value: 'sales' }] })
+  expect(part(answers, 16)).toMatchObject({ userName: 'mary', groups: [{ value: 'group:sales' }] })
   expect(answers[17]).toBe('204\n')
   expect(answers[18]).toContain('decision     allowed')
 })

@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process'
+import { request } from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
 import { commandOutput } from '#testing/gateway/command.ts'
-import { gatehouse, until } from '#testing/gateway/gateway-process.ts'
+import { gatehouse, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 import type { ReceivedMail } from '#testing/servers/mail-server.ts'
 import { registrationKeys, registrationStory } from '#testing/stories/registration-story.ts'
 
@@ -48,6 +50,8 @@ const specification = {
 | addNewUsers | boolean |`,
   ErrorResponse: `
 | errors | array of string |`,
+  RegisterRequest: `
+| attributes | object |`,
 }
 
 type Shape = keyof typeof specification
@@ -87,7 +91,7 @@ interface Form {
 }
 
 interface Description {
-  readonly definitions: { readonly Config: { readonly properties: object } }
+  readonly definitions: Readonly<Record<Shape, { readonly properties: object }>>
 }
 
 const jsonOf = async <T>(answer: Response): Promise<T> => (await answer.json()) as T
@@ -144,10 +148,43 @@ test('each endpoint answers with the fields of the specification', async () => {
     schemes: ['https', 'http'],
     basePath: '/open',
   })
-  for (const { field } of fields('Config').filter(({ field }) => !field.includes('.'))) {
-    expect(swagger.definitions.Config.properties).toHaveProperty(field)
+  for (const scheme of ['securityDefinitions', 'security']) expect(JSON.stringify(swagger)).not.toContain(`"${scheme}"`)
+  for (const shape of Object.keys(specification) as Shape[]) {
+    const names = fields(shape).flatMap(({ field }) => (field.includes('.') ? [] : [field]))
+    expect(Object.keys(swagger.definitions[shape].properties)).toEqual(expect.arrayContaining(names))
   }
   expect(await (await get('/open/register/openapi.json')).json()).toMatchObject({ openapi: '3.1.0' })
+})
+
+/** A request over TLS that trusts only the certificate of the story. */
+const overTls = (url: string, body?: unknown): Promise<{ status: number | undefined; text: string }> =>
+  new Promise((resolve, reject) => {
+    const options = {
+      method: body === undefined ? 'GET' : 'POST',
+      ca: testServerCertificate,
+      headers: { 'content-type': 'application/json' },
+    }
+    request(url, options, async (response) =>
+      resolve({ status: response.statusCode, text: Buffer.concat(await response.toArray()).toString() }),
+    )
+      .on('error', reject)
+      .end(body === undefined ? undefined : JSON.stringify(body))
+  })
+
+test('the API is offered over https and over http', async () => {
+  const { start, config } = await registrationStory()
+  const plain = await start()
+  const gateway = await startGatewayProcess({ config, tls: true, environment: registrationKeys })
+  onTestFinished(async () => void (await gateway.stop()))
+  expect([new URL(plain.gateway.url).protocol, new URL(gateway.url).protocol]).toEqual(['http:', 'https:'])
+  for (const path of ['config', 'values?name=team']) {
+    const secure = await overTls(`${gateway.url}/open/register/${path}`)
+    const open = await plain.get(`/open/register/${path}`)
+    expect([secure.status, JSON.parse(secure.text)]).toEqual([200, await open.json()])
+  }
+  const body = { attributes: { uid: 'ada', mail: 'ada@example.com' } }
+  expect((await overTls(`${gateway.url}/open/register/submit`, body)).status).toBe(200)
+  expect((await plain.post('/open/register/submit', body)).status).toBe(200)
 })
 
 test('other faults are reported in the same format, and start nothing', async () => {

@@ -13,6 +13,10 @@ const keyPair = generateKeyPairSync('rsa', { modulusLength: 2048 })
 let cluster: SigningCluster
 let gateway: GatewayProcess
 
+/** The path of an endpoint does not follow from its name. */
+const pathOf = { cloud: '/sts/cloud', vault: '/tokens/of-vault', elsewhere: '/sts/elsewhere' }
+type Endpoint = keyof typeof pathOf
+
 /** With the fields of the specification, section 2.6, by its names. */
 const values = `sts:
   injector: { tokenService: https://gatehouse.example.com }
@@ -31,7 +35,7 @@ const values = `sts:
       explicit_certificate_trust: true
     - name: vault
       audience: https://vault.example.com
-      path: /sts/vault
+      path: /tokens/of-vault
       azRules: [{ scope: filter, constraint: (namespace=shop) }]
       issuer: { host: vault-issuer.example.com, keypair: issuer-key }
       injector: { label: vault, token_environment_variable_name: VAULT_TOKEN_FILE }
@@ -66,8 +70,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const exchange = (endpoint: string, token: string): Promise<Response> =>
-  fetch(`${gateway.url}/sts/${endpoint}/token`, {
+const exchange = (endpoint: Endpoint, token: string): Promise<Response> =>
+  fetch(`${gateway.url}${pathOf[endpoint]}/token`, {
     method: 'POST',
     body: new URLSearchParams({
       grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
@@ -81,13 +85,29 @@ interface Documents {
   readonly keys: JSONWebKeySet
 }
 
-const documentsOf = async (endpoint: string): Promise<Documents> => {
-  const response = await fetch(`${gateway.url}/sts/${endpoint}/issuer-docs`)
+const documentsOf = async (endpoint: Endpoint): Promise<Documents> => {
+  const response = await fetch(`${gateway.url}${pathOf[endpoint]}/issuer-docs`)
   expect(response.status).toBe(200)
   return (await response.json()) as Documents
 }
 
-async function issued(endpoint: string): Promise<string> {
+/** What the issuer of the endpoint `cloud` serves on its own host. */
+const published = (path: string): Promise<unknown> => {
+  const { hostname, port } = new URL(gateway.url)
+  return new Promise((resolve, reject) =>
+    request({ host: hostname, port, path, headers: { host: 'cloud-issuer.example.com' } }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (part: string) => {
+        text += part
+      })
+      response.on('end', () => resolve(JSON.parse(text)))
+    })
+      .on('error', reject)
+      .end(),
+  )
+}
+
+async function issued(endpoint: Endpoint): Promise<string> {
   const answer = await exchange(endpoint, await cluster.token())
   expect(answer.status).toBe(200)
   return ((await answer.json()) as { access_token: string }).access_token
@@ -107,6 +127,28 @@ describe('the token service of the specification', () => {
     expect((await documentsOf('elsewhere')).keys.keys.map((key) => key.n)).not.toContain(n)
   })
 
+  test('an endpoint is at its path, and not at its name', async () => {
+    expect((await exchange('vault', await cluster.token())).status).toBe(200)
+    const byName = await fetch(`${gateway.url}/sts/vault/issuer-docs`)
+    expect(byName.status).toBe(404)
+  })
+
+  test('only a valid bound token of a workload is exchanged', async () => {
+    const [valid, deleted] = [await cluster.token(), await cluster.token()]
+    cluster.forget(deleted)
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+    const tokens = [
+      valid,
+      await cluster.token({ key: privateKey }),
+      await cluster.token({ seconds: -60 }),
+      await cluster.token({ pod: null }),
+      deleted,
+      'not.a.token',
+    ]
+    const statuses = await Promise.all(tokens.map(async (token) => (await exchange('vault', token)).status))
+    expect(statuses).toEqual([200, 400, 400, 400, 400, 400])
+  })
+
   test('issuers of different hosts may share a key pair, and their tokens stay apart', async () => {
     const [cloud, vault] = [await documentsOf('cloud'), await documentsOf('vault')]
     expect(vault.keys.keys.map(({ n }) => n)).toEqual(cloud.keys.keys.map(({ n }) => n))
@@ -117,7 +159,7 @@ describe('the token service of the specification', () => {
   })
 
   test('rules over namespace, saname and cluster decide who gets a token', async () => {
-    const statuses = async (endpoint: string) =>
+    const statuses = async (endpoint: Endpoint) =>
       Promise.all(
         [{}, { namespace: 'other' }, { account: 'other' }].map(
           async (account) => (await exchange(endpoint, await cluster.token(account))).status,
@@ -157,29 +199,30 @@ describe('the token service of the specification', () => {
   })
 
   test('the documents are published below the issuer', async () => {
-    const { hostname, port } = new URL(gateway.url)
-    const read = (path: string) =>
-      new Promise<unknown>((resolve, reject) =>
-        request({ host: hostname, port, path, headers: { host: 'cloud-issuer.example.com' } }, (response) => {
-          let text = ''
-          response.setEncoding('utf8').on('data', (part: string) => {
-            text += part
-          })
-          response.on('end', () => resolve(JSON.parse(text)))
-        })
-          .on('error', reject)
-          .end(),
-      )
     const { discovery, keys } = await documentsOf('cloud')
-    expect(await read('/.well-known/openid-configuration')).toEqual(discovery)
-    expect(await read('/certs')).toEqual(keys)
+    expect(await published('/.well-known/openid-configuration')).toEqual(discovery)
+    expect(await published('/certs')).toEqual(keys)
+  })
+
+  test('a remote service verifies a token with the published documents alone', async () => {
+    const issuer = 'https://cloud-issuer.example.com'
+    const { jwks_uri: keysAddress } = (await published('/.well-known/openid-configuration')) as { jwks_uri: string }
+    expect(new URL(keysAddress).origin).toBe(issuer)
+    const keys = createLocalJWKSet((await published(new URL(keysAddress).pathname)) as JSONWebKeySet)
+    const expected = { issuer, audience: 'https://cloud.example.com' }
+    const token = await issued('cloud')
+    await jwtVerify(token, keys, expected)
+    const [header, payload, signature] = token.split('.')
+    const [forged] = (await issued('cloud')).split('.').slice(2)
+    expect(forged).not.toBe(signature)
+    await expect(jwtVerify(`${header}.${payload}.${forged}`, keys, expected)).rejects.toThrow(/signature/)
   })
 
   test('the injector gives labelled pods the variables, the annotation and the trusted certificates', async () => {
-    const admit = async (name: string) => {
+    const admit = async (name: string, label = name) => {
       const metadata = {
         name: 'app',
-        labels: { [`tremolo.io/${name}`]: 'true' },
+        labels: { [`tremolo.io/${label}`]: 'true' },
         annotations: { [`tremolo.io/${name}`]: 'the-role' },
       }
       const object = {
@@ -208,12 +251,19 @@ describe('the token service of the specification', () => {
       return Buffer.from(review.patch ?? '', 'base64').toString()
     }
     const cloud = await admit('cloud-role')
-    expect(cloud).toMatch(/"name":"CLOUD_TOKEN_FILE","value":"\/[^"]+"/)
+    const file = '/var/run/secrets/gatehouse/cloud/token'
+    expect(cloud).toContain(`"name":"CLOUD_TOKEN_FILE","value":"${file}"`)
+    // A sidecar writes the token of the endpoint there.
+    expect(cloud).toMatch(/"name":"sts-creds-sidecar"/)
+    expect(cloud).toContain(`https://gatehouse.example.com/sts/cloud/token ${file} `)
+    expect(cloud).toContain('\\"https://cloud.example.com\\"')
     expect(cloud).toContain('"name":"CLOUD_ROLE","value":"the-role"')
     expect(cloud).toMatch(/"name":"ouca".*"ca\.crt"/)
     const vault = await admit('vault')
     expect(vault).toContain('VAULT_TOKEN_FILE')
     expect(vault).not.toContain('ouca')
+    expect(vault).toContain('https://gatehouse.example.com/tokens/of-vault/token ')
     expect(await admit('other')).toBe('')
+    expect(await admit('cloud-role', 'other')).toBe('')
   })
 })

@@ -31,6 +31,8 @@ describe('ChainRunner', () => {
   test('gives the subject the chain and its level', async () => {
     const outcome = await run(chain('c', [[authenticated, true]]))
     expect(outcome).toMatchObject({ kind: 'authenticated', subject: { uid: 'ada', level: 20, chain: 'c' } })
+    const higher = { ...chain('d', [[authenticated, true]]), level: 35 }
+    expect(await run(higher)).toMatchObject({ subject: { level: 35, chain: 'd' } })
   })
 
   test('ends at the first required mechanism that rejects', async () => {

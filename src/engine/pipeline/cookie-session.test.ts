@@ -30,7 +30,7 @@ const cookies: CookieConfig = {
  * `/portal` at level 10, `/portal/high` at 20, `/portal/open` at 0; `/other` and `/api` are other applications, and
  * everyone may use `/portal/all` and `/other/all`.
  */
-function setUp({ takesForms = false } = {}) {
+function setUp({ takesForms = false, idleSeconds = cookies.idleSeconds } = {}) {
   let now = 0
   const begun: string[] = []
   const mechanism: AuthMechanism = {
@@ -74,7 +74,7 @@ function setUp({ takesForms = false } = {}) {
   const clock = () => new Date(now)
   const pipeline = createPipeline({
     routes: new Routes([
-      application('portal', cookies, [
+      application('portal', { ...cookies, idleSeconds }, [
         url('/portal', 10),
         url('/portal/high', 20),
         url('/portal/open', 0),
@@ -149,6 +149,20 @@ describe('a session by cookie', () => {
     expect((await call('/portal', { cookie })).status).toBe(200)
     pass(901)
     expect((await call('/portal', { cookie })).status).toBe(401)
+    const short = setUp({ idleSeconds: 60 })
+    const { cookie: brief } = await short.call('/portal', bearer)
+    short.pass(59)
+    expect((await short.call('/portal', { cookie: brief })).status).toBe(200)
+    short.pass(61)
+    expect((await short.call('/portal', { cookie: brief })).status).toBe(401)
+  })
+
+  test('each URL authenticates by its own chain', async () => {
+    const { call, begun } = setUp()
+    expect((await call('/portal', bearer)).body).toBe('ada 10')
+    expect((await call('/portal/high', bearer)).body).toBe('ada 20')
+    expect((await call('/portal/all', bearer)).body).toBe('Anonymous 0')
+    expect(begun).toEqual(['ou=10,o=Tremolo', 'ou=20,o=Tremolo'])
   })
 
   test('ends at the logout address, which also removes the cookie', async () => {

@@ -31,12 +31,20 @@ interface SetUp {
   readonly outcome?: AuthOutcome | Error
   readonly filters?: readonly Filter[]
   readonly openPaths?: readonly string[]
+  readonly azTimeoutMillis?: number
   readonly results?: Partial<Record<'auSuccess' | 'auFail' | 'azSuccess' | 'azFail', ResultActions>>
 }
 
 const hello: Filter = { handle: async ({ pathInfo }) => ({ status: 200, headers: {}, body: `hello ${pathInfo}` }) }
 
-function setUp({ rules = [everyone], outcome, filters = [hello], results = {}, openPaths }: SetUp) {
+function setUp({
+  rules = [everyone],
+  outcome,
+  filters = [hello],
+  results = {},
+  openPaths,
+  azTimeoutMillis = 3000,
+}: SetUp) {
   let now = 0
   let decisions = 0
   let handled = 0
@@ -82,7 +90,7 @@ function setUp({ rules = [everyone], outcome, filters = [hello], results = {}, o
     },
   }
   const pipeline = createPipeline({
-    routes: new Routes([{ name: 'app', azTimeoutMillis: 3000, cookies: undefined, urls: [url] }]),
+    routes: new Routes([{ name: 'app', azTimeoutMillis, cookies: undefined, urls: [url] }]),
     chains: new ChainRunner(new Map([['c', chain]])),
     loginRoutes: new LoginRoutes([], new ChainRunner(new Map())),
     ...fakeLoginServices(() => new Date(now), noStore),
@@ -189,20 +197,25 @@ describe('the pipeline', () => {
 
   test('a decision is cached for azTimeoutMillis, and no longer', async () => {
     const group: Rule = { scope: 'group', constraint: 'cn=g', group: Dn.parse('cn=g') }
-    const app = setUp({ rules: [group] })
-    await app.get('/api')
-    app.pass(2999)
-    await app.get('/api')
-    expect(app.counts().decisions).toBe(1)
-    app.pass(1)
-    await app.get('/api')
-    expect(app.counts().decisions).toBe(2)
+    for (const azTimeoutMillis of [3000, 500]) {
+      const app = setUp({ rules: [group], azTimeoutMillis })
+      await app.get('/api')
+      app.pass(azTimeoutMillis - 1)
+      await app.get('/api')
+      expect(app.counts().decisions).toBe(1)
+      app.pass(1)
+      await app.get('/api')
+      expect(app.counts().decisions).toBe(2)
+    }
   })
 
-  test("a mechanism whose system is down answers 503 with a retry hint in the API's format", async () => {
-    const down = new GatewayError('TARGET_UNREACHABLE', 'issuer: connection refused', { retryAfter: 5 })
+  test.each([
+    ['7', { retryAfter: 7 }],
+    ['5', {}],
+  ])("a mechanism whose system is down answers 503 with a retry hint in the API's format: %s", async (hint, more) => {
+    const down = new GatewayError('TARGET_UNREACHABLE', 'issuer: connection refused', more)
     const { response } = await setUp({ outcome: down }).get('/api')
-    expect(response).toMatchObject({ status: 503, headers: { 'retry-after': '5', 'content-type': 'text/x-upper' } })
+    expect(response).toMatchObject({ status: 503, headers: { 'retry-after': hint, 'content-type': 'text/x-upper' } })
   })
 
   test('an error of a filter is reported without its details', async () => {

@@ -78,13 +78,16 @@ function failed(thrown: unknown, context: RequestContext): PipelineAnswer {
   return { response: withHeaders(errorResponse(error, context), context), error, context }
 }
 
+/** When to send a request again that a downstream system did not answer, unless the error says more. */
+const unreachableSeconds = 5
+
 export function errorResponse(
   error: GatewayError,
   context: Pick<RequestContext, 'errors' | 'request'>,
 ): GatewayResponse {
   const { headers, body } = context.errors(error, context.request.id, context.request)
-  const retry: Record<string, string> =
-    error.retryAfter === undefined ? {} : { 'retry-after': String(error.retryAfter) }
+  const seconds = error.retryAfter ?? (error.code === 'TARGET_UNREACHABLE' ? unreachableSeconds : undefined)
+  const retry: Record<string, string> = seconds === undefined ? {} : { 'retry-after': String(seconds) }
   return {
     status: error.status,
     headers: { ...headers, ...retry, ...error.headers },

@@ -16,7 +16,7 @@ import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { prepareWait, type Waiting } from '#engine/workflow/run-timers.ts'
 import { endedCallForm, headOf, lostCallForm, newRunOf } from '#engine/workflow/stored-form.ts'
 import { taskOf, type WaitOutcome } from '#engine/workflow/walk.ts'
-import type { ApprovalOpener } from '#engine/workflow/workflow-services.ts'
+import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { formerIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -30,18 +30,23 @@ const leasesOfPassword = 4
 
 const readyNow = { state: 'ready', due: { inMillis: 0 }, attempt: 0 } as const
 
-interface CallParts extends StepParts {
-  readonly approvals: ApprovalOpener
-  prepare(call: WorkflowCall): Promise<NewRun>
+/** Of every run that is executed within its call. */
+export interface CallParts {
+  readonly services: WorkflowServices
   /** Lets a worker continue the run after it is stored. */
   saveDefinitions(): Promise<void>
   readonly deadline: Date | undefined
-  /** Pages of the portal, for mails. */
-  readonly mailing: RunMailing
   /** The run can be read after it has ended. */
   readonly kept: boolean
   /** What to store of the response. */
   answer(result: WorkflowResult): IdempotentAnswer | undefined
+}
+
+interface ExecutionParts extends CallParts, StepParts {
+  readonly approvals: ApprovalOpener
+  prepare(call: WorkflowCall): Promise<NewRun>
+  /** Pages of the portal, for mails. */
+  readonly mailing: RunMailing
 }
 
 /**
@@ -53,7 +58,7 @@ interface CallParts extends StepParts {
  */
 export class CallExecution implements RunKeeper {
   readonly #state: RunProgress
-  readonly #parts: CallParts
+  readonly #parts: ExecutionParts
   /** The claim on the stored run. */
   #claim: RunClaim | undefined
   #keeper: ClaimKeeper | undefined
@@ -62,7 +67,7 @@ export class CallExecution implements RunKeeper {
   /** The run has to wait for an approval without approvers. */
   #undecidable = false
 
-  constructor(state: RunProgress, parts: CallParts) {
+  constructor(state: RunProgress, parts: ExecutionParts) {
     this.#state = state
     this.#parts = parts
   }

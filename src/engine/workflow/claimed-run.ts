@@ -43,7 +43,7 @@ import type { NextState, RunEffects, StepCommit } from '#storage/runs/run-commit
 /** Runs `work` with the workflows of the current configuration, which stay open until it ends. */
 export type UseWorkflows = <T>(work: (workflows: Workflows) => Promise<T>) => Promise<T>
 
-interface ClaimedRunParts {
+export interface ClaimedRunParts {
   readonly services: WorkflowServices
   readonly use: UseWorkflows
   readonly retries: RetryLimits
@@ -54,6 +54,12 @@ interface ClaimedRunParts {
   commit(step: StepCommit): Promise<RunState | 'void'>
   /** Audit rows outside of a commit of the run. */
   saveRows(rows: readonly AuditEntry[]): Promise<void>
+}
+
+/** The error of a step, and the target that the step called last. */
+interface StepFailure {
+  readonly error: GatewayError
+  readonly target: string | undefined
 }
 
 /** The number of leases during which a requested change may still arrive. */
@@ -68,6 +74,9 @@ export class ClaimedRunExecution {
   #touched: boolean
   /** As last committed. */
   #form: StoredForm
+  #changes = 0
+  #mayHaveChanged = false
+  #failure: StepFailure | undefined
 
   constructor(run: ClaimedRun, parts: ClaimedRunParts) {
     this.#run = run
@@ -80,6 +89,21 @@ export class ClaimedRunExecution {
     const { data, secret, signal } = run
     const kept = signal === undefined ? data : { ...data, signal }
     this.#form = secret === undefined ? { data: kept } : { data: kept, secret }
+  }
+
+  /** How many changes its steps made. */
+  get changes(): number {
+    return this.#changes
+  }
+
+  /** A step has changed something, or it is unknown whether it has. */
+  get mayHaveChanged(): boolean {
+    return this.#mayHaveChanged
+  }
+
+  /** Why the last step failed. */
+  get failure(): StepFailure | undefined {
+    return this.#failure
   }
 
   /** `stepAbort` returns the signal of each step. Throws errors of the commit. */
@@ -98,7 +122,16 @@ export class ClaimedRunExecution {
       return
     }
     if (await this.#isRefused(state)) return
-    while ((await this.#advance(state, stepAbort())) === 'running') this.#attempt = 1
+    await this.proceed(state, stepAbort)
+  }
+
+  /** Executes the run from its next step. Returns the state in which the run leaves this process. */
+  async proceed(state: RunProgress, stepAbort: () => AbortSignal): Promise<RunState | 'void'> {
+    for (;;) {
+      const reached = await this.#advance(state, stepAbort())
+      if (reached !== 'running') return reached
+      this.#attempt = 1
+    }
   }
 
   /**
@@ -202,11 +235,16 @@ export class ClaimedRunExecution {
         })
         executed = await workflows.step(state, keeper)
       } catch (error) {
+        this.#failure = { error: failureOf(state, error), target: undefined }
         return await this.#commit(this.#afterFailure(error, taskOf(state)), this.#form, {})
       }
       const { end, trail, log } = executed
-      if (end.kind === 'failed') logFailure(services.log, state, failureOf(state, end.error))
-      else if (trail.count > 0) services.crash('after-target-call')
+      this.#changes += trail.count
+      this.#mayHaveChanged ||= trail.count > 0 || executed.open.length > 0
+      if (end.kind === 'failed') {
+        this.#failure = { error: failureOf(state, end.error), target: end.target }
+        logFailure(services.log, state, this.#failure.error)
+      } else if (trail.count > 0) services.crash('after-target-call')
       const made = trail.rows.length
       const rows = [...trail.rows, ...(await this.#confirmed(executed.confirmed))]
       executed.abandoned?.then(() => this.#parts.saveRows(trail.rows.slice(made))).catch(() => {})

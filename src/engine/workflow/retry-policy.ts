@@ -27,6 +27,10 @@ const passing: ReadonlySet<ErrorCode> = new Set([
   'INTERNAL',
 ])
 
+/** Whether another attempt may succeed: after such an error, and if the worker died. */
+export const isPassing = (code: string | undefined): boolean =>
+  code === 'WORKER_LOST' || (passing as ReadonlySet<string | undefined>).has(code)
+
 const longestRetryAfterMillis = 60 * 60_000
 
 /**

@@ -1,7 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Run } from '#domain/run.ts'
 import { RunInterventions } from '#engine/workflow/interventions.ts'
+import { isPassing } from '#engine/workflow/retry-policy.ts'
 import { isAsynchronous } from '#engine/workflow/run-call.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
+import { StoredCall } from '#engine/workflow/stored-call.ts'
 import { isWithinCall } from '#engine/workflow/stored-form.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { accepted, type Workflows } from '#engine/workflow/workflows.ts'
@@ -9,7 +12,16 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
-import type { CallKey, RefusedCall, RunAccess, RunStart } from '#sdk/workflow/runs.ts'
+import {
+  type CallKey,
+  type EarlierChanges,
+  type RefusedCall,
+  type RunAccess,
+  type RunStart,
+  type SettledChanges,
+  stillUnderWay,
+  UnfinishedRun,
+} from '#sdk/workflow/runs.ts'
 import type { RunStatus, WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import type { NewRun } from '#storage/runs/run-commit.ts'
 import type { StartOutcome } from '#storage/runs/run-store.ts'
@@ -18,6 +30,8 @@ import type { StartOutcome } from '#storage/runs/run-store.ts'
 const answerMillis = 2 * 60_000
 /** How long a call waits for stored runs of its subject before it is stored behind them, or refused for now. */
 const behindMillis = 2_000
+/** How long a change waits for unfinished ones, which are tried again first. */
+const settleMillis = 8_000
 
 /** Audit entries about refused calls, per caller; further refusals are only logged. */
 const refusals = { burst: 50, perMinute: 30 }
@@ -51,9 +65,72 @@ export class RunService extends RunInterventions implements Runs {
     const workflows = this.#workflows()
     if (isAsynchronous(call)) return await workflows.run(call)
     const state = workflows.begin(call)
-    if (await this.#isBehind(state)) throw stillUnderWay(state)
+    // Its caller can't read the run later, so it must not be stored.
+    if (await this.#isBehind(state)) throw stillUnderWay(state.subject)
     started?.(state.id)
-    return await workflows.runNow(call, state)
+    try {
+      const result = await this.#runNow(workflows, call, state)
+      await this.#endReplaced(call)
+      return result
+    } catch (error) {
+      if (error instanceof UnfinishedRun) await this.#endReplaced(call)
+      throw stillUnfinished(call, error)
+    }
+  }
+
+  async settle({ subjects, resource, requestor, retriesRefused = false }: EarlierChanges): Promise<SettledChanges> {
+    const { runs } = this.#services
+    const end = performance.now() + settleMillis
+    const seen = new Map<string, Run>()
+    for (let pause = 10; ; pause = Math.min(pause * 2, 200)) {
+      const found = await runs.unfinished(subjects, resource)
+      const isRefused = ({ state, incident }: Run): boolean =>
+        !retriesRefused && state === 'incident' && !isPassing(incident?.code)
+      const open = found.filter((run) => !isRefused(run))
+      if (open.length === 0) {
+        const gone = [...seen.values()].filter(({ id }) => !found.some((run) => run.id === id))
+        return {
+          finished: gone.flatMap((run) => run.resource ?? []),
+          refused: found.map(({ id, fence, resource: changed = '' }) => ({ id, fence, resource: changed })),
+        }
+      }
+      const hasFailed = open.some((run) => hasFailedAgain(seen.get(run.id), run))
+      if (hasFailed || performance.now() > end) throw stillUnderWay(subjects[0] ?? resource)
+      for (const run of open.filter(({ id }) => !seen.has(id))) {
+        seen.set(run.id, run)
+        await this.#tryAgain(run, requestor)
+      }
+      await delay(pause)
+    }
+  }
+
+  #runNow(workflows: Workflows, call: WorkflowCall, state: RunProgress, key?: CallKey): Promise<WorkflowResult> {
+    const { resource, basedOn } = call
+    const isBasedOnRead = basedOn !== undefined
+    return workflows.runNow(call, state, {
+      key,
+      stored: (parts) => new StoredCall(state, { ...parts, workflows, resource, isBasedOnRead }).run(),
+    })
+  }
+
+  async #tryAgain(run: Run, by: string): Promise<void> {
+    const { id, fence, state, resource } = run
+    if (resource === undefined) return
+    try {
+      if (state === 'ready') await this.#services.runs.hurry({ id, fence })
+      if (state === 'incident') await this.retry({ id, fence, by, reason: 'The change was requested again.' })
+    } catch (error) {
+      // It has changed meanwhile.
+      if (!(error instanceof GatewayError) || !error.isRefusal) throw error
+    }
+  }
+
+  async #endReplaced({ requestor: by, replaces = [] }: WorkflowCall): Promise<void> {
+    for (const run of replaces) {
+      await this.cancel({ ...run, by, reason: 'A later change replaced it.' }).catch((err: unknown) => {
+        this.#services.log.warn('a replaced run has not ended', { workflowId: run.id, err })
+      })
+    }
   }
 
   async prepare(call: WorkflowCall): Promise<NewRun> {
@@ -68,13 +145,15 @@ export class RunService extends RunInterventions implements Runs {
       if (outcome.kind === 'started') return { kind: 'started', result: accepted(state) }
       return repeated(outcome, await this.#isStored(outcome))
     }
-    if (key === undefined) return { kind: 'started', result: await workflows.runNow(call, state) }
+    if (key === undefined) return { kind: 'started', result: await this.#runNow(workflows, call, state) }
     const { idempotency } = this.#services
     const reservation = await idempotency.reserve({ ...key, run: state.id }, answerMillis)
     if (reservation.kind !== 'reserved') return repeated(reservation, await this.#isStored(reservation))
     try {
-      return { kind: 'started', result: await workflows.runNow(call, state, key) }
+      return { kind: 'started', result: await this.#runNow(workflows, call, state, key) }
     } catch (error) {
+      // The key stays with the stored run, which answers a repeated call.
+      if (error instanceof UnfinishedRun) throw error
       await idempotency.abandon({ scope: key.scope, key: key.key, run: state.id }).catch((err: unknown) => {
         this.#services.log.warn('the key of a failed call is not free yet', { workflowId: state.id, err })
       })
@@ -125,12 +204,18 @@ export class RunService extends RunInterventions implements Runs {
   }
 }
 
-/** For callers who can't read the run later, so that it must not be stored. */
-const stillUnderWay = ({ subject }: RunProgress): GatewayError =>
-  new GatewayError('TARGET_UNREACHABLE', `an earlier run for "${subject}" is still to be carried out`, {
-    publicText: 'An earlier change of the same user is still to be carried out. Try again.',
-    retryAfter: 5,
-  })
+/** A conflict at one of several systems must not look like the end of a change that another of them has made before. */
+function stillUnfinished({ replaces = [] }: WorkflowCall, error: unknown): unknown {
+  const [earlier] = replaces
+  const isOver = error instanceof GatewayError && (error.code === 'CONFLICT' || error.code === 'NOT_FOUND')
+  return earlier !== undefined && isOver ? new UnfinishedRun(earlier.id, { isRetried: false, cause: error }) : error
+}
+
+/** Whether a run that was tried again has been claimed since and failed. Each claim and each retry of an incident has a new fence. */
+function hasFailedAgain(before: Run | undefined, { state, fence }: Run): boolean {
+  if (before === undefined || state === 'running') return false
+  return fence > before.fence + (before.state === 'incident' ? 1 : 0)
+}
 
 type Repeated = Exclude<StartOutcome, { kind: 'started' }>
 

@@ -180,7 +180,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
 
   describe('a process that dies within a call', () => {
     const workflows = {
-      w: [addMail, provision(), { taskType: 'addGroup', name: 'late' }, provision()],
+      w: [addMail, provision(), { taskType: 'addGroup', name: 'late' }],
       password: [provision({ setPassword: true })],
       group: [customTask('tasks.CreateGroup', { target: 'store', name: 'crew', attributes: 'kind=made' })],
     }

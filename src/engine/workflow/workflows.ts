@@ -5,7 +5,7 @@ import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import { portalLinks } from '#engine/mail/mail-links.ts'
 import { previewRun } from '#engine/preview/preview-run.ts'
 import { createTargetMappings, withMappings } from '#engine/provisioning/target-mappings.ts'
-import { CallExecution, resultToJson } from '#engine/workflow/call-execution.ts'
+import { CallExecution, type CallParts, resultToJson } from '#engine/workflow/call-execution.ts'
 import { createDefinition, type Definition, Definitions } from '#engine/workflow/definitions.ts'
 import { type ExecutedSteps, executeSteps, type RunKeeper, type StepParts } from '#engine/workflow/execute-steps.ts'
 import { withExpiry } from '#engine/workflow/expiry-parameter.ts'
@@ -67,6 +67,12 @@ interface KeyedCall extends IdempotencyKey {
   readonly bodyHash: string
 }
 
+interface RunNowOptions {
+  readonly key?: KeyedCall | undefined
+  /** Executes a run that may change several systems, so that it is stored before its first step. */
+  readonly stored?: (parts: CallParts) => Promise<WorkflowResult>
+}
+
 export interface AccountConflicts {
   readonly existing: ExistingAccount
   /** Why the run would be refused; absent if nothing exists. */
@@ -124,36 +130,37 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   /** Executes the run in its order among those of its subject, until it ends or has to wait. */
-  runNow(call: WorkflowCall, state: RunProgress, key?: KeyedCall): Promise<WorkflowResult> {
-    return tracer === undefined ? this.#runNow(call, state, key) : this.#traced(tracer, call, state, key)
+  runNow(call: WorkflowCall, state: RunProgress, options: RunNowOptions = {}): Promise<WorkflowResult> {
+    return tracer === undefined ? this.#runNow(call, state, options) : this.#traced(tracer, call, state, options)
   }
 
-  #traced(tracer: Tracer, call: WorkflowCall, state: RunProgress, key?: KeyedCall): Promise<WorkflowResult> {
+  #traced(tracer: Tracer, call: WorkflowCall, state: RunProgress, options: RunNowOptions): Promise<WorkflowResult> {
     const { id: run, workflow } = state
     const attributes = { 'gatehouse.workflow': workflow, 'gatehouse.run.id': run }
     const start = { name: `workflow ${workflow}`, kind: 'internal', parent: 'current', run, attributes } as const
     return tracer.span(start, async (span) => {
-      const result = await this.#runNow(call, state, key)
+      const result = await this.#runNow(call, state, options)
       span.set({ 'gatehouse.outcome': result.status })
       return result
     })
   }
 
-  #runNow(call: WorkflowCall, state: RunProgress, key?: KeyedCall): Promise<WorkflowResult> {
-    return this.#counted(call.name, () =>
-      this.#services.subjects.run(state.subject.toLowerCase(), () =>
-        new CallExecution(state, {
-          ...this.#stepParts,
-          approvals: this.#approvals,
-          mailing: this.mailing,
-          prepare: (started) => this.prepare(startedCall(started, state)),
-          kept: call.kept ?? false,
-          saveDefinitions: () => this.#definitions.save(state.pins),
-          deadline: this.#deadlineOf(call),
-          answer: (result) => key && { scope: key.scope, key: key.key, run: state.id, response: resultToJson(result) },
-        }).run(),
-      ),
-    )
+  #runNow(call: WorkflowCall, state: RunProgress, { key, stored }: RunNowOptions): Promise<WorkflowResult> {
+    const parts = {
+      services: this.#services,
+      kept: call.kept ?? false,
+      saveDefinitions: () => this.#definitions.save(state.pins),
+      deadline: this.#deadlineOf(call),
+      answer: (result: WorkflowResult) =>
+        key && { scope: key.scope, key: key.key, run: state.id, response: resultToJson(result) },
+    }
+    const execute = (): Promise<WorkflowResult> => {
+      if (stored !== undefined && this.#definitions.writesSeveralTimes(call.name)) return stored(parts)
+      const prepare = (started: WorkflowCall) => this.prepare(startedCall(started, state))
+      const own = { ...this.#stepParts, approvals: this.#approvals, mailing: this.mailing, prepare }
+      return new CallExecution(state, { ...own, ...parts }).run()
+    }
+    return this.#counted(call.name, () => this.#services.subjects.run(state.subject.toLowerCase(), execute))
   }
 
   /** Stores the run; a worker claims and executes it. */

@@ -1,4 +1,6 @@
+import type { NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { JsonValue } from '#kernel/json.ts'
 
 /** A JSON document that a mapping produced. It stays parsed, so that it is never joined with text. */
@@ -21,8 +23,11 @@ export interface MappingSource {
   /** The names of all attributes, for mappers that pass everything on. */
   names?(): Iterable<string>
   readonly groups: readonly string[]
-  /** The groups' own ids, in the order of `groups`, if they are known. */
-  readonly groupIds?: readonly string[]
+  /**
+   * The groups of a user of a SCIM gateway, with the ids that it shows; those of the named entries of the directory, if
+   * names are given and the gateway reads the directory. Absent for other sources.
+   */
+  memberships?(names?: readonly string[]): Awaitable<readonly NamedGroup[]>
   readonly userID: string
 }
 
@@ -42,10 +47,9 @@ export function toTexts(value: MappedValue): readonly string[] {
   return [typeof value.value === 'string' ? value.value : JSON.stringify(value.value)]
 }
 
-export const userSource = ({ userID, attributes, groups, groupIds }: User): MappingSource => ({
+export const userSource = ({ userID, attributes, groups }: User): MappingSource => ({
   userID,
   groups,
-  ...(groupIds === undefined ? {} : { groupIds }),
   values: (name) => attributes.values(name),
   names: () => attributes.names(),
 })

@@ -21,6 +21,8 @@ export interface WorkflowWrites {
   ofGroup(attribute: string): readonly AttributeWrite[] | 'unknown'
   /** The targets at which it sets the password. */
   readonly passwords: readonly string[] | 'unknown'
+  /** More than one of its steps may change a system, so a run that fails may have done a part. */
+  readonly severalTimes: boolean
 }
 
 /** How a filter passes attributes into its workflows and reads them back from a target. */
@@ -49,12 +51,14 @@ export interface CallableWorkflows {
   readonly groups: boolean
   /** Callers may act for themselves. */
   readonly forThemselves: boolean
+  /** Callers without a directory entry may name any user, group and requester. */
+  readonly trustsPrograms: boolean
 }
 
 /** The initial attributes that each written attribute comes from. */
 export type AttributeSources = ReadonlyMap<string, readonly string[] | 'any'>
 
-/** How one workflow task moves attributes. */
+/** How one workflow task moves attributes, and whether it changes anything outside its run. */
 export interface TaskFlow {
   readonly reads: readonly AttributePlace[]
   readonly produces: readonly AttributePlace[]
@@ -93,9 +97,14 @@ export interface TaskFlow {
   }
   /** The part of the directory from which the task reads the user again, and a login with it. */
   readonly reloadsFrom?: Dn
+  /** The task itself may change a target or another system; mails and runs that it starts are committed with its step. */
+  readonly writes?: boolean
   /** The attributes of the workflow's user that are written to a group; an undefined list means all. */
   readonly writesGroup?: { readonly target: string; readonly attributes: readonly string[] | undefined }
 }
 
 /** The flow of a task that neither reads nor writes attributes. */
 export const noFlow: TaskFlow = { reads: [], produces: [], dropsOthers: false, opaque: false }
+
+/** The flow of a task that changes a system and moves no attributes. */
+export const writingFlow: TaskFlow = { ...noFlow, writes: true }

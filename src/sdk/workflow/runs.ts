@@ -1,6 +1,6 @@
 import type { Run, RunPage, RunQuery, RunState, StoredStep } from '#domain/run.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
+import type { UnfinishedChange, WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import type { LabelParameters } from '#sdk/workflow/workflow-label.ts'
 
 /** A call that may be repeated and gets the same response as the first time. */
@@ -44,6 +44,65 @@ export class AnotherSubject extends GatewayError {
   }
 }
 
+/**
+ * A call whose run has changed something and then failed. The run is stored: workers retry it or, if that can't help, it
+ * is an incident. Later changes of the same user wait for it.
+ */
+export class UnfinishedRun extends GatewayError {
+  readonly run: string
+
+  constructor(
+    run: string,
+    failed: { readonly isRetried: boolean; readonly target?: string; readonly cause?: GatewayError },
+  ) {
+    const { isRetried, target, cause } = failed
+    const isValue = cause?.code === 'BAD_REQUEST'
+    const where = target === undefined ? '' : ` The target "${target}" has not made it.`
+    const rest = isRetried
+      ? `Run ${run} completes it. Send the request again later.`
+      : `Run ${run} needs an administrator.`
+    super(
+      isRetried ? 'TARGET_UNREACHABLE' : isValue ? 'BAD_REQUEST' : 'WORKFLOW_FAILED',
+      `run ${run} is unfinished: ${cause?.message ?? 'it was interrupted'}`,
+      {
+        publicText: `${cause === undefined ? '' : `${cause.publicText} `}The change was made in part.${where} ${rest}`,
+        ...(isRetried ? { retryAfter: Math.max(unfinishedSeconds, cause?.retryAfter ?? 0) } : {}),
+        ...(cause === undefined ? {} : { cause }),
+        ...(isValue && cause.keyword !== undefined ? { keyword: cause.keyword } : {}),
+      },
+    )
+    this.run = run
+  }
+}
+
+/** When to repeat a request that waits for an unfinished change. */
+const unfinishedSeconds = 5
+
+/** An earlier run of the subject must end first, and did not in time. */
+export const stillUnderWay = (subject: string): GatewayError =>
+  new GatewayError('TARGET_UNREACHABLE', `an earlier run for "${subject}" is still to be carried out`, {
+    publicText: 'An earlier change of the same user is still to be carried out. Try again.',
+    retryAfter: unfinishedSeconds,
+  })
+
+/** The changes that must be finished before another one. */
+export interface EarlierChanges {
+  /** Logins of the user; at most two. */
+  readonly subjects: readonly string[]
+  readonly resource: string
+  /** Who wants the other change; appears in the audit. */
+  readonly requestor: string
+  /** Also try again what a target refused, since no later change can replace it. */
+  readonly retriesRefused?: boolean
+}
+
+export interface SettledChanges {
+  /** The resources of the runs that were finished meanwhile. */
+  readonly finished: readonly string[]
+  /** Incidents that no retry can fix. A later change of the same resource replaces them; see `WorkflowCall.replaces`. */
+  readonly refused: readonly UnfinishedChange[]
+}
+
 export interface PinnedRun extends Run {
   /** The hashes of the definitions that it follows, by workflow: its own, and of the workflows it can call. */
   readonly definitions: Readonly<Record<string, string>>
@@ -63,6 +122,11 @@ export interface RunIntervention {
 export interface RunAccess {
   /** As `WorkflowStarter.run`, but once only for a key. If it throws, the key is free again. */
   start(call: WorkflowCall, key?: CallKey): Promise<RunStart>
+  /**
+   * Waits for runs that come before another change of the subjects or of the resource. Unfinished changes are tried again
+   * at once. Throws TARGET_UNREACHABLE with Retry-After if they are not finished in time.
+   */
+  settle(change: EarlierChanges): Promise<SettledChanges>
   /**
    * Writes the refusal into the audit, at a bounded rate per caller. Never rejects, since the call is refused
    * anyway.

@@ -106,3 +106,17 @@ test('group tasks write all attributes, or those they name', () => {
   expect(named.ofGroup('description')).toEqual([{ target: 'people', attribute: 'description' }])
   expect(named.ofGroup('author')).toBe('unknown')
 })
+
+test('a workflow writes several times if two of its steps may, also in branches and called workflows', () => {
+  const severalTimes = (...given: Parameters<typeof writesOf>) => writesOf(...given).severalTimes
+  const question = { taskType: 'ifAttrHasValue', name: 'kind', value: 'x' }
+  const called = { next: [provision()] }
+  const call = { taskType: 'callWorkflow', name: 'next' }
+  expect(severalTimes([])).toBe(false)
+  expect(severalTimes([{ taskType: 'addGroup', name: 'crew' }, provision()])).toBe(false)
+  expect(severalTimes([provision(), provision({ target: 'others' })])).toBe(true)
+  expect(severalTimes([provision(), { taskType: 'delete', target: 'others' }])).toBe(true)
+  expect(severalTimes([call], called)).toBe(false)
+  expect(severalTimes([call, call], called)).toBe(true)
+  expect(severalTimes([{ ...question, onSuccess: [provision()] }, provision()])).toBe(true)
+})

@@ -14,6 +14,7 @@ export const unknownWrites: WorkflowWrites = {
   ofUser: () => 'unknown',
   ofGroup: () => 'unknown',
   passwords: 'unknown',
+  severalTimes: false,
 }
 
 /** More task visits than a real configuration has; beyond them, nothing is reported. */
@@ -21,9 +22,42 @@ const maxVisits = 10_000
 
 /** What the workflow writes, and which initial attributes it comes from. */
 export function workflowWrites(source: WorkflowSource, workflow: string): WorkflowWrites {
-  const walk = new WriteWalk(source)
+  const walk = new WriteWalk(
+    source,
+    writesSeveralTimes((name) => source.tasks(name), workflow),
+  )
   walk.workflow(workflow, { others: true, made: new Map() })
-  return walk.isUnknown ? unknownWrites : walk
+  return walk.isUnknown ? { ...unknownWrites, severalTimes: walk.severalTimes } : walk
+}
+
+/** Whether more than one step of a run may change a system, counting every branch and every call of a workflow. */
+export function writesSeveralTimes(
+  tasksOf: (workflow: string) => readonly PreparedTask[] | undefined,
+  workflow: string,
+): boolean {
+  const several = 2
+  let visits = 0
+  let writes = 0
+  const visit = (tasks: readonly PreparedTask[]): void => {
+    for (const { flow, calls, onSuccess, onFailure } of tasks) {
+      if (writes >= several) return
+      if (flow.writes === true) writes++
+      if (++visits > maxVisits) writes = several
+      visit(onSuccess)
+      visit(onFailure)
+      for (const name of calls) call(name)
+    }
+  }
+  const running = new Set<string>()
+  const call = (name: string): void => {
+    // A workflow that calls itself is refused elsewhere.
+    if (running.has(name)) return
+    running.add(name)
+    visit(tasksOf(name) ?? [])
+    running.delete(name)
+  }
+  call(workflow)
+  return writes >= several
 }
 
 /** The names that a task sees, and which of the initial attributes the value of each comes from. */
@@ -35,6 +69,7 @@ interface Names {
 
 class WriteWalk implements WorkflowWrites {
   readonly passwords: string[] = []
+  readonly severalTimes: boolean
   isUnknown = false
   readonly #source: WorkflowSource
   readonly #running = new Set<string>()
@@ -42,8 +77,9 @@ class WriteWalk implements WorkflowWrites {
   readonly #groups = new Written()
   #visits = 0
 
-  constructor(source: WorkflowSource) {
+  constructor(source: WorkflowSource, severalTimes: boolean) {
     this.#source = source
+    this.severalTimes = severalTimes
   }
 
   ofUser(attribute: string): readonly AttributeWrite[] | 'unknown' {

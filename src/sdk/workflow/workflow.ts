@@ -38,7 +38,14 @@ export interface WorkflowCall {
   readonly bound?: BoundSubject
   /** The run creates accounts and never changes one that it did not create; see NewAccount. */
   readonly newAccount?: NewAccount
-  /** Set at a target by the first task that sets passwords; never logged or stored. */
+  /**
+   * What the call changes, if its caller may repeat the change: a run that fails part way is found by it, and by its
+   * subject, in `settle`.
+   */
+  readonly resource?: string
+  /** Incidents that end once this run has completed, or has taken their place. */
+  readonly replaces?: readonly UnfinishedChange[]
+  /** Set at a target by the first task that sets passwords; never logged, and stored only encrypted. */
   readonly password?: string
   /** The HTTP request, as in the access log; it is in the audit. */
   readonly requestId?: string
@@ -98,6 +105,13 @@ export interface WorkflowStarter {
    * before its first task, so that a failed run can be named too.
    */
   run(call: WorkflowCall, started?: (id: string) => void): Promise<WorkflowResult>
+}
+
+/** A run that changed something and needs an administrator. */
+export interface UnfinishedChange {
+  readonly id: string
+  readonly fence: number
+  readonly resource: string
 }
 
 const engineKey = /^(?:approval[._]|unison[._](?!sendToSubject$)|workflow|tremolo_user_id$|com\.tremolosecurity\.)/i

@@ -12,6 +12,7 @@ import { clockFinding, type Diagnosis, runProbes } from '#server/doctor/diagnosi
 import { nodeFinding } from '#server/doctor/machine-probes.ts'
 import { openStorage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
+import { newRun } from '#testing/databases/workflow-stores.ts'
 import { freePort } from '#testing/gateway/free-port.ts'
 import { freshCertificate } from '#testing/gateway/test-certificates.ts'
 
@@ -88,17 +89,23 @@ test('as text, a line has the level, what was seen and what to do', async () => 
   expect(output).toContainEqual(expect.stringMatching(/^OK {6}node: Node\.js \d+/))
 })
 
-test('a database is read without being changed', async () => {
+test('a database is read without being changed, and unfinished changes are counted', async () => {
   const data = temporaryFolder()
   chmodSync(data, 0o700)
   const storage = openStorage({ dataFolder: data, clock: systemClock, log: silentLogger })
   await storage.ready()
-  await storage.close()
   const { of } = await examine(configFolder(), '--data', data)
   expect(of('database')).toMatchObject([
     { level: 'ok', seen: expect.stringMatching(/^SQLite \d/) },
     { level: 'ok', seen: 'schema 0001_initial, the newest' },
   ])
+  await storage.runs.start(newRun('1', { touched: true }))
+  await storage.runs.start(newRun('2', { touched: true, resource: 'user 2' }))
+  await storage.close()
+  expect((await examine(configFolder(), '--data', data)).of('database')[2]).toMatchObject({
+    level: 'warning',
+    seen: '1 change was made in some systems and not yet in others',
+  })
   writeFileSync(join(data, 'gatehouse.db'), 'this is not a database, and long enough to have a header'.repeat(20))
   const broken = await examine(configFolder(), '--data', data)
   expect(broken.code).toBe(1)

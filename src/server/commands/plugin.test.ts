@@ -50,7 +50,7 @@ test.each(kinds)(
       cwd: folder,
       env: {},
       encoding: 'utf8',
-      timeout: 60_000,
+      timeout: 200_000,
     })
     expect(tested.stdout).toContain(`my-own: ${title}`)
     expect(tested.stdout).toMatch(/fail 0/)

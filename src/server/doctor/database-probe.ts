@@ -47,7 +47,9 @@ function sqlite(file: string): Finding[] {
     const tables = database.prepare("select 1 from sqlite_schema where name = 'schema_migrations'").all()
     const rows = tables.length === 0 ? [] : database.prepare('select name, hash from schema_migrations').all()
     const millis = Math.round(performance.now() - started)
-    return [ok(`SQLite ${version}, answered in ${millis} ms`), schemaFinding('sqlite', rows as unknown as Applied[])]
+    const schema = schemaFinding('sqlite', rows as unknown as Applied[])
+    const count = hasRuns(schema, rows) ? database.prepare(countUnfinished).get()?.['count'] : 0
+    return [ok(`SQLite ${version}, answered in ${millis} ms`), schema, ...unfinishedFindings(Number(count))]
   } finally {
     database.close()
   }
@@ -76,6 +78,8 @@ async function postgres(address: string): Promise<Finding[]> {
       `select to_regclass('schema_migrations') is not null as found`,
     )
     const rows = found ? await query<Applied>('select name, hash from schema_migrations') : []
+    const schema = schemaFinding('postgres', rows)
+    const [{ count = 0 } = {}] = hasRuns(schema, rows) ? await query<{ count: number }>(countUnfinished) : []
     const seen = `PostgreSQL ${version}, answered in ${millis} ms`
     const slow = 'Move the gateway closer to the database: each change waits for several answers.'
     return [
@@ -83,12 +87,26 @@ async function postgres(address: string): Promise<Finding[]> {
       ...(Number.parseInt(version, 10) < oldestPostgres
         ? [warning(`PostgreSQL ${version} is older than ${oldestPostgres}`, 'Upgrade PostgreSQL.')]
         : []),
-      schemaFinding('postgres', rows),
+      schema,
+      ...unfinishedFindings(Number(count)),
       clockFinding(new Date(now), { from, to }, 'the database'),
     ]
   } finally {
     await client.close()
   }
+}
+
+const countUnfinished = `select count(*) as count from runs
+  where resource is not null and ended is null and touched = 1 and state <> 'running'`
+
+const hasRuns = ({ level }: Finding, applied: readonly unknown[]): boolean => level === 'ok' && applied.length > 0
+
+function unfinishedFindings(count: number): Finding[] {
+  if (count === 0) return []
+  const what = count === 1 ? '1 change was' : `${count} changes were`
+  const remedy =
+    'List them with "gatehouse workflow list --state incident" and "--state ready", then retry or cancel them.'
+  return [warning(`${what} made in some systems and not yet in others`, remedy)]
 }
 
 function schemaFinding(dialect: SqlDialect, applied: readonly Applied[]): Finding {

@@ -12,7 +12,7 @@ function stores() {
   }
   const made: FigureStores = {
     runs: {
-      figures: () => answer({ ready: 4, running: 3, waiting: 2, incident: 1, oldestReadyMillis: 1500 }),
+      figures: () => answer({ ready: 4, running: 3, waiting: 2, incident: 1, unfinished: 2, oldestReadyMillis: 1500 }),
     },
     approvals: { figures: () => answer({ open: 9, oldestMillis: 60_000 }) },
     mails: { figures: () => answer({ queued: 5, unknown: 1, failed: 6 }) },
@@ -35,6 +35,7 @@ test('a scrape returns the figures of the stores, and reads each store once', as
       'gatehouse_workflow_runs{state="incident"} 1',
       'gatehouse_workflow_oldest_ready_seconds 1.5',
       'gatehouse_workflow_oldest_incident_seconds 0',
+      'gatehouse_unfinished_changes 2',
       'gatehouse_approvals_open 9',
       'gatehouse_approvals_oldest_seconds 60',
       'gatehouse_mails_queued 5',

@@ -97,6 +97,11 @@ const single: readonly (readonly [name: string, help: string, value: (figures: F
     'How long the oldest incident has been waiting for an administrator.',
     ({ runs }) => seconds(runs.oldestIncidentMillis),
   ],
+  [
+    'gatehouse_unfinished_changes',
+    'SCIM changes that were made in some systems and not yet in others.',
+    ({ runs }) => runs.unfinished,
+  ],
   ['gatehouse_approvals_open', 'Approvals without a decision.', ({ approvals }) => approvals.open],
   [
     'gatehouse_approvals_oldest_seconds',

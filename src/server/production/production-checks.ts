@@ -193,6 +193,11 @@ class ApprovalWalk {
 function findOpenCallWorkflow({ objects }: ProductionSetup): Finding[] {
   return objects.filters().flatMap(({ className, params, at }) => {
     if (className !== 'filters.CallWorkflow') return []
+    const rights = ['requireRequestorMatch', 'allowGroups', 'subject']
+    if (rights.every((name) => params.values(name).every((text) => text === ''))) {
+      const message = 'callers without a directory entry can act for every user, in any name and with every group'
+      return [fail(at('allowedWorkflow'), message)]
+    }
     const off = params.values('requireRequestorMatch').some((text) => text.toLowerCase() === 'false')
     return [
       ...(off ? [fail(at('requireRequestorMatch'), 'callers can name someone else as the requester')] : []),

@@ -29,6 +29,7 @@ export const gaugeRules: Readonly<Record<string, Rule>> = {
   gatehouse_workflow_runs: 'max',
   gatehouse_workflow_oldest_ready_seconds: 'max',
   gatehouse_workflow_oldest_incident_seconds: 'max',
+  gatehouse_unfinished_changes: 'max',
   gatehouse_approvals_open: 'max',
   gatehouse_approvals_oldest_seconds: 'max',
   gatehouse_mails_queued: 'max',

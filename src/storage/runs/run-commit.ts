@@ -47,6 +47,8 @@ export interface NewRun {
   /** The authenticated caller, if that is not the requester. */
   readonly caller?: string
   readonly who?: RunIdentities
+  /** What its caller changes, if the caller may repeat the change before the run is finished. */
+  readonly resource?: string
   readonly reason?: string
   readonly requestId?: string
   /** Everything that is needed to continue the run, except secrets. */
@@ -68,10 +70,11 @@ export type FirstState =
   /** It had to wait before it was stored. */
   | { readonly state: 'waiting' }
   /**
-   * It is being executed within its call, under the claim with fence 1. It delays no other run of its subject. When its
-   * lease expires, workers claim it like any other run.
+   * It is being executed within its call, under the claim with fence 1. When its lease expires, workers claim it like any
+   * other run. With a worker, no other run of its subject is executed meanwhile, and CONFLICT if one is; without, it
+   * delays none.
    */
-  | { readonly state: 'running'; readonly leaseMillis: number }
+  | { readonly state: 'running'; readonly leaseMillis: number; readonly worker?: string }
   /** It has ended within its call. */
   | { readonly state: 'completed' }
   | { readonly state: 'failed'; readonly incident: Incident }
@@ -163,6 +166,7 @@ function toNewRow(run: NewRun): NewRow {
     requestorIdentity: run.who?.requestor ?? null,
     callerIdentity: run.who?.caller ?? null,
     subjectIdentity: run.who?.subject ?? null,
+    resource: optionalText(run.resource),
     reason: optionalText(run.reason),
     requestId: optionalText(run.requestId),
     data: JSON.stringify(run.data),
@@ -174,6 +178,7 @@ function toNewRow(run: NewRun): NewRow {
     touched: run.touched === true ? 1 : 0,
     claims: first.state === 'running' ? 1 : 0,
     lease: first.state === 'running' ? first.leaseMillis : null,
+    worker: first.state === 'running' ? (first.worker ?? null) : null,
     incident: first.state === 'failed' ? JSON.stringify(first.incident) : null,
     final: hasEnded(first.state) ? 1 : 0,
   }
@@ -435,6 +440,7 @@ interface NewRow extends IdentityColumns, DueValues {
   readonly requestor: string
   readonly requestorKey: string
   readonly caller: string | null
+  readonly resource: string | null
   readonly reason: string | null
   readonly requestId: string | null
   readonly data: string
@@ -446,6 +452,7 @@ interface NewRow extends IdentityColumns, DueValues {
   /** Attempts and claims so far. */
   readonly claims: number
   readonly lease: number | null
+  readonly worker: string | null
   readonly incident: string | null
   readonly final: number
 }
@@ -453,13 +460,13 @@ interface NewRow extends IdentityColumns, DueValues {
 const endedText = (on: DialectText): string => `case when cast(:final as bigint) = 1 then ${on.now} end`
 
 const insertedColumns = `id, name, definition, state, subject, subject_key, requestor, requestor_key, caller,
-     requestor_identity, caller_identity, subject_identity, reason, request_id, data, secret, attempt, fence,
-     lease_until, due, deadline, access_ends, incident, touched, created, updated, ended`
+     requestor_identity, caller_identity, subject_identity, resource, reason, request_id, data, secret, attempt, fence,
+     worker, lease_until, due, deadline, access_ends, incident, touched, created, updated, ended`
 
 const insertedValues = (on: DialectText): string =>
   `:id, :name, :definition, :state, :subject, :subjectKey, :requestor, :requestorKey, :caller,
-     :requestorIdentity, :callerIdentity, :subjectIdentity, :reason, :requestId, :data, :secret, :claims, :claims,
-     coalesce(${on.now} + cast(:lease as bigint), 0), ${dueText(on)}, ${dueText(on, 'deadline')}, :accessEnds,
+     :requestorIdentity, :callerIdentity, :subjectIdentity, :resource, :reason, :requestId, :data, :secret, :claims,
+     :claims, :worker, coalesce(${on.now} + cast(:lease as bigint), 0), ${dueText(on)}, ${dueText(on, 'deadline')}, :accessEnds,
      :incident, :touched, ${on.now}, ${on.now}, ${endedText(on)}`
 
 const insert = statement<NewRow, { created: number }>(
@@ -469,7 +476,8 @@ const insert = statement<NewRow, { created: number }>(
 const newNumbers = ['dueAt', 'dueIn', 'deadlineAt', 'deadlineIn', 'accessEnds', 'touched', 'claims', 'lease', 'final']
 const newTexts = [
   ...['id', 'name', 'definition', 'state', 'subject', 'subjectKey', 'requestor', 'requestorKey', 'caller'],
-  ...['requestorIdentity', 'callerIdentity', 'subjectIdentity', 'reason', 'requestId', 'data', 'secret', 'incident'],
+  ...['requestorIdentity', 'callerIdentity', 'subjectIdentity', 'resource', 'reason', 'requestId', 'data', 'secret'],
+  ...['incident', 'worker'],
 ]
 
 /** The same values, read from a list of `NewRow`. */

@@ -16,6 +16,7 @@ export interface RunRow extends IdentityColumns {
   readonly subject: string
   readonly requestor: string
   readonly caller: string | null
+  readonly resource: string | null
   readonly reason: string | null
   readonly requestId: string | null
   readonly attempt: number
@@ -60,6 +61,7 @@ const summary = [
   'requestor',
   'caller',
   ...identityColumns,
+  'resource',
   'reason',
   'requestId',
   'attempt',
@@ -95,6 +97,7 @@ export const toRun = (row: RunRow): Run =>
     requestor: row.requestor,
     caller: row.caller,
     who: toIdentities(row),
+    resource: row.resource,
     reason: row.reason,
     requestId: row.requestId,
     attempt: row.attempt,

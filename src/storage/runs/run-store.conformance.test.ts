@@ -398,13 +398,13 @@ onEachDatabase('runs', (freshUrl) => {
 
   test('figures count open runs and their age; prune deletes ended ones', async () => {
     const { one } = await open()
-    expect(await one.runs.figures()).toEqual({ ready: 0, running: 0, waiting: 0, incident: 0 })
+    expect(await one.runs.figures()).toEqual({ ready: 0, running: 0, waiting: 0, incident: 0, unfinished: 0 })
     await one.runs.start(newRun('old', { state: { state: 'ready', due: { inMillis: -5000 } } }))
     await one.runs.commit(commitOf(await claimOne(one.runs), { state: 'completed' }, { steps: [stepRecord(1)] }))
     await one.runs.start(newRun('due', { state: { state: 'ready', due: { inMillis: -5000 } } }))
     await one.runs.start(newRun('waiting', { state: { state: 'waiting' } }))
     const figures = await one.runs.figures()
-    expect(figures).toMatchObject({ ready: 1, running: 0, waiting: 1, incident: 0 })
+    expect(figures).toMatchObject({ ready: 1, running: 0, waiting: 1, incident: 0, unfinished: 0 })
     expect(figures.oldestReadyMillis).toBeGreaterThanOrEqual(5000)
     expect(await one.runs.prune(new Date(0))).toBe(0)
     expect(await one.runs.prune(new Date(Date.now() + minute))).toBe(1)

@@ -108,6 +108,8 @@ export interface RunFigures {
   readonly running: number
   readonly waiting: number
   readonly incident: number
+  /** Changes that a run made in some systems and not yet in others. */
+  readonly unfinished: number
   /** For how long the oldest due run has been due. */
   readonly oldestReadyMillis?: number
   readonly oldestIncidentMillis?: number
@@ -346,6 +348,25 @@ export class RunStore {
     return (await findReady.first(this.#client, { subjectKey: lookupKey(subject) })) !== undefined
   }
 
+  /**
+   * Runs that come before a change of the resource or of one of the subjects, earliest first, at most 20: those that are ready or
+   * being executed, and unfinished changes that need an administrator.
+   */
+  async unfinished(subjects: readonly string[], resource: string): Promise<readonly Run[]> {
+    const [subjectKey, otherKey = subjectKey] = subjects.filter(isStorable).map(lookupKey)
+    if (!isStorable(resource)) return []
+    const keys = { subjectKey: subjectKey ?? '', otherKey: otherKey ?? '' }
+    return (await findUnfinished.all(this.#client, { ...keys, resource })).map(toRun)
+  }
+
+  /** Makes a ready run due at once. Nothing happens if it has changed meanwhile. */
+  async hurry({ id, fence }: RunClaim): Promise<void> {
+    await this.#transaction(async (tx) => {
+      const rows = await hurry.all(tx, { id, fence })
+      return { value: undefined, ready: rows.map((row) => row.id) }
+    })
+  }
+
   async figures(): Promise<RunFigures> {
     const rows = await countByState.all(this.#client, {})
     const of = (state: RunState) => rows.find((row) => row.state === state)
@@ -356,6 +377,7 @@ export class RunStore {
       running: count('running'),
       waiting: count('waiting'),
       incident: count('incident'),
+      unfinished: rows.reduce((sum, { state, unfinished }) => sum + (state === 'running' ? 0 : unfinished), 0),
       ...(ready == null || ready < 0 ? {} : { oldestReadyMillis: ready }),
       ...(incident == null ? {} : { oldestIncidentMillis: incident }),
     }
@@ -493,6 +515,19 @@ const findAhead = statement<{ id: string }, RunRow>(
 const findReady = statement<{ subjectKey: string }, { seq: number }>(
   `select seq from runs where subject_key = :subjectKey and state = 'ready' limit 1`,
 )
+const ofSubjects = 'subject_key in (:subjectKey, :otherKey)'
+const findUnfinished = statement<{ subjectKey: string; otherKey: string; resource: string }, RunRow>(
+  `select ${runColumns} from runs where seq in (
+     select seq from runs where ${ofSubjects} and state = 'ready'
+     union select seq from runs where ${ofSubjects} and state = 'running' and worker is not null
+     union select seq from runs where ${ofSubjects} and resource is not null and ended is null and state <> 'waiting'
+     union select seq from runs where resource = :resource and resource is not null and ended is null and state <> 'waiting')
+   order by seq limit 20`,
+)
+const hurry = statement<RunClaim, { id: string }>(
+  (on) => `update runs set due = ${on.now}, updated = ${on.now}
+   where id = :id and fence = :fence and state = 'ready' returning id`,
+)
 /** Before the run that ended then and has that number. */
 const listEnded = statement<{ since: number; ended: number; seq: number; limit: number }, RunRow>(
   `select ${runColumns} from runs
@@ -543,8 +578,10 @@ function listText(query: RunQuery, limit: number, dialect: SqlDialect): Sql {
 
 const open = `('ready', 'running', 'waiting', 'incident')`
 /** How many runs are open, and for how long the first one has been due, or an incident. */
-const countByState = statement<object, { state: RunState; count: number; age: number | null }>(
-  (on) => `select state, count(*) as count, ${on.now} - min(case when state = 'ready' then due else updated end) as age
+const isUnfinished = 'resource is not null and touched = 1'
+const countByState = statement<object, { state: RunState; count: number; unfinished: number; age: number | null }>(
+  (on) => `select state, count(*) as count, sum(case when ${isUnfinished} then 1 else 0 end) as unfinished,
+     ${on.now} - min(case when state = 'ready' then due else updated end) as age
    from runs where state in ${open} group by state`,
 )
 const countOpenByName = new ListStatement<object, string, OpenRuns>(

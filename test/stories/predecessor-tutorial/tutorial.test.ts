@@ -43,6 +43,8 @@ async function call(method: string, path: string, body?: unknown, bearer = token
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
   const text = await response.text()
+  // The application has cookiesEnabled: false.
+  expect(response.headers.get('set-cookie')).toBeNull()
   if (text !== '') expect(response.headers.get('content-type')).toMatch(/^application\/scim\+json/)
   return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
 }
@@ -76,13 +78,22 @@ describe("OpenUnison's SCIM gateway tutorial", () => {
         name: { givenName: 'Matt', familyName: 'Mosley' },
         emails: [{ type: 'work', primary: true, value: 'mmosley@nodomain.io' }],
         groups: ['group1', 'group2', 'group3'].map((name) => ({
-          value: name,
+          value: `group:${name}`,
           display: name,
-          $ref: `https://127.0.0.1/api/scim-gateway/Groups/${name}`,
+          $ref: `https://127.0.0.1/api/scim-gateway/Groups/group:${name}`,
         })),
         meta: { resourceType: 'User', location: `${gateway.url}/api/scim-gateway/Users/mmosley` },
       },
     })
+  })
+
+  test("a user's groups have the ids of the groups, and users are found by them", async () => {
+    const { groups } = (await call('GET', '/Users/mmosley')).body
+    for (const { value, display } of groups as { value: string; display: string }[]) {
+      expect((await call('GET', `/Groups/${value}`)).body).toMatchObject({ id: value, displayName: display })
+      const filter = encodeURIComponent(`groups.value eq "${value}" and userName eq "mmosley"`)
+      expect((await call('GET', `/Users?filter=${filter}`)).body).toMatchObject({ totalResults: 1 })
+    }
   })
 
   test('two: the workflow creates a user, with the attributes that it provisions', async () => {
@@ -98,20 +109,54 @@ describe("OpenUnison's SCIM gateway tutorial", () => {
       body: { id: 'jjackson', userName: 'jjackson', name: { givenName: 'Jennifer', familyName: 'Jackson' } },
     })
     expect(created.body).not.toHaveProperty('emails')
+    expect((await call('GET', '/Users/jjackson')).body).toEqual(created.body)
+  })
+
+  test('a user that the target has is found, and not added again', async () => {
+    const again = await call('POST', '/Users', {
+      schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'],
+      userName: 'mmosley',
+      name: { givenName: 'Another', familyName: 'Mosley' },
+    })
+    expect(again).toMatchObject({ status: 409, body: { scimType: 'uniqueness' } })
+    expect((await call('GET', '/Users/mmosley')).body).toMatchObject({ name: { givenName: 'Matt' } })
   })
 
   test('three: the user joins a group, and nothing else changes', async () => {
+    const before = (await call('GET', '/Users/jjackson')).body
+    expect(before).not.toHaveProperty('groups')
     const added = await call('PATCH', '/Groups/group2', {
       schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
       Operations: [{ op: 'add', path: 'members', value: [{ value: 'jjackson', type: 'User' }] }],
     })
     expect(added.status).toBe(204)
+    const { groups, ...user } = (await call('GET', '/Users/jjackson')).body
+    expect(user).toEqual(before)
+    expect(groups.map(({ display }: { display: string }) => display)).toEqual(['group2'])
+    expect((await call('GET', '/Groups/group2')).body.members).toContainEqual(
+      expect.objectContaining({ value: 'jjackson', type: 'User' }),
+    )
+  })
+
+  test('a PATCH has a list of operations, with a known op, a known path and members by value', async () => {
+    const operation = { op: 'add', path: 'members', value: [{ value: 'jjackson', type: 'User' }] }
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp']
+    for (const body of [
+      { schemas, Operations: operation },
+      { schemas },
+      { schemas, Operations: [{ ...operation, op: 'join' }] },
+      { schemas, Operations: [{ ...operation, path: 'member' }] },
+      { schemas, Operations: [{ ...operation, value: [{ type: 'User' }] }] },
+    ]) {
+      expect([body, (await call('PATCH', '/Groups/group3', body)).status]).toEqual([body, 400])
+    }
+    expect((await call('GET', '/Users/jjackson')).body.groups).toHaveLength(1)
   })
 
   test('four: reading back shows the group and the unchanged attributes', async () => {
     expect(await call('GET', '/Users/jjackson')).toMatchObject({
       status: 200,
-      body: { name: { givenName: 'Jennifer', familyName: 'Jackson' }, groups: [{ value: 'group2' }] },
+      body: { name: { givenName: 'Jennifer', familyName: 'Jackson' }, groups: [{ value: 'group:group2' }] },
     })
     expect((await call('GET', '/Users/mmosley')).body.groups).toHaveLength(3)
   })
@@ -124,8 +169,25 @@ describe("OpenUnison's SCIM gateway tutorial", () => {
     expect(changed.status).toBe(200)
     expect((await call('GET', '/Users/jjackson')).body).toMatchObject({
       name: { givenName: 'Jen', familyName: 'Jackson' },
-      groups: [{ value: 'group2' }],
+      groups: [{ value: 'group:group2' }],
     })
+  })
+
+  test('groups of a user are read-only: no change of the user changes them', async () => {
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp']
+    for (const operation of [
+      { op: 'add', path: 'groups', value: [{ value: 'group3' }] },
+      { op: 'remove', path: 'groups' },
+    ]) {
+      const refused = await call('PATCH', '/Users/jjackson', { schemas, Operations: [operation] })
+      expect(refused).toMatchObject({ status: 400, body: { scimType: 'mutability' } })
+    }
+    const { body } = await call('GET', '/Users/jjackson')
+    expect((await call('PUT', '/Users/jjackson', { ...body, groups: [{ value: 'group3' }] })).status).toBe(200)
+    expect((await call('GET', '/Users/jjackson')).body.groups).toEqual(body.groups)
+    expect((await call('GET', '/Groups/group3')).body.members).not.toContainEqual(
+      expect.objectContaining({ value: 'jjackson' }),
+    )
   })
 
   test('the user leaves the group by the same workflow, and keeps all attributes', async () => {
@@ -155,6 +217,7 @@ describe("OpenUnison's SCIM gateway tutorial", () => {
     const audiences = ['https://kubernetes.default.svc']
     cluster.tokens.set(other, { username: 'system:serviceaccount:openunison:other', groups, audiences })
     expect((await call('GET', '/Users/mmosley', undefined, other)).status).toBe(403)
+    expect((await fetch(`${gateway.url}/api/scim-gateway/Users/mmosley`)).status).toBe(401)
     expect((await call('GET', '/Users/mmosley', undefined, `${token}y`)).status).toBe(401)
     cluster.override = (_request, response) => response.writeHead(500).end()
     expect((await call('GET', '/Users/mmosley', undefined, `${token}z`)).status).toBe(503)

@@ -18,6 +18,8 @@ const password = 'correct horse battery'
 interface NewGateway {
   /** The answer to the printed SCIM request that creates a user, as JSON. */
   createUser(): Promise<Record<string, unknown>>
+  /** A request like the printed ones: GET, or POST of a body. */
+  scim(path: string, body?: object): Promise<Record<string, unknown>>
   /** Logs the printed administrator in with a password and a new authenticator app. Returns the answer of the portal's API. */
   logIn(): Promise<Record<string, unknown>>
   stop(): Promise<void>
@@ -63,6 +65,10 @@ async function startNewGateway(
   }
   return {
     createUser: async () => JSON.parse((await run('sh', ['-c', `${line(/curl .* -d /)} -s`])).stdout),
+    scim: async (path, body) => {
+      const post = body === undefined ? '' : ` -H 'Content-Type: application/scim+json' -d '${JSON.stringify(body)}'`
+      return JSON.parse((await run('sh', ['-c', `${list.replace(/\/Users$/, path)} -s${post}`])).stdout)
+    },
     logIn: async () => {
       const login = actionOf(await curl(`https://${site}/portal/main/user`))
       const enrol = await curl('-d', 'user=admin', '--data-urlencode', `pwd=${password}`, login)
@@ -81,15 +87,19 @@ async function startNewGateway(
   }
 }
 
-/** The printed commands work: a SCIM client creates a user, and the administrator logs in. */
+/** The printed commands work: a SCIM client creates a user and a group, and the administrator logs in. */
 export async function expectWorking(args: readonly string[], adapt?: (folder: string) => void): Promise<void> {
   const gateway = await startNewGateway(args, adapt)
   onTestFinished(() => gateway.stop())
-  expect(await gateway.createUser()).toMatchObject({
+  const user = await gateway.createUser()
+  expect(user).toMatchObject({
     userName: 'ada',
     id: expect.any(String),
     emails: [expect.objectContaining({ value: 'ada@example.com' })],
   })
+  const { id, meta } = await gateway.scim('/Groups', { displayName: 'crew', members: [{ value: user['id'] }] })
+  const { groups } = await gateway.scim(`/Users/${user['id']}`)
+  expect(groups).toMatchObject([{ value: id, $ref: (meta as Record<string, unknown>)['location'] }])
   expect(await gateway.logIn()).toMatchObject({ uid: 'admin', groups: ['administrators'] })
 }
 

@@ -7,6 +7,7 @@ import type { User } from '#identity/user.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { Issues } from '#kernel/issues.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import generateGroups from '#modules/mappers/generate-groups/generate-groups.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterModule } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
@@ -176,9 +177,13 @@ const never = (): never => {
   throw new Error('the gateway must not write to a target')
 }
 
-/** `part|attribute,name` reads one part of a complex attribute, as a JSON path would; `list|attribute` its values. */
-const mapper: ParseContext['mapper'] = (expression) => {
+/**
+ * `part|attribute,name` reads one part of a complex attribute, as a JSON path would; `list|attribute` its values.
+ * `groups|...` is mappers.GenerateGroups.
+ */
+const mapper: ParseContext['mapper'] = (expression, path, issues) => {
   const [kind, parameters = ''] = expression.split('|')
+  if (kind === 'groups') return generateGroups.prepare(parameters.split(','), path, issues, fakeParseContext())
   const [attribute = '', part = 'value'] = parameters.split(',')
   return {
     reads: [attribute],
@@ -204,7 +209,7 @@ export const tutorialParams: ParamValues = {
   groupWorkflow: 'change-members',
   groupDeleteWorkflow: 'delete-group',
   groupLookupAttributeName: 'name',
-  groupIdName: 'cn',
+  groupIdName: 'id',
   scim2tremolo: ['username', 'mail', 'first', 'last', 'enabled', 'secretNote'],
   'scim2tremolo.username.source': 'userName',
   'scim2tremolo.mail.source': 'list|emails,value',

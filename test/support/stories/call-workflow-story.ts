@@ -32,6 +32,13 @@ spec:
             allowedWorkflow: [onboard, ask, stumble, welcome, gone]
             subject: any
             requireRequestorMatch: "false"
+    - hosts: ["127.0.0.1"]
+      uri: /as-specified
+      authChain: api
+      azRules: [{ scope: filter, constraint: (role=workflow-caller) }]
+      filterChain:
+        - className: filters.CallWorkflow
+          params: { allowedWorkflow: [onboard, ask] }
 ---
 apiVersion: openunison.tremolo.io/v1
 kind: Target

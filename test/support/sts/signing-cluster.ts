@@ -26,7 +26,7 @@ export class SigningCluster {
     return new SigningCluster(api, cluster)
   }
 
-  /** A bound token; it is known to the API server until `forget`. */
+  /** A token, bound to a pod unless `pod` is null; it is known to the API server until `forget`. */
   async token(options: AccountOptions = {}): Promise<string> {
     const token = await this.#cluster.token(options)
     const claims = decodeJwt<{ 'kubernetes.io': { pod?: { name: string; uid: string }; namespace: string } }>(token)
@@ -35,10 +35,13 @@ export class SigningCluster {
       username: claims.sub ?? '',
       uid: 'uid',
       groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
-      extra: {
-        'authentication.kubernetes.io/pod-name': [pod?.name ?? ''],
-        'authentication.kubernetes.io/pod-uid': [pod?.uid ?? ''],
-      },
+      extra:
+        pod === undefined
+          ? {}
+          : {
+              'authentication.kubernetes.io/pod-name': [pod.name],
+              'authentication.kubernetes.io/pod-uid': [pod.uid],
+            },
       audiences: [claims.aud ?? []].flat(),
     })
     return token

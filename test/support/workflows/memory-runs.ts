@@ -2,7 +2,15 @@ import { hasEnded, type Run, type RunQuery, type RunState } from '#domain/run.ts
 import { formerIdentity, isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { CallKey, PinnedRun, RefusedCall, RunAccess, RunIntervention, RunStart } from '#sdk/workflow/runs.ts'
+import type {
+  CallKey,
+  PinnedRun,
+  RefusedCall,
+  RunAccess,
+  RunIntervention,
+  RunStart,
+  SettledChanges,
+} from '#sdk/workflow/runs.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 
 interface Answered {
@@ -45,6 +53,10 @@ export class MemoryRuns implements RunAccess {
       if (place !== undefined) this.#answered.delete(place)
       throw error
     }
+  }
+
+  async settle(): Promise<SettledChanges> {
+    return { finished: [], refused: [] }
   }
 
   async refuse(call: RefusedCall): Promise<void> {

@@ -7,6 +7,7 @@ const absent = async (): Promise<never> => {
 /** For modules that must not use runs. */
 export const noRuns: RunAccess = {
   start: absent,
+  settle: absent,
   refuse: absent,
   get: absent,
   list: absent,

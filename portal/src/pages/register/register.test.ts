@@ -1,53 +1,16 @@
 import { expect, test } from 'vitest'
-import type { FormAttributeView } from '#contract/main.ts'
 import type { RegisterConfig } from '#contract/register.ts'
+import { registerField as field, registerConfig } from '../../../test/register-config.ts'
 import { strengthOf } from '../../components/password-strength.ts'
 import { type Entries, fieldsOf, type Invitation, noPasswords, problemsOf, requestOf } from './entries.ts'
 import { unique } from './list-items.ts'
 import { sortProblems } from './server-problems.ts'
 
-const field = (name: string, more: Partial<FormAttributeView> = {}): FormAttributeView => ({
-  name,
-  displayName: name,
-  readOnly: false,
-  required: true,
-  minChars: 0,
-  maxChars: 0,
-  unique: false,
-  type: 'text',
-  values: [],
-  show: true,
-  ...more,
-})
-
-const config = (more: Partial<RegisterConfig> = {}): RegisterConfig => ({
-  frontPage: { title: '', text: '' },
-  homeURL: '/',
-  logoutURL: '/logout',
-  attributes: [field('uid'), field('mail'), field('hidden', { show: false }), field('team', { required: false })],
-  attributeNameList: [],
-  requireReason: false,
-  preSetPassword: false,
-  requireReCaptcha: false,
-  requireTermsAndConditions: false,
-  reasonIsList: false,
-  reasons: [],
-  submitButtonText: '',
-  submittedText: '',
-  enableThirdColumn: false,
-  themePrimaryMain: '',
-  themePrimaryDark: '',
-  themePrimaryLight: '',
-  themeSecondaryMain: '',
-  themeSecondaryDark: '',
-  themeSecondaryLight: '',
-  headerTitle: '',
-  errorColor: '',
-  humanCheck: { kind: 'none' },
-  requireInvitation: false,
-  minSearchChars: 3,
-  ...more,
-})
+const config = (more: Partial<RegisterConfig> = {}): RegisterConfig =>
+  registerConfig({
+    attributes: [field('uid'), field('mail'), field('hidden', { show: false }), field('team', { required: false })],
+    ...more,
+  })
 
 const invitation: Invitation = { token: 'secret', email: 'ada@example.com', attributes: { team: 'red' }, expires: '' }
 const entries: Entries = { values: { uid: 'ada', mail: 'else@example.com' }, reason: '', terms: false }

@@ -35,7 +35,7 @@ export function SuggestField({ field, minSearchChars, value, onChange, onBlur, e
     <Autocomplete
       {...input}
       error={error}
-      description={isSearched ? t('register.searchHint', { least: minSearchChars }) : undefined}
+      description={isSearched && minSearchChars > 1 ? t('register.searchHint', { least: minSearchChars }) : undefined}
       value={text}
       onChange={type}
       onOptionSubmit={(chosen) => {

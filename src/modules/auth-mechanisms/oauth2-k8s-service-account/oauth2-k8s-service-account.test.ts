@@ -114,6 +114,22 @@ describe('an accepted service account', () => {
     })
   })
 
+  test('noMatchOU, uidAttr and defaultObjectClass decide its name and its class', async () => {
+    const on = await mechanism({ noMatchOU: 'robots', uidAttr: 'uid', defaultObjectClass: 'account' })
+    const subject = subjectOf(await begin(on, token()))
+    expect([subject.uid, subject.dn.toString()]).toEqual(['u-1', 'uid=u-1,ou=robots,o=Tremolo'])
+    expect(subject.attributes.values('objectClass')).toEqual(['account'])
+  })
+
+  test('is reviewed by the cluster of k8sTarget', async () => {
+    const other = new FakeCluster()
+    const targets = { k8s: cluster.asTarget(), other: other.asTarget() }
+    const params = fakeParams({ ...tutorial, audience: ['gatehouse'], k8sTarget: 'other' })
+    const prepared = serviceAccount.prepare(params, fakeParams({}), noIssues(), fakeParseContext())
+    await begin(await prepared.create(fakeModuleHost({ now: () => now, targets })), token())
+    expect([cluster.calls.length, other.calls.length]).toEqual([0, 1])
+  })
+
   test('D19: is reviewed with our audience', async () => {
     await begin(await mechanism({ audience: ['gatehouse', 'b'] }), token())
     expect(cluster.calls[0]?.audiences).toEqual(['gatehouse', 'b'])
@@ -130,6 +146,10 @@ describe('an accepted service account', () => {
     expect(subject.otherNames).toEqual([])
     expect(subject.attributes.first('uid')).toBe('robot')
     expect(subject.attributes.first('namespace')).toBe('openunison')
+    const unlinked = await mechanism({ linkToDirectory: 'false', lookupFilter: '(account=${username})' }, [entry])
+    expect(subjectOf(await begin(unlinked, token())).dn.toString()).toContain('ou=oauth2')
+    const unknown = await mechanism({ linkToDirectory: 'true', lookupFilter: '(account=${uid})' }, [entry])
+    expect(subjectOf(await begin(unknown, token())).dn.toString()).toContain('ou=oauth2')
   })
 
   test('is remembered for ten seconds, and not longer than its token', async () => {

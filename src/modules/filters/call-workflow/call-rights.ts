@@ -29,6 +29,7 @@ export const subjectParameter: Parameter<readonly SubjectRule[]> = parsedList<Su
   {
     about:
       'The users whom callers may act for: `caller` (themselves), `any`, or an RFC 4515 filter that the directory entry of the user must match, with attributes of the caller as `${attribute}`; may repeat, and one that holds is enough.',
+    requirement: 'no, `caller`; see [below](#what-callers-may-ask-for)',
     fallback: ['caller'],
   },
 )
@@ -39,6 +40,16 @@ interface CallRights {
   readonly allowGroups: readonly string[]
   readonly requireRequestorMatch: boolean
 }
+
+/** The parameters of the rights. */
+export const rightsParameters = ['subject', 'allowGroups', 'requireRequestorMatch'] as const
+
+/** Of a caller without a directory entry, if the configuration has none of the parameters. */
+const programRights: CallRights = { subject: ['any'], allowGroups: ['*'], requireRequestorMatch: false }
+
+/** A caller whose login is that of a directory user may be that user without a link, so it has no more rights. */
+const isProgram = async ({ level, link, uid }: Subject, directory: Pick<Directory, 'search'>): Promise<boolean> =>
+  level > 0 && link === undefined && (await findLogin(uid, directory)).kind === 'none'
 
 /** What a call requests beyond its workflow: the subject, the requester and the memberships. */
 interface CallClaims {
@@ -78,10 +89,11 @@ export async function readClaims(
   body: CallBody,
   user: WorkflowCall['user'],
   caller: Subject,
-  rights: CallRights,
+  configured: CallRights & { readonly namesRights: boolean },
   host: Pick<FilterHost, 'directory' | 'loginAttributes'>,
 ): Promise<CallClaims> {
   const refusals: Refusal[] = []
+  const rights = configured.namesRights || !(await isProgram(caller, host.directory)) ? configured : programRights
   const names = await readRequestor(body.requestor, caller, rights, host.directory, refusals)
   const { login, identity, bound } = await readSubject(body, user, caller, rights, host, refusals)
   const memberships = readGroups(body.user.groups, rights, refusals)
@@ -195,15 +207,15 @@ interface NamedMemberships {
   readonly known: Pick<CallClaims, 'keepGroups' | 'groupChanges'>
 }
 
-/** Without a list, and outside the groups that the body may name, memberships don't change. */
-function readGroups(
-  named: readonly string[] | undefined,
-  { allowGroups }: CallRights,
-  refusals: Refusal[],
-): NamedMemberships {
-  if (named !== undefined && allowGroups.includes('*')) return { groups: named, known: { keepGroups: false } }
+/**
+ * Without a list, and outside the groups that the body may name, memberships don't change. An empty list ends them only
+ * where the configuration allows groups: callers send it in every body.
+ */
+function readGroups(named: readonly string[] | undefined, rights: CallRights, refusals: Refusal[]): NamedMemberships {
+  const { allowGroups } = rights
   const unknown: NamedMemberships = { groups: [], known: { keepGroups: true } }
-  if (named === undefined) return unknown
+  if (named === undefined || (rights === programRights && named.length === 0)) return unknown
+  if (allowGroups.includes('*')) return { groups: named, known: { keepGroups: false } }
   for (const [i, group] of named.entries()) {
     if (isGroupIn(allowGroups, group)) continue
     refusals.push({
@@ -243,7 +255,8 @@ export const callSchema = z.strictObject({
     directory: line(256).optional(),
     attributes: z
       .array(z.strictObject({ name: required(256), values: z.array(storableText(20_000)).max(1_000) }))
-      .max(500),
+      .max(500)
+      .default([]),
     groups: z.array(required(1_000)).max(2_000).optional(),
     userPassword: storableText(1_000).min(1).optional(),
   }),

@@ -123,6 +123,22 @@ test("without groups memberships don't change; if all are allowed, an empty list
   expect(runs.calls.map(({ keepGroups }) => keepGroups)).toEqual([true, false])
 })
 
+test('uidAttributeName chooses the attribute with the subject', async () => {
+  const { post, runs } = await open()
+  const attributes = ['uid', 'badge'].map((name) => ({ name, values: [`${name}-1`] }))
+  for (const uidAttributeName of ['uid', 'badge']) {
+    expect((await post({ name: 'join', uidAttributeName, user: { attributes } })).status).toBe(200)
+  }
+  expect(runs.calls.map(({ user: { userID } }) => userID)).toEqual(['uid-1', 'badge-1'])
+})
+
+test('attributes reach the workflow without validation', async () => {
+  const { post, runs } = await open()
+  const attributes = [...user.attributes, { name: 'never declared', values: ['', ' ', 'a\nb', 'x'.repeat(5_000)] }]
+  expect((await post({ ...body, user: { attributes } })).status).toBe(200)
+  expect(runs.calls[0]?.user.attributes.values('never declared')).toEqual(attributes[1]?.values)
+})
+
 test('asynchronous and waiting runs are 202, with a status URL', async () => {
   const { post, runs } = await open()
   const accepted = await post({ ...body, requestParams: { 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' } })
@@ -329,6 +345,71 @@ describe('the subject of a call', () => {
   })
 })
 
+describe('without parameters of rights', () => {
+  const [ann, bob] = [entry('ann'), entry('bob')]
+  const asked = {
+    ...body,
+    requestor: 'ann',
+    user: { uid: 'bob', attributes: [{ name: 'mail', values: ['new@x.io'] }], groups: ['vpn'] },
+  }
+  const refused = ['ACCESS_DENIED', '/requestor', '/user/uid', '/user/groups/0']
+
+  test('a caller without a directory entry names requester, user and groups, and is recorded beside the requester', async () => {
+    const { post, runs } = await open({ allowedWorkflow: 'join' }, [ann, bob])
+    expect((await post(asked)).status).toBe(200)
+    expect(runs.calls[0]).toMatchObject({
+      requestor: 'ann',
+      caller: 'svc',
+      who: { requestor: ann.identity, caller: subject('uid=svc,o=test').identity, subject: bob.identity },
+      user: { userID: 'bob', groups: ['vpn'] },
+      keepGroups: false,
+    })
+    expect((await post({ ...body, user: { uid: 'someone-new' } })).status).toBe(200)
+  })
+
+  test('an empty list of groups, as in the documented request, keeps memberships', async () => {
+    const { post, runs } = await open({ allowedWorkflow: 'join' }, [ann, bob])
+    await post({ ...asked, user: { ...asked.user, groups: [] } })
+    await post({ ...asked, user: { uid: 'bob' } })
+    expect(runs.calls.map(({ user: { groups }, keepGroups }) => ({ groups, keepGroups }))).toEqual([
+      { groups: [], keepGroups: true },
+      { groups: [], keepGroups: true },
+    ])
+  })
+
+  test('users of the directory, anonymous callers and callers with the login of a user act for themselves', async () => {
+    const { post, runs } = await open({ allowedWorkflow: 'join' }, [ann, bob, entry('carl')])
+    const callers: Caller[] = [
+      { as: linked(entry('carl'), 'carl') },
+      { caller: 'carl' },
+      { as: subject('uid=Anonymous,o=Tremolo', {}, 0) },
+    ]
+    for (const caller of callers) expect(await problemsOf(post(asked, {}, caller))).toEqual(refused)
+    expect(runs.calls).toEqual([])
+    expect(runs.refused).toHaveLength(3)
+  })
+
+  test.each([
+    [{ subject: 'any' }, ['ACCESS_DENIED', '/requestor', '/user/groups/0']],
+    [{ allowGroups: 'vpn' }, ['ACCESS_DENIED', '/requestor', '/user/uid']],
+    [{ requireRequestorMatch: 'false' }, ['ACCESS_DENIED', '/user/uid', '/user/groups/0']],
+    [{ requireRequestorMatch: 'true' }, refused],
+  ])('are no longer assumed with %j', async (params, pointers) => {
+    const { post } = await open({ allowedWorkflow: 'join', ...params }, [ann, bob])
+    expect(await problemsOf(post(asked))).toEqual(pointers)
+  })
+
+  test('no caller can set a key of the engine', async () => {
+    const { post, runs } = await open({ allowedWorkflow: 'join' })
+    const requestParams = { APPROVAL_IMMEDIATE_ACTION: 'true' }
+    expect(await problemsOf(post({ ...asked, requestParams }))).toEqual([
+      'UNPROCESSABLE',
+      '/requestParams/APPROVAL_IMMEDIATE_ACTION',
+    ])
+    expect(runs.calls).toEqual([])
+  })
+})
+
 describe('the groups of a call', () => {
   const named = (groups?: string[]) => ({ ...body, user: { ...user, ...(groups === undefined ? {} : { groups }) } })
   const parts = ({ runs }: { runs: MemoryRuns }) =>
@@ -443,6 +524,9 @@ test('user.uid names the subject when the attribute is missing', async () => {
   expect((await post({ ...body, user: { uid: 'jjackson', attributes } })).status).toBe(200)
   expect(runs.calls[0]?.user.userID).toBe('jjackson')
   expect(runs.calls[0]?.user.attributes.toObject()).toEqual({ mail: ['a@b'], uid: ['jjackson'] })
+  expect((await post({ ...body, user: { uid: 'mary' } })).status).toBe(200)
+  expect(runs.calls[1]?.user).toMatchObject({ userID: 'mary', groups: [] })
+  expect(runs.calls[1]?.user.attributes.toObject()).toEqual({ uid: ['mary'] })
   expect(await problemsOf(post({ ...body, user: { uid: ' jjackson', attributes } }))).toEqual([
     'UNPROCESSABLE',
     '/user/uid',
@@ -461,7 +545,7 @@ test('user.uid and the attribute must not name different users', async () => {
 })
 
 test('user.uid is limited by the rights of the URL like the attribute', async () => {
-  const { post, runs } = await open({ allowedWorkflow: 'join' })
+  const { post, runs } = await open({ allowedWorkflow: 'join', subject: 'caller' })
   const call = (uid: string) => ({ ...body, user: { uid, attributes: [] } })
   expect(await problemsOf(post(call('victim')))).toEqual(['ACCESS_DENIED', '/user/uid'])
   expect(runs.refused[0]?.refused).toEqual([{ kind: 'entry', attribute: 'subject', value: 'victim' }])

@@ -29,6 +29,7 @@ import {
   isLogin,
   maxBodyBytes,
   readClaims,
+  rightsParameters,
   subjectParameter,
 } from './call-rights.ts'
 
@@ -62,6 +63,8 @@ const waitMillis = 20_000
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 type Config = ReturnType<typeof readParameters<typeof parameters>> & {
+  /** The configuration has a parameter of the rights. */
+  readonly namesRights: boolean
   /** `subject` as written in the configuration. */
   readonly subjects: readonly string[]
   /** Of `allowedWorkflow`. */
@@ -81,19 +84,22 @@ export default defineFilter({
       issues.warning(params.pathOf('allowedWorkflow'), 'without an allowed workflow nothing can be called')
     }
     const subjects = params.values('subject').filter((value) => value !== '')
-    return { ...read, subjects, path: params.pathOf('allowedWorkflow') }
+    const namesRights = rightsParameters.some((name) => params.values(name).some((value) => value !== ''))
+    return { ...read, subjects, namesRights, path: params.pathOf('allowedWorkflow') }
   },
-  summarize: ({ allowedWorkflow, subjects, allowGroups, requireRequestorMatch }) => [
+  summarize: ({ allowedWorkflow, subjects, allowGroups, requireRequestorMatch, namesRights }) => [
     ...allowedWorkflow.map((value) => ({ label: 'workflow', value })),
     ...(subjects.length === 0 ? ['caller'] : subjects).map((value) => ({ label: 'for the user', value })),
     { label: 'groups', value: allowGroups.length === 0 ? 'none' : allowGroups.join(', ') },
     { label: 'requestor', value: requireRequestorMatch ? 'caller' : 'any' },
+    ...(namesRights ? [] : [{ label: 'without a directory entry', value: 'any user, group and requestor' }]),
   ],
-  callable: ({ allowedWorkflow, path, allowGroups, subject }) => ({
+  callable: ({ allowedWorkflow, path, allowGroups, subject, namesRights }) => ({
     workflows: allowedWorkflow,
     path,
     groups: allowGroups.length > 0,
     forThemselves: subject.includes('caller'),
+    trustsPrograms: !namesRights,
   }),
   api: () => callWorkflowApi.served(placeAtSegment, { formats: ['openapi', 'swagger'], users: callWorkflowApi }),
   create: (config, host) => new CallWorkflow(config, host),

@@ -24,13 +24,11 @@ interface Asked {
 const params = { main: '/portal/main', sessionCheck: '/check/', title: 'Example' }
 const page = { accept: 'text/html,*/*' }
 
-async function ask({
-  pathInfo = '',
-  method = 'GET',
-  headers = {},
-  mount = '/portal',
-}: Asked): Promise<GatewayResponse> {
-  const prepared = portal.prepare(fakeParams(params), noIssues(), fakeParseContext())
+async function ask(
+  { pathInfo = '', method = 'GET', headers = {}, mount = '/portal' }: Asked,
+  more: Readonly<Record<string, string>> = {},
+): Promise<GatewayResponse> {
+  const prepared = portal.prepare(fakeParams({ ...params, ...more }), noIssues(), fakeParseContext())
   const filter = await prepared.create(fakeModuleHost({}))
   const request = fakeRequest({ method, headers, url: `http://localhost${mount}${pathInfo}` })
   const exchange = { request, application: 'portal', mount, pathInfo, subject: subject('uid=ada,o=Tremolo') }
@@ -70,6 +68,17 @@ describe('the page', () => {
     expect((await ask({ pathInfo: '/requests/1', headers: { 'sec-fetch-mode': 'navigate' } })).status).toBe(200)
     await expect(ask({ pathInfo: '/robots.txt' })).rejects.toMatchObject({ status: 404 })
     await expect(ask({ method: 'POST' })).rejects.toMatchObject({ status: 405 })
+  })
+
+  test('is one page over the APIs Main, Register and Token', async () => {
+    const apis = { register: '/portal/register', token: '/portal/token' }
+    const shown = async (pathInfo: string) => {
+      const answer = await ask({ pathInfo, headers: page }, apis)
+      return String(answer.body).replaceAll(settingsOf(answer).nonce, '')
+    }
+    const first = await shown('')
+    for (const path of ['/register', '/token', '/requests/1', '/reports']) expect(await shown(path)).toBe(first)
+    expect(settingsOf(await ask({}, apis)).apis).toEqual({ main: '/portal/main', sessionCheck: '/check', ...apis })
   })
 
   test('works at the root', async () => {

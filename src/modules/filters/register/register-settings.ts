@@ -348,9 +348,10 @@ const own = {
   }),
   notifier: text({ about: 'The [Notifier](../kinds/Notifier.md) that sends the mails; the default one when absent.' }),
   minSearchChars: wholeNumber({
-    about: 'How many characters a search for values needs, except in a `list`, which is shown whole.',
-    fallback: 2,
-    min: 1,
+    about:
+      'How many characters a search for values of a `text-list` with a `dynamicValueSource` needs; with 0, the whole list can be read, too. Set it where a form that anyone can open searches a directory.',
+    fallback: 0,
+    min: 0,
     max: 20,
   }),
   submitsPerMinute: limit('Registrations from one address in a minute; 0 for any number.', 10),

@@ -115,7 +115,10 @@ export class ValueLists {
     this.#parts = parts
   }
 
-  /** The list of one field, or of all. Throws BAD_REQUEST for a field without a list. */
+  /**
+   * The list of one field, or of all that the search is long enough for. Throws BAD_REQUEST for a field without a list,
+   * or if the search is too short for it.
+   */
   async find(name: string | undefined, search: string, subject: Subject): Promise<ListItem[]> {
     const open = this.#parts.attributes.filter((attribute) => this.#isOpen(attribute))
     const wanted = name === undefined ? open : open.filter((attribute) => attribute.name === name)
@@ -123,14 +126,25 @@ export class ValueLists {
       const publicText = 'There is no list of that name.'
       throw new GatewayError('BAD_REQUEST', `the form has no list "${name.slice(0, 80)}"`, { publicText })
     }
+    const text = search.trim()
+    const least = this.#parts.minSearchChars
+    const needsMore = (attribute: FormAttribute): boolean =>
+      this.#isSearched(attribute) && Array.from(text).length < least
+    if (name !== undefined && wanted.some(needsMore)) {
+      const publicText = `search: this list needs at least ${least} characters. Send more of the value.`
+      throw new GatewayError('BAD_REQUEST', `a search for values of "${name}" is too short`, { publicText })
+    }
     const lists = []
-    for (const attribute of wanted) lists.push(await this.#list(attribute, search, subject))
+    for (const attribute of wanted) if (!needsMore(attribute)) lists.push(await this.#list(attribute, text, subject))
     return numbered(lists.flat().slice(0, maxItems))
   }
 
-  /** The list in the form itself. A list that cannot be read now is empty, so that the form is still shown. */
+  /**
+   * The list in the form itself, without suggestions, which are searched. A list that cannot be read now is empty, so that
+   * the form is still shown.
+   */
   async shown(attribute: FormAttribute, subject: Subject): Promise<readonly ListItem[]> {
-    if (!this.#isOpen(attribute)) return []
+    if (!this.#isOpen(attribute) || this.#isSearched(attribute)) return []
     try {
       return numbered(await this.#list(attribute, '', subject))
     } catch (err) {
@@ -143,15 +157,16 @@ export class ValueLists {
     return !isServerSet(attribute) && (attribute.items.length > 0 || this.#parts.sources.has(attribute.name))
   }
 
-  /** Only a `list` is shown as a whole, so only there may a search be a single character. */
-  async #list({ name, type, items }: FormAttribute, written: string, subject: Subject): Promise<readonly SourceItem[]> {
-    const search = written.trim()
+  /** A dynamic list that is not shown whole. */
+  #isSearched({ name, type }: FormAttribute): boolean {
+    return type !== 'list' && this.#parts.sources.has(name)
+  }
+
+  async #list({ name, items }: FormAttribute, search: string, subject: Subject): Promise<readonly SourceItem[]> {
     const source = this.#parts.sources.get(name)
     if (source === undefined) return search === '' ? items : items.filter((item) => contains(item, search))
-    if (search === '') return type === 'list' ? await source.list({ limit: maxItems, subject }) : []
-    const least = type === 'list' ? 1 : this.#parts.minSearchChars
-    if (Array.from(search).length < least || search.length > maxSearchLength) return []
-    if (!search.isWellFormed() || /\p{Cc}/u.test(search)) return []
+    if (search === '') return await source.list({ limit: maxItems, subject })
+    if (search.length > maxSearchLength || !search.isWellFormed() || /\p{Cc}/u.test(search)) return []
     return await source.list({ search, limit: maxItems, subject })
   }
 }

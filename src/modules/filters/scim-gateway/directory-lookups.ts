@@ -43,6 +43,7 @@ export class DirectoryLookups implements Lookups {
   readonly ids: ResourceIds
   readonly servedTimes = { users: [], groups: [] }
   readonly groupIdIsName: boolean
+  readonly userIdAttribute: string | undefined
   /** Whether the system behind the directory can rename users is only known when a workflow tries. */
   readonly renamesUsers: boolean
 
@@ -51,7 +52,7 @@ export class DirectoryLookups implements Lookups {
     this.#entries = new DirectoryPages(directory, base)
     this.#users = config.users
     this.#groups = config.groups
-    const { lookupAttribute, idAttribute = lookupAttribute, loginAttribute } = config.users
+    const { loginAttribute, idAttribute = loginAttribute } = config.users
     const groups = config.groups
     this.ids = new ResourceIds([idAttribute, groups.idAttribute].every((name) => isUniqueId(name)))
     this.#isUser = { kind: 'present', attribute: loginAttribute }
@@ -60,9 +61,10 @@ export class DirectoryLookups implements Lookups {
       (name) => name !== undefined && !same(name, groups.memberAttribute),
     ) as string[]
     this.groupIdIsName = (groups.idAttribute ?? groups.lookupAttribute) === groups.lookupAttribute
-    this.renamesUsers = ![lookupAttribute, loginAttribute].some((name) => same(name, idAttribute))
+    this.renamesUsers = !same(loginAttribute, idAttribute)
+    this.userIdAttribute = this.renamesUsers ? idAttribute : undefined
     this.names = {
-      login: [lookupAttribute],
+      login: [loginAttribute],
       userId: [idAttribute],
       groupName: [groups.displayAttribute ?? groups.lookupAttribute],
       groupId: [groups.idAttribute ?? groups.lookupAttribute],
@@ -70,12 +72,21 @@ export class DirectoryLookups implements Lookups {
   }
 
   userById(id: string): Awaitable<FoundUser | undefined> {
-    const { lookupAttribute, idAttribute = lookupAttribute } = this.#users
-    return firstResult(this.ids.storedUser(id), (stored) => this.#oneUser(idAttribute, stored))
+    return firstResult(this.ids.storedUser(id), (stored) => this.#userByStoredId(stored))
+  }
+
+  /** The id of an entry without the attribute is its login. */
+  async #userByStoredId(id: string): Promise<FoundUser | undefined> {
+    const attribute = this.userIdAttribute
+    if (attribute === undefined) return this.userByLogin(id)
+    const found = await this.#oneUser(attribute, id)
+    if (found !== undefined) return found
+    const byLogin = await this.userByLogin(id)
+    return byLogin?.user.attributes.has(attribute) === true ? undefined : byLogin
   }
 
   userByLogin(login: string): Promise<FoundUser | undefined> {
-    return this.#oneUser(this.#users.lookupAttribute, login)
+    return this.#oneUser(this.#users.loginAttribute, login)
   }
 
   async searchUsers({ filter, ...query }: Query): Promise<SearchPage<FoundUser>> {
@@ -172,6 +183,27 @@ export class DirectoryLookups implements Lookups {
     return this.#holding(this.#dns.get(user))
   }
 
+  /** By `memberOf` or, in a directory without it, by the members of groups. */
+  async memberships({ user }: FoundUser, names?: readonly string[]): Promise<readonly NamedGroup[]> {
+    const listed = names ?? user.attributes.values('memberOf')
+    const held = names === undefined ? this.#direct.get(user) : undefined
+    if (held !== undefined) return held.map(named)
+    if (listed.length === 0) return (await this.#holding(this.#dns.get(user))).map(named)
+    const groups = await this.#groupsNamed(listed)
+    return listed.flatMap((name) => groups.get(name) ?? []).map(named)
+  }
+
+  async #groupsNamed(names: Iterable<string>): Promise<ReadonlyMap<string, FoundGroup>> {
+    const groups = new Map<string, FoundGroup>()
+    await inParallel([...new Set(names)], lookupWidth, async (name) => {
+      const dn = parseDn(name)
+      const entry = dn && (await this.#entries.named(dn, this.#ofGroup))
+      const group = entry && this.#group(entry)
+      if (group !== undefined) groups.set(name, group)
+    })
+    return groups
+  }
+
   /** The groups that an entry is a direct member of. */
   async #holding(dn: Dn | undefined): Promise<readonly FoundGroup[]> {
     if (dn === undefined) return []
@@ -200,21 +232,10 @@ export class DirectoryLookups implements Lookups {
   async #foundUsers(entries: readonly DirectoryEntry[]): Promise<FoundUser[]> {
     const users = entries.flatMap((entry) => this.#user(entry) ?? [])
     if (this.#users.mapping.isEmpty) return users
-    const names = new Set(users.flatMap(({ user }) => user.attributes.values('memberOf')))
-    const groups = new Map<string, FoundGroup>()
-    await inParallel([...names], lookupWidth, async (name) => {
-      const dn = parseDn(name)
-      const entry = dn && (await this.#entries.named(dn, this.#ofGroup))
-      const group = entry && this.#group(entry)
-      if (group !== undefined) groups.set(name, group)
-    })
+    const groups = await this.#groupsNamed(users.flatMap(({ user }) => user.attributes.values('memberOf')))
     return users.map(({ id, user }) => {
       const held = user.attributes.values('memberOf').flatMap((name) => groups.get(name) ?? [])
-      const shown = {
-        ...user,
-        groups: held.map(({ group }) => group.name),
-        groupIds: held.map(({ group }) => group.id),
-      }
+      const shown = { ...user, groups: held.map(({ group }) => group.name) }
       const dn = this.#dns.get(user)
       if (dn !== undefined) this.#dns.set(shown, dn)
       this.#direct.set(shown, held)

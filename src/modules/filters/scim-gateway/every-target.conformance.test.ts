@@ -7,8 +7,8 @@ import { silentLogger } from '#kernel/logger.ts'
 import { Passwords } from '#modules/shared/passwords/passwords.ts'
 import { databaseTarget } from '#modules/targets/database/database.ts'
 import plugin from '#modules/targets/plugin/plugin.ts'
-import { userOf } from '#sdk/conformance/target-fixture.ts'
-import type { Target } from '#sdk/target/target.ts'
+import { syncOptions, userOf } from '#sdk/conformance/target-fixture.ts'
+import { hasGroups, type Target } from '#sdk/target/target.ts'
 import { openStorage } from '#storage/open.ts'
 import { onEachDatabase, onEachEmptyDatabase } from '#testing/databases/databases.ts'
 import { applicationParams, makeApplication, openTarget } from '#testing/databases/sql-schema.ts'
@@ -16,9 +16,9 @@ import { newBranch, openLdap, quietRequest } from '#testing/ldap/ldap-target.ts'
 import { type Slapd, sharedSlapd } from '#testing/ldap/slapd.ts'
 import { leastCost } from '#testing/login/least-cost.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import { type ScimBehind, scimBehind } from '#testing/scim/scim-behind.ts'
-import { openGateway } from '#testing/scim/scim-gateway-fixture.ts'
+import { base, openGateway, type Send } from '#testing/scim/scim-gateway-fixture.ts'
 import { freshBehind, openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 import { asSteps } from '#testing/targets/as-steps.ts'
 import { type CrmApplication, crmParams, openWebhook, startCrmApplication } from '#testing/targets/crm-application.ts'
@@ -32,13 +32,22 @@ interface EachTarget {
   readonly single: string
   /** The gateway's name for the login. */
   readonly login: string
+  /** An attribute of groups. */
+  readonly ofGroups: string
 }
 
 /** Describes a suite once for each kind of target with lookups; `open` gives a test its own target. */
 function onEachTarget(name: string, suite: (open: () => Promise<EachTarget>) => void): void {
   const opened = (target: Target, names: Partial<EachTarget> = {}): EachTarget => {
     onTestFinished(async () => target.close?.())
-    return { several: 'mail', single: 'phone', login: 'uid', ...names, target: asSteps(target) }
+    return {
+      several: 'mail',
+      single: 'phone',
+      login: 'uid',
+      ofGroups: 'description',
+      ...names,
+      target: asSteps(target),
+    }
   }
 
   onEachDatabase(`${name}, in the database target`, (freshUrl) =>
@@ -83,7 +92,12 @@ function onEachTarget(name: string, suite: (open: () => Promise<EachTarget>) => 
     })
     suite(async () => {
       await freshBehind(behind)
-      return opened(await openTargetOn(behind), { several: 'emails.value', single: 'title', login: 'userName' })
+      return opened(await openTargetOn(behind), {
+        several: 'emails.value',
+        single: 'title',
+        login: 'userName',
+        ofGroups: 'externalId',
+      })
     })
   })
 
@@ -97,7 +111,7 @@ function onEachTarget(name: string, suite: (open: () => Promise<EachTarget>) => 
 }
 
 /** A gateway whose mapping lines show one value of one attribute, and `active` by the other. */
-async function open({ target: people, several, single, login }: EachTarget) {
+async function open({ target: people, several, single, login }: EachTarget, more: ParamValues = {}) {
   const attributes = [single, several]
   const { workflows } = await startWorkflows({
     workflows: {
@@ -126,6 +140,7 @@ async function open({ target: people, several, single, login }: EachTarget) {
     'tremolo2scim.emails.source': `[{"value":"\${${several}}"}]`,
     'tremolo2scim.emails.sourceType': 'composite',
     'tremolo2scim.active.source': single,
+    ...more,
   }
   const { targets } = fakeModuleHost({ targets: { people } })
   return openGateway(scimGateway, { params, host: { targets, workflows } })
@@ -208,5 +223,124 @@ onEachTarget('a delete workflow that deactivates', (openTarget) => {
     const back = await create(gone)
     expect([back.status, back.body['id'], back.body['active']]).toEqual([201, created.body['id'], true])
     expect(await names('')).toContain(gone)
+  })
+})
+
+/** Lists or filters, which must succeed. */
+async function list(send: Send, path: string, filter?: string): Promise<JsonObject[]> {
+  const { status, body } = await send(
+    'GET',
+    filter === undefined ? path : `${path}?filter=${encodeURIComponent(filter)}`,
+  )
+  expect(status, JSON.stringify(body)).toBe(200)
+  return body['Resources'] as JsonObject[]
+}
+
+const groupLines = (login: string): ParamValues => ({
+  tremolo2scim: ['userName', 'groups', 'emails', 'active'],
+  'tremolo2scim.userName.source': login,
+  'tremolo2scim.groups.source': `groups|false,${base},people`,
+  'tremolo2scim.groups.sourceType': 'custom',
+})
+
+onEachTarget('the groups of a user', (openTarget) => {
+  test.each([
+    ['by a line of GenerateGroups', groupLines],
+    ['by the built-in mapping', (): ParamValues => ({ mapping: 'scim' })],
+    ['by a line, with groupIdName', (login: string, groupIdName: string) => ({ ...groupLines(login), groupIdName })],
+  ])('%s, have the ids and addresses of the groups, which no user has', async (_, params) => {
+    const opened = await openTarget()
+    const { target, several, login, ofGroups } = opened
+    const names = [`red-${fresh()}`, `blue-${fresh()}`]
+    const storable = (await target.storable?.())?.groups ?? 'any'
+    const attributes =
+      storable === 'any' || storable.has(ofGroups.toLowerCase()) ? { [ofGroups]: [names[0] ?? ''] } : {}
+    // Logins that are the names of groups.
+    for (const userID of names) {
+      await target.createUser(userOf(userID, { [several]: [`${userID}@example.com`] }), [several], quietRequest)
+    }
+    if (hasGroups(target)) {
+      for (const name of names) await target.createGroup(name, name === names[0] ? {} : attributes, quietRequest)
+    }
+    const [userID = ''] = names
+    await target.syncUser(userOf(userID, {}, names), syncOptions([]), quietRequest)
+    const { send } = await open(opened, params(login, ofGroups))
+    const groups = await list(send, '/Groups')
+    const users = await list(send, '/Users')
+    const ids = [...groups, ...users].map(({ id }) => id)
+    expect(new Set(ids).size).toBe(ids.length)
+    const own = groups.filter(({ displayName }) => names.includes(String(displayName)))
+    expect(own).toHaveLength(2)
+    const user = users.find(({ userName }) => userName === userID) ?? {}
+    const read = (await send('GET', addressOf(user))).body
+    for (const shown of [user, read]) {
+      const held = (shown['groups'] as JsonObject[]).map(({ value, $ref, display }) => ({ value, $ref, display }))
+      const expected = own.map(({ id, meta, displayName }) => ({
+        value: id,
+        $ref: (meta as JsonObject)['location'],
+        display: displayName,
+      }))
+      expect(held).toHaveLength(2)
+      expect(held).toEqual(expect.arrayContaining(expected))
+    }
+    for (const { id, displayName, meta } of own) {
+      const group = (await send('GET', `/Groups/${encodeURIComponent(String(id))}`)).body
+      expect(group).toMatchObject({ id, displayName, members: [{ value: user['id'] }] })
+      for (const filter of [
+        `groups.value eq "${id}"`,
+        `groups eq "${id}"`,
+        `groups.$ref eq "${(meta as JsonObject)['location']}"`,
+      ]) {
+        expect([filter, (await list(send, '/Users', filter)).map((found) => found['id'])]).toEqual([
+          filter,
+          [user['id']],
+        ])
+      }
+      expect((await list(send, '/Groups', `id eq "${id}"`)).map((found) => found['id'])).toEqual([id])
+    }
+    if (Object.hasOwn(attributes, ofGroups) && params(login, ofGroups)['groupIdName'] === ofGroups) {
+      expect(own.map(({ id }) => id)).toContain(`group:${names[0]}`)
+    }
+  })
+})
+
+onEachTarget('a lookupAttributeName other than uidAttributeName', (openTarget) => {
+  test('holds the ids: created users are found, and every shown id is accepted', async () => {
+    const opened = await openTarget()
+    const { send } = await open(opened, { lookupAttributeName: opened.several })
+    const [ann, bob] = [fresh(), fresh()]
+    const create = (userName: string, emails: JsonObject[]) =>
+      send('POST', '/Users', { userName, active: true, emails })
+    const made = await create(ann, [{ value: `${ann}@example.com` }])
+    expect(made, JSON.stringify(made.body)).toMatchObject({
+      status: 201,
+      body: { id: `${ann}@example.com`, userName: ann },
+    })
+    const twin = await create(bob, [{ value: `${ann}@example.com` }])
+    expect(twin).toMatchObject({ status: 409, body: { scimType: 'uniqueness' } })
+    expect((await create(bob, [])).body).toMatchObject({ id: bob, userName: bob })
+    const users = await list(send, '/Users')
+    expect(users.map(({ id }) => id)).toEqual(expect.arrayContaining([`${ann}@example.com`, bob]))
+    for (const user of users) {
+      expect((await send('GET', addressOf(user))).body).toMatchObject({ id: user['id'], userName: user['userName'] })
+      for (const filter of [`id eq "${user['id']}"`, `userName eq "${user['userName']}"`, `id sw "${user['id']}"`]) {
+        expect([filter, (await list(send, '/Users', filter)).map(({ id }) => id)]).toEqual([filter, [user['id']]])
+      }
+    }
+    expect((await send('GET', `/Users/${ann}`)).status).toBe(404)
+    // The delete workflow deactivates.
+    expect((await send('DELETE', `/Users/${bob}`)).status).toBe(204)
+    expect((await send('GET', `/Users/${bob}`)).status).toBe(404)
+    expect((await list(send, '/Users')).map(({ userName }) => userName)).not.toContain(bob)
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp']
+    const change = (operation: JsonObject) => send('PATCH', addressOf(made.body), { schemas, Operations: [operation] })
+    expect((await change({ op: 'replace', path: 'active', value: false })).body).toMatchObject({
+      id: `${ann}@example.com`,
+      active: false,
+    })
+    expect(await change({ op: 'replace', path: 'emails', value: [{ value: 'other@example.com' }] })).toMatchObject({
+      status: 400,
+      body: { scimType: 'mutability' },
+    })
   })
 })

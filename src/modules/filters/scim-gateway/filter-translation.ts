@@ -231,7 +231,7 @@ export function userFilterNames({ config, lookups }: FilterNamesSource): NameOf 
     const internal = filterNames.get(pathKey(path))
     if (internal !== undefined) return [internal]
     if (isCore(path, 'userName')) return lookups.names.login
-    if (isCore(path, 'id')) return lookups.names.userId
+    if (isCore(path, 'id')) return lookups.userIdAttribute === undefined ? lookups.names.userId : undefined
     // The other parts of a manager come from the manager's own resource, so the store of the user cannot search them.
     const isManager = extension === enterpriseUserSchema.id && attribute.name === 'manager'
     if (isManager && sub !== undefined && sub.name !== 'value' && shown.has(attribute)) return undefined

@@ -76,7 +76,7 @@ const extension = (...attributes: object[]): string => JSON.stringify({ id: 'urn
 test('without mapping lines only the target and the workflow are required', () => {
   const { prepared, issues } = prepare(smallest)
   expect(issues).toEqual([])
-  expect(prepared.flow?.given).toEqual(['userName', 'userName'])
+  expect(prepared.flow?.given).toEqual(['userName'])
   const produced = prepared.flow?.produces.map(({ attribute }) => attribute) ?? []
   expect(produced).toEqual(expect.arrayContaining(['title', 'name.givenName', 'emails', 'emails.value', 'externalId']))
   expect(produced).not.toEqual(expect.arrayContaining(['password']))
@@ -139,14 +139,19 @@ test('describes the flow of attributes and the workflows and targets it uses', (
   expect(prepared.flow).toMatchObject({
     workflows: ['sync-user', 'delete-user', 'change-members'],
     target: 'people',
-    given: ['userName', 'userName'],
+    given: ['userName'],
   })
   expect(prepared.flow?.produces[1]).toEqual({ attribute: 'mail', path: ['params', 'scim2tremolo.mail.source'] })
   expect(prepared.flow?.reads).toContainEqual({ attribute: 'mail', path: ['params', 'tremolo2scim.emails.source'] })
   expect(prepared.summary).toContainEqual({ label: 'workflow: group members', value: 'change-members' })
 })
 
-test('a target looks users up by their login, so another lookupAttributeName is rejected', () => {
-  const { issues } = prepareGateway(scimGateway, { ...tutorialParams, lookupAttributeName: 'mail' })
-  expect(issues).toEqual([expect.stringMatching(/^error params\.lookupAttributeName: .*uidAttributeName/)])
+test('a lookupAttributeName beside another idAttributeName is a warning, since it has no effect', () => {
+  const issuesOf = (params: object) => prepareGateway(scimGateway, { ...tutorialParams, ...params }).issues
+  expect(issuesOf({ lookupAttributeName: 'mail' })).toEqual([])
+  expect(issuesOf({ lookupAttributeName: 'Mail', idAttributeName: 'mail' })).toEqual([])
+  expect(issuesOf({ idAttributeName: 'badge' })).toEqual([])
+  expect(issuesOf({ lookupAttributeName: 'mail', idAttributeName: 'badge' })).toEqual([
+    expect.stringMatching(/^warning params\.lookupAttributeName: .*"badge" by idAttributeName/),
+  ])
 })

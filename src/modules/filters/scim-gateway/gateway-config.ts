@@ -1,6 +1,6 @@
 import type { Dn } from '#identity/dn.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
-import { type AttributePath, internalName, pathKey, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { type AttributePath, internalName, isCore, pathKey, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 import type { EventStreamOptions } from '#sdk/filter/event-stream.ts'
 import { type PreparedMapping, prepareMapping } from '#sdk/mapper/mapping.ts'
@@ -59,8 +59,7 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
     lookup: readLookup(values, params, issues),
     users: {
       loginAttribute,
-      idAttribute: values.idAttributeName,
-      lookupAttribute: values.lookupAttributeName ?? loginAttribute,
+      idAttribute: readIdAttribute(values, loginAttribute, params, issues),
       /** Where the target marks a user whose delete only deactivated it; the database of Gatehouse if undefined. */
       deletedAttribute: values.deletedAttributeName,
       /** Whether a manager that is not a user is refused, or stored and shown as sent. */
@@ -74,6 +73,7 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       mapping: ofUsers,
       /** The internal attributes that the mappings produce. */
       produces: [...toInternal.produces.map(({ attribute }) => attribute), ...ofUsers.produces],
+      showsGroups: builtIn || Array.from(scimPaths.values()).some((path) => isCore(path, 'groups')),
       /** Where the built-in mapping and the lines that read SCIM attributes are configured. */
       mappingPath,
       linesPath: params.pathOf('scim2tremolo'),
@@ -160,6 +160,20 @@ function readLoginAttribute(values: Values, params: Params, issues: Issues): str
   return 'userName'
 }
 
+/** Users are looked up by their id, so without an attribute for ids another lookup attribute than the login's holds them. */
+function readIdAttribute(values: Values, login: string, params: Params, issues: Issues): string | undefined {
+  const { idAttributeName: id, lookupAttributeName: lookup = login } = values
+  const differs = (name: string): boolean => name.toLowerCase() !== lookup.toLowerCase()
+  if (id !== undefined && differs(id) && differs(login)) {
+    const text = `users are looked up by their id, which is "${id}" by idAttributeName, and by their login`
+    issues.warning(
+      params.pathOf('lookupAttributeName'),
+      `"lookupAttributeName" has no effect: ${text}; remove one of them`,
+    )
+  }
+  return id ?? (differs(login) ? lookup : undefined)
+}
+
 /** Targets identify groups by name, so groups can share a displayName only if it is another attribute. */
 function readSharing(values: Values, params: Params, issues: Issues): boolean {
   const { groupNames, groupDisplayName, groupLookupAttributeName } = values
@@ -181,14 +195,6 @@ function readLookup(values: Values, params: Params, issues: Issues): Lookup {
     }
   } else if (values.lookupTarget === undefined) {
     issues.error(params.pathOf('lookupTarget'), 'parameter "lookupTarget" is required unless lookupFromLDAP is "true"')
-  }
-  const { uidAttributeName: login, lookupAttributeName: attribute } = values
-  if (login !== undefined && attribute !== undefined && login.toLowerCase() !== attribute.toLowerCase()) {
-    const text = `a target looks users up by their login, which is "${login}" by uidAttributeName`
-    issues.error(
-      params.pathOf('lookupAttributeName'),
-      `"lookupAttributeName": ${text}; leave it out, or set lookupFromLDAP`,
-    )
   }
   return { kind: 'target', name: values.lookupTarget ?? '', path: params.pathOf('lookupTarget') }
 }

@@ -20,7 +20,7 @@ import { type MemberRun, planMembers, runMembers } from './group-members.ts'
 import { GroupSearch } from './group-search.ts'
 import { withMembers } from './group-text.ts'
 import type { ListRequest, ResourcePage } from './lists.ts'
-import { type FoundGroup, hasManyMembers, type Lookups, type Member } from './lookups.ts'
+import { type FoundGroup, hasManyMembers, idUnderName, type Lookups, type Member } from './lookups.ts'
 import { type GatewayParts, groupKey, reportProgress, runGroupWorkflow } from './run-workflow.ts'
 import {
   addChange,
@@ -38,6 +38,7 @@ import {
   type ScimCall,
 } from './scim-call.ts'
 import { type ChangeKind, refuseUnknown, requireEffect, storableChange } from './stored-schema.ts'
+import type { Settled } from './unfinished-changes.ts'
 
 /** A request about a group, parsed; nothing has been looked up yet. */
 interface GroupEdit {
@@ -118,7 +119,9 @@ export class GroupEndpoint {
     const key = nameKey(config.groups.sharesNames ? JSON.stringify(own) : name)
     // The lookup is queued too, so that of two requests for one name exactly one creates.
     const { found, runs } = await queue.run(key, () => this.#createWithoutMembers(call, resource, edit, key))
-    await queue.run(groupKey(found.id), () => this.#addMembers(call, found, runs, key))
+    await queue.run(groupKey(found.id), async () => {
+      await this.#addMembers(call, found, runs, key, await this.#settle(call, found.id))
+    })
     const after = await findGroup(lookups, found.id, this.#wantsMembers(call))
     const attributes = Object.keys(resource)
     const details = describeChange(resource, after.group.version)
@@ -134,11 +137,15 @@ export class GroupEndpoint {
     key: string,
   ): Promise<{ found: FoundGroup; runs: readonly MemberRun[] }> {
     const { config, lookups } = this.#parts
-    const unfinished = this.#unfinished.get(key)
+    const settled = await this.#parts.unfinished.settle(call, {
+      type: 'Group',
+      names: [groupKey(displayNameOf(resource))],
+    })
+    const unfinished = this.#unfinished.get(key) ?? (settled.hasBegun ? {} : undefined)
     if (config.groups.sharesNames) {
       const present = unfinished?.id === undefined ? undefined : await lookups.groupById(unfinished.id, false)
       const runs = await planMembers(this.#parts, present, edit.members)
-      return { found: present ?? (await this.#createWithSharedName(call, resource, key)), runs }
+      return { found: present ?? (await this.#createWithSharedName(call, resource, key, settled)), runs }
     }
     const name = displayNameOf(resource)
     const present = await groupNamed(lookups, name)
@@ -146,21 +153,26 @@ export class GroupEndpoint {
     if (present !== undefined && !isUnfinished) throw nameTaken()
     const runs = await planMembers(this.#parts, present, edit.members)
     if (present !== undefined && unfinished?.id !== undefined) return { found: present, runs }
-    return { found: await this.#runCreate(call, name, resource, key, unfinished === undefined), runs }
+    return { found: await this.#runCreate(call, name, resource, key, unfinished === undefined, settled), runs }
   }
 
   /** The name is the displayName or, if another group has that name, the displayName and a random suffix. */
-  async #createWithSharedName(call: ScimCall, resource: JsonObject, key: string): Promise<FoundGroup> {
+  async #createWithSharedName(
+    call: ScimCall,
+    resource: JsonObject,
+    key: string,
+    settled: Settled,
+  ): Promise<FoundGroup> {
     const name = displayNameOf(resource)
     if ((await this.#parts.lookups.groupByName(name)) === undefined) {
       try {
-        return await this.#runCreate(call, name, resource, key, true)
+        return await this.#runCreate(call, name, resource, key, true, settled)
       } catch (error) {
         // Another process created a group of this name first.
         if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
       }
     }
-    return this.#runCreate(call, `${name} (${randomBytes(4).toString('hex')})`, resource, key, true)
+    return this.#runCreate(call, `${name} (${randomBytes(4).toString('hex')})`, resource, key, true, settled)
   }
 
   /** With `isNew`, the run is bound to the absence of the group, so that no other process can create it in between. */
@@ -170,6 +182,7 @@ export class GroupEndpoint {
     resource: JsonObject,
     key: string,
     isNew: boolean,
+    settled: Settled,
   ): Promise<FoundGroup> {
     const { config, groups, lookups, storage } = this.#parts
     const workflow = config.workflows.createGroup
@@ -178,7 +191,7 @@ export class GroupEndpoint {
       const storable = storableChange(stored, {}, { ...resource }, 'create')
       const attributes = groups.attributes(storable, stored.unstorable)
       const params = { groupname: name, ...(isNew ? { groupversion: noVersion } : {}) }
-      await runGroupWorkflow(this.#parts, call, { name: workflow, attributes, params })
+      await runGroupWorkflow(this.#parts, call, { name: workflow, attributes, params, settled })
     } catch (error) {
       // After a refusal there is no group. After any other failure, some targets may have created it.
       if (!(error instanceof GatewayError) || !error.isRefusal) this.#remember(key, {})
@@ -191,12 +204,18 @@ export class GroupEndpoint {
     })
   }
 
-  async #addMembers(call: ScimCall, found: FoundGroup, runs: readonly MemberRun[], key: string): Promise<void> {
+  async #addMembers(
+    call: ScimCall,
+    found: FoundGroup,
+    runs: readonly MemberRun[],
+    key: string,
+    settled: Settled,
+  ): Promise<void> {
     const { id, group } = found
     try {
       await reportProgress(this.#parts, call, group.name, 1 + runs.length, async (done) => {
         done()
-        await runMembers(this.#parts, call, found, runs, done)
+        await runMembers(this.#parts, call, { group: found, runs, settled }, done)
       })
       this.#unfinished.delete(key)
     } catch (error) {
@@ -233,6 +252,7 @@ export class GroupEndpoint {
   #change(call: ScimCall, edit: GroupEdit, withMembers: boolean): Promise<FoundGroup> {
     const { config, queue, lookups } = this.#parts
     return queue.run(groupKey(lookups.ids.groupForm(call.id)), async () => {
+      const settled = await this.#settle(call, call.id)
       const found = await findGroup(lookups, call.id, false)
       const version = requireMatch(call, found.group.version)
       const { resource, own } = await this.#planOwn(call, found, edit)
@@ -242,25 +262,28 @@ export class GroupEndpoint {
         kind: edit.kind,
         resourceType: 'Group',
         id: found.id,
-        attributes: [...(own?.changed ?? []), ...(runs.length > 0 ? ['members'] : [])],
+        attributes: [
+          ...(own?.changed ?? []),
+          ...(runs.some(({ isRepeated }) => isRepeated !== true) ? ['members'] : []),
+        ],
         cleared: own?.withoutValue ?? [],
         ...describeChange(resource, undefined),
       } as const
       let isAnyDone = false
       const steps = async (done: () => void): Promise<void> => {
         const stepDone = (): void => {
-          isAnyDone = true
+          isAnyDone = change.attributes.length > 0
           done()
         }
         if (own !== undefined) {
-          await this.#changeOwn(call, found, own, version)
+          await this.#changeOwn(call, found, own, version, settled)
           stepDone()
         } else if (version !== undefined && runs.length > 0 && config.workflows.updateGroup !== undefined) {
           // Changes nothing, but lets the target compare the version.
-          await this.#runUpdate(call, found.group, {}, version)
+          await this.#runUpdate(call, found.group, {}, version, settled)
         }
         const renamed = name === found.group.name ? found : { ...found, group: { ...found.group, name } }
-        await runMembers(this.#parts, call, renamed, runs, stepDone)
+        await runMembers(this.#parts, call, { group: renamed, runs, settled }, stepDone)
       }
       try {
         await reportProgress(this.#parts, call, name, (own === undefined ? 0 : 1) + runs.length, steps)
@@ -268,8 +291,7 @@ export class GroupEndpoint {
         if (isAnyDone) addChange(call, change)
         throw error
       }
-      const { groupIdIsName, ids } = lookups
-      const after = await findGroup(lookups, groupIdIsName ? ids.ofGroup(name) : found.id, withMembers)
+      const after = await findGroup(lookups, idUnderName(lookups, found.id, name), withMembers)
       if (own !== undefined) await this.#requireOwnEffect(call, found, after, resource)
       if (isAnyDone) {
         const members = call.notes.pending === undefined ? { members: membersIn(runs) } : {}
@@ -297,7 +319,8 @@ export class GroupEndpoint {
     const { isChanged, attributes, cleared } = groups.change(present, before, resource, stored.unstorable)
     const displayName = displayNameOf(resource)
     const isRenamed = displayName !== displayNameOf(before)
-    if (!isRenamed && !isChanged) return { resource }
+    const writesElsewhere = this.#parts.unfinished.writesElsewhere(config.workflows.updateGroup)
+    if (!isRenamed && !isChanged && !writesElsewhere) return { resource }
     if (config.workflows.updateGroup === undefined) {
       throw scimError(
         'mutability',
@@ -328,21 +351,34 @@ export class GroupEndpoint {
     return { resource, own }
   }
 
-  async #changeOwn(call: ScimCall, found: FoundGroup, own: OwnChange, version: string | undefined): Promise<void> {
+  async #changeOwn(
+    call: ScimCall,
+    found: FoundGroup,
+    own: OwnChange,
+    version: string | undefined,
+    settled: Settled,
+  ): Promise<void> {
     // Checked again in the queue of the name, so that of two requests for one name exactly one gets it.
     await this.#parts.queue.runWithin(nameKey(own.displayName), async () => {
       await this.#requireFreeName(own.displayName, found)
-      await this.#runUpdate(call, found.group, own, version)
+      await this.#runUpdate(call, found.group, own, version, settled)
     })
   }
 
-  #runUpdate(call: ScimCall, group: Group, own: Partial<OwnChange>, version: string | undefined): Promise<void> {
+  #runUpdate(
+    call: ScimCall,
+    group: Group,
+    own: Partial<OwnChange>,
+    version: string | undefined,
+    settled: Settled,
+  ): Promise<void> {
     const { attributes = new Attributes(), cleared = [], newName = group.name } = own
     return runGroupWorkflow(this.#parts, call, {
       name: this.#parts.config.workflows.updateGroup,
       attributes,
       cleared,
       params: { groupname: group.name, newgroupname: newName, ...identityOf(group, version) },
+      settled,
     })
   }
 
@@ -372,10 +408,12 @@ export class GroupEndpoint {
     const name = config.workflows.deleteGroup
     if (name === undefined) throw notSupported('Groups cannot be deleted: this gateway has no groupDeleteWorkflow.')
     await queue.run(groupKey(lookups.ids.groupForm(call.id)), async () => {
+      const settled = await this.#settle(call, call.id)
+      if (settled.hasBegun && (await lookups.groupById(call.id, false)) === undefined) return
       const { id, group } = await findGroup(lookups, call.id, false)
       const version = requireMatch(call, group.version)
       const params = { groupname: group.name, ...identityOf(group, version) }
-      await runGroupWorkflow(this.#parts, call, { name, params })
+      await runGroupWorkflow(this.#parts, call, { name, params, settled })
       const present = await lookups.groupById(id, false)
       if (present !== undefined && present.group.version === group.version) {
         throw new GatewayError('WORKFLOW_FAILED', `workflow "${name}" ended, but the group is still there`, {
@@ -384,6 +422,15 @@ export class GroupEndpoint {
       }
       addChange(call, { kind: 'delete', resourceType: 'Group', id, attributes: [] })
     })
+  }
+
+  /** Throws TARGET_UNREACHABLE while an earlier change of the group is unfinished. */
+  async #settle(call: ScimCall, id: string): Promise<Settled> {
+    const { unfinished, lookups } = this.#parts
+    const present = unfinished.arePossible ? await lookups.groupById(id, false) : undefined
+    const names = present === undefined ? [] : [groupKey(present.group.name)]
+    const isAbsent = present === undefined
+    return await unfinished.settle(call, { type: 'Group', id: lookups.ids.groupForm(id), names, isAbsent })
   }
 
   #wantsMembers(call: ScimCall): boolean {
@@ -538,6 +585,8 @@ const identityOf = ({ id }: Group, version: string | undefined): Record<string, 
 /** The members that joined and left, for events. */
 function membersIn(runs: readonly MemberRun[]) {
   const members = (removed: boolean) =>
-    runs.filter(({ remove }) => remove === removed).map(({ type, id }) => ({ type, id }))
+    runs
+      .filter(({ remove, isRepeated }) => remove === removed && isRepeated !== true)
+      .map(({ type, id }) => ({ type, id }))
   return { added: members(false), removed: members(true) }
 }

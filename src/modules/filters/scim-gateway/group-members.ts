@@ -12,7 +12,7 @@ import {
 } from '#protocols/scim/patch/member-change.ts'
 import type { PatchOperation } from '#protocols/scim/patch/parse-patch.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
-import type { FoundGroup, FoundUser, Lookups, Member } from './lookups.ts'
+import { type FoundGroup, type FoundUser, idUnderName, type Lookups, type Member } from './lookups.ts'
 import {
   type GatewayParts,
   orPending,
@@ -22,9 +22,13 @@ import {
   userKey,
 } from './run-workflow.ts'
 import { notFound, notSupported, type ScimCall } from './scim-call.ts'
+import type { Settled } from './unfinished-changes.ts'
 
 /** How many members of one request are looked up or changed in parallel; parallel runs share a database commit. */
 const width = 32
+
+/** Memberships that the lookup target has are written again, for the sake of other targets, if a request names at most this many. */
+const maxRepeated = 100
 
 /** The search for members stops after this many that do not exist. */
 const maxAbsent = 16
@@ -37,6 +41,8 @@ export interface MemberRun {
   readonly remove: boolean
   /** The user as it was read for the plan. */
   readonly user?: FoundUser
+  /** The lookup target shows it as done. The workflow writes elsewhere too, and finds out there. */
+  readonly isRepeated?: boolean
 }
 
 /** A member to add or remove: the same object for every reference to the same user or group. */
@@ -151,11 +157,13 @@ async function realChanges(
   change: MemberChange<PlannedMember>,
   present: ReadonlySet<string>,
 ): Promise<MemberRun[]> {
-  const { lookups } = parts
+  const { lookups, config, unfinished } = parts
+  const isFew = change.add.size + change.remove.size <= maxRepeated
+  const repeats = isFew && unfinished.writesElsewhere(config.workflows.members)
   const planned = [
     ...Array.from(change.remove, (member) => ({ ...member, remove: true })),
     ...Array.from(change.add, (member) => ({ ...member, remove: false })).filter(
-      (member) => !present.has(identityOf(member)),
+      (member) => repeats || !present.has(identityOf(member)),
     ),
   ]
   const members = await inParallel(planned, width, async (member) => {
@@ -175,7 +183,8 @@ async function realChanges(
   const runs = await inParallel(members, width, async ({ type, user, group, remove }): Promise<MemberRun[]> => {
     if (user !== undefined) {
       const isMember = found !== undefined && (await lookups.isMember(found, user))
-      return isMember === remove ? [{ type, id: user.id, remove, user }] : []
+      if (isMember === remove) return [{ type, id: user.id, remove, user }]
+      return repeats ? [{ type, id: user.id, remove, user, isRepeated: true }] : []
     }
     if (group === undefined) return []
     const isMember = parents.get(group.id)?.some(({ id, direct }) => direct && id === found?.id) === true
@@ -216,18 +225,24 @@ async function requireNesting(
   )
 }
 
+/** The memberships of one group that change. */
+interface MemberRuns {
+  readonly group: FoundGroup
+  readonly runs: readonly MemberRun[]
+  readonly settled: Settled
+}
+
 /** Runs the workflow of each member and calls `done` after each. Throws the first failure. */
 export async function runMembers(
   parts: GatewayParts,
   call: ScimCall,
-  group: FoundGroup,
-  runs: readonly MemberRun[],
+  { group, runs, settled }: MemberRuns,
   done: () => void,
 ): Promise<void> {
   await inParallel(runs, width, async (run) => {
-    if (run.type === 'Group') await runGroupMember(parts, call, group, run)
+    if (run.type === 'Group') await runGroupMember(parts, call, group, run, settled)
     // Queued with deletes, after which the workflow would re-create the user.
-    else await parts.queue.runWithin(userKey(run.id), () => runUserMember(parts, call, group, run))
+    else await parts.queue.runWithin(userKey(run.id), () => runUserMember(parts, call, group, run, settled))
     done()
   })
 }
@@ -236,7 +251,13 @@ export async function runMembers(
  * The run is bound to the version of the user and to the group, so that no process undoes the change of another: a group
  * that was renamed meanwhile is read again, and one that was deleted is not re-created.
  */
-function runUserMember(parts: GatewayParts, call: ScimCall, planned: FoundGroup, run: MemberRun): Promise<void> {
+function runUserMember(
+  parts: GatewayParts,
+  call: ScimCall,
+  planned: FoundGroup,
+  run: MemberRun,
+  settled: Settled,
+): Promise<void> {
   const { lookups, config } = parts
   const { id, remove } = run
   // A version that the client sent is that of the group.
@@ -252,14 +273,13 @@ function runUserMember(parts: GatewayParts, call: ScimCall, planned: FoundGroup,
     if (remove && (group === undefined || member === undefined)) return
     if (group === undefined) throw notFound('group', planned.id)
     if (member === undefined) throw noSuchMember(run)
-    const { loginAttribute, lookupAttribute } = config.users
-    const attributes = Attributes.from([[loginAttribute, [member.user.userID]]])
-    attributes.set(lookupAttribute, [member.user.userID])
+    const attributes = Attributes.from([[config.users.loginAttribute, [member.user.userID]]])
     const change = runWorkflow(parts, call, {
       name: config.workflows.members ?? '',
       user: { ...member.user, attributes, groups: [] },
       params: { groupname: group.group.name, removegroup: String(remove) },
       basedOn: lookups.readVersion(member, group),
+      settled,
     })
     if (await orPending(call, change)) await requireMembership(parts, group, member, remove)
   })
@@ -276,8 +296,7 @@ async function requireMembership(
   if (after === undefined || (await lookups.isMember(group, after)) !== remove) return
   if (after.user.version !== before.user.version) return
   // Read again: a delete of the group ended its memberships, and a renamed group has memberships under its new name.
-  const { groupIdIsName, ids } = lookups
-  const now = await lookups.groupById(groupIdIsName ? ids.ofGroup(group.group.name) : group.id, false)
+  const now = await lookups.groupById(idUnderName(lookups, group.id, group.group.name), false)
   if (now === undefined || (await lookups.isMember(now, after)) !== remove) return
   throw withoutEffect(config.workflows.members, { type: 'User', id: before.id, remove })
 }
@@ -286,7 +305,13 @@ async function requireMembership(
 const maxAttempts = 3
 
 /** Bound to the ids of both groups: one that was renamed meanwhile is read again, one that was deleted is an error. */
-async function runGroupMember(parts: GatewayParts, call: ScimCall, planned: FoundGroup, run: MemberRun): Promise<void> {
+async function runGroupMember(
+  parts: GatewayParts,
+  call: ScimCall,
+  planned: FoundGroup,
+  run: MemberRun,
+  settled: Settled,
+): Promise<void> {
   const { lookups, config } = parts
   const { id, remove } = run
   let known: FoundGroup | undefined = planned
@@ -305,7 +330,7 @@ async function runGroupMember(parts: GatewayParts, call: ScimCall, planned: Foun
       membergroupid: member.group.id,
     }
     try {
-      const change = runGroupWorkflow(parts, call, { name: config.workflows.nestGroup, params })
+      const change = runGroupWorkflow(parts, call, { name: config.workflows.nestGroup, params, settled })
       if (await orPending(call, change)) await requireNested(parts, planned.id, run)
       return
     } catch (error) {

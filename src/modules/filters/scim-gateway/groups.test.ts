@@ -258,6 +258,7 @@ describe('from the virtual directory', () => {
     uidAttributeName: 'uid',
     lookupAttributeName: 'uid',
     groupLookupAttributeName: 'cn',
+    groupIdName: 'cn',
     'scim2tremolo.username.source': 'userName',
     'tremolo2scim.userName.source': 'uid',
   }

@@ -8,6 +8,7 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import type { MemberType } from '#protocols/scim/patch/member-change.ts'
 import {
   type ContainingGroup,
+  type GroupReadOptions,
   hasLookups,
   type LookupTarget,
   nestsGroups,
@@ -22,6 +23,8 @@ export interface FoundUser {
   /** The SCIM id. */
   readonly id: string
   readonly user: User
+  /** The direct groups of the user, with SCIM ids, if they were looked up. */
+  readonly groups?: readonly NamedGroup[]
   /** The groups that contain groups of the user, with SCIM ids, if they were read. */
   readonly indirectGroups?: readonly NamedGroup[]
 }
@@ -70,10 +73,14 @@ export interface Lookups {
   readonly nestsGroups: boolean
   /** For each of these groups, the groups that contain it, if any. All ids are SCIM ids. */
   containing(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>>
-  /** Adds the groups that contain the users' groups, with one query for all; none if groups are not shown. */
+  /** The direct groups of the user, with SCIM ids: in a directory those of the named entries, if names are given. */
+  memberships(found: FoundUser, names?: readonly string[]): Awaitable<readonly NamedGroup[]>
+  /** Adds the groups, and those that contain them, with one query for all users; none if groups are not shown. */
   withIndirectGroups(users: readonly FoundUser[]): Awaitable<readonly FoundUser[]>
   /** The id of a group is its name, so to clients a renamed group would be another one. */
   readonly groupIdIsName: boolean
+  /** The attribute with the ids of users, if these are neither the store's own nor logins. Without a value it is the login. */
+  readonly userIdAttribute: string | undefined
   /** Users and groups have versions, and changes can be bound to them. */
   readonly keepsVersions: boolean
   /** The login of a user can change without changing its id. */
@@ -144,6 +151,12 @@ export class ResourceIds {
   }
 }
 
+/** The id of the group under this name: names that are ids may change their letter case. */
+export function idUnderName({ groupIdIsName, ids }: Pick<Lookups, 'groupIdIsName' | 'ids'>, id: string, name: string) {
+  const byName = ids.ofGroup(name)
+  return groupIdIsName && byName.toLowerCase() === id.toLowerCase() ? byName : id
+}
+
 /** The user with the groups that contain its direct ones, given by their ids. */
 export function withGroups(
   found: FoundUser,
@@ -165,8 +178,9 @@ class TargetLookups implements Lookups {
   readonly #config: GatewayConfig
   /** A user's SCIM id is the login. */
   readonly #loginIsId: boolean
-  /** The attribute of a user's SCIM id, if that is neither the target's own id nor the login. */
-  readonly #idAttribute: string | undefined
+  readonly userIdAttribute: string | undefined
+  /** The attribute of a group's SCIM id, if that is neither the target's own id nor the name. A group without it has these. */
+  readonly #groupIdAttribute: string | undefined
   readonly names: Lookups['names']
   readonly groupIdIsName: boolean
   readonly renamesUsers: boolean
@@ -177,20 +191,23 @@ class TargetLookups implements Lookups {
   constructor(target: LookupTarget, config: GatewayConfig) {
     this.#target = target
     this.#config = config
-    this.groupIdIsName = !target.groupHasOwnId
-    this.ids = new ResourceIds(target.idsAreUnique === true)
     this.#display = { users: config.users.displayAttribute, groups: config.groups.displayAttribute ?? '' }
-    const { loginAttribute, lookupAttribute, idAttribute } = config.users
-    const idName = idAttribute?.toLowerCase()
-    this.#loginIsId =
-      target.userIdIsLogin || idName === loginAttribute.toLowerCase() || idName === lookupAttribute.toLowerCase()
-    this.#idAttribute = this.#loginIsId || idName === 'id' ? undefined : idAttribute
+    const { loginAttribute, idAttribute = 'id' } = config.users
+    const isLogin = idAttribute.toLowerCase() === loginAttribute.toLowerCase()
+    const isOwn = idAttribute.toLowerCase() === 'id'
+    this.#loginIsId = isLogin || (isOwn && target.userIdIsLogin)
+    this.userIdAttribute = isLogin || isOwn ? undefined : idAttribute
     this.renamesUsers = target.renamesUsers === true && !this.#loginIsId
-    const login = ['userID', lookupAttribute]
-    const { displayAttribute } = config.groups
+    const { displayAttribute, lookupAttribute, idAttribute: groupId = 'id' } = config.groups
+    const isName = ['name', lookupAttribute.toLowerCase()].includes(groupId.toLowerCase())
+    this.groupIdIsName = isName || !target.groupHasOwnId
+    this.#groupIdAttribute = isName || groupId.toLowerCase() === 'id' ? undefined : groupId
+    const areOwn = isOwn && !this.groupIdIsName && this.#groupIdAttribute === undefined
+    this.ids = new ResourceIds(areOwn && target.idsAreUnique === true)
+    const login = ['userID', loginAttribute]
     this.names = {
       login,
-      userId: this.#loginIsId ? login : [this.#idAttribute ?? 'id'],
+      userId: this.#loginIsId ? login : [this.userIdAttribute ?? 'id'],
       groupName: ['name', ...(displayAttribute === undefined ? [] : [displayAttribute])],
       groupId: [target.groupHasOwnId ? 'id' : 'name'],
     }
@@ -214,7 +231,8 @@ class TargetLookups implements Lookups {
   }
 
   #userByStoredId(id: string): Awaitable<FoundUser | undefined> {
-    if (this.#idAttribute !== undefined) return this.#userWith(this.#idAttribute, id)
+    const attribute = this.userIdAttribute
+    if (attribute !== undefined) return this.#userWith(attribute, id)
     if (this.#loginIsId && !this.#target.userIdIsLogin) return this.userByLogin(id)
     return andThen(this.#target.lookupUserById(id), (user) => user && this.#found(user))
   }
@@ -224,7 +242,9 @@ class TargetLookups implements Lookups {
     const filter = { kind: 'equal', attribute, value, caseExact: true } as const
     const { items } = await this.#target.searchUsers({ filter, offset: 0, limit: 2 })
     const [found] = items
-    return found === undefined || items.length > 1 ? undefined : this.#found(found)
+    if (found !== undefined) return items.length > 1 ? undefined : this.#found(found)
+    const user = await this.#target.lookupUserByLogin(value)
+    return user === undefined || user.attributes.has(attribute) ? undefined : this.#found(user)
   }
 
   userByLogin(login: string): Awaitable<FoundUser | undefined> {
@@ -238,8 +258,24 @@ class TargetLookups implements Lookups {
 
   async groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
     const options = members ? { members, inPages: true, display: this.#display } : { members }
-    const group = await firstResult(this.ids.storedGroup(id), (stored) => this.#target.lookupGroupById(stored, options))
+    const group = await firstResult(this.ids.storedGroup(id), (stored) => this.#groupByStoredId(stored, options))
     return group && this.#foundGroup(group)
+  }
+
+  /** If two groups have the id, neither is found. */
+  async #groupByStoredId(id: string, options: GroupReadOptions): Promise<Group | undefined> {
+    const attribute = this.#groupIdAttribute
+    if (attribute !== undefined) {
+      const filter = { kind: 'equal', attribute, value: id, caseExact: true } as const
+      const { items } = await this.#target.searchGroups({ filter, offset: 0, limit: 2 })
+      const [found] = items
+      if (found !== undefined) return items.length > 1 ? undefined : this.#target.lookupGroupByName(found.name, options)
+    }
+    const byName = this.groupIdIsName && this.#target.groupHasOwnId
+    const group = await (byName
+      ? this.#target.lookupGroupByName(id, options)
+      : this.#target.lookupGroupById(id, options))
+    return attribute !== undefined && group?.attributes?.has(attribute) === true ? undefined : group
   }
 
   async groupByName(name: string): Promise<FoundGroup | undefined> {
@@ -255,27 +291,55 @@ class TargetLookups implements Lookups {
   async members(found: FoundGroup, names: boolean): Promise<readonly Member[]> {
     const { group } = found
     if (group.memberPages !== undefined) return (await Array.fromAsync(this.memberPages(found))).flat()
-    return [...(await this.#memberUsers(group, names)), ...this.#memberGroups(group)]
+    return [...(await this.#memberUsers(group, names)), ...(await this.#memberGroups(group))]
   }
 
   async *memberPages({ group }: FoundGroup): AsyncGenerator<readonly Member[]> {
     for await (const page of pagesOf(group))
-      yield [...(await this.#memberUsers(page, false)), ...this.#memberGroups(page)]
-    yield this.#memberGroups(group)
+      yield [...(await this.#memberUsers(page, false)), ...(await this.#memberGroups(page))]
+    yield await this.#memberGroups(group)
   }
 
-  #memberGroups({ memberGroups = [] }: MembersPage): readonly Member[] {
-    return memberGroups.map(({ id, name, display }) => ({
-      id: this.ids.ofGroup(this.groupIdIsName ? name : id),
-      type: 'Group',
-      display: display ?? name,
-    }))
+  async #memberGroups({ memberGroups = [] }: MembersPage): Promise<readonly Member[]> {
+    const ids = await this.#groupIds(memberGroups)
+    return memberGroups.flatMap(({ name, display }) => {
+      const id = ids.get(name)
+      return id === undefined ? [] : [{ id, type: 'Group', display: display ?? name }]
+    })
+  }
+
+  /** The SCIM ids by name. A group without one is gone. */
+  async #groupIds(groups: readonly NamedGroup[]): Promise<ReadonlyMap<string, string>> {
+    if (this.#groupIdAttribute === undefined) return new Map(groups.map((group) => [group.name, this.#groupId(group)]))
+    return this.#lookUpIds(groups.map(({ name }) => name))
+  }
+
+  async #lookUpIds(names: Iterable<string>): Promise<ReadonlyMap<string, string>> {
+    const found = await inParallel([...new Set(names)], lookupWidth, async (name) => {
+      const group = await this.#target.lookupGroupByName(name, { members: false })
+      return group === undefined ? [] : [[name, this.#groupId(group)] as const]
+    })
+    return new Map(found.flat())
+  }
+
+  memberships({ user, groups }: FoundUser): Awaitable<readonly NamedGroup[]> {
+    const known = groups ?? this.#knownGroups(user)
+    if (known !== undefined) return known
+    return this.#lookUpIds(user.groups).then((ids) => namedGroups(user, ids))
+  }
+
+  /** Undefined if the user was read without the ids of its groups. */
+  #knownGroups({ groups, groupIds }: User): readonly NamedGroup[] | undefined {
+    if (groups.length === 0) return []
+    const stored = this.groupIdIsName ? groups : groupIds
+    if (stored === undefined || this.#groupIdAttribute !== undefined) return undefined
+    return stored.map((id, i) => ({ id: this.ids.ofGroup(id), name: groups[i] ?? id }))
   }
 
   async #memberUsers(page: MembersPage, names: boolean): Promise<readonly Member[]> {
     const { groupMembersAreIds } = this.#target
     const { members, memberIds, memberDisplays } = page
-    const isOwnId = this.#idAttribute === undefined
+    const isOwnId = this.userIdAttribute === undefined
     const idsAreKnown = isOwnId && groupMembersAreIds !== this.#loginIsId
     const isNamed = memberDisplays !== undefined || !names || members.length > maxNamed
     if (idsAreKnown && isNamed) {
@@ -298,28 +362,53 @@ class TargetLookups implements Lookups {
   }
 
   async containing(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>> {
-    const stored = ids.map((id) => this.ids.storedGroup(id)[0] ?? id)
-    const found = ids.length === 0 ? undefined : await this.#target.containingGroups?.(stored)
+    const own = ids.length === 0 ? new Map<string, string>() : await this.#ownIds(ids)
+    const found = own.size === 0 ? undefined : await this.#target.containingGroups?.([...own.keys()])
+    const shownIds = await this.#groupIds(Array.from(found?.values() ?? []).flat())
     const shown = new Map<string, readonly ContainingGroup[]>()
     for (const [id, groups] of found ?? []) {
       shown.set(
-        this.ids.ofGroup(id),
-        groups.map((group) => ({ ...group, id: this.#groupId(group) })),
+        own.get(id) ?? this.ids.ofGroup(id),
+        groups.flatMap((group) => {
+          const groupId = shownIds.get(group.name)
+          return groupId === undefined ? [] : [{ ...group, id: groupId }]
+        }),
       )
     }
     return shown
   }
 
+  /** SCIM ids of groups by the target's own ids. */
+  async #ownIds(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const areOwn = this.#groupIdAttribute === undefined && this.groupIdIsName !== this.#target.groupHasOwnId
+    if (areOwn) return new Map(ids.map((id) => [this.ids.storedGroup(id)[0] ?? id, this.ids.groupForm(id)]))
+    const found = await inParallel(ids, lookupWidth, (id) => this.groupById(id, false))
+    return new Map(found.flatMap((group) => (group === undefined ? [] : [[group.group.id, group.id]])))
+  }
+
   withIndirectGroups(users: readonly FoundUser[]): Awaitable<readonly FoundUser[]> {
+    if (!this.#config.users.showsGroups) return users
+    return andThen(this.#withGroups(users), (read) => this.#withIndirect(read))
+  }
+
+  #withGroups(users: readonly FoundUser[]): Awaitable<readonly FoundUser[]> {
+    const unknown = users.filter(({ user }) => this.#knownGroups(user) === undefined)
+    if (unknown.length === 0) return users
+    return this.#lookUpIds(unknown.flatMap(({ user }) => user.groups)).then((ids) =>
+      users.map((found) => ({ ...found, groups: this.#knownGroups(found.user) ?? namedGroups(found.user, ids) })),
+    )
+  }
+
+  #withIndirect(users: readonly FoundUser[]): Awaitable<readonly FoundUser[]> {
     if (this.#target.containingGroups === undefined || this.#config.users.mapping.isEmpty) return users
-    const groupsOf = ({ user }: FoundUser): readonly string[] =>
-      user.groupsAreNested === false ? [] : ((this.groupIdIsName ? user.groups : user.groupIds) ?? [])
-    const ids = new Set(users.flatMap(groupsOf).map((id) => this.ids.ofGroup(id)))
+    const groupsOf = ({ user, groups }: FoundUser): readonly NamedGroup[] =>
+      user.groupsAreNested === false ? [] : (groups ?? this.#knownGroups(user) ?? [])
+    const ids = new Set(users.flatMap(groupsOf).map(({ id }) => id))
     if (ids.size === 0) return users
     return this.containing([...ids]).then((containing) => {
       if (containing.size === 0) return users
       return users.map((found) => {
-        const direct = new Set(groupsOf(found).map((id) => this.ids.ofGroup(id)))
+        const direct = new Set(groupsOf(found).map(({ id }) => id))
         return withGroups(
           found,
           direct,
@@ -352,7 +441,7 @@ class TargetLookups implements Lookups {
 
   #found(user: User): FoundUser {
     if (this.#loginIsId) return { id: this.ids.ofUser(user.userID), user }
-    const own = this.#idAttribute === undefined ? user.id : user.attributes.first(this.#idAttribute)
+    const own = this.userIdAttribute === undefined ? user.id : user.attributes.first(this.userIdAttribute)
     return { id: this.ids.ofUser(own ?? user.userID), user }
   }
 
@@ -360,10 +449,18 @@ class TargetLookups implements Lookups {
     return { id: this.#groupId(group), group }
   }
 
-  #groupId({ id, name }: NamedGroup): string {
-    return this.ids.ofGroup(this.groupIdIsName ? name : id)
+  #groupId({ id, name, attributes }: NamedGroup & Pick<Group, 'attributes'>): string {
+    const attribute = this.#groupIdAttribute
+    const chosen = attribute === undefined ? undefined : attributes?.first(attribute)
+    return this.ids.ofGroup(chosen ?? (this.groupIdIsName ? name : id))
   }
 }
+
+const namedGroups = ({ groups }: User, ids: ReadonlyMap<string, string>): readonly NamedGroup[] =>
+  groups.flatMap((name) => {
+    const id = ids.get(name)
+    return id === undefined ? [] : [{ id, name }]
+  })
 
 /** The answer with a group of more members is written part by part. */
 const membersPerPage = 1000

@@ -6,6 +6,7 @@ import type { Logger } from '#kernel/logger.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import type { Projection } from '#protocols/scim/projection.ts'
 import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
+import { resourceAddress } from '#protocols/scim/resource-address.ts'
 import type { AttributePath, AttributeRef } from '#protocols/scim/resource-schema.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 import { enterpriseUserSchema } from '#protocols/scim/standard-schemas.ts'
@@ -14,7 +15,6 @@ import type { GatewayConfig } from './gateway-config.ts'
 import type { ListRequest } from './lists.ts'
 import { type FoundUser, type Lookups, lookupWidth } from './lookups.ts'
 import type { UserMapping } from './resource-mapping.ts'
-import { resourceAddress } from './scim-call.ts'
 
 /** The shown part of a manager; undefined if there is no such user. */
 type Manager = { readonly id: string; readonly displayName?: string } | undefined

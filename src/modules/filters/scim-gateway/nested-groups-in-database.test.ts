@@ -84,6 +84,44 @@ describe('groups as members', () => {
     expect(await find(`id eq "${id}" and members eq "${inner.id}"`)).toEqual([])
   })
 
+  test.each(['externalId', 'name'])('have the ids of groupIdName: %s', async (groupIdName) => {
+    const { send } = await stack.gateway({ ...params, groupIdName })
+    const user = ids[groupIdName === 'name' ? 18 : 19] ?? ''
+    const make = async (member: string) => {
+      const name = `nest${next++}`
+      const group = { displayName: name, externalId: `x-${name}`, members: [{ value: member }] }
+      const { status, body } = await send('POST', '/Groups', group)
+      const id = `group:${groupIdName === 'name' ? name : `x-${name}`}`
+      expect([status, body['id'], membersIn(body)]).toEqual([201, id, [member]])
+      return id
+    }
+    const inner = await make(user)
+    const middle = await make(inner)
+    const outer = await make(middle)
+    const { groups } = (await send('GET', `/Users/${user}`)).body
+    expect((groups as JsonObject[]).map(({ value, $ref, type }) => [value, $ref, type]).toSorted()).toEqual(
+      [
+        [inner, `${base}/Groups/${inner}`, 'direct'],
+        [middle, `${base}/Groups/${middle}`, 'indirect'],
+        [outer, `${base}/Groups/${outer}`, 'indirect'],
+      ].toSorted(),
+    )
+    for (const [filter, found] of [
+      [`members.value eq "${inner}"`, middle],
+      [`members.value eq "${user}"`, inner],
+      [`id eq "${outer}"`, outer],
+    ] as const) {
+      const { body } = await send('GET', `/Groups?filter=${encodeURIComponent(filter)}`)
+      expect([filter, (body['Resources'] as JsonObject[]).map(({ id }) => id)]).toEqual([filter, [found]])
+    }
+    expect((await send('PATCH', `/Groups/${inner}`, add({ value: outer }))).body).toMatchObject({ status: '400' })
+    const remove = patchOp({ op: 'remove', path: `members[value eq "${middle}"]` })
+    expect((await send('PATCH', `/Groups/${outer}`, remove)).status).toBe(204)
+    expect(membersIn((await send('GET', `/Groups/${outer}`)).body)).toEqual([])
+    expect((await send('DELETE', `/Groups/${middle}`)).status).toBe(204)
+    expect((await send('GET', `/Groups/${middle}`)).status).toBe(404)
+  })
+
   test('join and leave by every form of reference, and a PUT keeps them', async () => {
     const [a, b, c] = [await create(), await create(), await create()]
     const { id } = await create({ value: ids[1] ?? '' })

@@ -102,11 +102,12 @@ export const parameterTable = {
   }),
   idAttributeName: text({
     about:
-      "The attribute with the id; `id`, also when absent, for the target's own. If it is the attribute of the login, logins are the ids, even if the target has other ids.",
+      "The attribute with the id of a user; `id` for the target's own. If it is the attribute of the login, logins are the ids, even if the target has other ids. A user without a value has the login as the id.",
+    requirement: 'no, `lookupAttributeName` if that is not the attribute of the login, otherwise `id`',
   }),
   lookupAttributeName: text({
     about:
-      'The attribute that users are looked up by in the virtual directory. With a target it must be `uidAttributeName`.',
+      'The attribute that users are looked up by. If it is not the attribute of the login, its values are the ids, unless `idAttributeName` names others.',
     requirement: 'no, `uidAttributeName`',
   }),
   workflowName: text({ about: 'The workflow that creates and changes a user.', required: true, reference: 'workflow' }),
@@ -148,7 +149,9 @@ export const parameterTable = {
     fallback: 'name',
   }),
   groupIdName: text({
-    about: "The attribute that holds a group's id in the virtual directory; a target knows its own ids.",
+    about:
+      "The attribute that holds a group's id; `id` for the target's own. If it is `groupLookupAttributeName` or `name`, names are the ids. A group of a target that has no value has the target's own id, or its name.",
+    requirement: 'no, in the virtual directory `groupLookupAttributeName`, otherwise `id`',
   }),
   groupDisplayName: text({ about: "The attribute shown as `displayName`; the group's name where it has no value." }),
   groupNames: choice(['unique', 'shared'], {

@@ -1,6 +1,6 @@
 import { Attributes } from '#identity/attributes.ts'
+import type { NamedGroup } from '#identity/group.ts'
 import { JsonDocument, type MappedValue, type MappingSource, toTexts } from '#identity/mapping/mapped-value.ts'
-import type { User } from '#identity/user.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -8,6 +8,7 @@ import { isoTime } from '#kernel/time.ts'
 import { entityTag } from '#protocols/scim/entity-tag.ts'
 import type { Projection } from '#protocols/scim/projection.ts'
 import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
+import { resourceAddress } from '#protocols/scim/resource-address.ts'
 import { type AttributePath, type AttributeRef, pathKey, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 import type { GatewayConfig } from './gateway-config.ts'
@@ -21,7 +22,6 @@ import {
   type SchemaMapping,
   type StoredValues,
 } from './schema-mapping.ts'
-import { resourceAddress } from './scim-call.ts'
 
 interface MappedType {
   readonly schema: ResourceSchema
@@ -102,7 +102,7 @@ export class UserMapping {
   readonly #config: GatewayConfig
   readonly #common: ResourceMapping
   readonly #lines: { readonly toScim: Mapping; readonly toInternal: Mapping }
-  readonly #lookups: Pick<Lookups, 'groupIdIsName' | 'ids'>
+  readonly #lookups: Pick<Lookups, 'memberships'>
   /** The internal attributes of `active`, in lower case. */
   readonly #activeNames: ReadonlySet<string>
 
@@ -110,7 +110,7 @@ export class UserMapping {
     config: GatewayConfig,
     lines: { readonly toScim: Mapping; readonly toInternal: Mapping },
     log: Logger,
-    lookups: Pick<Lookups, 'groupIdIsName' | 'ids'>,
+    lookups: Pick<Lookups, 'memberships'>,
   ) {
     this.#config = config
     this.#common = new ResourceMapping('User', config.users, log)
@@ -132,22 +132,24 @@ export class UserMapping {
     return attributes
   }
 
-  /** Synchronous without mapping lines, since lists convert hundreds of users; the mappers of lines may be asynchronous. */
+  /** Synchronous without mapping lines and lookups of groups, since lists convert hundreds of users. */
   resource(found: FoundUser, base: string): Awaitable<ScimResource> {
     const { id, user } = found
     const { users, toScim, scimPaths } = this.#config
     const resource: ScimResource = { schemas: [], id, userName: user.userID }
-    if (!users.mapping.isEmpty) {
-      this.#common.show(resource, user.attributes)
-      this.#showGroups(resource, found, base)
-    }
-    if (toScim.produces.length === 0) return this.#common.complete(resource, id, base, user)
-    return this.#lines.toScim.apply(this.#source(user)).then((lines) => {
-      for (const [name, mapped] of lines) {
-        const path = scimPaths.get(name)
-        if (path !== undefined) this.#common.write(resource, path, rawValue(mapped, path))
+    return andThen(users.mapping.isEmpty ? [] : this.#lookups.memberships(found), (groups) => {
+      if (!users.mapping.isEmpty) {
+        this.#common.show(resource, user.attributes)
+        showGroups(resource, groups, found, base)
       }
-      return this.#common.complete(resource, id, base, user)
+      const lines = toScim.produces.length === 0 ? noLines : this.#lines.toScim.apply(this.#source(found))
+      return andThen(lines, (values) => {
+        for (const [name, mapped] of values) {
+          const path = scimPaths.get(name)
+          if (path !== undefined) this.#common.write(resource, path, rawValue(mapped, path))
+        }
+        return this.#common.complete(resource, id, base, user)
+      })
     })
   }
 
@@ -163,38 +165,42 @@ export class UserMapping {
     return activeOf(resource)
   }
 
-  #showGroups(resource: ScimResource, { user, indirectGroups = [] }: FoundUser, base: string): void {
-    const { groups, groupIds } = user
-    const { ids, groupIdIsName } = this.#lookups
-    const direct = (groupIdIsName ? groups : groupIds) ?? []
-    if (direct.length + indirectGroups.length === 0) return
-    const element = (value: string, display: string, type: 'direct' | 'indirect') => ({
-      value,
-      $ref: resourceAddress(base, 'Group', value),
-      display,
-      type,
-    })
-    resource['groups'] = [
-      ...direct.map((id, i) => element(ids.ofGroup(id), groups[i] ?? id, 'direct')),
-      ...indirectGroups.map(({ id, name }) => element(id, name, 'indirect')),
-    ]
-  }
-
-  /** The login serves as the value of its attributes if the store keeps it apart from them. */
-  #source(user: User): MappingSource {
-    const { loginAttribute, lookupAttribute } = this.#config.users
-    const logins = [loginAttribute.toLowerCase(), lookupAttribute.toLowerCase()]
+  /** The login serves as the value of its attribute if the store keeps it apart from them. */
+  #source(found: FoundUser): MappingSource {
+    const { userID, groups, attributes } = found.user
+    const { loginAttribute } = this.#config.users
     return {
-      userID: user.userID,
-      groups: user.groups,
-      ...(user.groupIds === undefined ? {} : { groupIds: user.groupIds }),
-      names: () => new Set([...user.attributes.names(), loginAttribute]),
+      userID,
+      groups,
+      memberships: (names) => this.#lookups.memberships(found, names),
+      names: () => new Set([...attributes.names(), loginAttribute]),
       values: (name) => {
-        const values = user.attributes.values(name)
-        return values.length === 0 && logins.includes(name.toLowerCase()) ? [user.userID] : values
+        const values = attributes.values(name)
+        return values.length === 0 && name.toLowerCase() === loginAttribute.toLowerCase() ? [userID] : values
       },
     }
   }
+}
+
+const noLines: ReadonlyMap<string, MappedValue> = new Map()
+
+function showGroups(
+  resource: ScimResource,
+  direct: readonly NamedGroup[],
+  { indirectGroups = [] }: FoundUser,
+  base: string,
+): void {
+  if (direct.length + indirectGroups.length === 0) return
+  const element = ({ id, name }: NamedGroup, type: 'direct' | 'indirect') => ({
+    value: id,
+    $ref: resourceAddress(base, 'Group', id),
+    display: name,
+    type,
+  })
+  resource['groups'] = [
+    ...direct.map((group) => element(group, 'direct')),
+    ...indirectGroups.map((group) => element(group, 'indirect')),
+  ]
 }
 
 /** Mapping lines store a complex value as JSON text, so such a text is parsed if the attribute is complex. */

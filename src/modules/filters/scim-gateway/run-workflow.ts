@@ -11,6 +11,7 @@ import type { Managers } from './managers.ts'
 import type { GroupMapping, UserMapping } from './resource-mapping.ts'
 import { notSupported, type ScimCall } from './scim-call.ts'
 import type { GatewayStorage } from './stored-schema.ts'
+import type { Settled, UnfinishedChanges } from './unfinished-changes.ts'
 import type { VisibleLookups } from './visible-lookups.ts'
 
 /** What the endpoints of one gateway share. */
@@ -22,6 +23,7 @@ export interface GatewayParts {
   readonly groups: GroupMapping
   readonly managers: Managers
   readonly workflows: WorkflowStarter
+  readonly unfinished: UnfinishedChanges
   readonly queue: KeyedQueue
   readonly log: Logger
 }
@@ -39,6 +41,8 @@ interface WorkflowRequest {
   readonly basedOn?: ReadVersion | undefined
   /** The subject of the run, if it is not the user. */
   readonly subject?: string
+  /** What the request changes, as it was settled before. */
+  readonly settled?: Settled
 }
 
 /** The workflow started and waits, usually for an approval, so the change cannot be shown yet. */
@@ -61,7 +65,7 @@ export async function runWorkflow(
   { exchange, notes }: ScimCall,
   request: WorkflowRequest,
 ): Promise<void> {
-  const { password, cleared = [], newUserID, basedOn, subject } = request
+  const { password, cleared = [], newUserID, basedOn, subject, settled } = request
   const call = {
     name: request.name,
     user: request.user,
@@ -76,6 +80,7 @@ export async function runWorkflow(
     ...(newUserID === undefined ? {} : { newUserID }),
     ...(basedOn === undefined ? {} : { basedOn }),
     ...(subject === undefined ? {} : { subject }),
+    ...(settled === undefined ? {} : { resource: settled.resource, replaces: settled.replaces }),
   }
   let noted: string | undefined
   // Noted at the start, so that the journal also names a run that fails.
@@ -94,14 +99,18 @@ interface GroupRun {
   /** Attributes to remove from the group. */
   readonly cleared?: readonly string[]
   readonly params: Readonly<Record<string, string>> & { readonly groupname: string }
+  readonly settled?: Settled
 }
 
 /** The workflow's user is the caller, with the attributes of the group. */
 export async function runGroupWorkflow(parts: GatewayParts, call: ScimCall, run: GroupRun): Promise<void> {
-  const { name, attributes = new Attributes(), cleared = [], params } = run
+  const { name, attributes = new Attributes(), cleared = [], params, settled } = run
   if (name === undefined) throw notSupported('This gateway has no workflow for this change of a group.')
   const user = { userID: call.exchange.subject.uid, attributes, groups: [] }
-  await runWorkflow(parts, call, { name, user, cleared, params, subject: groupKey(params.groupname) })
+  await runWorkflow(parts, call, {
+    ...{ name, user, cleared, params, subject: groupKey(params.groupname) },
+    ...(settled === undefined ? {} : { settled }),
+  })
 }
 
 /** Changes of one user or group run one after the other, in the queue of its key. */

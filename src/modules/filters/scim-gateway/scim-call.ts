@@ -204,12 +204,6 @@ export const notFound = (what: string, id: string): GatewayError => {
 export const notSupported = (text: string): GatewayError =>
   new GatewayError('NOT_SUPPORTED', text, { publicText: text })
 
-const plainId = /^[\w:-]+$/
-
-/** `base` is the address of the gateway. Most ids need no encoding, and a page has hundreds. */
-export const resourceAddress = (base: string, type: 'User' | 'Group', id: string): string =>
-  `${base}/${type}s/${plainId.test(id) ? id : encodeURIComponent(id)}`
-
 /** The longest encoded id whose address fits into a request. */
 const maxEncodedId = 6000
 
@@ -217,7 +211,7 @@ const maxEncodedId = 6000
  * A login or group name can be the id of the resource, and is then part of its address, from which clients remove `.` and
  * `..`. Throws invalidValue.
  */
-export function requireAddress(attribute: 'userName' | 'displayName', id: string): void {
+export function requireAddress(attribute: string, id: string): void {
   if (['.', '..', '.search'].includes(id)) {
     throw scimError('invalidValue', `${attribute}: ${quoted(id)} is reserved in addresses. Choose another one.`)
   }

@@ -16,6 +16,7 @@ import { createRouter } from './router.ts'
 import type { Router } from './scim-call.ts'
 import { withEvents } from './security-events.ts'
 import { GatewayStorage, gatewayFlow } from './stored-schema.ts'
+import { UnfinishedChanges } from './unfinished-changes.ts'
 import { attributeMarks, type DeletedMarks, storedMarks, visibleLookups } from './visible-lookups.ts'
 
 /** Changes that may wait or run at the same time in one gateway. */
@@ -52,6 +53,7 @@ export default defineFilter({
         groups: new GroupMapping(config, lookups, host.log),
         managers: new Managers(config, lookups, silent, host.log),
         workflows: host.workflows,
+        unfinished: new UnfinishedChanges(config, host),
         queue: new KeyedQueue({ maxPending: maxChanges }),
         log: host.log,
       })

@@ -2,9 +2,10 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { patchSchema } from '#protocols/scim/patch/parse-patch.ts'
+import { resourceAddress } from '#protocols/scim/resource-address.ts'
 import type { EventStream } from '#sdk/filter/event-stream.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import { notesOf, type ResourceChange, type Router, resourceAddress } from './scim-call.ts'
+import { notesOf, type ResourceChange, type Router } from './scim-call.ts'
 
 export type EventPayload = 'notice' | 'full'
 

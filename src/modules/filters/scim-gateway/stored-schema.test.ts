@@ -283,6 +283,7 @@ const writesAll: WorkflowWrites = {
   ofUser: (attribute) => [{ target: 'people', attribute }],
   ofGroup: (attribute) => [{ target: 'people', attribute }],
   passwords: [],
+  severalTimes: false,
 }
 
 describe('attributes that the target can store', () => {

@@ -510,7 +510,6 @@ export function gatewayFlow(config: GatewayConfig): AttributeFlow {
   const { users, workflows, lookup } = config
   const given = [
     users.loginAttribute,
-    users.lookupAttribute,
     ...(users.idAttribute === undefined ? [] : [users.idAttribute]),
     ...(users.deletedAttribute === undefined ? [] : [users.deletedAttribute]),
   ]

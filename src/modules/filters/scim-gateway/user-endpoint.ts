@@ -37,6 +37,7 @@ import {
   type StoredSchema,
   storableChange,
 } from './stored-schema.ts'
+import type { Settled } from './unfinished-changes.ts'
 
 /** Returns the wanted resource; throws to refuse the change. It is called again if the resource changed meanwhile. */
 type Edit = (before: ScimResource) => ScimResource
@@ -48,6 +49,8 @@ interface ChangeOptions {
   readonly storeAs?: ChangeKind
   /** Where the user is looked up. */
   readonly lookups?: Pick<Lookups, 'userById'>
+  /** What the caller has settled; otherwise it is settled here. */
+  readonly settled?: Settled
 }
 
 /** The largest body of a request about one user. */
@@ -128,11 +131,12 @@ export class UserEndpoint {
     const resource = await this.#read(call, 'create')
     call.notes.operations = describe('add', resource)
     // The lookup is queued too, so that of two requests for one login exactly one creates.
-    const key = `login ${loginOf(resource).toLowerCase()}`
-    const created = await this.#parts.queue.run(key, async () => {
+    const login = loginOf(resource)
+    const created = await this.#parts.queue.run(`login ${login.toLowerCase()}`, async () => {
       for (let attempt = 1; ; attempt++) {
         try {
-          return await this.#create(call, resource)
+          const settled = await this.#parts.unfinished.settle(call, { type: 'User', names: [login] })
+          return await this.#create(call, resource, settled)
         } catch (error) {
           if (!(error instanceof FormerUserDeleted)) throw error
           if (attempt >= maxAttempts) throw error.cause
@@ -142,7 +146,7 @@ export class UserEndpoint {
     return this.#show(call, 201, created)
   }
 
-  async #create(call: ScimCall, sent: ScimResource): Promise<FoundUser> {
+  async #create(call: ScimCall, sent: ScimResource, settled: Settled): Promise<FoundUser> {
     const { lookups, config, managers, storage } = this.#parts
     const { workflows } = config
     const stored = await storage.users()
@@ -152,15 +156,17 @@ export class UserEndpoint {
     for (const login of new Set([loginOf(resource), user.userID])) {
       const present = await lookups.all.userByLogin(login)
       if (present === undefined) continue
-      if (await lookups.isDeleted(present)) return this.#recreate(call, resource, present)
+      if (settled.hasBegun || (await lookups.isDeleted(present)))
+        return this.#recreate(call, resource, present, settled)
       if (!(await this.#mayReturn(call, resource, present))) throw loginTaken(login)
       return this.#reactivate(call, resource, present)
     }
     const former = await this.#formerWithExternalId(call, resource)
     if (former !== undefined) return this.#reactivate(call, resource, former)
+    await this.#requireFreeId(user)
     // Bound to the absence of the user, so that no other process can create it in between.
     const basedOn = lookups.readVersion(undefined)
-    await runWorkflow(this.#parts, call, { name: workflows.user, user, ...passwordOf(resource), basedOn })
+    await runWorkflow(this.#parts, call, { name: workflows.user, user, ...passwordOf(resource), basedOn, settled })
     const created = await lookups.all.userByLogin(user.userID)
     if (created === undefined) {
       throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflows.user}" ended without creating the user`, {
@@ -189,6 +195,27 @@ export class UserEndpoint {
     requireLogin(userID)
     if (!attributes.has(loginAttribute)) attributes.set(loginAttribute, [userID])
     return { userID, attributes, groups: [] }
+  }
+
+  /** Of two users with one id, neither could be found. Ids that the target makes are its own concern. */
+  async #requireFreeId({ userID, attributes }: User): Promise<void> {
+    const { lookups, config } = this.#parts
+    const attribute = lookups.userIdAttribute
+    const isSent = (name: string): boolean => name.toLowerCase() === attribute?.toLowerCase()
+    if (attribute === undefined || !config.users.produces.some(isSent)) return
+    const id = attributes.first(attribute) ?? userID
+    const name = this.#clientName(attribute)
+    requireAddress(name, id)
+    if ((await lookups.all.userById(lookups.ids.ofUser(id))) === undefined) return
+    const remedy = 'Choose another one, or change that user.'
+    throw scimError(
+      'uniqueness',
+      `${name}: another user has ${redacted(id)}, and it is the id of users here. ${remedy}`,
+    )
+  }
+
+  #clientName(attribute: string): string {
+    return this.#parts.config.clientNames.get(attribute.toLowerCase()) ?? attribute
   }
 
   /** A client that creates an inactive account must not end up with an active one. */
@@ -224,12 +251,15 @@ export class UserEndpoint {
     return (await this.#mayReturn(call, sent, former)) ? former : undefined
   }
 
-  /** To clients this user was deleted, so it returns like a new one, whatever the client's profile. */
-  #recreate(call: ScimCall, sent: ScimResource, { id }: FoundUser): Promise<FoundUser> {
+  /**
+   * To clients this user was deleted, or an earlier request did not finish to create it. So it returns like a new one,
+   * whatever the client's profile.
+   */
+  #recreate(call: ScimCall, sent: ScimResource, { id }: FoundUser, settled: Settled): Promise<FoundUser> {
     const { queue, lookups } = this.#parts
     const edit = (before: ScimResource) => replacedUser(this.schema, before, { active: true, ...sent })
     return queue.runWithin(userKey(id), async () => {
-      const changed = await this.#changeNow(call, id, edit, { kind: 'create', lookups: lookups.all })
+      const changed = await this.#changeNow(call, id, edit, { kind: 'create', lookups: lookups.all, settled })
       await lookups.marks.remove(id)
       return changed
     })
@@ -268,16 +298,26 @@ export class UserEndpoint {
     return this.#show(call, 200, await this.#change(call, call.id, 'put', edit))
   }
 
+  /** Throws TARGET_UNREACHABLE while an earlier change of the user is unfinished. */
+  async #settle(call: ScimCall, id: string): Promise<Settled> {
+    const { unfinished, lookups } = this.#parts
+    const present = unfinished.arePossible ? await lookups.all.userById(id) : undefined
+    const names = present === undefined ? [] : [present.user.userID]
+    return await unfinished.settle(call, { type: 'User', id, names, isAbsent: present === undefined })
+  }
+
   /** Throws NOT_FOUND, VERSION_MISMATCH, and what the edit throws. */
   #change(call: ScimCall, id: string, kind: 'patch' | 'put', edit: Edit): Promise<FoundUser> {
     return this.#parts.queue.run(userKey(id), () => this.#changeNow(call, id, edit, { kind }))
   }
 
   /** The run is bound to the version that was read, so that no other process can change the user in between. */
-  #changeNow(call: ScimCall, id: string, edit: Edit, options: ChangeOptions): Promise<FoundUser> {
-    const { users, config, lookups, managers, storage } = this.#parts
+  async #changeNow(call: ScimCall, id: string, edit: Edit, options: ChangeOptions): Promise<FoundUser> {
+    const { users, config, lookups, managers, storage, unfinished } = this.#parts
     const { kind, storeAs = kind, lookups: from = lookups } = options
-    return retryWhileChanged(call, async () => {
+    const settled = options.settled ?? (await this.#settle(call, id))
+    const writesElsewhere = unfinished.writesElsewhere(config.workflows.user)
+    return await retryWhileChanged(call, async () => {
       const found = await findUser(from, id)
       requireMatch(call, found.user.version)
       const before = await users.resource(found, call.base)
@@ -287,18 +327,20 @@ export class UserEndpoint {
       const change = await this.#userChange(found, before, after, stored)
       const password = passwordOf(after)
       const unmarked = lookups.marks.clearedFor(found.user)
-      if (change === undefined && password.password === undefined && unmarked.length === 0) {
+      const isChanged = change.isChanged || password.password !== undefined || unmarked.length > 0
+      if (!isChanged) {
         if (storeAs !== 'create') requireMappedChange(stored, before, after, storeAs)
-        return found
+        if (!writesElsewhere) return found
       }
       // A mark may remain from before someone else activated the user; this change deactivates, it does not delete.
       if (kind !== 'create' && before['active'] !== false && after['active'] === false) await lookups.marks.remove(id)
       await runWorkflow(this.#parts, call, {
         name: config.workflows.user,
-        ...(change ?? { user: without(found.user, unmarked) }),
-        cleared: [...(change?.cleared ?? []), ...unmarked],
+        ...(change.isChanged || writesElsewhere ? change.planned : { user: without(found.user, unmarked) }),
+        cleared: [...(change.isChanged ? change.planned.cleared : []), ...unmarked],
         ...password,
         basedOn: lookups.readVersion(found),
+        settled,
       })
       const changed = await findUser(from, id)
       requireEffect(stored, {
@@ -308,6 +350,7 @@ export class UserEndpoint {
         stored: { before: found.user.attributes, after: changed.user.attributes },
         defaultValues: (name) => storage.defaultValues(name, changed.user),
       })
+      if (!isChanged) return changed
       const refs = changedAttributes(this.schema, before, after)
       addChange(call, {
         kind,
@@ -322,7 +365,7 @@ export class UserEndpoint {
     })
   }
 
-  /** What the workflow is started with; undefined if nothing that this gateway stores changes. */
+  /** What the workflow is started with, and whether anything that this gateway stores changes. */
   async #userChange(found: FoundUser, before: JsonObject, after: JsonObject, { unstorable }: StoredSchema) {
     const { config, lookups, users } = this.#parts
     const { produces, loginAttribute, mapping } = config.users
@@ -333,10 +376,15 @@ export class UserEndpoint {
       before: { sent: loginOf(before), mapped: old.first(loginAttribute) },
       after: { sent: loginOf(after), mapped: fresh.first(loginAttribute) },
     })
+    const idAttribute = lookups.userIdAttribute
+    if (idAttribute !== undefined && old.first(idAttribute) !== fresh.first(idAttribute)) {
+      const text = `${this.#clientName(idAttribute)} cannot be changed: it is the id of the user here.`
+      throw scimError('mutability', `${text} Create another user instead.`)
+    }
     const { attributes, cleared, isChanged } = attributeChange(mapping, produces, user.attributes, old, fresh)
-    if (!isChanged && newUserID === undefined) return undefined
     if (!attributes.has(loginAttribute)) attributes.set(loginAttribute, [newUserID ?? user.userID])
-    return { user: { ...user, attributes, groups: [] }, cleared, newUserID }
+    const planned = { user: { ...user, attributes, groups: [] }, cleared, newUserID }
+    return { isChanged: isChanged || newUserID !== undefined, planned }
   }
 
   /**
@@ -366,10 +414,13 @@ export class UserEndpoint {
     const name = config.workflows.deleteUser
     if (name === undefined) throw notSupported('Users cannot be deleted: this gateway has no deleteUserWorkflowName.')
     const remove = async (): Promise<string> => {
+      const settled = await this.#settle(call, call.id)
+      const present = await lookups.userById(call.id)
+      if (present === undefined && settled.hasBegun) return call.id
       const found = await findUser(lookups, call.id)
       requireMatch(call, found.user.version)
       const user = lookups.marks.marked(found.user)
-      await runWorkflow(this.#parts, call, { name, user, basedOn: lookups.readVersion(found) })
+      await runWorkflow(this.#parts, call, { name, user, basedOn: lookups.readVersion(found), settled })
       await this.#completeDelete(found.id, name)
       addChange(call, { kind: 'delete', resourceType: 'User', id: found.id, attributes: [] })
       return found.id

@@ -47,7 +47,8 @@ export function visibleLookups(all: Lookups, marks: DeletedMarks, config: Gatewa
 
   /** With `byPosition`, the `next` of the page must stay valid while users are deleted. */
   const searchUsers = async (query: Query, byPosition = false): Promise<SearchPage<FoundUser>> => {
-    const marked = showsActive ? await marks.filter(all.names.userId[0] ?? '') : undefined
+    const fallback = all.userIdAttribute === undefined ? undefined : all.names.login[0]
+    const marked = showsActive ? await marks.filter(all.names.userId[0] ?? '', fallback) : undefined
     if (marked === undefined) return all.searchUsers(query)
     const page = byPosition && marks.filterVaries ? await pageByPosition(query, marked) : undefined
     if (page !== undefined) return page
@@ -160,8 +161,11 @@ export interface DeletedMarks {
   clearedFor(user: User): readonly string[]
   /** Called in addition to the user workflow. */
   remove(id: string): Promise<void>
-  /** Matches the marked users; undefined if there are none, `many` if there are more than a filter can name. */
-  filter(idAttribute: string): Promise<Filter | 'many' | undefined>
+  /**
+   * Matches the marked users; undefined if there are none, `many` if there are more than a filter can name. `fallback` is
+   * the attribute with the ids of users that have no value in `idAttribute`, if there may be such users.
+   */
+  filter(idAttribute: string, fallback?: string): Promise<Filter | 'many' | undefined>
   /** The filter changes with every mark, and `ids` finds the marked users. */
   readonly filterVaries: boolean
   /** The ids of all marked users, if the marks are kept apart from the users. */
@@ -197,12 +201,16 @@ export function storedMarks(
     remove: async (id) => {
       await directory.delete(secretHash(id))
     },
-    filter: async (idAttribute) => {
+    filter: async (idAttribute, fallback) => {
       const { items, total } = await directory.searchUsers({ offset: 0, limit: maxNamed })
       if (total === 0) return undefined
-      if (total > maxNamed) return 'many'
-      const filters = items.map(({ attributes }): Filter => {
-        return { kind: 'equal', attribute: idAttribute, value: attributes.first('id') ?? '', caseExact: true }
+      if (total > (fallback === undefined ? maxNamed : maxNamed / 3)) return 'many'
+      const filters = items.flatMap(({ attributes }): Filter[] => {
+        const has = { kind: 'equal', value: attributes.first('id') ?? '', caseExact: true } as const
+        const byId = { ...has, attribute: idAttribute }
+        if (fallback === undefined) return [byId]
+        const isAbsent: Filter = { kind: 'not', filter: { kind: 'present', attribute: idAttribute } }
+        return [byId, { kind: 'and', filters: [isAbsent, { ...has, attribute: fallback }] }]
       })
       return { kind: 'or', filters }
     },

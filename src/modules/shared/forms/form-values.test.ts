@@ -174,6 +174,52 @@ describe('a value', () => {
   })
 })
 
+/** The fields of the specification, section 2.1, that decide about a value. */
+describe('by the specification', () => {
+  test('required: a value must be sent; otherwise it may be absent', () => {
+    const fields = (required: string) => [field({ required })]
+    for (const posted of [{}, { a: '' }]) {
+      expect(checkForm(fields('true'), posted).errors).toEqual(['A is required'])
+      expect(checkForm(fields('false'), posted).errors).toEqual([])
+    }
+    expect(checkForm(fields('true'), { a: 'x' }).errors).toEqual([])
+  })
+
+  test('regEx: the whole value must match', () => {
+    const letters = field({ regEx: '[a-z]+' })
+    expect(['abc', 'abc1', '1abc', 'ABC'].map((value) => checkValue(letters, value).length)).toEqual([0, 1, 1, 1])
+    expect(checkValue(field(), 'abc1')).toEqual([])
+  })
+
+  test('readOnly: the value of the server counts, and another one is refused', () => {
+    const server = () => 'blue'
+    const kept = checkForm([field({ readOnly: 'true' })], {}, server)
+    expect([kept.errors, ...kept.values]).toEqual([[], ['a', 'blue']])
+    expect(checkForm([field({ readOnly: 'true' })], { a: 'red' }, server).errors).toEqual(['A cannot be changed'])
+    expect([...checkForm([field()], { a: 'red' }, server).values]).toEqual([['a', 'red']])
+  })
+
+  test('show: a field that is not shown takes no value from the form', () => {
+    const hidden = field({ show: 'false', default: 'guest' })
+    expect(checkForm([hidden], { a: 'admin' }).errors).toEqual(['A cannot be changed'])
+    expect([...checkForm([hidden], {}).values]).toEqual([['a', 'guest']])
+  })
+
+  test('values: a list takes its values and no other, a text takes any', () => {
+    for (const type of ['list', 'text-list']) {
+      const chosen = field({ type, values: ['One=1', 'Two=2'] })
+      expect(['1', '2', 'One', '3'].map((value) => checkValue(chosen, value).length)).toEqual([0, 0, 1, 1])
+    }
+    expect(checkValue(field(), '3')).toEqual([])
+  })
+
+  test('type: only a text-area has lines', () => {
+    expect(['text', 'text-area', 'text-list'].map((type) => checkValue(field({ type }), 'a\nb').length)).toEqual([
+      1, 0, 1,
+    ])
+  })
+})
+
 describe('a form', () => {
   const form = read(
     {

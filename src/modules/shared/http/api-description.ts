@@ -355,18 +355,23 @@ function dropBounds({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }
   delete jsonSchema.propertyNames
 }
 
-/** Swagger 2.0 has no alternatives: null becomes `x-nullable`, and other alternatives are left open. */
+/**
+ * Swagger 2.0 has no alternatives: null becomes `x-nullable`, and other alternatives are left open. Of several examples it
+ * has the first.
+ */
 function plainSchema(schema: JsonObject): JsonObject {
-  const { anyOf, oneOf, ...rest } = schema
+  const { anyOf, oneOf, ...known } = schema
+  const { examples, ...others } = known
+  const rest = Array.isArray(examples) ? { ...others, example: examples[0] ?? null } : known
   const alternatives = [anyOf, oneOf].flat().filter(isObject)
   const plain: JsonObject = Object.fromEntries(
     Object.entries(rest).map(([name, value]) => [name, plainValue(value)] as const),
   )
   if (alternatives.length === 0) return plain
-  const others = alternatives.filter(({ type }) => type !== 'null')
-  const [only] = others
-  if (others.length === 1 && only !== undefined) return { ...plainSchema(only), ...plain, 'x-nullable': true }
-  return others.every(({ type, $ref }) => type === 'object' || $ref !== undefined)
+  const present = alternatives.filter(({ type }) => type !== 'null')
+  const [only] = present
+  if (present.length === 1 && only !== undefined) return { ...plainSchema(only), ...plain, 'x-nullable': true }
+  return present.every(({ type, $ref }) => type === 'object' || $ref !== undefined)
     ? { ...plain, type: 'object' }
     : plain
 }

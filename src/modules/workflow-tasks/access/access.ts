@@ -10,7 +10,7 @@ import { text } from '#sdk/module/parameter-types.ts'
 import { expiryTime, parseExpiresAfter, parseExpiresAt } from '#sdk/target/expiry.ts'
 import { accountExists, accountNamed } from '#sdk/target/new-account.ts'
 import type { Target, TargetRequest } from '#sdk/target/target.ts'
-import { noFlow } from '#sdk/workflow/flow.ts'
+import { noFlow, writingFlow } from '#sdk/workflow/flow.ts'
 import { onTarget } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next, type TaskContext, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin, takeVersion } from '#sdk/workflow/workflow-user.ts'
@@ -23,6 +23,7 @@ export const deleteUser = defineTask({
     target: text({ about: 'The target that the user is deleted from.', required: true, reference: 'target' }),
   },
   prepare: ({ target: name }) => ({
+    flow: writingFlow,
     create: ({ targets }) => {
       const mapping = targets.mapping?.(name)
       return onTarget(name, targets.get(name), async (target, { user, forTarget }) => {
@@ -76,7 +77,7 @@ export const extendAccess = defineCustomTask({
     const kind: Grant['kind'] = group.text === '' ? 'user' : 'group'
     const reads = Object.entries(templates).flatMap(([name, one]) => templateReads(one, pathOf(name)))
     return {
-      flow: { ...noFlow, reads },
+      flow: { ...noFlow, reads, writes: true },
       create: ({ grants, clock, targets }) => {
         /** The user's present access, and its new expiry date. Throws CONFLICT and BAD_REQUEST. */
         const read = async (context: TaskContext) => {
@@ -164,6 +165,7 @@ export const revokeAccess = defineCustomTask({
     return {
       flow: {
         ...noFlow,
+        writes: true,
         reads: Object.entries(templates).flatMap(([name, one]) => templateReads(one, pathOf(name))),
       },
       create: ({ targets }) => ({

@@ -73,7 +73,7 @@ export default defineCustomTask({
     }
     return {
       // The other gateway gets every attribute.
-      flow: { ...noFlow, mayRead: 'any' },
+      flow: { ...noFlow, mayRead: 'any', writes: true },
       create: ({ targets }) => ({
         async run(context) {
           const gateway = targets.get(target)

@@ -41,7 +41,7 @@ export const customTask = defineTask({
     if (module !== undefined) return { name: module.className, ...module.prepare(params, issues, context) }
     if (className !== '') issues.error(pathOf('className'), context.customTasks.unknown(className))
     return {
-      flow: { ...noFlow, opaque: true },
+      flow: { ...noFlow, opaque: true, writes: true },
       create: () => {
         throw new Error(context.customTasks.unknown(className))
       },

@@ -154,7 +154,8 @@ const progressKey = ({ workflow }: MemberLoop, { name }: TaskContext['workflow']
  * handled once, also after a restart, and the next task finds all of them handled.
  */
 const forEachMember = (loop: MemberLoop): TaskPlan => ({
-  flow: { ...noFlow, opaque: true },
+  // The writes of the called workflow, once for each member.
+  flow: { ...noFlow, opaque: true, writes: true },
   calls: loop.workflow === '' ? [] : [loop.workflow],
   create: ({ directory }) => ({
     run: async (context) => {

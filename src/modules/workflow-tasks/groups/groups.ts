@@ -8,7 +8,7 @@ import { renderGroupName, renderTask } from '#modules/shared/tasks/task-template
 import { flag, list, text } from '#sdk/module/parameter-types.ts'
 import type { GroupChange, GroupTarget, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 import { hasGroups, nestsGroups } from '#sdk/target/target.ts'
-import { noFlow, type TaskFlow } from '#sdk/workflow/flow.ts'
+import { noFlow, type TaskFlow, writingFlow } from '#sdk/workflow/flow.ts'
 import { onTarget } from '#sdk/workflow/preview.ts'
 import { noVersion } from '#sdk/workflow/workflow.ts'
 import {
@@ -62,6 +62,7 @@ export const addGroupToStore = defineCustomTask({
     const names = readTemplates('name', undefined, places)
     const values = (readGroupAttributes(places) ?? []).filter(({ name }) => !name.startsWith(statementPrefix))
     return {
+      flow: writingFlow,
       create: onGroups(target, async (groups, context, request) => {
         const given = newAttributes(values, context)
         for (const name of names.map((template) => renderGroupName(template, context))) {
@@ -80,6 +81,7 @@ export const createUserGroups = defineCustomTask({
     targetName: text({ about: 'The target that gets the groups.', required: true, reference: 'target' }),
   },
   prepare: ({ targetName }) => ({
+    flow: writingFlow,
     create: onGroups(targetName, async (groups, { user }, request) => {
       for (const name of user.keepGroups ? (user.groupChanges?.add ?? []) : user.groups) {
         if ((await groups.findGroup(name)) === undefined) await createGroup(groups, name, {}, request, false)
@@ -155,6 +157,7 @@ export const deleteGroup = defineCustomTask({
     // A version belongs to one group; with several it would be ambiguous.
     const isChecked = checkVersion && names.length === 1
     return {
+      flow: writingFlow,
       create: onGroups(target, async (groups, context, request) => {
         const options = isChecked ? expectedVersion(context) : {}
         for (const name of names.map((template) => renderGroupName(template, context))) {
@@ -196,6 +199,7 @@ export const nestGroup = defineCustomTask({
     const members = readTemplates('memberGroup', '$membergroup$', places)
     const removes = readTemplates('remove', '$removegroup$', places)
     return {
+      flow: writingFlow,
       create: onGroups(target, async (groups, context, request) => {
         if (!nestsGroups(groups)) throw new GatewayError('NOT_SUPPORTED', `target "${target}" does not nest groups`)
         const [name] = names.map((template) => renderGroupName(template, context))
@@ -277,7 +281,7 @@ function readGroupAttributes(places: CustomTaskPlaces): readonly GroupAttribute[
 function groupFlow(target: string, attributes: readonly GroupAttribute[] | undefined): TaskFlow {
   const copied = attributes?.flatMap(({ name, value }) => (value === undefined ? [name] : []))
   const rendered = attributes?.flatMap(({ value }) => value?.attributes ?? []) ?? []
-  return { ...noFlow, mayRead: rendered, writesGroup: { target, attributes: copied } }
+  return { ...noFlow, mayRead: rendered, writes: true, writesGroup: { target, attributes: copied } }
 }
 
 /** Attributes by name. */

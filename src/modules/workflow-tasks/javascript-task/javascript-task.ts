@@ -54,7 +54,13 @@ const javaScriptTask: CustomTaskModule = {
     }
     const starts = [...allowedWorkflow, ...(code.starts ?? []).flatMap((name) => name ?? [])]
     return {
-      flow: { ...noFlow, opaque: true, runsCode: true, ...(starts.length === 0 ? {} : { starts, mayRead: 'any' }) },
+      flow: {
+        ...noFlow,
+        opaque: true,
+        runsCode: true,
+        writes: true,
+        ...(starts.length === 0 ? {} : { starts, mayRead: 'any' }),
+      },
       create: (host) => openJavaScriptTask(code, host, starts),
     }
   },

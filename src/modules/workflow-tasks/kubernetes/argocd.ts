@@ -6,6 +6,7 @@ import { nameTemplate } from '#modules/shared/tasks/task-fields.ts'
 import { renderName, renderTask } from '#modules/shared/tasks/task-template.ts'
 import { choice, parsed, text } from '#sdk/module/parameter-types.ts'
 import { type ArgoCd, type ArgoCdRepository, isArgoCd } from '#sdk/target/argocd.ts'
+import { writingFlow } from '#sdk/workflow/flow.ts'
 import { defineCustomTask, next, type TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { targetName } from './kubernetes-objects.ts'
 import { onCluster, referToCluster, type StepCluster } from './on-cluster.ts'
@@ -31,6 +32,7 @@ export const addToRbac = defineCustomTask({
   prepare: ({ k8sTarget, toAdd: lines = [], namespace }, places) => {
     referToCluster(k8sTarget, 'k8sTarget', places)
     return {
+      flow: writingFlow,
       create: (host) =>
         onCluster(k8sTarget, host, async (cluster, context) => {
           const resource = { group: '', version: 'v1', plural: 'configmaps', namespace }
@@ -186,6 +188,7 @@ export const createGitRepository = defineCustomTask({
       }
     }
     return {
+      flow: writingFlow,
       create: (host) => {
         const inCluster = onCluster(target, host, (cluster, context) =>
           putRepositorySecret(cluster, namespace, repositoryOf(context)),

@@ -6,6 +6,7 @@ import { nameTemplate } from '#modules/shared/tasks/task-fields.ts'
 import { renderName, renderTask } from '#modules/shared/tasks/task-template.ts'
 import { choice, flag, parsed, text } from '#sdk/module/parameter-types.ts'
 import type { ClusterApi } from '#sdk/target/kubernetes-cluster.ts'
+import { writingFlow } from '#sdk/workflow/flow.ts'
 import { type CustomTaskPlaces, defineCustomTask, type TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { nodeAt, type ObjectTemplate, parseObjectTemplate } from './object-template.ts'
 import { parseObjectUrl } from './object-url.ts'
@@ -79,6 +80,7 @@ export const createK8sObject = defineCustomTask({
     checkPatch('patchTemplate', patchTemplate, type, places)
     checkCommon(given, places)
     return {
+      flow: writingFlow,
       create: (host) =>
         onCluster(given.targetName, host, async (cluster, context) => {
           refuseGit(given.writeToRequest, context)
@@ -113,6 +115,7 @@ export const deleteK8sObject = defineCustomTask({
     checkCommon(given, places)
     const { url, kind = '' } = given
     return {
+      flow: writingFlow,
       create: (host) =>
         onCluster(given.targetName, host, async (cluster, context) => {
           refuseGit(given.writeToRequest, context)
@@ -162,6 +165,7 @@ export const patchK8sObject = defineCustomTask({
       places.issues.error(places.pathOf('url'), '"url" must be the path of one object')
     }
     return {
+      flow: writingFlow,
       create: (host) =>
         onCluster(given.targetName, host, async (cluster, context) => {
           refuseGit(given.writeToRequest, context)

@@ -3,6 +3,7 @@ import { isJsonObject } from '#kernel/json.ts'
 import { nameTemplate } from '#modules/shared/tasks/task-fields.ts'
 import { renderName } from '#modules/shared/tasks/task-template.ts'
 import { parsed, text } from '#sdk/module/parameter-types.ts'
+import { writingFlow } from '#sdk/workflow/flow.ts'
 import { defineCustomTask } from '#sdk/workflow/workflow-task.ts'
 import { readIdentity, targetName, withName } from './kubernetes-objects.ts'
 import { parseObjectTemplate } from './object-template.ts'
@@ -38,6 +39,7 @@ export const createProject = defineCustomTask({
       if (namespace !== undefined) report('a ProjectRequest has no namespace: remove metadata.namespace')
     }
     return {
+      flow: writingFlow,
       create: (host) =>
         onCluster(targetName, host, async (cluster, context) => {
           if (template === undefined || identity === undefined) return
@@ -80,6 +82,7 @@ export const addGroupToRole = defineCustomTask({
       places.issues.error(places.pathOf('version'), text)
     }
     return {
+      flow: writingFlow,
       create: (host) =>
         onCluster(targetName, host, async (cluster, context) => {
           const namespace = renderName(projectName, context, 'Kubernetes object')

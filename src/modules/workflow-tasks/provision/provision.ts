@@ -78,6 +78,7 @@ export default defineTask({
         produces: [],
         dropsOthers: false,
         opaque: false,
+        writes: true,
         provisions: {
           target: config.target,
           attributes: attributes.length === 0 ? undefined : attributes,

@@ -290,6 +290,7 @@ create table runs (
   subject text collate "C" not null,
   subject_key text collate "C" not null,
   subject_identity text collate "C",
+  resource text collate "C",
   requestor text collate "C" not null,
   requestor_key text collate "C" not null,
   requestor_identity text collate "C",
@@ -330,6 +331,9 @@ create unique index runs_running on runs (subject_key) where state = 'running' a
 create index runs_by_creation on runs (created, state, name);
 create index runs_by_requestor_identity on runs (requestor_identity, seq);
 create index runs_by_subject_identity on runs (subject_identity, seq);
+-- Changes that their callers may repeat before they are finished: few, so these indexes are small.
+create index runs_unfinished on runs (subject_key) where resource is not null and ended is null;
+create index runs_of_resource on runs (resource) where resource is not null and ended is null;
 
 -- One attempt of a step of a run.
 create table steps (

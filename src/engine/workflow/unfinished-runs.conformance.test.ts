@@ -1,0 +1,222 @@
+import { describe, expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
+import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
+import { UnfinishedRun } from '#sdk/workflow/runs.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { type DurableProcess, dyingStore, openDurable } from '#testing/workflows/durable-fixture.ts'
+
+const addMail = { taskType: 'addAttribute', name: 'mail', value: 'a@example.com' }
+const provision = (target: string) => ({ taskType: 'provision', target, sync: true })
+const workflows = {
+  both: [addMail, provision('first'), provision('second')],
+  leave: [
+    { taskType: 'delete', target: 'first' },
+    { taskType: 'delete', target: 'second' },
+  ],
+}
+
+const callOf = (more: Partial<WorkflowCall> = {}): WorkflowCall => ({
+  name: 'both',
+  requestor: 'caller',
+  params: {},
+  user: { userID: 'ann', attributes: new Attributes(), groups: [] },
+  resource: 'user 1',
+  ...more,
+})
+
+/** A target that fails its writes with this code, as long as there is one. */
+class FailingTarget extends MemoryTarget {
+  code: ErrorCode | undefined
+
+  constructor(users: ConstructorParameters<typeof MemoryTarget>[0] = []) {
+    super(users)
+    this.before = ({ method }) => {
+      if (this.code !== undefined && method !== 'findUser') {
+        throw new GatewayError(this.code, 'it fails')
+      }
+    }
+  }
+}
+
+const failureOf = async (work: Promise<unknown>): Promise<UnfinishedRun> => {
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
+  expect(error).toBeInstanceOf(UnfinishedRun)
+  return error as UnfinishedRun
+}
+
+const settle = (process: DurableProcess) =>
+  process.runs.settle({ subjects: ['ann'], resource: 'user 1', requestor: 'caller' })
+
+onEachDatabase('runs that change several targets within their calls', (freshUrl) => {
+  const open = async (url: string, first: MemoryTarget, second: MemoryTarget) =>
+    await openDurable(url, { workflows, targets: { first, second } })
+
+  test('leave nothing behind when they end', async () => {
+    const [first, second] = [new FailingTarget(), new FailingTarget()]
+    const process = await open(await freshUrl(), first, second)
+    expect(await process.runs.run(callOf())).toMatchObject({ status: 'completed', changes: 4 })
+    expect([first, second].map((target) => target.stored('ann')?.attributes)).toEqual([
+      { mail: ['a@example.com'] },
+      { mail: ['a@example.com'] },
+    ])
+    expect((await process.storage.runs.list({ limit: 5 })).runs).toEqual([])
+    expect((await process.storage.audit.list({ subject: 'ann', limit: 10 })).rows).toHaveLength(4)
+    expect(await settle(process)).toEqual({ finished: [], refused: [] })
+  })
+
+  test('are stored as failed, with their steps, only if they are kept', async () => {
+    const [first, second] = [new FailingTarget(), new FailingTarget()]
+    first.code = 'BAD_REQUEST'
+    const process = await open(await freshUrl(), first, second)
+    await expect(process.runs.run(callOf())).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    expect((await process.storage.runs.list({ limit: 5 })).runs).toEqual([])
+    await expect(process.runs.run(callOf({ kept: true }))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    expect((await process.storage.runs.list({ limit: 5 })).runs).toMatchObject([
+      { state: 'failed', incident: { code: 'BAD_REQUEST', target: 'first' } },
+    ])
+    expect(first.stored('ann')).toBeUndefined()
+  })
+
+  describe('and fail part way', () => {
+    test('are completed by a worker, and later changes wait for them', async () => {
+      const [first, second] = [new FailingTarget(), new FailingTarget()]
+      const process = await open(await freshUrl(), first, second)
+      second.code = 'TARGET_UNREACHABLE'
+      const failure = await failureOf(process.runs.run(callOf()))
+      expect(failure).toMatchObject({ status: 503, retryAfter: 5 })
+      expect(failure.publicText).toBe(
+        `A downstream system did not answer. The change was made in part. The target "second" has not made it. Run ${failure.run} completes it. Send the request again later.`,
+      )
+      expect(first.stored('ann')).toBeDefined()
+      expect(await process.storage.runs.get(failure.run)).toMatchObject({
+        state: 'ready',
+        touched: true,
+        resource: 'user 1',
+      })
+      process.worker({ retries: { attempts: 8, unknownAttempts: 3, firstMillis: 60_000, mostMillis: 60_000 } })
+      await expect(settle(process)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE', retryAfter: 5 })
+      second.code = undefined
+      expect(await settle(process)).toEqual({ finished: ['user 1'], refused: [] })
+      expect(second.stored('ann')?.attributes).toEqual({ mail: ['a@example.com'] })
+      expect((await process.storage.runs.get(failure.run))?.state).toBe('completed')
+      const { rows } = await process.storage.audit.list({ workflowId: failure.run, limit: 10 })
+      expect(rows.map(({ target, attribute }) => `${target} ${attribute}`).sort()).toEqual([
+        'first mail',
+        'first userID',
+        'second mail',
+        'second userID',
+      ])
+    })
+
+    test('are found by the resource when the user is gone from the first target', async () => {
+      const users = [{ userID: 'ann' }]
+      const [first, second] = [new FailingTarget(users), new FailingTarget(users)]
+      const process = await open(await freshUrl(), first, second)
+      second.code = 'TARGET_TIMEOUT'
+      await failureOf(process.runs.run(callOf({ name: 'leave' })))
+      expect(first.stored('ann')).toBeUndefined()
+      const settleById = () => process.runs.settle({ subjects: [], resource: 'user 1', requestor: 'caller' })
+      process.worker()
+      second.code = undefined
+      expect(await settleById()).toEqual({ finished: ['user 1'], refused: [] })
+      expect(second.stored('ann')).toBeUndefined()
+    })
+
+    test('become incidents if a target refuses the change, and a later change replaces them', async () => {
+      const [first, second] = [new FailingTarget(), new FailingTarget()]
+      const process = await open(await freshUrl(), first, second)
+      second.code = 'CONFLICT'
+      const refused = await failureOf(process.runs.run(callOf()))
+      expect(refused).toMatchObject({ status: 500, code: 'WORKFLOW_FAILED', retryAfter: undefined })
+      const { refused: replaces } = await settle(process)
+      expect(replaces).toEqual([{ id: refused.run, fence: 1, resource: 'user 1' }])
+      // Refused again, without another change: the incident stays.
+      expect(await failureOf(process.runs.run(callOf({ replaces })))).toMatchObject({ status: 500, run: refused.run })
+      // With another change, the later run takes its place.
+      const rename = { newUserID: 'anna', replaces }
+      const later = await failureOf(process.runs.run(callOf(rename)))
+      expect(await process.storage.runs.get(refused.run)).toMatchObject({ state: 'cancelled' })
+      const left = await settle(process)
+      expect(left.refused).toMatchObject([{ id: later.run }])
+      second.code = undefined
+      await process.runs.run(callOf({ replaces: left.refused }))
+      expect(await settle(process)).toEqual({ finished: [], refused: [] })
+      expect(second.stored('ann')).toBeDefined()
+    })
+
+    test('keep the answer of their key', async () => {
+      const [first, second] = [new FailingTarget(), new FailingTarget()]
+      const process = await open(await freshUrl(), first, second)
+      second.code = 'TARGET_UNREACHABLE'
+      const key = { scope: 's', key: 'k', bodyHash: 'b' }
+      const { run } = await failureOf(process.runs.start(callOf({ kept: true }), key))
+      expect(await process.runs.start(callOf({ kept: true }), key)).toEqual({
+        kind: 'repeated',
+        result: { id: run, status: 'accepted', changes: 0 },
+      })
+    })
+
+    test('become incidents that are tried again with the next change, if their attempts are used up', async () => {
+      const [first, second] = [new FailingTarget(), new FailingTarget()]
+      const process = await open(await freshUrl(), first, second)
+      second.code = 'TARGET_UNREACHABLE'
+      const { run } = await failureOf(process.runs.run(callOf()))
+      process.worker()
+      await process.settled(run, 'incident')
+      second.code = undefined
+      expect(await settle(process)).toEqual({ finished: ['user 1'], refused: [] })
+      expect(second.stored('ann')).toBeDefined()
+    })
+  })
+
+  test.each(['before-target', 'before-commit', 'after-commit'] as const)(
+    'are completed by another process if theirs dies %s',
+    async (point) => {
+      const url = await freshUrl()
+      const [first, second] = [new FailingTarget(), new FailingTarget()]
+      const dying = await openDurable(
+        url,
+        { workflows, targets: { first, second } },
+        { changed: ({ runs }) => ({ runs: dyingStore(runs, point), leaseMillis: 200 }) },
+      )
+      void dying.runs.run(callOf()).catch(() => {})
+      await expect.poll(async () => (await dying.storage.runs.figures()).running).toBe(1)
+      const other = await open(url, first, second)
+      other.worker()
+      await expect.poll(() => settle(other).catch(() => undefined), { timeout: 30_000 }).toMatchObject({ refused: [] })
+      expect([first, second].map((target) => target.stored('ann')?.attributes)).toEqual([
+        { mail: ['a@example.com'] },
+        { mail: ['a@example.com'] },
+      ])
+      const { rows } = await other.storage.audit.list({ subject: 'ann', limit: 20 })
+      expect(rows.map(({ target, attribute }) => `${target} ${attribute}`).sort()).toEqual([
+        'first mail',
+        'first userID',
+        'second mail',
+        'second userID',
+      ])
+    },
+  )
+
+  test('are executed one after the other for a user, in all processes', async () => {
+    const url = await freshUrl()
+    const [first, second] = [new FailingTarget(), new FailingTarget()]
+    const gate = Promise.withResolvers<void>()
+    second.before = ({ method }) => (method === 'createUser' ? gate.promise : undefined)
+    const [one, other] = [await open(url, first, second), await open(url, first, second)]
+    const running = one.runs.run(callOf())
+    await expect.poll(() => second.methods()).toContain('createUser')
+    await expect(settle(other)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE', retryAfter: 5 })
+    await expect(other.runs.run(callOf())).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE', retryAfter: 5 })
+    const basedOn = { target: 'first', version: '1' }
+    await expect(other.runs.run(callOf({ basedOn }))).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    gate.resolve()
+    expect(await running).toMatchObject({ status: 'completed' })
+    expect(await settle(other)).toEqual({ finished: [], refused: [] })
+  })
+})

@@ -1,0 +1,79 @@
+import type { WorkflowWrites } from '#sdk/workflow/flow.ts'
+import type { RunAccess } from '#sdk/workflow/runs.ts'
+import type { UnfinishedChange } from '#sdk/workflow/workflow.ts'
+import type { GatewayConfig } from './gateway-config.ts'
+import type { ScimCall } from './scim-call.ts'
+
+/** What a request changes. A resource that is being created has no id yet, so its name stands for it. */
+export interface ChangedResource {
+  readonly type: 'User' | 'Group'
+  /** Of a resource that exists, or did. */
+  readonly id?: string
+  /** Logins of the user, or keys of the group. */
+  readonly names: readonly string[]
+  /** The resource is not in the lookup target. */
+  readonly isAbsent?: boolean
+}
+
+/** What was found before a change. */
+export interface Settled {
+  /** The key of the resource, for the runs of this request. */
+  readonly resource: string
+  /** Earlier changes of the same resource that a target refused; this one replaces them. */
+  readonly replaces: readonly UnfinishedChange[]
+  /** An earlier request has begun this change. It was finished now, or this request has to finish it. */
+  readonly hasBegun: boolean
+}
+
+/**
+ * Changes that a workflow made in some of its targets and not in others. They come first: a request for the same user or
+ * group waits until they are finished, and fails if that takes too long. Where every workflow writes once, there are none.
+ */
+export class UnfinishedChanges {
+  readonly #runs: Pick<RunAccess, 'settle'>
+  readonly #place: string
+  readonly #partial: ReadonlySet<string>
+
+  constructor(
+    { lookup, workflows }: Pick<GatewayConfig, 'lookup' | 'workflows'>,
+    host: { readonly runs: Pick<RunAccess, 'settle'>; workflowWrites(workflow: string): WorkflowWrites },
+  ) {
+    this.#runs = host.runs
+    this.#place = lookup.kind === 'target' ? `target/${lookup.name}` : `directory/${lookup.base}`
+    const names = Object.values(workflows).flatMap((name) => (name === undefined || name === '' ? [] : [name]))
+    this.#partial = new Set(names.filter((name) => host.workflowWrites(name).severalTimes))
+  }
+
+  /** Whether some changes may be unfinished. */
+  get arePossible(): boolean {
+    return this.#partial.size > 0
+  }
+
+  /** The lookup target can't show whether the workflow has nothing to do, since it also writes elsewhere. */
+  writesElsewhere(workflow: string | undefined): boolean {
+    return workflow !== undefined && this.#partial.has(workflow)
+  }
+
+  /** Throws TARGET_UNREACHABLE with Retry-After while an earlier change is unfinished. */
+  async settle({ exchange }: ScimCall, changed: ChangedResource): Promise<Settled> {
+    const { type, id, names, isAbsent = false } = changed
+    const own = [
+      ...(id === undefined ? [] : [this.#key(type, 'id', id)]),
+      ...names.map((name) => this.#key(type, 'name', name)),
+    ]
+    const [resource = ''] = own
+    if (!this.arePossible) return { resource, replaces: [], hasBegun: false }
+    const { finished, refused } = await this.#runs.settle({
+      subjects: names,
+      resource,
+      requestor: exchange.subject.uid,
+      retriesRefused: isAbsent && id !== undefined,
+    })
+    const replaces = refused.filter((one) => own.includes(one.resource))
+    return { resource, replaces, hasBegun: replaces.length > 0 || finished.some((one) => own.includes(one)) }
+  }
+
+  #key(type: 'User' | 'Group', by: 'id' | 'name', value: string): string {
+    return `${this.#place} ${type} ${by} ${value.toLowerCase()}`
+  }
+}
