@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { AttributeSource } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import { compareCodePoints, foldValue } from '#identity/filter/compare-values.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { printFilter } from '#identity/filter/filter-text.ts'
 import type { Page, SortOrder, UserSearch } from '#identity/user-directory.ts'
+import { compareCodePoints, foldValue } from '#kernel/compare-texts.ts'
 import { GatewayError } from '#kernel/errors.ts'
 
 /** How a collection in memory is paged. */

@@ -208,6 +208,11 @@ export interface LookupTarget extends Target {
    * must not be used in a query.
    */
   readonly servedTimes?: ServedTimes
+  /**
+   * Only Gatehouse writes the values, which come back unchanged and in order. Otherwise the SCIM gateway tests itself
+   * what depends on that: the first of several values, and parts of JSON.
+   */
+  readonly ownsValues?: boolean
   /** No user has the id of a group. Otherwise the SCIM gateway marks the ids of groups. */
   readonly idsAreUnique?: boolean
   /**

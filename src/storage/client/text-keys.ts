@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { foldValue } from '#identity/filter/compare-values.ts'
+import { foldValue } from '#kernel/compare-texts.ts'
 import { cutKey, keyLength } from '#identity/paging.ts'
 import { GatewayError } from '#kernel/errors.ts'
 

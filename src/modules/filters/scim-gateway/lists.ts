@@ -20,13 +20,14 @@ import {
 } from '#protocols/scim/lists.ts'
 import type { Projection } from '#protocols/scim/projection.ts'
 import { resourceTypeOf, type ScimResource } from '#protocols/scim/resource.ts'
-import { isCore, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { type AttributePath, isCore, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { SearchPage } from '#sdk/target/target.ts'
 import { locate, type NameOf, type Translation, translateFilter } from './filter-translation.ts'
 import { lookupWidth, type Query } from './lookups.ts'
 import { answer, type Handler, projectionOf, type ScimCall } from './scim-call.ts'
+import type { Searchable } from './stored-schema.ts'
 
 interface IndexExtent {
   readonly kind: 'index'
@@ -56,6 +57,8 @@ export interface ListRequest {
   readonly extent: Extent
   /** Undefined for the default of the schema. */
   readonly projection: Projection | undefined
+  /** A part of a list of several types, in which an attribute may have values in one of them only. */
+  readonly amongTypes?: boolean
 }
 
 export interface ResourcePage {
@@ -148,6 +151,23 @@ export interface Search<T> {
 }
 
 const everything: Translation = { filter: undefined, exact: true }
+
+/** Throws invalidFilter or invalidValue if the filter or the order is about an attribute that no resource can have. */
+export function requireSearchable({ filter, sort, amongTypes }: ListRequest, { whyNone }: Searchable): void {
+  if (amongTypes === true) return
+  for (const path of filter === undefined ? [] : pathsOf(filter)) {
+    const reason = whyNone(path)
+    if (reason !== undefined) throw scimError('invalidFilter', reason)
+  }
+  const reason = sort === undefined ? undefined : whyNone(sort.path)
+  if (reason !== undefined) throw scimError('invalidValue', `sortBy: ${reason}`)
+}
+
+function pathsOf(filter: ScimFilter): readonly AttributePath[] {
+  if (filter.kind === 'and' || filter.kind === 'or') return filter.filters.flatMap(pathsOf)
+  if (filter.kind === 'not') return pathsOf(filter.filter)
+  return 'of' in filter ? [filter.of] : 'path' in filter ? [filter.path] : []
+}
 
 /** The page comes from the store if it can evaluate filter and order; otherwise candidates are read and tested here. */
 export async function pagedSearch<T>(source: Search<T>, list: ListRequest, nameOf: NameOf): Promise<ResourcePage> {
@@ -339,6 +359,7 @@ export function rootSearch(resourceTypes: readonly ResourceType[], client: Filte
         sort: parseOrder(call, known),
         projection: projectionOf(call, schema),
         extent,
+        amongTypes: true,
       }
       return { list, search: (own) => type.search(call, { ...list, extent: own }) }
     })

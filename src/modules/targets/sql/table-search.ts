@@ -1,7 +1,7 @@
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 import { valueMillis } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter, SubstringFilter } from '#identity/filter/ast.ts'
-import { foldValue } from '#identity/filter/compare-values.ts'
+import { foldValue } from '#kernel/compare-texts.ts'
 import { type Truth, truthOf, type ValueFilter } from '#identity/filter/rewrite-filter.ts'
 import {
   type Collection,
