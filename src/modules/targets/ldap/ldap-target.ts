@@ -12,7 +12,7 @@ import {
 import { report } from '#modules/shared/targets/user-reconciler.ts'
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import { type LdapChange, LdapServer, type WriteOptions } from '#protocols/ldap/ldap-server.ts'
-import { readServerSchema } from '#protocols/ldap/server-schema.ts'
+import { cachedSchema, type SchemaOf, type ServerSchema } from '#protocols/ldap/server-schema.ts'
 import type { GroupTarget, LookupTarget, PasswordTarget, StorableAttributes, TargetChange } from '#sdk/target/target.ts'
 import type { LdapLayout, LdapTargetConfig } from './ldap-config.ts'
 import { LongAnswers, lookupsOf } from './ldap-lookups.ts'
@@ -41,10 +41,11 @@ export async function openLdapTarget(config: LdapTargetConfig, name: string): Pr
   const memberships = new LdapMemberships(tree)
   const nesting = new LdapNesting(tree, memberships)
   const answers = new LongAnswers(layout.listMemoryMillis)
+  const schemaOf = cachedSchema(server)
   /** Any change may outdate cached answers, also one that failed. */
   const forget = () => answers.forget()
   const target: LdapTarget = {
-    ...lookupsOf(tree, answers),
+    ...lookupsOf(tree, answers, schemaOf),
     renamesUsers: layout.users.dn.isOwn(layout.users.login) && layout.users.dn.isOwn('userID'),
     keepsVersions: layout.version !== undefined,
     ...ldapUsers(tree, memberships, forget),
@@ -57,7 +58,7 @@ export async function openLdapTarget(config: LdapTargetConfig, name: string): Pr
       const entry = await tree.userEntry(userID, [])
       return entry && { system: ldapSystem(connection), name: entry.dn }
     },
-    storable: storableIn(server, layout),
+    storable: storableIn(schemaOf, layout),
     // Groups whose members are logins can't contain groups.
     ...(layout.groups.membersAreLogins
       ? {}
@@ -73,25 +74,22 @@ export async function openLdapTarget(config: LdapTargetConfig, name: string): Pr
   return withNames(target, names)
 }
 
-/** How long a server's schema is cached. */
-const schemaMillis = 10 * 60 * 1000
-
 /** The attributes of new entries' classes. If the server hides its schema, it decides about each write. */
-function storableIn(server: LdapServer, { users, groups }: LdapLayout): () => Promise<StorableAttributes> {
-  let known: { readonly storable: StorableAttributes; readonly until: number } | undefined
+function storableIn(schemaOf: SchemaOf, { users, groups }: LdapLayout): () => Promise<StorableAttributes> {
+  let known: { readonly of: ServerSchema | undefined; readonly storable: StorableAttributes } | undefined
   const without = (names: ReadonlySet<string> | undefined, ...own: readonly string[]): ReadonlySet<string> | 'any' => {
     if (names === undefined) return 'any'
     const excluded = new Set(['objectclass', ...own.map((name) => name.toLowerCase())])
     return new Set([...names].filter((name) => !excluded.has(name)))
   }
   return async () => {
-    if (known !== undefined && known.until > performance.now()) return known.storable
-    const schema = await readServerSchema(server)
+    const schema = await schemaOf()
+    if (known !== undefined && known.of === schema) return known.storable
     const storable = {
       users: without(schema?.allowed(users.objectClasses)),
       groups: without(schema?.allowed(groups.objectClasses), groups.member),
     }
-    known = { storable, until: performance.now() + schemaMillis }
+    known = { of: schema, storable }
     return storable
   }
 }
