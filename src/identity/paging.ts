@@ -4,8 +4,8 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { printFilter } from '#identity/filter/filter-text.ts'
 import type { Page, SortOrder, UserSearch } from '#identity/user-directory.ts'
-import { compareCodePoints, foldValue } from '#kernel/compare-texts.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { compareCodePoints, foldValue } from '#kernel/text/compare-texts.ts'
 
 /** How a collection in memory is paged. */
 export interface Collection<T> {

@@ -1,4 +1,4 @@
-import { compareCodePoints, foldValue } from '#kernel/compare-texts.ts'
+import { compareCodePoints, foldValue } from '#kernel/text/compare-texts.ts'
 
 /**
  * Negative, zero or positive. Whole numbers of at most 18 digits compare as numbers, everything else by the code points

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { compareCodePoints, foldValue } from '#kernel/compare-texts.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { compareCodePoints, foldValue } from '#kernel/text/compare-texts.ts'
 import { member, requireMessageOf, textMember, wholeMember } from '#protocols/scim/message.ts'
 import { readAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'

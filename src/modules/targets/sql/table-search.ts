@@ -13,8 +13,8 @@ import {
   writePosition,
 } from '#identity/paging.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
-import { foldValue } from '#kernel/compare-texts.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { foldValue } from '#kernel/text/compare-texts.ts'
 import type { SqlDialect, SqlReader, SqlRow } from '#protocols/sql/sql-database.ts'
 import type { SearchPage, SearchQuery } from '#sdk/target/target.ts'
 import { allOf, anyOf, type Column, canonical, columnOf, decode, encode, readsCanonical, textIn } from './column.ts'

@@ -1,5 +1,5 @@
-import { compareCodePoints, foldPart, foldValue } from '#kernel/compare-texts.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { compareCodePoints, foldPart, foldValue } from '#kernel/text/compare-texts.ts'
 import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { readAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath, AttributeRef } from '#protocols/scim/resource-schema.ts'
