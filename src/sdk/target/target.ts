@@ -209,8 +209,8 @@ export interface LookupTarget extends Target {
    */
   readonly servedTimes?: ServedTimes
   /**
-   * Only Gatehouse writes the values, which come back unchanged and in order. Otherwise the SCIM gateway tests itself
-   * what depends on that: the first of several values, and parts of JSON.
+   * Values come back as Gatehouse writes them and in that order, since no one else writes them, or since the target makes
+   * them so. Otherwise the SCIM gateway tests itself what depends on that: the first of several values, and parts of JSON.
    */
   readonly ownsValues?: boolean
   /** No user has the id of a group. Otherwise the SCIM gateway marks the ids of groups. */

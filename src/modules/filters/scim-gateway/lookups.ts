@@ -85,7 +85,7 @@ export interface Lookups {
   readVersion(found: FoundUser | undefined, joinedOrLeft?: FoundGroup): ReadVersion | undefined
   /** The times that searches can filter and sort by. */
   readonly servedTimes: ServedTimes
-  /** Only Gatehouse writes the values, which come back unchanged and in order. */
+  /** Values come back as this gateway writes them, and in that order. */
   readonly ownsValues: boolean
   /** The attributes of login, user id, group name and group id in filters; the store's own name first. */
   readonly names: {
