@@ -143,6 +143,7 @@ const pieces = [
 
 export interface TrialOptions {
   readonly send: Send
+  readonly endpoint: '/Users' | '/Groups'
   /** Names of `leavesOf` that the gateway announces. */
   readonly attributes: readonly string[]
   /** Values that the target stores as they are, if not all. */
@@ -150,7 +151,7 @@ export interface TrialOptions {
 }
 
 /**
- * Creates random users, then compares the answers to random filters and orders with those of an evaluator that shares no
+ * Creates random users or groups, then compares the answers to random filters and orders with those of an evaluator that shares no
  * code with the gateway.
  */
 export class FilterTrial {
@@ -163,21 +164,23 @@ export class FilterTrial {
   constructor(options: TrialOptions) {
     this.#options = options
     this.#next = random(hostileSeed)
-    this.#leaves = ['userName', 'id', ...options.attributes].flatMap((name) => leavesOf[name] ?? [])
+    const own = options.endpoint === '/Users' ? 'userName' : 'displayName'
+    this.#leaves = [own, 'id', ...options.attributes].flatMap((name) => leavesOf[name] ?? [])
     const { storable = () => true } = options
     const texts = Array.from({ length: 60 }, () => this.#text()).filter((text) => text.isWellFormed() && storable(text))
     const long = texts.slice(0, 2).map((text) => `${'long '.repeat(30)}${text}`)
     this.#pool = ['work', 'home', 'Ann', 'ann', ...texts, ...long.filter(storable)]
   }
 
-  async createUsers(count = sampled(24, 100)): Promise<void> {
-    const { send } = this.#options
-    const made: JsonObject[] = []
-    for (let n = 0, refused = 0; made.length < count; n++) {
-      const { status, body } = await send('POST', '/Users', this.#user(n))
+  async create(count = sampled(24, 100)): Promise<void> {
+    const { send, endpoint } = this.#options
+    const made = [...resourcesOf(await send('GET', endpoint))]
+    const wanted = made.length + count
+    for (let n = 0, refused = 0; made.length < wanted; n++) {
+      const { status, body } = await send('POST', endpoint, endpoint === '/Users' ? this.#user(n) : this.#group(n))
       if (status === 201) {
         const { id } = body
-        made.push((await send('GET', `/Users/${encodeURIComponent(String(id))}`)).body)
+        made.push((await send('GET', `${endpoint}/${encodeURIComponent(String(id))}`)).body)
       } else if (status >= 500 || ++refused > 4 * count) {
         expect([status, body]).toEqual([201, {}])
       }
@@ -252,7 +255,8 @@ export class FilterTrial {
     const schemas = ['urn:ietf:params:scim:api:messages:2.0:SearchRequest']
     const { count, startIndex, ...texts } = query
     const numbers = { count: Number(count), ...(startIndex === undefined ? {} : { startIndex: Number(startIndex) }) }
-    return this.#options.send('POST', '/Users/.search', { schemas, ...texts, ...numbers })
+    const { send, endpoint } = this.#options
+    return send('POST', `${endpoint}/.search`, { schemas, ...texts, ...numbers })
   }
 
   #pick<T>(from: readonly T[]): T {
@@ -282,6 +286,14 @@ export class FilterTrial {
     }
     if (Object.keys(badge).length > 0) user[badgeUrn] = badge
     return user
+  }
+
+  #group(n: number): JsonObject {
+    const externalId = this.#options.attributes.includes('externalId') && this.#next(2) === 0
+    return {
+      displayName: `${this.#pick(this.#pool)}${n}`,
+      ...(externalId ? { externalId: this.#pick(this.#pool) } : {}),
+    }
   }
 
   #elements(): JsonObject[] {

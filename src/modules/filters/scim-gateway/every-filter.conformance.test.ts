@@ -43,6 +43,8 @@ interface Row {
   /** The only attributes that the workflow writes, if not all. */
   readonly writes?: readonly string[]
   readonly storable?: (text: string) => boolean
+  /** The same of groups, if they can be created. */
+  readonly groups?: readonly string[]
   open(): Promise<Opened>
 }
 
@@ -181,6 +183,7 @@ const rows: readonly Row[] = [
     name: 'a database on SQLite',
     attributes: [...builtIn, 'badge', 'doors', 'times'],
     params: withBadge,
+    groups: ['externalId'],
     open: database(async () => ({})),
   },
   {
@@ -188,6 +191,7 @@ const rows: readonly Row[] = [
     isThere: hasPostgres,
     attributes: [...builtIn, 'badge', 'doors', 'times'],
     params: withBadge,
+    groups: ['externalId'],
     open: database(async () => ({ url: await freshSchema() })),
   },
   {
@@ -213,6 +217,7 @@ const rows: readonly Row[] = [
     name: 'tables of SQLite by mapping lines',
     attributes: lineAttributes,
     params: tableLines,
+    groups: [],
     open: onSqlite(makeApplication, { ...applicationParams, 'column.uid': 'login' }),
   },
   {
@@ -220,13 +225,16 @@ const rows: readonly Row[] = [
     isThere: hasPostgres,
     attributes: lineAttributes,
     params: tableLines,
+    groups: [],
     open: onPostgres(makeApplication, { ...applicationParams, 'column.uid': 'login' }),
   },
   {
     name: 'an LDAP server',
     isThere: () => inject('slapd') !== '',
     attributes: [...single, 'emails', 'phoneNumbers', 'times'],
+    groups: [],
     open: inLdap({
+      groupObjectClass: 'groupOfNames',
       objectClass: ['inetOrgPerson', 'trialPerson'],
       'default.cn': '${uid}',
       'default.sn': '${uid}',
@@ -250,12 +258,14 @@ const rows: readonly Row[] = [
     name: 'a second gateway',
     attributes: [...builtIn, 'badge', 'doors', 'times'],
     params: withBadge,
+    groups: ['externalId'],
     open: async () => ({ target: await openTargetOn(await scimBehind()), close: async () => {} }),
   },
   {
     name: 'a webhook',
     attributes: lineAttributes,
     params: lines({ login: 'userName', title: 'phone', displayName: 'displayName', active: 'active' }),
+    groups: [],
     open: async () => {
       const application = await startCrmApplication()
       return { target: await openWebhook(crmParams({ url: application.url })), close: () => application.stop() }
@@ -275,12 +285,14 @@ const rows: readonly Row[] = [
 
 describe.each(rows.filter(({ isThere }) => isThere?.() !== false))('random filters in front of $name', (row) => {
   let trial: FilterTrial
+  let groups: FilterTrial
   let close: () => Promise<void>
   beforeAll(async () => {
     const opened = await row.open()
     const attributes = row.writes === undefined ? {} : { attributes: [...row.writes] }
     const workflows: Readonly<Record<string, readonly TaskSpec[]>> = {
       'sync-user': [{ taskType: 'provision', target: 'people', sync: true, ...attributes }],
+      'create-group': [{ taskType: 'customTask', className: 'tasks.CreateGroup', params: { target: 'people' } }],
     }
     const targets = { people: asSteps(opened.target) }
     const started = await startWorkflows({ workflows, targets })
@@ -295,14 +307,13 @@ describe.each(rows.filter(({ isThere }) => isThere?.() !== false))('random filte
       await opened.target.close?.()
       await opened.close()
     }
-    const params = { lookupTarget: 'people', workflowName: 'sync-user', ...(row.params ?? { mapping: 'scim' }) }
+    const workflowNames = { workflowName: 'sync-user', groupCreateWorkflow: 'create-group' }
+    const params = { lookupTarget: 'people', ...workflowNames, ...(row.params ?? { mapping: 'scim' }) }
     const { send } = await openGateway(scimGateway, { params, host })
-    trial = new FilterTrial({
-      send,
-      attributes: row.attributes,
-      ...(row.storable === undefined ? {} : { storable: row.storable }),
-    })
-    await withSeed(() => trial.createUsers())
+    const storable = row.storable === undefined ? {} : { storable: row.storable }
+    trial = new FilterTrial({ send, endpoint: '/Users', attributes: row.attributes, ...storable })
+    groups = new FilterTrial({ send, endpoint: '/Groups', attributes: row.groups ?? [], ...storable })
+    await withSeed(() => trial.create())
   })
   afterAll(() => close?.())
 
@@ -315,4 +326,14 @@ describe.each(rows.filter(({ isThere }) => isThere?.() !== false))('random filte
   test('keep the requested order, whole and in pages', wholeTime, () =>
     withSeed(async () => expect((await trial.orders()).slice(0, 3)).toEqual([])),
   )
+
+  if (row.groups !== undefined) {
+    test('find and sort groups', wholeTime, () =>
+      withSeed(async () => {
+        await groups.create(12)
+        expect((await groups.filters(sampled(40, 400))).slice(0, 3)).toEqual([])
+        expect((await groups.orders(sampled(10, 100))).slice(0, 3)).toEqual([])
+      }),
+    )
+  }
 })

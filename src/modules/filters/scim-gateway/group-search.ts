@@ -59,8 +59,10 @@ export class GroupSearch {
     const resources = await inParallel(candidates, lookupWidth, toResource)
     // The filter may name the id in its older form.
     const id = fixedAttribute(filter, 'id')
+    const asNamed = (resource: ScimResource): ScimResource =>
+      id !== undefined && resource['id'] === lookups.ids.groupForm(id) ? { ...resource, id } : resource
     return pageOf(
-      resources.filter((resource) => evaluateFilter(filter, id === undefined ? resource : { ...resource, id })),
+      resources.filter((resource) => evaluateFilter(filter, asNamed(resource))),
       list,
     )
   }
