@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { foldValue } from '#identity/filter/compare-values.ts'
+import { foldValue } from '#kernel/text/compare-texts.ts'
 
 declare const brand: unique symbol
 

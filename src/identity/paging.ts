@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { AttributeSource } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import { compareCodePoints, foldValue } from '#identity/filter/compare-values.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { printFilter } from '#identity/filter/filter-text.ts'
 import type { Page, SortOrder, UserSearch } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { compareCodePoints, foldValue } from '#kernel/text/compare-texts.ts'
 
 /** How a collection in memory is paged. */
 export interface Collection<T> {

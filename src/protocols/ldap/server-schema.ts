@@ -6,11 +6,17 @@ import type { LdapServer } from './ldap-server.ts'
 interface Definition {
   readonly oid: string
   readonly names: readonly string[]
-  /** The lists behind SUP, AUX, MUST and MAY. */
+  /** The words behind the keywords. */
   readonly lists: ReadonlyMap<string, readonly string[]>
 }
 
-const keywords = ['SUP', 'AUX', 'MUST', 'MAY'] as const
+const keywords = ['SUP', 'AUX', 'MUST', 'MAY', 'EQUALITY', 'SUBSTR'] as const
+
+/** How a server compares the values of an attribute; undefined where it can't. Names are in lower case. */
+export interface MatchingRules {
+  readonly equality: string | undefined
+  readonly substring: string | undefined
+}
 
 /** More definitions than a directory has. */
 const maxDefinitions = 20_000
@@ -20,11 +26,33 @@ export class ServerSchema {
   readonly #classes: ReadonlyMap<string, Definition>
   readonly #types: ReadonlyMap<string, Definition>
   readonly #rules: ReadonlyMap<string, Definition>
+  /** Active Directory shows its attribute types without their rules. */
+  readonly #showsRules: boolean
 
   constructor(classes: readonly string[], types: readonly string[], rules: readonly string[] = []) {
     this.#classes = byName(classes)
     this.#types = byName(types)
     this.#rules = byName(rules)
+    this.#showsRules = this.#types.values().some(({ lists }) => (lists.get('EQUALITY')?.length ?? 0) > 0)
+  }
+
+  /** The rules of an attribute, with those of the types above it; undefined if they aren't known. */
+  rulesOf(attribute: string): MatchingRules | undefined {
+    const [name = ''] = attribute.toLowerCase().split(';')
+    const type = this.#types.get(name)
+    if (type === undefined || !this.#showsRules) return undefined
+    return { equality: this.#ruleOf(type, 'EQUALITY'), substring: this.#ruleOf(type, 'SUBSTR') }
+  }
+
+  #ruleOf(type: Definition, keyword: 'EQUALITY' | 'SUBSTR'): string | undefined {
+    const seen = new Set<Definition>()
+    for (let one: Definition | undefined = type; one !== undefined && !seen.has(one); ) {
+      seen.add(one)
+      const [rule] = one.lists.get(keyword) ?? []
+      if (rule !== undefined) return rule
+      one = this.#types.get(one.lists.get('SUP')?.[0] ?? '')
+    }
+    return undefined
   }
 
   hasClass(name: string): boolean {
@@ -55,7 +83,7 @@ export class ServerSchema {
 }
 
 /** Undefined if the server doesn't show its schema. Throws TARGET_UNREACHABLE while it doesn't answer. */
-export async function readServerSchema(server: LdapServer): Promise<ServerSchema | undefined> {
+async function readServerSchema(server: LdapServer): Promise<ServerSchema | undefined> {
   const read = async (base: string, attributes: readonly string[]): Promise<LdapEntry | undefined> =>
     (await server.find({ base, scope: 'base', filter: { kind: 'present', attribute: 'objectClass' }, attributes }))[0]
   try {
@@ -68,6 +96,22 @@ export async function readServerSchema(server: LdapServer): Promise<ServerSchema
   } catch (error) {
     if (error instanceof GatewayError && error.code === 'TARGET_FAILED') return undefined
     throw error
+  }
+}
+
+/** How long a server's schema is cached. */
+const schemaMillis = 10 * 60 * 1000
+
+export type SchemaOf = () => Promise<ServerSchema | undefined>
+
+/** `readServerSchema`, whose answer is cached for a while. */
+export function cachedSchema(server: LdapServer): SchemaOf {
+  let known: { readonly schema: ServerSchema | undefined; readonly until: number } | undefined
+  return async () => {
+    if (known === undefined || known.until <= performance.now()) {
+      known = { schema: await readServerSchema(server), until: performance.now() + schemaMillis }
+    }
+    return known.schema
   }
 }
 

@@ -207,6 +207,16 @@ describe('order', () => {
     expect(sorted('sortBy=id', [{ id: 'b' }, { id: 'B' }, { id: 'a' }, { id: 'C' }])).toEqual(['a', 'B', 'b', 'C'])
   })
 
+  test('texts are in the order of code points, not of UTF-16, and an empty one is the first', () => {
+    const names = ['😀', '\ufb01', 'z', 'É', '']
+    expect(
+      sorted(
+        'sortBy=userName',
+        names.map((userName) => ({ id: userName, userName })),
+      ),
+    ).toEqual(['', 'z', 'É', '\ufb01', '😀'])
+  })
+
   test('in descending order resources without a value are first', () => {
     expect(sorted('sortBy=userName&sortOrder=descending', people)).toEqual(['none', 'c', 'b', 'a'])
   })

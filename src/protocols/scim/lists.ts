@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { compareCodePoints, foldValue } from '#kernel/text/compare-texts.ts'
 import { member, requireMessageOf, textMember, wholeMember } from '#protocols/scim/message.ts'
 import { readAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
@@ -198,28 +199,31 @@ export function sortResources<T extends JsonObject>(
 
 function compareKeys(a: Key | undefined, b: Key | undefined): number {
   if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined)
-  return compare(a.value, b.value) || compare(a.exact, b.exact)
+  const order =
+    typeof a.value === 'string' ? compareCodePoints(a.value, String(b.value)) : Number(a.value) - Number(b.value)
+  return order || compareCodePoints(a.exact, b.exact)
 }
 
-const compare = <T extends string | number>(a: T, b: T): number => (a < b ? -1 : a > b ? 1 : 0)
-
 function sortKey(resource: JsonObject, path: AttributePath): Key | undefined {
-  const value = preferred(readAttribute(resource, path))
   const { sub } = path
+  const value = preferred(readAttribute(resource, path), sub?.name)
   const leaf = sub === undefined ? value : isJsonObject(value) ? preferred(value[sub.name]) : undefined
   return keyOf(sub ?? path.attribute, leaf)
 }
 
-/** Of several values the primary one, else the first. */
-function preferred(value: JsonValue | undefined): JsonValue | undefined {
+/** Of several values the primary one, else the first. An element without the part, or with an empty one, does not count. */
+function preferred(value: JsonValue | undefined, part?: string): JsonValue | undefined {
   if (!Array.isArray(value)) return value
-  return value.find((item: JsonValue) => isJsonObject(item) && item['primary'] === true) ?? value[0]
+  const hasPart = (item: JsonValue): boolean =>
+    part === undefined || (isJsonObject(item) && item[part] !== undefined && item[part] !== '')
+  const items: readonly JsonValue[] = value.filter(hasPart)
+  return items.find((item) => isJsonObject(item) && item['primary'] === true) ?? items[0]
 }
 
 function keyOf({ type, caseExact }: SchemaAttribute, value: JsonValue | undefined): Key | undefined {
   if (typeof value === 'boolean' || typeof value === 'number') return { value: Number(value), exact: '' }
-  if (typeof value !== 'string' || value === '') return undefined
-  if (type !== 'dateTime') return { value: value.toLowerCase(), exact: caseExact ? value : '' }
+  if (typeof value !== 'string') return undefined
+  if (type !== 'dateTime') return { value: foldValue(value, false), exact: caseExact ? value : '' }
   const millis = dateTimeMillis(value)
   return Number.isNaN(millis) ? undefined : { value: millis, exact: '' }
 }

@@ -210,6 +210,11 @@ export interface LookupTarget extends Target {
    * must not be used in a query.
    */
   readonly servedTimes?: ServedTimes
+  /**
+   * Values come back as Gatehouse writes them and in that order, since no one else writes them, or since the target makes
+   * them so. Otherwise the SCIM gateway tests itself what depends on that: the first of several values, and parts of JSON.
+   */
+  readonly ownsValues?: boolean
   /** No user has the id of a group. Otherwise the SCIM gateway marks the ids of groups. */
   readonly idsAreUnique?: boolean
   /**

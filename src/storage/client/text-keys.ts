@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { foldValue } from '#identity/filter/compare-values.ts'
 import { cutKey, keyLength } from '#identity/paging.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { foldValue } from '#kernel/text/compare-texts.ts'
 
 /** Letter case folded here and never by a database, so that all databases agree. */
 export const foldKey = (text: string): string => foldValue(text, false)

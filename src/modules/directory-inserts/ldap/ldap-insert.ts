@@ -13,9 +13,11 @@ import { changedName, holdsNames, withNames, withPlainNames } from '#identity/na
 import { type Collection, pageInMemory } from '#identity/paging.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
+import { narrowedLeaf } from '#modules/shared/ldap/narrowed-leaf.ts'
 import { isAttributeDescription, type LdapEntry, textsOf } from '#protocols/ldap/ldap-entry.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapSearch, LdapServer } from '#protocols/ldap/ldap-server.ts'
+import { cachedSchema, type SchemaOf, type ServerSchema } from '#protocols/ldap/server-schema.ts'
 import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-insert.ts'
 
 interface LdapInsertOptions {
@@ -49,16 +51,18 @@ const everything = [
 /** A branch of an LDAP server as a part of the directory. */
 export class LdapInsert implements DirectoryInsert {
   readonly #options: LdapInsertOptions
+  readonly #schemaOf: SchemaOf
 
   constructor(options: LdapInsertOptions) {
     this.#options = options
+    this.#schemaOf = cachedSchema(options.server)
   }
 
   async search(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>> {
     const filter = this.#undecided(withPlainNames(search.filter))
     const base = this.#remote(search.base)
     if (base === undefined) return { entries: [] }
-    const wire = this.#wireFilter(search.filter)
+    const wire = this.#wireFilter(search.filter, await this.#schemaOf())
     const compared = [...filterAttributes(filter)].filter(isAttributeDescription)
     const wanted = ['objectClass', ...idAttributes, ...compared, ...(search.attributes ?? everything)].filter(isWanted)
     const request: LdapSearch = { base: base.toString(), scope: search.scope, filter: wire, attributes: wanted }
@@ -174,7 +178,7 @@ export class LdapInsert implements DirectoryInsert {
     })
   }
 
-  #wireFilter(filter: Filter): LdapFilter {
+  #wireFilter(filter: Filter, schema: ServerSchema | undefined): LdapFilter {
     const { binary } = this.#options
     const toWire = (narrow: NarrowFilter): LdapFilter => {
       if (narrow.kind === 'and' || narrow.kind === 'or') {
@@ -188,8 +192,10 @@ export class LdapInsert implements DirectoryInsert {
           : { kind: 'present', attribute }
       }
       // Servers compare DNs as names, without substrings.
-      if (narrow.kind === 'substring') return holdsNames(attribute) ? { kind: 'present', attribute } : narrow
-      return { kind: 'equal', attribute, value: narrow.value }
+      if (!holdsNames(attribute)) return narrowedLeaf(narrow, schema)
+      return narrow.kind === 'substring'
+        ? { kind: 'present', attribute }
+        : { kind: 'equal', attribute, value: narrow.value }
     }
     return toWire(narrowFilter(withNames(filter, (dn) => this.#remote(dn) ?? dn)))
   }

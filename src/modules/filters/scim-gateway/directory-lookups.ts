@@ -42,6 +42,7 @@ export class DirectoryLookups implements Lookups {
   readonly nestsGroups = true
   readonly ids: ResourceIds
   readonly servedTimes = { users: [], groups: [] }
+  readonly ownsValues = false
   readonly groupIdIsName: boolean
   readonly userIdAttribute: string | undefined
   /** Whether the system behind the directory can rename users is only known when a workflow tries. */

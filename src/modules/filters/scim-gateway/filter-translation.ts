@@ -68,7 +68,9 @@ function anyOf(parts: readonly Translation[]): Translation {
 
 function translatePresent(path: AttributePath, nameOf: NameOf, negated: boolean): Translation {
   const location = locate(path, nameOf)
-  if (location?.inside === true || location?.orEmpty === true) return negated ? unknown : somewhere(location)
+  if (location?.inside === true || location?.orEmpty === true || location?.partly === true) {
+    return negated ? unknown : somewhere(location)
+  }
   const isEmpty = location?.isEmpty
   if (isEmpty === undefined) return leaf(location, present, negated)
   const isFull = (attribute: string): Filter => ({
@@ -88,8 +90,11 @@ function translateCompare(part: ComparePart, nameOf: NameOf, negated: boolean): 
   // Lists of plain values leave empty texts out.
   if (value === '' && path.attribute.multiValued) return unknown
   const make = compareIn(location, part)
-  if (make !== undefined) return leaf(location, make, opposite)
-  return opposite ? unknown : somewhere(location)
+  if (make !== undefined && location.partly !== true) return leaf(location, make, opposite)
+  if (opposite) return unknown
+  if (make !== undefined) return { ...leaf(location, make, false), exact: false }
+  const contains = location.inside === true ? containing(part) : undefined
+  return contains === undefined ? somewhere(location) : { ...leaf(location, contains, false), exact: false }
 }
 
 function compareIn(
@@ -110,6 +115,25 @@ export function locate(path: AttributePath, nameOf: NameOf): AttributeLocation |
 const somewhere = (location: AttributeLocation): Translation => ({ ...leaf(location, present, false), exact: false })
 
 const present = (attribute: string): Filter => ({ kind: 'present', attribute })
+
+/** Characters that no writer of JSON escapes. */
+const plainText = /[\w .@-]+/g
+
+/**
+ * Matches every stored value with a match inside, in the JSON of any writer or as plain text: it contains the longest
+ * part of the compared text that JSON has only one form for. Undefined if there is no such part.
+ */
+function containing({ operator, path, value }: ComparePart): ((attribute: string) => Filter) | undefined {
+  const isPart = ['eq', 'co', 'sw', 'ew'].includes(operator)
+  if (!isPart || (typeof value !== 'string' && typeof value !== 'boolean')) return undefined
+  const { type, caseExact } = path.sub ?? path.attribute
+  if (type === 'dateTime') return undefined
+  const parts = String(value).match(plainText) ?? []
+  const longest = parts.reduce((found, part) => (part.length > found.length ? part : found), '')
+  if (longest === '') return undefined
+  const exactly = caseExact ? { caseExact } : {}
+  return (attribute) => ({ kind: 'substring', attribute, any: [longest], ...exactly })
+}
 
 /** Undefined if stores do not agree on the comparison: order, dates and numbers. */
 function comparison({ operator, path, value }: ComparePart): ((attribute: string) => Filter) | undefined {
@@ -164,7 +188,8 @@ function jsonComparison(
   name: string,
 ): ((attribute: string) => Filter) | undefined {
   const { caseExact } = path.sub ?? path.attribute
-  const isText = typeof value === 'string' && value !== ''
+  // A part of a text has one form of the letter sigma, a whole text two.
+  const isText = typeof value === 'string' && value !== '' && (operator === 'sw' || caseExact || !/[Σσς]/.test(value))
   if (typeof value !== 'boolean' && !isText) return undefined
   if (operator !== 'eq' && operator !== 'ne' && !(operator === 'sw' && isText)) return undefined
   const json = JSON.stringify(value)
@@ -209,8 +234,9 @@ function translateElement(part: ScimFilter & { kind: 'element' }, nameOf: NameOf
   if (isPlain(inner)) return translateFilter(inner, ofElement, negated)
   if (negated) return unknown
   const location = locate(part.of, nameOf)
-  const parts = conjuncts(inner)
-    .filter((one) => isPlain(one) && locate(one.path, ofElement)?.inside !== true)
+  const plain = conjuncts(inner).filter(isPlain)
+  const apart = plain.filter((one) => locate(one.path, ofElement)?.inside !== true)
+  const parts = (apart.length > 0 ? apart : plain)
     .map((one) => translateFilter(one, ofElement))
     .filter(({ filter }) => filter !== undefined)
   if (parts.length === 0) return location === undefined ? unknown : somewhere(location)
@@ -222,34 +248,42 @@ const isPlain = (one: ScimFilter): one is ScimFilter & { kind: 'present' | 'comp
   one.kind === 'present' || (one.kind === 'compare' && one.operator !== 'ne' && one.value !== null)
 
 /** An attribute that this gateway neither shows nor filters by never has a value. */
-export function userFilterNames({ config, lookups }: FilterNamesSource): NameOf {
+export function userFilterNames({ config, lookups }: FilterNamesSource, known = allNames): NameOf {
   const { filterNames, mapping } = config.users
   const shown = new Set(Array.from(config.scimPaths.values(), ({ attribute }) => attribute))
   if (!mapping.isEmpty) for (const { attribute } of mapping.shown) shown.add(attribute)
   return (path) => {
     const { attribute, extension, sub } = path
     const internal = filterNames.get(pathKey(path))
-    if (internal !== undefined) return [internal]
+    if (internal !== undefined) return { names: [internal], partly: attribute.multiValued && shown.has(attribute) }
     if (isCore(path, 'userName')) return lookups.names.login
     if (isCore(path, 'id')) return lookups.userIdAttribute === undefined ? lookups.names.userId : undefined
     // The other parts of a manager come from the manager's own resource, so the store of the user cannot search them.
     const isManager = extension === enterpriseUserSchema.id && attribute.name === 'manager'
     if (isManager && sub !== undefined && sub.name !== 'value' && shown.has(attribute)) return undefined
-    const location = mapping.locate(path) ?? locateTime(path, lookups.servedTimes.users)
+    const location =
+      storedAt(mapping.locate(path), path, lookups, known.stores) ?? locateTime(path, lookups.servedTimes.users)
+    // A list in plain attributes may have types that the target has no attribute for.
+    if (location !== undefined && mapping.listAt(wholeOf(path)) !== undefined) {
+      return { ...location, names: location.names.filter(known.isRead) }
+    }
     if (location !== undefined) return location
     const isOwn = ['meta', 'schemas', 'groups'].some((name) => isCore(path, name))
     return isOwn || shown.has(attribute) ? undefined : []
   }
 }
 
+const wholeOf = ({ sub: _, ...whole }: AttributePath): AttributePath => whole
+
 /** An attribute that groups do not have here never has a value. */
-export function groupFilterNames({ config, lookups }: FilterNamesSource): NameOf {
+export function groupFilterNames({ config, lookups }: FilterNamesSource, stores = everyName): NameOf {
   return (path) => {
     const internal = config.groups.filterNames.get(pathKey(path))
     if (isCore(path, 'id')) return lookups.ids.areMarked ? undefined : lookups.names.groupId
     if (isCore(path, 'displayName')) return internal === undefined ? lookups.names.groupName : [internal]
     if (internal !== undefined) return [internal]
-    const location = config.groups.mapping.locate(path) ?? locateTime(path, lookups.servedTimes.groups)
+    const mapped = storedAt(config.groups.mapping.locate(path), path, lookups, stores)
+    const location = mapped ?? locateTime(path, lookups.servedTimes.groups)
     if (location !== undefined) return location
     return ['meta', 'schemas', 'members'].some((name) => isCore(path, name)) ? undefined : []
   }
@@ -258,6 +292,36 @@ export function groupFilterNames({ config, lookups }: FilterNamesSource): NameOf
 interface FilterNamesSource {
   readonly config: GatewayConfig
   readonly lookups: Lookups
+}
+
+/** What the store that is read has. */
+interface StoredNames {
+  /** It can evaluate conditions on the internal attribute. */
+  stores(name: string): boolean
+  /** It has a place for the internal attribute. */
+  isRead(name: string): boolean
+}
+
+const everyName = (_name: string): boolean => true
+const allNames: StoredNames = { stores: everyName, isRead: everyName }
+
+/**
+ * The location as far as the store can be relied on. Where others write too, JSON may have any form, the order of values
+ * means nothing, and a value that does not fit its type is not shown.
+ */
+function storedAt(
+  location: AttributeLocation | undefined,
+  { attribute, sub }: AttributePath,
+  { ownsValues }: Lookups,
+  stores: (name: string) => boolean,
+): AttributeLocation | undefined {
+  if (location === undefined) return undefined
+  const { original } = location
+  const known = original === undefined || location.names.every(stores) ? location : original
+  if (ownsValues) return known
+  const { jsonName: _, primaryFirst: __, ...rest } = known
+  const isList = sub === undefined && attribute.type === 'complex' && attribute.multiValued
+  return isList ? { ...rest, inside: true } : rest
 }
 
 /** The value that every match must have by `name eq "value"`, alone or in a conjunction. */

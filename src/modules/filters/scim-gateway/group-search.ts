@@ -4,8 +4,8 @@ import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import type { ScimResource } from '#protocols/scim/resource.ts'
 import { isCore } from '#protocols/scim/resource-schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
-import { fixedAttribute, groupFilterNames, type NameOf } from './filter-translation.ts'
-import { type ListRequest, pagedSearch, pageOf, type ResourcePage } from './lists.ts'
+import { fixedAttribute, groupFilterNames } from './filter-translation.ts'
+import { type ListRequest, pagedSearch, pageOf, type ResourcePage, requireSearchable } from './lists.ts'
 import { type FoundGroup, type FoundUser, lookupWidth, type Member } from './lookups.ts'
 import type { GatewayParts } from './run-workflow.ts'
 import type { ScimCall } from './scim-call.ts'
@@ -24,11 +24,9 @@ type FilterMember =
  */
 export class GroupSearch {
   readonly #parts: GatewayParts
-  readonly #nameOf: NameOf
 
   constructor(parts: GatewayParts) {
     this.#parts = parts
-    this.#nameOf = groupFilterNames(parts)
   }
 
   async page(call: ScimCall, list: ListRequest): Promise<ResourcePage> {
@@ -46,20 +44,25 @@ export class GroupSearch {
 
   /** The page without members, except those that the filter names. */
   async #matching(call: ScimCall, list: ListRequest): Promise<ResourcePage> {
-    const { lookups, groups } = this.#parts
+    const { lookups, groups, storage } = this.#parts
     const { filter } = list
+    const searchable = await storage.searchable('groups')
+    requireSearchable(list, searchable)
     const named = filter === undefined ? [] : await this.#filterMembers(filter)
     const toResource = async (found: FoundGroup): Promise<ScimResource> =>
       groups.resource(found, call.base, await this.#membersAmong(found, named))
     const candidates = filter === undefined ? undefined : await this.#candidates(filter, named)
     if (filter === undefined || candidates === undefined) {
-      return pagedSearch({ search: (query) => lookups.searchGroups(query), toResource }, list, this.#nameOf)
+      const nameOf = groupFilterNames(this.#parts, searchable.stores)
+      return pagedSearch({ search: (query) => lookups.searchGroups(query), toResource }, list, nameOf)
     }
     const resources = await inParallel(candidates, lookupWidth, toResource)
     // The filter may name the id in its older form.
     const id = fixedAttribute(filter, 'id')
+    const asNamed = (resource: ScimResource): ScimResource =>
+      id !== undefined && resource['id'] === lookups.ids.groupForm(id) ? { ...resource, id } : resource
     return pageOf(
-      resources.filter((resource) => evaluateFilter(filter, id === undefined ? resource : { ...resource, id })),
+      resources.filter((resource) => evaluateFilter(filter, asNamed(resource))),
       list,
     )
   }

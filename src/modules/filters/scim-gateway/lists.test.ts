@@ -62,16 +62,24 @@ describe('sort', () => {
     expect(found(answer)).toEqual(['Anna', 'bert'])
   })
 
-  test('an attribute without values does not change the order', async () => {
+  test('refuses an attribute that no user can have', async () => {
     const { send } = await open()
-    expect(found(await send('GET', '/Users?sortBy=title'))).toEqual(names)
+    const { status, body } = await send('GET', '/Users?sortBy=title')
+    expect([status, body['scimType'], String(body['detail'])]).toEqual([
+      400,
+      'invalidValue',
+      expect.stringContaining('sortBy: "title" is neither stored nor shown'),
+    ])
   })
 
   test('rejects more resources than it can sort', async () => {
     const people = new People()
     const { send } = await openGateway(scimGateway, { people })
     people.searchUsers = async () => ({ items: [], total: 10_001 })
-    expect(await send('GET', '/Users?sortBy=emails')).toMatchObject({ status: 400, body: { scimType: 'tooMany' } })
+    expect(await send('GET', '/Users?sortBy=emails')).toMatchObject({
+      status: 400,
+      body: { scimType: 'tooMany', detail: expect.stringContaining('by "emails.value" itself') },
+    })
     expect((await send('GET', '/Users?sortBy=userName')).status).toBe(200)
   })
 
@@ -239,8 +247,10 @@ describe("a client's own names for attributes", () => {
 
   test('github: external_id', async () => {
     const path = '/Users?filter=external_id%20eq%20%22e1%22'
-    expect(found(await (await as('github'))('GET', path))).toEqual([])
-    expect((await (await as('tolerant'))('GET', path)).status).toBe(400)
+    expect((await (await as('github'))('GET', path)).body['detail']).toContain(
+      '"externalId" is neither stored nor shown',
+    )
+    expect((await (await as('tolerant'))('GET', path)).body['detail']).toContain('external_id')
   })
 })
 

@@ -20,13 +20,14 @@ import {
 } from '#protocols/scim/lists.ts'
 import type { Projection } from '#protocols/scim/projection.ts'
 import { resourceTypeOf, type ScimResource } from '#protocols/scim/resource.ts'
-import { isCore, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { type AttributePath, internalName, isCore, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { SearchPage } from '#sdk/target/target.ts'
 import { locate, type NameOf, type Translation, translateFilter } from './filter-translation.ts'
 import { lookupWidth, type Query } from './lookups.ts'
 import { answer, type Handler, projectionOf, type ScimCall } from './scim-call.ts'
+import type { Searchable } from './stored-schema.ts'
 
 interface IndexExtent {
   readonly kind: 'index'
@@ -56,6 +57,8 @@ export interface ListRequest {
   readonly extent: Extent
   /** Undefined for the default of the schema. */
   readonly projection: Projection | undefined
+  /** A part of a list of several types, in which an attribute may have values in one of them only. */
+  readonly amongTypes?: boolean
 }
 
 export interface ResourcePage {
@@ -149,6 +152,26 @@ export interface Search<T> {
 
 const everything: Translation = { filter: undefined, exact: true }
 
+/** Throws invalidFilter or invalidValue if the filter or the order is about an attribute that no resource can have. */
+export function requireSearchable({ filter, sort, amongTypes }: ListRequest, { whyNone }: Searchable): void {
+  if (amongTypes === true) return
+  for (const leaf of filter === undefined ? [] : leavesOf(filter)) {
+    const reason = whyNone(pathOf(leaf))
+    if (reason !== undefined) throw scimError('invalidFilter', reason)
+  }
+  const reason = sort === undefined ? undefined : whyNone(sort.path)
+  if (reason !== undefined) throw scimError('invalidValue', `sortBy: ${reason}`)
+}
+
+type Leaf = ScimFilter & { readonly kind: 'present' | 'compare' | 'element' }
+
+function leavesOf(filter: ScimFilter): readonly Leaf[] {
+  if ('filters' in filter) return filter.filters.flatMap(leavesOf)
+  return filter.kind === 'not' ? leavesOf(filter.filter) : [filter]
+}
+
+const pathOf = (leaf: Leaf): AttributePath => (leaf.kind === 'element' ? leaf.of : leaf.path)
+
 /** The page comes from the store if it can evaluate filter and order; otherwise candidates are read and tested here. */
 export async function pagedSearch<T>(source: Search<T>, list: ListRequest, nameOf: NameOf): Promise<ResourcePage> {
   const { filter, sort, extent } = list
@@ -157,7 +180,8 @@ export async function pagedSearch<T>(source: Search<T>, list: ListRequest, nameO
   const order = sort === undefined ? deltaOrder(translation, extent) : storeOrder(sort, nameOf)
   const stored = translation.filter === undefined ? {} : { filter: translation.filter }
   if (extent.kind === 'all' || !translation.exact || order === 'unknown') {
-    return pageOf(await candidates(source, stored, translation.exact ? undefined : filter), list)
+    const tooMany = () => tooManyCandidates(list, nameOf)
+    return pageOf(await candidates(source, stored, translation.exact ? undefined : filter, tooMany), list)
   }
   return storedPage(source, order === undefined ? stored : { ...stored, sort: order }, extent)
 }
@@ -251,17 +275,13 @@ async function candidates<T>(
   source: Search<T>,
   stored: { readonly filter?: Filter },
   filter: ScimFilter | undefined,
+  tooMany: () => GatewayError,
 ): Promise<ScimResource[]> {
   const matching: ScimResource[] = []
   let place: Pick<Query, 'offset' | 'after'> = { offset: 0 }
   for (let read = 0; ; ) {
     const found: SearchPage<T> = await searched(source, { ...stored, ...place, limit: chunk }, false)
-    if (found.total > maxCandidates) {
-      throw scimError(
-        'tooMany',
-        'The target cannot evaluate this filter or order itself, and too many resources would be read. Narrow the filter.',
-      )
-    }
+    if (found.total > maxCandidates) throw tooMany()
     for (const resource of await resourcesOf(source, found.items)) {
       if (filter === undefined || evaluateFilter(filter, resource)) matching.push(resource)
     }
@@ -269,6 +289,18 @@ async function candidates<T>(
     if (found.items.length === 0 || read >= found.total) return matching
     place = found.next === undefined ? { offset: read } : { offset: 0, after: found.next }
   }
+}
+
+/** Names the attributes that the store cannot filter or sort by. */
+function tooManyCandidates({ filter, sort }: ListRequest, nameOf: NameOf): GatewayError {
+  const inexact = (filter === undefined ? [] : leavesOf(filter)).filter((leaf) => !translateFilter(leaf, nameOf).exact)
+  const paths = [...inexact.map(pathOf), ...(sort === undefined ? [] : [sort.path])]
+  const names = new Set(paths.map((path) => `"${internalName(path)}"`))
+  const by = names.size === 0 ? '' : ` by ${[...names].join(', ')}`
+  return scimError(
+    'tooMany',
+    `The target cannot filter or sort${by} itself, and too many resources would be read. Narrow the filter.`,
+  )
 }
 
 /** Synchronous results cost no tick of the event loop; asynchronous ones are made a few at a time. */
@@ -339,6 +371,7 @@ export function rootSearch(resourceTypes: readonly ResourceType[], client: Filte
         sort: parseOrder(call, known),
         projection: projectionOf(call, schema),
         extent,
+        amongTypes: true,
       }
       return { list, search: (own) => type.search(call, { ...list, extent: own }) }
     })

@@ -92,6 +92,8 @@ export interface Lookups {
   readVersion(found: FoundUser | undefined, joinedOrLeft?: FoundGroup): ReadVersion | undefined
   /** The times that searches can filter and sort by. */
   readonly servedTimes: ServedTimes
+  /** Values come back as this gateway writes them, and in that order. */
+  readonly ownsValues: boolean
   /** The attributes of login, user id, group name and group id in filters; the store's own name first. */
   readonly names: {
     readonly login: readonly string[]
@@ -224,6 +226,10 @@ class TargetLookups implements Lookups {
 
   get servedTimes(): ServedTimes {
     return this.#target.servedTimes ?? { users: [], groups: [] }
+  }
+
+  get ownsValues(): boolean {
+    return this.#target.ownsValues === true
   }
 
   userById(id: string): Awaitable<FoundUser | undefined> {

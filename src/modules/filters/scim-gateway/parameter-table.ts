@@ -171,7 +171,7 @@ export const parameterTable = {
   }),
   ignoreUnmapped: list({
     about:
-      'SCIM attributes, such as `name.formatted`, and URNs of extensions, with all their attributes, that clients may send though nothing stores them; a change of any other is [refused](../../guides/scim-gateway.md#what-it-decides-and-why).',
+      'SCIM attributes, such as `name.formatted`, and URNs of extensions, with all their attributes, that clients may send and filter by though nothing stores them; a change of any other, and a filter by it, is [refused](../../guides/scim-gateway.md#what-it-decides-and-why).',
   }),
   client: choice(clientNames, {
     about:

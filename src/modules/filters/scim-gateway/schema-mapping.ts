@@ -25,12 +25,16 @@ export interface AttributeLocation {
   readonly inside?: boolean
   /** Inside: each value is an element as JSON text, in which the attribute has this name. */
   readonly jsonName?: string
+  /** Clients may see fewer values than are stored, so the store only finds candidates. */
+  readonly partly?: boolean
   /** Matches values that SCIM does not count as present; undefined if there are none. */
   readonly isEmpty?: (attribute: string) => Filter
   /** All values may be empty texts, which SCIM does not count as present. */
   readonly orEmpty?: boolean
   /** The first value is that of the primary element. */
   readonly primaryFirst?: boolean
+  /** The names have copies of values for searches. Where they are not stored, the values are only here. */
+  readonly original?: AttributeLocation
   /** The values are times as `timeValue` writes them, which the store can compare and sort. */
   readonly isTime?: boolean
 }
@@ -285,7 +289,8 @@ function locationsOf(slots: readonly Slot[]): ReadonlyMap<string, AttributeLocat
     }
     for (const inner of attribute.subAttributes) {
       const element = { names: [name], inside: true, ...(inJson(inner) ? { jsonName: inner.name } : {}) }
-      const found = inner === values?.sub ? { names: [values.name], primaryFirst: true } : element
+      const copy = { names: [values?.name ?? name], primaryFirst: true, original: element }
+      const found = inner === values?.sub ? copy : element
       held.set(pathKey({ ...whole, sub: inner }), found)
     }
   }

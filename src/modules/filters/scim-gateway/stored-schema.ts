@@ -16,12 +16,14 @@ import {
 } from '#protocols/scim/resource-schema.ts'
 import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
+import { enterpriseUserSchema } from '#protocols/scim/standard-schemas.ts'
 import { hasPasswords, type StorableAttributes, type TargetSource } from '#sdk/target/target.ts'
 import type { AttributeFlow, AttributeWrite, WorkflowWrites } from '#sdk/workflow/flow.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
 import { announcedSchema, limitedGroups, withCore } from './announced-schema.ts'
 import type { GatewayConfig, IgnoredAttributes } from './gateway-config.ts'
 import type { Lookups } from './lookups.ts'
+import type { FilterNames } from './mapping-config.ts'
 import type { PlainList } from './plain-list.ts'
 import type { SchemaMapping } from './schema-mapping.ts'
 
@@ -52,6 +54,16 @@ export interface StoredSchema {
   listAt(path: AttributePath): PlainList | undefined
   /** Internal attributes of the built-in mapping that no target can store. */
   readonly unstorable: readonly string[]
+}
+
+/** What lists of one resource type can be filtered and sorted by. */
+export interface Searchable {
+  /** Whether the store that is read has the internal attribute, so that it can evaluate conditions on it. */
+  stores(name: string): boolean
+  /** Whether the store that is read has a place for the internal attribute. */
+  isRead(name: string): boolean
+  /** Why no resource can have the attribute, and what to do; undefined if one can. */
+  whyNone(path: AttributePath): string | undefined
 }
 
 /** The internal attributes that are produced from each SCIM attribute. */
@@ -119,6 +131,7 @@ interface ResourceStorage {
   readonly named: ReadonlySet<string>
   /** The parts of these that are shown, where that is known. */
   readonly parts: ReadonlyMap<string, ReadonlySet<string>>
+  readonly filterNames: FilterNames
   /** Attributes that the gateway handles itself. */
   readonly own: readonly string[]
   readonly workflow: string
@@ -134,7 +147,8 @@ export class GatewayStorage {
   readonly #targets: TargetSource
   readonly #storages: { readonly users: ResourceStorage; readonly groups: ResourceStorage }
   readonly #targetNames: readonly string[]
-  #known: { readonly answers: readonly (StorableAttributes | undefined)[]; readonly schemas: Schemas } | undefined
+  #known: { readonly answers: Answers; readonly schemas: Schemas } | undefined
+  readonly #searched = new Map<keyof StorableAttributes, { readonly answers: Answers; readonly of: Searchable }>()
 
   constructor(
     config: GatewayConfig,
@@ -156,6 +170,7 @@ export class GatewayStorage {
         sources: userSources(config),
         named: new Set(Array.from(config.scimPaths.values(), pathKey)),
         parts: config.shownParts,
+        filterNames: users.filterNames,
         own: ['userName'],
         workflow: workflows.user,
         writesOf: (name) => userWrites.ofUser(name),
@@ -167,6 +182,7 @@ export class GatewayStorage {
         sources: groupSources(groups),
         named: new Set(groups.filterNames.keys()),
         parts: new Map(),
+        filterNames: groups.filterNames,
         own: ['displayName', 'members'],
         workflow: groupWorkflow ?? '',
         writesOf: (name) => groupWrites.ofGroup(name),
@@ -196,12 +212,27 @@ export class GatewayStorage {
     return (await this.#schemas()).groups
   }
 
-  async #schemas(): Promise<Schemas> {
-    const names = this.#targetNames
+  /** Asks only the target that is read, so that lists do not depend on others. */
+  async searchable(kind: keyof StorableAttributes): Promise<Searchable> {
+    const { lookup } = this.#config
+    const { answers, storable } = await this.#ask(lookup.kind === 'target' ? [lookup.name] : this.#targetNames)
+    const known = this.#searched.get(kind)
+    if (known?.answers.every((answer, i) => answer === answers[i])) return known.of
+    const of = storedAttributes(this.#storages[kind], storable, this.#config)
+    this.#searched.set(kind, { answers, of })
+    return of
+  }
+
+  async #ask(names: readonly string[]): Promise<{ readonly answers: Answers; readonly storable: Storable }> {
     const answers = await inParallel(names, 8, async (name) => this.#targets.get(name).storable?.())
+    const storable = new Map(names.flatMap((name, i) => (answers[i] === undefined ? [] : [[name, answers[i]]])))
+    return { answers, storable }
+  }
+
+  async #schemas(): Promise<Schemas> {
+    const { answers, storable } = await this.#ask(this.#targetNames)
     const known = this.#known
     if (known?.answers.every((answer, i) => answer === answers[i])) return known.schemas
-    const storable = new Map(names.flatMap((name, i) => (answers[i] === undefined ? [] : [[name, answers[i]]])))
     const schemas = { users: this.#userSchema(storable), groups: this.#groupSchema(storable) }
     this.#known = { answers, schemas }
     return schemas
@@ -245,13 +276,15 @@ export class GatewayStorage {
   }
 }
 
+type Answers = readonly (StorableAttributes | undefined)[]
+
 interface Schemas {
   readonly users: StoredSchema
   readonly groups: StoredSchema
 }
 
 function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup, ignored }: GatewayConfig) {
-  const { kind, schema, mapping, sources, named, parts, own, workflow, writesOf } = storage
+  const { kind, schema, mapping, sources, named, parts, filterNames, own, workflow, writesOf } = storage
   const builtIn = new Set(mapping.shown.map(pathKey))
   const canStore = (target: string, attribute: string): boolean => {
     const known = storable.get(target)?.[kind]
@@ -295,12 +328,43 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
       ? `"${shown}" cannot be stored: the target has no place for "${first}". Give it one, ${ignore}.`
       : `"${shown}" cannot be stored: workflow "${workflow}" does not write "${first}". Add it to a provision task, ${ignore}.`
   }
+  const isRead = (name: string): boolean => lookup.kind !== 'target' || canStore(lookup.name, name)
+  const isShown = (path: AttributePath): boolean => {
+    const subs = path.sub === undefined ? path.attribute.subAttributes.map((one) => ({ ...path, sub: one })) : []
+    return isOwn(path) || [path, ...subs].some(reads)
+  }
+  const isFiltered = (path: AttributePath): boolean => {
+    const name = filterNames.get(pathKey(path))
+    return name !== undefined && isRead(name)
+  }
+  const isKnown = (path: AttributePath): boolean => {
+    const { attribute, extension } = path
+    const isOther = extension !== undefined && !schema.extensions.some(({ id }) => id === extension)
+    const isGroups = kind === 'users' && !mapping.isEmpty && isCore(path, 'groups')
+    const isSet = isGroups || ['id', 'meta', 'schemas'].some((name) => isCore(path, name))
+    // The other parts of a manager come from the manager's own resource.
+    const isManager = extension === enterpriseUserSchema.id && attribute.name === 'manager'
+    return isOther || isSet || isShown(isManager ? { attribute, extension } : path) || partsOf(path).some(isFiltered)
+  }
   return {
     schema,
     ignored,
     workflow,
     isOwn,
     reads,
+    stores: (name: string): boolean => {
+      const writes = writesOf(name)
+      if (writes === 'unknown') return isRead(name)
+      if (lookup.kind !== 'target') return writes.some(isStored)
+      const isSame = ({ target, attribute }: AttributeWrite) =>
+        target === lookup.name && attribute.toLowerCase() === name.toLowerCase()
+      return isRead(name) && writes.some(isSame)
+    },
+    whyNone: (path: AttributePath): string | undefined => {
+      if (isKnown(path) || ignored.has(path)) return undefined
+      const shown = internalName(path)
+      return `"${shown}" is neither stored nor shown by this gateway, so no resource can be found by it. Use an attribute of /Schemas, map "${shown}", or list it in ignoreUnmapped, which makes it an attribute without values.`
+    },
     writes: (path: AttributePath): boolean =>
       sources.at(path).length > 0 && problem(path, sources.at(path)) === undefined,
     whyNot: (path: AttributePath): string | undefined =>
@@ -313,12 +377,16 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
       const [was, is] = [elementsOf(before, list.ref), elementsOf(after, list.ref)]
       return list.accept(is, was, { canStore: isWritten, isIgnored })
     },
-    isShown: (path: AttributePath): boolean => {
-      const subs = path.sub === undefined ? path.attribute.subAttributes.map((one) => ({ ...path, sub: one })) : []
-      return isOwn(path) || [path, ...subs].some(reads)
-    },
+    isShown,
+    isRead,
     unstorable: mapping.produces.filter((name) => writesOf(name).length > 0 && !isWritten(name)),
   }
+}
+
+/** The attribute, with the part that is named, or with all of its parts. */
+function partsOf(path: AttributePath): readonly AttributePath[] {
+  const { sub, ...whole } = path
+  return [whole, ...(sub === undefined ? whole.attribute.subAttributes.map((one) => ({ ...whole, sub: one })) : [path])]
 }
 
 const noPassword = (workflow: string): string =>

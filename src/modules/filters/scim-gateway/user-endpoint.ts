@@ -11,8 +11,8 @@ import { replaceResource, requireAttributes } from '#protocols/scim/resource-rul
 import { internalName, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { redacted, scimError } from '#protocols/scim/scim-error.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import { fixedAttribute, locate, type NameOf, userFilterNames } from './filter-translation.ts'
-import { type ListRequest, pagedSearch, pageOf, type ResourcePage, type Search } from './lists.ts'
+import { fixedAttribute, locate, userFilterNames } from './filter-translation.ts'
+import { type ListRequest, pagedSearch, pageOf, type ResourcePage, requireSearchable, type Search } from './lists.ts'
 import type { FoundUser, Lookups, Query } from './lookups.ts'
 import type { KnownManagers } from './managers.ts'
 import { type GatewayParts, retryWhileChanged, runWorkflow, userKey } from './run-workflow.ts'
@@ -66,16 +66,14 @@ const maxAttempts = 3
 export class UserEndpoint {
   readonly schema: ResourceSchema
   readonly #parts: GatewayParts
-  readonly #nameOf: NameOf
   /** The attribute that former users are searched by; undefined if the externalId is not stored. */
   readonly #externalId: string | undefined
 
   constructor(parts: GatewayParts) {
     this.schema = parts.config.users.schema
     this.#parts = parts
-    this.#nameOf = userFilterNames(parts)
     const path = this.schema.resolveAttribute('externalId')
-    this.#externalId = path === undefined ? undefined : locate(path, this.#nameOf)?.names[0]
+    this.#externalId = path === undefined ? undefined : locate(path, userFilterNames(parts))?.names[0]
   }
 
   get(call: ScimCall): Awaitable<GatewayResponse> {
@@ -97,8 +95,10 @@ export class UserEndpoint {
   }
 
   async #page(list: ListRequest, toResource: Search<FoundUser>['toResource']): Promise<ResourcePage> {
-    const { lookups } = this.#parts
+    const { lookups, storage } = this.#parts
     const { filter } = list
+    const searchable = await storage.searchable('users')
+    requireSearchable(list, searchable)
     const id = fixedAttribute(filter, 'id')
     const login = fixedAttribute(filter, 'userName')
     if (filter !== undefined && (id !== undefined || login !== undefined)) {
@@ -111,19 +111,7 @@ export class UserEndpoint {
       const page = await lookups.searchUsers(query, byPosition)
       return { ...page, items: await lookups.withIndirectGroups(page.items) }
     }
-    return pagedSearch({ search, toResource }, list, await this.#storedNames())
-  }
-
-  /** A list in plain attributes may have types that the target has no attribute for, and then can't search by. */
-  async #storedNames(): Promise<NameOf> {
-    const { config, storage } = this.#parts
-    const { mapping } = config.users
-    if (!mapping.shown.some((path) => mapping.listAt(path) !== undefined)) return this.#nameOf
-    const { unstorable } = await storage.users()
-    return (path) => {
-      const location = locate(path, this.#nameOf)
-      return location && { ...location, names: location.names.filter((name) => !unstorable.includes(name)) }
-    }
+    return pagedSearch({ search, toResource }, list, userFilterNames(this.#parts, searchable))
   }
 
   /** Creates a user, or reactivates a former one. Throws uniqueness if another user has the userName. */

@@ -136,6 +136,7 @@ export function databaseTarget(
     groupHasOwnId: true,
     /** Ids are random UUIDs, never reused. */
     idsAreUnique: true,
+    ownsValues: true,
     renamesUsers: true,
     keepsVersions: true,
     servedTimes: { users: timeAttributes, groups: timeAttributes },

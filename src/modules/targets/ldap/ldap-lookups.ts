@@ -7,10 +7,12 @@ import { type Collection, type Ordered, orderInMemory, pageOf } from '#identity/
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
+import { narrowedLeaf } from '#modules/shared/ldap/narrowed-leaf.ts'
 import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'
 import { isAttributeDescription, type LdapEntry } from '#protocols/ldap/ldap-entry.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapSearch } from '#protocols/ldap/ldap-server.ts'
+import type { SchemaOf, ServerSchema } from '#protocols/ldap/server-schema.ts'
 import type { GroupReadOptions, LookupTarget, SearchPage, SearchQuery, Target } from '#sdk/target/target.ts'
 import { both, generalizedText, idOf, idValue, type LdapTree, type ReadEntry, readValues } from './ldap-tree.ts'
 
@@ -111,6 +113,7 @@ export function lookupsOf(tree: LdapTree, answers: LongAnswers): Omit<LookupTarg
     const entry = options.members ? await whole() : await tree.groupWithoutMembers(by)
     return entry === undefined ? undefined : tree.toGroup(entry, options)
   }
+  const schemaFor = async ({ filter }: SearchQuery) => (filter === undefined ? undefined : tree.schema())
   return {
     groupMembersAreIds: false,
     userIdIsLogin: layout.id === undefined,
@@ -120,10 +123,10 @@ export function lookupsOf(tree: LdapTree, answers: LongAnswers): Omit<LookupTarg
     lookupUserByLogin: async (login) => user(await tree.userEntry(login)),
     lookupUserById: async (given) =>
       user(layout.id === undefined ? await tree.userEntry(given) : await tree.userEntryById(given)),
-    searchUsers: (query) => search(tree, users, query, answers),
+    searchUsers: async (query) => search(tree, users, query, answers, await schemaFor(query)),
     lookupGroupByName: (name, options) => group({ name }, options),
     lookupGroupById: (given, options) => group(layout.id === undefined ? { name: given } : { id: given }, options),
-    searchGroups: (query) => search(tree, groups, query, answers),
+    searchGroups: async (query) => search(tree, groups, query, answers, await schemaFor(query)),
   }
 }
 
@@ -132,6 +135,7 @@ async function search<T>(
   shelf: Shelf<T>,
   query: SearchQuery,
   answers: LongAnswers,
+  schema: ServerSchema | undefined,
 ): Promise<SearchPage<T>> {
   const { filter = everything, sort } = query
   const names = filterAttributes(filter)
@@ -141,7 +145,7 @@ async function search<T>(
   const request: LdapSearch = {
     base: shelf.base,
     scope: 'sub',
-    filter: both(shelf.filter, wireFilter(tree, shelf, filter)),
+    filter: both(shelf.filter, wireFilter(tree, shelf, filter, schema)),
     attributes: wanted,
   }
   const order = async (found: readonly LdapEntry[]) =>
@@ -240,7 +244,12 @@ function timeBounds(layout: LdapTree['layout'], filter: Filter): LdapFilter[] {
 }
 
 /** The filter for the server, with its own names, and wide enough to miss nothing. */
-function wireFilter(tree: LdapTree, { names }: Pick<Shelf<unknown>, 'names'>, filter: Filter): LdapFilter {
+function wireFilter(
+  tree: LdapTree,
+  { names }: Pick<Shelf<unknown>, 'names'>,
+  filter: Filter,
+  schema: ServerSchema | undefined,
+): LdapFilter {
   const { layout } = tree
   const renamed = mapFilter(narrowFilter(filter), (leaf) => {
     const key = leaf.attribute.toLowerCase()
@@ -255,7 +264,7 @@ function wireFilter(tree: LdapTree, { names }: Pick<Shelf<unknown>, 'names'>, fi
       return { kind: narrow.kind, filters: narrow.filters.map(toBytes) }
     if (narrow.kind === 'not' || narrow.kind === 'present') return narrow
     const isBinary = layout.binary.has(narrow.attribute.toLowerCase())
-    if (!isBinary) return narrow.kind === 'equal' ? { ...narrow, kind: 'equal' } : narrow
+    if (!isBinary) return narrowedLeaf(narrow, schema)
     const value = narrow.kind === 'equal' ? binaryValue(narrow.attribute, narrow.value) : undefined
     return value === undefined
       ? { kind: 'present', attribute: narrow.attribute }

@@ -3,6 +3,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { mapFilter } from '#identity/filter/rewrite-filter.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type {
   GroupReadOptions,
   GroupTarget,
@@ -80,13 +81,17 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
     findUser: async (userID, attributes, request) =>
       optional(await target.findUser(userID, attributes.map(users.toServer), request), userOut),
     createUser: (user, attributes, request, options) =>
-      target.createUser(userIn(user), attributes.map(users.toServer), withOurNames(request, users), options),
+      target
+        .createUser(userIn(user), attributes.map(users.toServer), withOurNames(request, users), options)
+        .catch(refusal(users)),
     syncUser: (user, options, request) =>
-      target.syncUser(
-        userIn(user),
-        { ...options, attributes: options.attributes.map(users.toServer) },
-        withOurNames(request, users),
-      ),
+      target
+        .syncUser(
+          userIn(user),
+          { ...options, attributes: options.attributes.map(users.toServer) },
+          withOurNames(request, users),
+        )
+        .catch(refusal(users)),
     deleteUser: (user, request, options) => target.deleteUser(userIn(user), request, options),
     setUserPassword: (user, password, request) => target.setUserPassword(userIn(user), password, request),
     lookupUserByLogin: async (login) => optional(await target.lookupUserByLogin(login), userOut),
@@ -104,13 +109,15 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
       return { ...page, items: page.items.map(groupOut) }
     },
     createGroup: (name, attributes, request) =>
-      target.createGroup(name, groupIn(attributes), withOurNames(request, groups)),
+      target.createGroup(name, groupIn(attributes), withOurNames(request, groups)).catch(refusal(groups)),
     updateGroup: (name, { attributes, ...change }, request) =>
-      target.updateGroup(
-        name,
-        attributes === undefined ? change : { ...change, attributes: groupIn(attributes) },
-        withOurNames(request, groups),
-      ),
+      target
+        .updateGroup(
+          name,
+          attributes === undefined ? change : { ...change, attributes: groupIn(attributes) },
+          withOurNames(request, groups),
+        )
+        .catch(refusal(groups)),
   }
 }
 
@@ -154,6 +161,19 @@ const withOurNames = (request: TargetRequest, { toOurs }: AttributeNames): Targe
   audit: (change) =>
     request.audit(change.subject === 'attribute' ? { ...change, attribute: toOurs(change.attribute) } : change),
 })
+
+/** Throws the error with our name of the attribute that the server refuses. */
+const refusal =
+  ({ toOurs }: AttributeNames) =>
+  (error: unknown): never => {
+    const name = error instanceof GatewayError ? /"([^"]+)"/.exec(error.publicText)?.[1] : undefined
+    if (!(error instanceof GatewayError) || error.code !== 'BAD_REQUEST' || name === undefined) throw error
+    throw new GatewayError('BAD_REQUEST', error.message, {
+      cause: error.cause,
+      publicText: error.publicText.replace(`"${name}"`, () => `"${toOurs(name)}"`),
+      ...(error.keyword === undefined ? {} : { keyword: error.keyword }),
+    })
+  }
 
 const optional = <T>(value: T | undefined, change: (value: T) => T): T | undefined =>
   value === undefined ? undefined : change(value)

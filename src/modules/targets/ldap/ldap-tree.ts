@@ -8,7 +8,7 @@ import { isAttributeDescription, type LdapEntry, textsOf } from '#protocols/ldap
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapChange, LdapServer, WriteOptions } from '#protocols/ldap/ldap-server.ts'
-import { readServerSchema, type ServerSchema } from '#protocols/ldap/server-schema.ts'
+import { cachedSchema, type SchemaOf } from '#protocols/ldap/server-schema.ts'
 import type { GroupReadOptions } from '#sdk/target/target.ts'
 import { type DnPattern, type LdapLayout, ownValue, tryDn } from './ldap-config.ts'
 
@@ -18,8 +18,6 @@ export const both = (...filters: readonly LdapFilter[]): LdapFilter => ({ kind: 
 /** How many entries are read at a time to find a login or a group's name. */
 const readWidth = 20
 const membersPerPage = 1000
-/** How long a server's schema is cached. */
-const schemaMillis = 10 * 60 * 1000
 /** Entries in one filter. */
 const idsPerSearch = 50
 
@@ -36,20 +34,13 @@ const operational = ['objectClass', 'createTimestamp', 'modifyTimestamp']
 export class LdapTree {
   readonly server: LdapServer
   readonly layout: LdapLayout
-  #schema: { readonly known: ServerSchema | undefined; readonly until: number } | undefined
+  /** The same object for some minutes; undefined if the server hides its schema. */
+  readonly schema: SchemaOf
 
   constructor(server: LdapServer, layout: LdapLayout) {
     this.server = server
     this.layout = layout
-  }
-
-  /** The same object for some minutes; undefined if the server hides its schema. */
-  async schema(): Promise<ServerSchema | undefined> {
-    const now = performance.now()
-    if (this.#schema === undefined || this.#schema.until < now) {
-      this.#schema = { known: await readServerSchema(this.server), until: now + schemaMillis }
-    }
-    return this.#schema.known
+    this.schema = cachedSchema(server)
   }
 
   /** The classes of a new user. */

@@ -115,6 +115,8 @@ function scimTarget(service: ScimService, { clock, passwords, close }: TargetOpt
     get keepsVersions() {
       return service.discovery.known?.etag === true
     },
+    /** They are made from the server's lists: as JSON, and the plain ones with the primary first. */
+    ownsValues: true,
     /** Only for servers that can filter: for others, the target would have to read every entry. */
     get servedTimes() {
       const served = service.discovery.known?.filter === true ? timeAttributes : []

@@ -161,7 +161,7 @@ onEachEmptyDatabase('the SQL target with problems in its configuration and schem
     await runOn(url, `insert into "People" (login) values ('BOB')`)
     const logins = ['ada', 'bob', 'Bob', 'åSA', 'ÅSA', 'a_a', '%', '', 'ad\0a', "' or 1=1"]
     const found = await Promise.all(logins.map(async (login) => (await target.lookupUserByLogin(login))?.userID))
-    expect(found).toEqual(['Ada', 'bob', ...Array(8)])
+    expect(found).toEqual(['Ada', 'bob', undefined, 'Åsa', 'Åsa', ...Array(5)])
     expect(await target.findUser('ada', [], request)).toBeUndefined()
   })
 

@@ -2,6 +2,7 @@ import sql from 'sql-template-tag'
 import type { TimeAttribute } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { groupCollection, userCollection, withAttributes } from '#modules/shared/targets/collections.ts'
 import type { SqlDatabase } from '#protocols/sql/sql-database.ts'
 import type { LookupTarget, Target } from '#sdk/target/target.ts'
@@ -91,12 +92,26 @@ export function tableLookups(
     return found === undefined || groups === undefined || !members ? found : groups.withMembers(database, found)
   }
 
+  /** The only user whose login differs in the case of letters beyond ASCII, if not too many come into question. */
+  async function otherCase(login: string): Promise<User | undefined> {
+    if (/^\p{ASCII}*$/u.test(login) || login.toLowerCase() === login.toUpperCase()) return undefined
+    const filter = { kind: 'equal', attribute: 'userID', value: login } as const
+    const { userSpace } = await open()
+    try {
+      const { items, total } = await searchTable(database, userSpace, { filter, offset: 0, limit: 1 }, limitInMemory)
+      return total === 1 ? items[0] : undefined
+    } catch (error) {
+      if (error instanceof GatewayError && error.keyword === 'tooMany') return undefined
+      throw error
+    }
+  }
+
   return {
     groupMembersAreIds: false,
     userIdIsLogin: config.users.id === config.users.name,
     groupHasOwnId: config.groups?.own !== undefined && config.groups.own.id !== config.groups.own.name,
     servedTimes: { users: served(config.users.times), groups: served(config.groups?.own?.times) },
-    lookupUserByLogin: async (login) => (await open()).accounts.findAlike(database, login),
+    lookupUserByLogin: async (login) => (await (await open()).accounts.findAlike(database, login)) ?? otherCase(login),
     lookupUserById: async (id) => (await open()).accounts.find(database, 'id', id),
     searchUsers: async (query) =>
       withAttributes(await searchTable(database, (await open()).userSpace, query, limitInMemory), query),

@@ -1,10 +1,11 @@
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 import { valueMillis } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter, SubstringFilter } from '#identity/filter/ast.ts'
-import { foldValue } from '#identity/filter/compare-values.ts'
 import { type Truth, truthOf, type ValueFilter } from '#identity/filter/rewrite-filter.ts'
 import {
   type Collection,
+  pageOf as orderedPage,
+  orderInMemory,
   type PageScope,
   pageInMemory,
   readPosition,
@@ -13,6 +14,7 @@ import {
 } from '#identity/paging.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { foldValue } from '#kernel/text/compare-texts.ts'
 import type { SqlDialect, SqlReader, SqlRow } from '#protocols/sql/sql-database.ts'
 import type { SearchPage, SearchQuery } from '#sdk/target/target.ts'
 import {
@@ -61,20 +63,78 @@ export async function searchTable<T>(
 ): Promise<SearchPage<T>> {
   const { filter } = query
   const bounded = { ...query, limit: Math.min(query.limit, maxPage) }
-  if (filter === undefined) return pageOf(reader, space, bounded, sql`1 = 1`)
-  const condition = filterCondition(filter, space.fields)
-  if (condition?.exact === true) return pageOf(reader, space, bounded, condition.sql)
+  const condition = filter === undefined ? always : filterCondition(filter, space.fields)
+  if (condition?.exact === true) {
+    const sortsOther = await sortsOtherLetters(reader, space, bounded.sort, condition.sql)
+    return (sortsOther ? sortedPage : pageOf)(reader, space, bounded, condition.sql)
+  }
   const narrowed = await reader.query(
     sql`select ${space.columns} from ${space.from} where ${condition?.sql ?? sql`1 = 1`} limit ${limitInMemory + 1}`,
   )
-  if (narrowed.length > limitInMemory) {
-    const publicText = 'Too many entries would have to be looked at; narrow the filter.'
-    throw new GatewayError('BAD_REQUEST', `${publicText} The limit is ${limitInMemory}.`, {
-      publicText,
-      keyword: 'tooMany',
-    })
-  }
+  requireAtMost(limitInMemory, narrowed)
   return pageInMemory(narrowed.map(space.read), bounded, space.collection)
+}
+
+const always: Condition = { sql: sql`1 = 1`, exact: true }
+
+function requireAtMost(limit: number, { length }: readonly SqlRow[]): void {
+  if (length <= limit) return
+  const publicText = 'Too many entries would have to be looked at; narrow the filter.'
+  throw new GatewayError('BAD_REQUEST', `${publicText} The limit is ${limit}.`, { publicText, keyword: 'tooMany' })
+}
+
+/** The most values that are sorted here. */
+const maxSorted = 100_000
+
+/** Databases fold letters beyond ASCII differently, if at all, so values with such letters are sorted here. */
+async function sortsOtherLetters<T>(
+  reader: SqlReader,
+  { from, fields }: SearchSpace<T>,
+  sort: SortOrder | undefined,
+  condition: Sql,
+): Promise<boolean> {
+  const field = sort === undefined ? undefined : fields.get(sort.attribute.toLowerCase())
+  if (field === undefined || 'time' in field) return false
+  const text = firstText(field)
+  const bytes = reader.dialect === 'postgres' ? sql`octet_length(${text})` : sql`length(cast(${text} as blob))`
+  const found = await reader.query(
+    sql`select 1 as other from ${from} where ${allOf([condition, sql`${bytes} <> length(${text})`])} limit 1`,
+  )
+  return found.length > 0
+}
+
+/** Reads the keys and sorted values of all matches, and then the rows of the page. */
+async function sortedPage<T>(
+  reader: SqlReader,
+  space: SearchSpace<T>,
+  query: SearchQuery,
+  condition: Sql,
+): Promise<SearchPage<T>> {
+  const { key, alias, fields, from, columns, collection } = space
+  const field = fields.get(query.sort?.attribute.toLowerCase() ?? '')
+  const keyText = textIn(alias, key)
+  const found = await reader.query(
+    sql`select ${keyText} as sort_key, ${firstText(field)} as sort_text from ${from} where ${condition} limit ${maxSorted + 1}`,
+  )
+  requireAtMost(maxSorted, found)
+  const { filter, sort } = query
+  const ordered = orderInMemory(found, sort === undefined ? {} : { sort }, {
+    of: collection.of,
+    source: ({ sort_text: text }) => ({ values: () => (typeof text === 'string' ? [text] : []) }),
+    key: ({ sort_key: own }) => decode(key, String(own)),
+  })
+  const page = orderedPage({ ...ordered, scope: { of: collection.of, filter, sort } }, query)
+  if (page.items.length === 0) return { ...page, items: [] }
+  const keys = page.items.map(({ sort_key: own }) => String(own))
+  const rows = await reader.query(
+    sql`select ${columns}, ${keyText} as sort_key from ${from} where ${allOf([condition, sql`${keyText} in (${join(keys)})`])}`,
+  )
+  const byKey = new Map(rows.map((row) => [String(row['sort_key']), row]))
+  const items = keys.flatMap((own) => {
+    const row = byKey.get(own)
+    return row === undefined ? [] : [space.read(row)]
+  })
+  return { ...page, items }
 }
 
 async function pageOf<T>(
@@ -271,6 +331,7 @@ interface Condition {
 /** SQLite rejects a LIKE pattern of 50,000 bytes. */
 const maxPatternBytes = 40_000
 const kelvin = '\u212a'
+const dottedCapital = '\u0130'
 
 /** A condition on one column that is not null; undefined if the database can't help. */
 function valueCondition(test: ValueFilter, alias: string, column: Column): Condition | undefined {
@@ -340,18 +401,19 @@ const escaped = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
 
 /**
  * Leaves every character open that another character than an ASCII letter may fold to: non-ASCII, `k` for the Kelvin
- * sign, and `i` before a dot for the dotted capital.
+ * sign, and `i` for the dotted capital.
  */
 function openPattern(text: string): string {
   const lower = text.toLowerCase()
-  const pieces = lower.split(/(?:i(?=\u0307)|\P{ASCII}|k)+/u)
+  const pieces = lower.split(/(?:\P{ASCII}|[ik])+/u)
   return pieces.map(escaped).join('%')
 }
 
-/** ASCII letters in lower case, in every locale. */
+/** ASCII letters in lower case, in every locale, and the two others that fold to an ASCII letter, if one is wanted. */
 function folded(text: Sql, wanted: string, dialect: SqlDialect): Sql {
   const plain = /k/i.test(wanted) ? sql`replace(${text}, ${kelvin}, 'k')` : text
-  return sql`lower(${binary(plain, dialect)})`
+  const dotted = /i/i.test(wanted) ? sql`replace(${plain}, ${dottedCapital}, ${dottedCapital.toLowerCase()})` : plain
+  return sql`lower(${binary(dotted, dialect)})`
 }
 
 /** By code points, in every locale. */

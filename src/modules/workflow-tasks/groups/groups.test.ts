@@ -52,7 +52,10 @@ describe('tasks.CreateGroup', () => {
   test('needs a name, and a target that owns groups', async () => {
     await expect(ran(store(), 'tasks.CreateGroup', {})).rejects.toMatchObject({ code: 'UNPROCESSABLE' })
     const bare = ran(new MemoryTarget(), 'tasks.CreateGroup', { name: 'x' })
-    await expect(bare).rejects.toMatchObject({ code: 'NOT_SUPPORTED' })
+    await expect(bare).rejects.toMatchObject({
+      code: 'NOT_SUPPORTED',
+      publicText: expect.stringContaining('cannot create, change or delete groups'),
+    })
   })
 
   test.each(['CreateGroup', 'AddGroupToStore', 'DeleteGroup', 'UpdateGroup'])(

@@ -235,7 +235,9 @@ const onGroups =
   ({ targets }) =>
     onTarget(name, targets.get(name), async (target, context) => {
       if (!hasGroups(target)) {
-        throw new GatewayError('NOT_SUPPORTED', `target "${name}" does not make, change or delete groups`)
+        throw new GatewayError('NOT_SUPPORTED', `target "${name}" does not make, change or delete groups`, {
+          publicText: `Target "${name}" cannot create, change or delete groups, so this change of a group is not possible. Configure groups in the target (a plug-in has the functions addGroup and deleteGroup), or use another target for groups.`,
+        })
       }
       await run(target, context, context.forTarget(name))
       return next

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { never, settleFilter } from '#protocols/scim/filter/evaluate-filter.ts'
+import { evaluateFilter, never, settleFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
@@ -35,4 +35,16 @@ test('conditions whose outcome is unknown stay', () => {
   expect(settle('not (userName eq "a" or members pr)')).toEqual({ kind: 'not', filter: kept })
   const both = parseFilter('userName eq "a" and title pr', schema)
   expect(settle('userName eq "a" and title pr and not (members pr)')).toEqual(both)
+})
+
+test.each([
+  ['ge', '\ufb01', '😀', false],
+  ['lt', '\ufb01', '😀', true],
+  ['gt', '😀', '\ufb01', true],
+  ['co', 'ΟΔΟΣΑ', 'ΟΔΟΣ', true],
+  ['eq', 'ΟΔΟΣ', 'οδος', true],
+  ['eq', 'ΟΔΟΣ', 'οδοσ', false],
+])('%s compares code points, and parts of texts with one form of sigma: %s, %s', (operator, title, value, expected) => {
+  const filter = parseFilter(`title ${operator} ${JSON.stringify(value)}`, schema)
+  expect(evaluateFilter(filter, { title })).toBe(expected)
 })

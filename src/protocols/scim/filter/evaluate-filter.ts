@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { compareCodePoints, foldPart, foldValue } from '#kernel/text/compare-texts.ts'
 import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { readAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath, AttributeRef } from '#protocols/scim/resource-schema.ts'
@@ -83,18 +84,20 @@ function compareWith(operator: CompareOperator, leaf: SchemaAttribute, wanted: s
     const asked = timeOperator(operator, wanted)
     return (value) => typeof value === 'string' && ordered(asked, dateTimeMillis(value), millis)
   }
-  const folded = foldBySchema(leaf, wanted)
-  return (value) => typeof value === 'string' && compareTexts(operator, foldBySchema(leaf, value), folded)
+  const fold = operator === 'co' || operator === 'sw' || operator === 'ew' ? foldPart : foldValue
+  const folded = fold(wanted, leaf.caseExact)
+  return (value) => typeof value === 'string' && compareTexts(operator, fold(value, leaf.caseExact), folded)
 }
 
 function compareTexts(operator: CompareOperator, a: string, b: string): boolean {
+  if (operator === 'eq') return a === b
   if (operator === 'co') return a.includes(b)
   if (operator === 'sw') return a.startsWith(b)
   if (operator === 'ew') return a.endsWith(b)
-  return ordered(operator, a, b)
+  return ordered(operator, compareCodePoints(a, b), 0)
 }
 
-function ordered<T extends string | number>(operator: CompareOperator, a: T, b: T): boolean {
+function ordered(operator: CompareOperator, a: number, b: number): boolean {
   if (operator === 'eq') return a === b
   if (operator === 'gt') return a > b
   if (operator === 'ge') return a >= b
@@ -103,8 +106,7 @@ function ordered<T extends string | number>(operator: CompareOperator, a: T, b: 
 }
 
 /** The text for comparison: without regard to letter case unless the attribute is caseExact. */
-export const foldBySchema = (leaf: SchemaAttribute, text: string): string =>
-  leaf.caseExact ? text : text.toLowerCase()
+export const foldBySchema = (leaf: SchemaAttribute, text: string): string => foldValue(text, leaf.caseExact)
 
 /** Equal by the attribute's case rule. */
 export const equalBySchema = (leaf: SchemaAttribute, a: JsonValue, b: JsonValue): boolean =>
