@@ -344,7 +344,9 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
     const isSet = isGroups || ['id', 'meta', 'schemas'].some((name) => isCore(path, name))
     // The other parts of a manager come from the manager's own resource.
     const isManager = extension === enterpriseUserSchema.id && attribute.name === 'manager'
-    return isOther || isSet || isShown(isManager ? { attribute, extension } : path) || partsOf(path).some(isFiltered)
+    const parts = partsOf(isManager ? { attribute, extension } : path)
+    // A part that is not shown has no value, and that is what a filter finds.
+    return isOther || isSet || isOwn(path) || parts.some(reads) || partsOf(path).some(isFiltered)
   }
   return {
     schema,

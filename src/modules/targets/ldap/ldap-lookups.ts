@@ -12,7 +12,7 @@ import { groupCollection, userCollection } from '#modules/shared/targets/collect
 import { isAttributeDescription, type LdapEntry } from '#protocols/ldap/ldap-entry.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapSearch } from '#protocols/ldap/ldap-server.ts'
-import type { SchemaOf, ServerSchema } from '#protocols/ldap/server-schema.ts'
+import type { ServerSchema } from '#protocols/ldap/server-schema.ts'
 import type { GroupReadOptions, LookupTarget, SearchPage, SearchQuery, Target } from '#sdk/target/target.ts'
 import { both, generalizedText, idOf, idValue, type LdapTree, type ReadEntry, readValues } from './ldap-tree.ts'
 
