@@ -64,6 +64,14 @@ const env: NodeJS.ProcessEnv = {
 // They are needed by later tiers, and made while the first ones run. A tier that lacks one of them reports it.
 const programsBuilt = jobs.some(({ tier }) => tier.usesBuiltPrograms) ? buildPrograms() : Promise.resolve()
 const bundled = jobs.some(({ tier }) => tier.usesBundle) ? bundle() : Promise.resolve(undefined)
+/** Other tiers use the bundle if it is there, and don't wait for it. */
+let readyBundle: string | undefined
+bundled.then(
+  (program) => {
+    readyBundle = program
+  },
+  () => {},
+)
 const python = jobs.some(({ tier }) => tier.usesPython) ? judgesPython() : Promise.resolve(undefined)
 for (const made of [bundled, python]) made.catch(() => {})
 
@@ -147,7 +155,8 @@ async function run({ tier, files }: Job): Promise<Result> {
     seconds: (performance.now() - begun) / 1000,
   })
   console.log(`== ${tier.name} ==`)
-  const bundleEnv = tier.usesBundle ? { [bundledProgram]: await bundled } : {}
+  const program = tier.usesBundle ? await bundled : readyBundle
+  const bundleEnv = program === undefined ? {} : { [bundledProgram]: program }
   const child = spawn(process.execPath, commandOf(tier, files), {
     stdio: jobs.length === 1 ? 'inherit' : ['ignore', 'pipe', 'pipe'],
     env: { ...env, ...bundleEnv },

@@ -165,7 +165,10 @@ describe.each<{ order: readonly System[] }>([
   })
   afterAll(async () => void (await gateway?.stop()))
 
-  test.each(Object.keys(outages))('%s: no success is claimed, and all systems agree in the end', async (name) => {
+  // Every way to fail is tried in one order; the other one has the same code, and conformance tests of the gateway try all.
+  const tried = Object.keys(outages).filter((name) => order[0] === 'people' || /tables|never|answers 500/.test(name))
+
+  test.each(tried)('%s: no success is claimed, and all systems agree in the end', async (name) => {
     const outage = outages[name] ?? { begin: () => {}, end: () => {} }
     const client = new ScimClient(`${gateway.url}/scim`, '')
     const login = `user${count++}`
@@ -205,9 +208,12 @@ describe.each<{ order: readonly System[] }>([
 })
 
 describe('a killed gateway', () => {
-  const points = ['after-target-call', 'before-commit', 'after-commit'].flatMap((point) =>
-    [1, 2, 3].map((nth) => [point, nth] as const),
-  )
+  const points = [
+    ['after-target-call', 1],
+    ['after-target-call', 2],
+    ['before-commit', 3],
+    ['after-commit', 2],
+  ] as const
 
   test.each(points)('%s, %i: its change is finished at the next start', async (point, nth) => {
     const config = configurationOf(['people', 'tables', 'remote'])

@@ -88,14 +88,20 @@ export class RunService extends RunInterventions implements Runs {
         !retriesRefused && state === 'incident' && !isPassing(incident?.code)
       const open = found.filter((run) => !isRefused(run))
       if (open.length === 0) {
-        const gone = [...seen.values()].filter(({ id }) => !found.some((run) => run.id === id))
+        const isGone = ({ id }: Run): boolean => !found.some((run) => run.id === id)
+        const mine = [...seen.values()].filter((run) => run.requestor === requestor && hasFailed(run) && isGone(run))
         return {
-          finished: gone.flatMap((run) => run.resource ?? []),
-          refused: found.map(({ id, fence, resource: changed = '' }) => ({ id, fence, resource: changed })),
+          finished: mine.flatMap((run) => run.resource ?? []),
+          refused: found.map((run) => ({
+            id: run.id,
+            fence: run.fence,
+            resource: run.resource ?? '',
+            requestor: run.requestor,
+          })),
         }
       }
-      const hasFailed = open.some((run) => hasFailedAgain(seen.get(run.id), run))
-      if (hasFailed || performance.now() > end) throw stillUnderWay(subjects[0] ?? resource)
+      const isStuck = open.some((run) => hasFailedAgain(seen.get(run.id), run))
+      if (isStuck || performance.now() > end) throw stillUnderWay(subjects[0] ?? resource)
       for (const run of open.filter(({ id }) => !seen.has(id))) {
         seen.set(run.id, run)
         await this.#tryAgain(run, requestor)
@@ -210,6 +216,9 @@ function stillUnfinished({ replaces = [] }: WorkflowCall, error: unknown): unkno
   const isOver = error instanceof GatewayError && (error.code === 'CONFLICT' || error.code === 'NOT_FOUND')
   return earlier !== undefined && isOver ? new UnfinishedRun(earlier.id, { isRetried: false, cause: error }) : error
 }
+
+/** Whether the run is more than a call that is still being executed for the first time. */
+const hasFailed = ({ state, fence }: Run): boolean => state !== 'running' || fence > 1
 
 /** Whether a run that was tried again has been claimed since and failed. Each claim and each retry of an incident has a new fence. */
 function hasFailedAgain(before: Run | undefined, { state, fence }: Run): boolean {

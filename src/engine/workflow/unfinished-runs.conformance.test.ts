@@ -134,7 +134,7 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       const refused = await failureOf(process.runs.run(callOf()))
       expect(refused).toMatchObject({ status: 500, code: 'WORKFLOW_FAILED', retryAfter: undefined })
       const { refused: replaces } = await settle(process)
-      expect(replaces).toEqual([{ id: refused.run, fence: 1, resource: 'user 1' }])
+      expect(replaces).toEqual([{ id: refused.run, fence: 1, resource: 'user 1', requestor: 'caller' }])
       // Refused again, without another change: the incident stays.
       expect(await failureOf(process.runs.run(callOf({ replaces })))).toMatchObject({ status: 500, run: refused.run })
       // With another change, the later run takes its place.

@@ -97,7 +97,7 @@ export interface EarlierChanges {
 }
 
 export interface SettledChanges {
-  /** The resources of the runs that were finished meanwhile. */
+  /** The resources of the requestor's unfinished changes that were finished meanwhile. */
   readonly finished: readonly string[]
   /** Incidents that no retry can fix. A later change of the same resource replaces them; see `WorkflowCall.replaces`. */
   readonly refused: readonly UnfinishedChange[]

@@ -112,6 +112,7 @@ export interface UnfinishedChange {
   readonly id: string
   readonly fence: number
   readonly resource: string
+  readonly requestor: string
 }
 
 const engineKey = /^(?:approval[._]|unison[._](?!sendToSubject$)|workflow|tremolo_user_id$|com\.tremolosecurity\.)/i

@@ -7,7 +7,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#storage/open.ts'
 import { onEachDatabase, temporaryFolder } from '#testing/databases/databases.ts'
-import { startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { gatehouse as program, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
 import { SigningCluster } from '#testing/sts/signing-cluster.ts'
 
 const target = `
@@ -44,7 +44,7 @@ interface Ended {
 const gatehouse = (args: readonly string[], environment: Readonly<Record<string, string>>): Promise<Ended> =>
   new Promise((resolve) => {
     const env = { ...process.env, ...environment }
-    const child = execFile('bin/gatehouse', args, { env, timeout: 50_000 }, (_error, out, errors) =>
+    const child = execFile(program, args, { env, timeout: 50_000 }, (_error, out, errors) =>
       resolve({ code: child.exitCode ?? -1, out, errors }),
     )
   })

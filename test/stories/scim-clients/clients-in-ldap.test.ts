@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { coreGroup, coreUser, type ScimServer } from '#testing/scim/scim-client.ts'
 import { inLdap, throughLdapDirectory } from '#testing/scim/scim-on-ldap.ts'
 import { fresh } from '#testing/scim/scim-story.ts'
-import { describeSystem, firstOf } from './suites.ts'
+import { describeSystem, firstOf, pagesAndGroups } from './suites.ts'
 
 for (const lookups of [inLdap, throughLdapDirectory]) {
   const groupsInGroups = (servers: () => readonly ScimServer[]): void => {
@@ -51,5 +51,5 @@ for (const lookups of [inLdap, throughLdapDirectory]) {
       expect(await members(company)).toEqual([`User ${ann}`])
     })
   }
-  describeSystem(lookups, { more: groupsInGroups })
+  describeSystem(lookups, { more: groupsInGroups, ...(lookups === inLdap ? { suites: pagesAndGroups } : {}) })
 }

@@ -42,6 +42,8 @@ export const shortSystemSuites: readonly ClientSuite[] = [
   { name: "Groups of Microsoft's SCIM Validator", path: '/scim/entra', story: validatorGroupsStory },
 ]
 export const systemSuites: readonly ClientSuite[] = [...shortSystemSuites, okta]
+/** For types of systems on which `init-targets.test.ts` runs the providers' own suites. */
+export const pagesAndGroups: readonly ClientSuite[] = shortSystemSuites.filter((suite) => suite !== entra)
 
 /** Runs the suites on the first of the processes. */
 export function describeSuites(servers: () => readonly ScimServer[], suites: readonly ClientSuite[]): void {

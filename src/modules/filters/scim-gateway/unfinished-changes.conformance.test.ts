@@ -57,7 +57,13 @@ const patchOf = (...operations: JsonObject[]) => ({
 })
 const deactivation = patchOf({ op: 'replace', path: 'active', value: false })
 
+let databases = 0
+
 onEachDatabase('changes over two systems', (freshUrl) => {
+  // The databases differ in how runs are stored, not in how targets fail, so all failures are tried on the first.
+  const isFirstDatabase = databases++ === 0
+  const tried = failures.filter(({ code }) => isFirstDatabase || code === 'TARGET_UNREACHABLE' || code === 'CONFLICT')
+
   async function open(order: readonly [string, string]) {
     const url = await freshUrl()
     const second = new SecondSystem()
@@ -102,7 +108,7 @@ onEachDatabase('changes over two systems', (freshUrl) => {
   describe.each(Object.entries(orders))('the lookup target %s', (name, order) => {
     const isFirst = name === 'first written'
 
-    test.each(failures)(
+    test.each(tried)(
       'after $code nothing is claimed, and the same requests finish it',
       async ({ code, halfDone = false }) => {
         const { send, second, process } = await open(order)

@@ -21,7 +21,7 @@ export interface Settled {
   readonly resource: string
   /** Earlier changes of the same resource that a target refused; this one replaces them. */
   readonly replaces: readonly UnfinishedChange[]
-  /** An earlier request has begun this change. It was finished now, or this request has to finish it. */
+  /** An earlier request of the same client has begun this change. It was finished now, or this request has to finish it. */
   readonly hasBegun: boolean
 }
 
@@ -70,7 +70,8 @@ export class UnfinishedChanges {
       retriesRefused: isAbsent && id !== undefined,
     })
     const replaces = refused.filter((one) => own.includes(one.resource))
-    return { resource, replaces, hasBegun: replaces.length > 0 || finished.some((one) => own.includes(one)) }
+    const isMine = ({ requestor }: UnfinishedChange): boolean => requestor === exchange.subject.uid
+    return { resource, replaces, hasBegun: replaces.some(isMine) || finished.some((one) => own.includes(one)) }
   }
 
   #key(type: 'User' | 'Group', by: 'id' | 'name', value: string): string {
