@@ -44,6 +44,8 @@ describe.skipIf(!hasChromium())('the palette and the shortcuts of the portal', (
     const search = async (text: string, first: string): Promise<void> => {
       await page.keyboard.press('Control+k')
       await field.waitFor()
+      // The field appears before it has the focus.
+      await expect.poll(() => page.evaluate<string>('document.activeElement.role')).toBe('combobox')
       await page.keyboard.type(text)
       await expect.poll(() => active.innerText()).toContain(first)
       expect(await field.getAttribute('aria-activedescendant')).toBe(await active.getAttribute('id'))

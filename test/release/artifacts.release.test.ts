@@ -178,7 +178,7 @@ async function pasteLines({ url, output }: Served, cwd: string): Promise<void> {
   expect(JSON.parse(found)).toMatchObject({ totalResults: 1 })
   expect(JSON.parse(created)).toMatchObject({ userName: 'mary' })
   expect([joined, removed]).toEqual(['204\n', '204\n'])
-  expect(JSON.parse(read)).toMatchObject({ groups: [{ value: 'sales' }] })
+  expect(JSON.parse(read)).toMatchObject({ groups: [{ value: 'group:sales' }] })
   const portal = await (await PortalPerson.logIn({ url }, 'ada')).get('/portal')
   expect([portal.status, portal.text]).toEqual([200, expect.stringContaining('assets/')])
 }

@@ -87,7 +87,7 @@ async function startNewGateway(
   }
 }
 
-/** The printed commands work: a SCIM client creates a user and a group, and the administrator logs in. */
+/** The printed commands work: a SCIM client creates a user, and a group where the target has them, and the administrator logs in. */
 export async function expectWorking(args: readonly string[], adapt?: (folder: string) => void): Promise<void> {
   const gateway = await startNewGateway(args, adapt)
   onTestFinished(() => gateway.stop())
@@ -97,9 +97,12 @@ export async function expectWorking(args: readonly string[], adapt?: (folder: st
     id: expect.any(String),
     emails: [expect.objectContaining({ value: 'ada@example.com' })],
   })
-  const { id, meta } = await gateway.scim('/Groups', { displayName: 'crew', members: [{ value: user['id'] }] })
-  const { groups } = await gateway.scim(`/Users/${user['id']}`)
-  expect(groups).toMatchObject([{ value: id, $ref: (meta as Record<string, unknown>)['location'] }])
+  // In a cluster, groups exist only as names in User objects.
+  if (!args.includes('kubernetes')) {
+    const { id, meta } = await gateway.scim('/Groups', { displayName: 'crew', members: [{ value: user['id'] }] })
+    const { groups } = await gateway.scim(`/Users/${user['id']}`)
+    expect(groups).toMatchObject([{ value: id, $ref: (meta as Record<string, unknown>)['location'] }])
+  }
   expect(await gateway.logIn()).toMatchObject({ uid: 'admin', groups: ['administrators'] })
 }
 
