@@ -22,7 +22,7 @@ A file:  a part of the path of test files, such as src/kernel or login.test.ts. 
 const options = {
   all: { type: 'boolean', default: false },
   title: { type: 'string', short: 't' },
-  slowest: { type: 'string', default: '10' },
+  slowest: { type: 'string' },
   help: { type: 'boolean', short: 'h', default: false },
 } as const
 
@@ -91,7 +91,7 @@ function readArguments() {
       console.log(usage)
       process.exit(0)
     }
-    if (!/^\d{1,4}$/.test(read.values.slowest)) throw new Error('--slowest takes a number')
+    if (!/^\d{1,4}$/.test(read.values.slowest ?? '0')) throw new Error('--slowest takes a number')
     if (read.values.title !== undefined && read.positionals.length === 0) throw new Error('-t needs a file or a tier')
     return read
   } catch (error) {
@@ -194,8 +194,10 @@ async function buildPrograms(): Promise<void> {
 function summarize(lines: readonly ReportLine[]): void {
   const failures = lines.filter((line) => line.kind === 'failed')
   const files = lines.filter((line) => line.kind === 'file')
-  const slowest = files.toSorted((a, b) => b.seconds - a.seconds).slice(0, Number(values.slowest))
-  if (!isSelection && slowest.length > 0) {
+  const slowest = files
+    .toSorted((a, b) => b.seconds - a.seconds)
+    .slice(0, Number(values.slowest ?? (isSelection ? 0 : 10)))
+  if (slowest.length > 0) {
     console.log('\n== slowest files ==')
     for (const { file, tests, seconds } of slowest)
       console.log(`${seconds.toFixed(1).padStart(6)} s  ${file} (${tests} tests)`)

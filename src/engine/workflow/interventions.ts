@@ -8,7 +8,7 @@ import type { PinnedRun, RunAccess, RunIntervention } from '#sdk/workflow/runs.t
 import type { RunStore } from '#storage/runs/run-store.ts'
 
 /** Shows stored runs and lets administrators act on them; needs no configuration. Audits every action. */
-export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse' | 'settle'> {
+export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse' | 'settle' | 'takeFinished'> {
   readonly #store: RunStore
   readonly #clock: Clock
 

@@ -22,7 +22,7 @@ import {
   stillUnderWay,
   UnfinishedRun,
 } from '#sdk/workflow/runs.ts'
-import type { RunStatus, WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
+import type { RunStatus, UnfinishedChange, WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import type { NewRun } from '#storage/runs/run-commit.ts'
 import type { StartOutcome } from '#storage/runs/run-store.ts'
 
@@ -30,6 +30,8 @@ import type { StartOutcome } from '#storage/runs/run-store.ts'
 const answerMillis = 2 * 60_000
 /** How long a call waits for stored runs of its subject before it is stored behind them, or refused for now. */
 const behindMillis = 2_000
+/** How long the client of a change that was finished without it may repeat the change. */
+const finishedMillis = 24 * 3600_000
 /** How long a change waits for unfinished ones, which are tried again first. */
 const settleMillis = 8_000
 
@@ -78,26 +80,22 @@ export class RunService extends RunInterventions implements Runs {
     }
   }
 
-  async settle({ subjects, resource, requestor, retriesRefused = false }: EarlierChanges): Promise<SettledChanges> {
+  async settle({ subjects, resource, requestor }: EarlierChanges): Promise<SettledChanges> {
     const { runs } = this.#services
     const end = performance.now() + settleMillis
     const seen = new Map<string, Run>()
     for (let pause = 10; ; pause = Math.min(pause * 2, 200)) {
       const found = await runs.unfinished(subjects, resource)
-      const isRefused = ({ state, incident }: Run): boolean =>
-        !retriesRefused && state === 'incident' && !isPassing(incident?.code)
+      // Each of them is tried again once: by then the target may accept it.
+      const isRefused = (run: Run): boolean =>
+        run.state === 'incident' && !isPassing(run.incident?.code) && hasFailedAgain(seen.get(run.id), run)
       const open = found.filter((run) => !isRefused(run))
       if (open.length === 0) {
         const isGone = ({ id }: Run): boolean => !found.some((run) => run.id === id)
         const mine = [...seen.values()].filter((run) => run.requestor === requestor && hasFailed(run) && isGone(run))
         return {
           finished: mine.flatMap((run) => run.resource ?? []),
-          refused: found.map((run) => ({
-            id: run.id,
-            fence: run.fence,
-            resource: run.resource ?? '',
-            requestor: run.requestor,
-          })),
+          refused: await Promise.all(found.map((run) => this.#refusedChange(run))),
         }
       }
       const isStuck = open.some((run) => hasFailedAgain(seen.get(run.id), run))
@@ -110,6 +108,18 @@ export class RunService extends RunInterventions implements Runs {
     }
   }
 
+  /** A run that renames its user can't be replaced: later runs no longer know the former login. */
+  async #refusedChange({ id, fence, resource = '', requestor }: Run): Promise<UnfinishedChange> {
+    const user = (await this.#services.runs.get(id))?.data['user']
+    const { cleared, attributes, newUserID } = isJsonObject(user) ? user : {}
+    const known = { id, fence, resource, requestor }
+    if (newUserID !== undefined) return known
+    const set = Array.isArray(attributes)
+      ? attributes.flatMap((pair) => (Array.isArray(pair) ? [String(pair[0])] : []))
+      : []
+    return { ...known, written: [...set, ...(Array.isArray(cleared) ? cleared.map(String) : [])] }
+  }
+
   #runNow(workflows: Workflows, call: WorkflowCall, state: RunProgress, key?: CallKey): Promise<WorkflowResult> {
     const { resource, basedOn } = call
     const isBasedOnRead = basedOn !== undefined
@@ -117,6 +127,10 @@ export class RunService extends RunInterventions implements Runs {
       key,
       stored: (parts) => new StoredCall(state, { ...parts, workflows, resource, isBasedOnRead }).run(),
     })
+  }
+
+  takeFinished(resource: string, requestor: string): Promise<boolean> {
+    return this.#services.runs.takeFinished(resource, requestor, finishedMillis)
   }
 
   async #tryAgain(run: Run, by: string): Promise<void> {
@@ -149,12 +163,12 @@ export class RunService extends RunInterventions implements Runs {
     if (isAsynchronous(call) || (call.kept === true && (await this.#isBehind(state)))) {
       const outcome = await workflows.store(call, state, key)
       if (outcome.kind === 'started') return { kind: 'started', result: accepted(state) }
-      return repeated(outcome, await this.#isStored(outcome))
+      return repeated(outcome, await this.#storedRun(outcome), !isAsynchronous(call))
     }
     if (key === undefined) return { kind: 'started', result: await this.#runNow(workflows, call, state) }
     const { idempotency } = this.#services
     const reservation = await idempotency.reserve({ ...key, run: state.id }, answerMillis)
-    if (reservation.kind !== 'reserved') return repeated(reservation, await this.#isStored(reservation))
+    if (reservation.kind !== 'reserved') return repeated(reservation, await this.#storedRun(reservation), true)
     try {
       return { kind: 'started', result: await this.#runNow(workflows, call, state, key) }
     } catch (error) {
@@ -204,17 +218,21 @@ export class RunService extends RunInterventions implements Runs {
   }
 
   /** A stored run of this key has no response except that it was accepted; a running call has none at all. */
-  async #isStored(outcome: Repeated): Promise<boolean> {
+  async #storedRun(outcome: Repeated): Promise<Run | undefined> {
     const run = outcome.kind === 'repeated' ? await this.get(outcome.run) : undefined
-    return run !== undefined && !isWithinCall(run.data)
+    return run === undefined || isWithinCall(run.data) ? undefined : run
   }
 }
 
-/** A conflict at one of several systems must not look like the end of a change that another of them has made before. */
+/**
+ * The answer of one of several systems must not look like the end of a change that another of them has made before. The
+ * caller can act on the others itself: correct a value, read again, or wait.
+ */
 function stillUnfinished({ replaces = [] }: WorkflowCall, error: unknown): unknown {
   const [earlier] = replaces
-  const isOver = error instanceof GatewayError && (error.code === 'CONFLICT' || error.code === 'NOT_FOUND')
-  return earlier !== undefined && isOver ? new UnfinishedRun(earlier.id, { isRetried: false, cause: error }) : error
+  if (earlier === undefined || error instanceof UnfinishedRun || !(error instanceof GatewayError)) return error
+  if (error.code === 'BAD_REQUEST' || isPassing(error.code)) return error
+  return new UnfinishedRun(earlier.id, { isRetried: false, cause: error })
 }
 
 /** Whether the run is more than a call that is still being executed for the first time. */
@@ -228,11 +246,14 @@ function hasFailedAgain(before: Run | undefined, { state, fence }: Run): boolean
 
 type Repeated = Exclude<StartOutcome, { kind: 'started' }>
 
-function repeated(outcome: Repeated, stored: boolean): RunStart {
+/** Throws UnfinishedRun if the first call was synchronous, and its run needs an administrator. */
+function repeated(outcome: Repeated, stored: Run | undefined, isSynchronous: boolean): RunStart {
   if (outcome.kind === 'other-body') return outcome
   const { run, response } = outcome
   if (response !== undefined) return { kind: 'repeated', result: resultOf(run, response) }
-  return stored ? { kind: 'repeated', result: { id: run, status: 'accepted', changes: 0 } } : { kind: 'under-way', run }
+  if (stored === undefined) return { kind: 'under-way', run }
+  if (isSynchronous && stored.state === 'incident' && stored.touched) throw new UnfinishedRun(run, { isRetried: false })
+  return { kind: 'repeated', result: { id: run, status: 'accepted', changes: 0 } }
 }
 
 const statuses: readonly RunStatus[] = ['completed', 'waiting', 'accepted']

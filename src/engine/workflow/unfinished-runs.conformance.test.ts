@@ -133,20 +133,27 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       second.code = 'CONFLICT'
       const refused = await failureOf(process.runs.run(callOf()))
       expect(refused).toMatchObject({ status: 500, code: 'WORKFLOW_FAILED', retryAfter: undefined })
+      process.worker()
+      // Tried again, and refused again.
       const { refused: replaces } = await settle(process)
-      expect(replaces).toEqual([{ id: refused.run, fence: 1, resource: 'user 1', requestor: 'caller' }])
-      // Refused again, without another change: the incident stays.
+      expect(replaces).toMatchObject([
+        { id: refused.run, resource: 'user 1', requestor: 'caller', written: expect.arrayContaining(['mail']) },
+      ])
+      // Without another change, the incident stays.
       expect(await failureOf(process.runs.run(callOf({ replaces })))).toMatchObject({ status: 500, run: refused.run })
       // With another change, the later run takes its place.
-      const rename = { newUserID: 'anna', replaces }
-      const later = await failureOf(process.runs.run(callOf(rename)))
+      const user = { userID: 'ann', attributes: Attributes.from({ title: ['Dr'] }), groups: [] }
+      const later = await failureOf(process.runs.run(callOf({ user, replaces })))
       expect(await process.storage.runs.get(refused.run)).toMatchObject({ state: 'cancelled' })
       const left = await settle(process)
       expect(left.refused).toMatchObject([{ id: later.run }])
+      // A rename can't be replaced, since no later run knows the former login.
+      const renamed = await failureOf(process.runs.run(callOf({ newUserID: 'anna', replaces: left.refused })))
+      const [{ id, written } = { id: '' }] = (await settle(process)).refused
+      expect([id, written]).toEqual([renamed.run, undefined])
       second.code = undefined
-      await process.runs.run(callOf({ replaces: left.refused }))
-      expect(await settle(process)).toEqual({ finished: [], refused: [] })
-      expect(second.stored('ann')).toBeDefined()
+      expect(await settle(process)).toEqual({ finished: ['user 1'], refused: [] })
+      expect(second.stored('anna')).toBeDefined()
     })
 
     test('keep the answer of their key', async () => {

@@ -92,14 +92,12 @@ export interface EarlierChanges {
   readonly resource: string
   /** Who wants the other change; appears in the audit. */
   readonly requestor: string
-  /** Also try again what a target refused, since no later change can replace it. */
-  readonly retriesRefused?: boolean
 }
 
 export interface SettledChanges {
   /** The resources of the requestor's unfinished changes that were finished meanwhile. */
   readonly finished: readonly string[]
-  /** Incidents that no retry can fix. A later change of the same resource replaces them; see `WorkflowCall.replaces`. */
+  /** What a target refused again. A later change of the same resource may replace it; see `WorkflowCall.replaces`. */
   readonly refused: readonly UnfinishedChange[]
 }
 
@@ -127,6 +125,11 @@ export interface RunAccess {
    * at once. Throws TARGET_UNREACHABLE with Retry-After if they are not finished in time.
    */
   settle(change: EarlierChanges): Promise<SettledChanges>
+  /**
+   * Whether a worker has finished a change of the resource that the requestor was told to repeat. True once only, and for
+   * a day.
+   */
+  takeFinished(resource: string, requestor: string): Promise<boolean>
   /**
    * Writes the refusal into the audit, at a bounded rate per caller. Never rejects, since the call is refused
    * anyway.

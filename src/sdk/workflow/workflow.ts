@@ -113,6 +113,8 @@ export interface UnfinishedChange {
   readonly fence: number
   readonly resource: string
   readonly requestor: string
+  /** The attributes that it sets or clears; a run that replaces it writes them too. Undefined if no other run can replace it. */
+  readonly written?: readonly string[]
 }
 
 const engineKey = /^(?:approval[._]|unison[._](?!sendToSubject$)|workflow|tremolo_user_id$|com\.tremolosecurity\.)/i

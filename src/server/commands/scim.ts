@@ -53,7 +53,7 @@ export const scimCommand = defineCommand({
       command: scimInit,
     },
   },
-  examples: ['gatehouse scim log --failed --since 1h', 'gatehouse scim log --gateway entra --follow'],
+  examples: ['gatehouse scim log --failed --since 1h', 'gatehouse scim log --gateway scim-entra --follow'],
 })
 
 const followEveryMillis = 1000

@@ -142,6 +142,8 @@ ${objectOf(
     userName: login
     userPrimaryKey: account_id
     userVersion: revision
+    userCreated: created_at
+    userModified: modified_at
     column.userName: login
     column.active: enabled${paramLines(places.map(([attribute, column]) => [`column.${attribute}`, column]))}
     values.mail: account_emails(account_id, address, rank)${paramLines(
@@ -151,6 +153,8 @@ ${objectOf(
     groupName: title
     groupPrimaryKey: team_id
     groupVersion: revision
+    groupCreated: created_at
+    groupModified: modified_at
     groupColumn.externalId: external_id
     groupLinkTableName: team_accounts
     groupUserKey: account_id
@@ -318,12 +322,15 @@ ${userBody}
 export const targetSchema = (dialect: 'sqlite' | 'postgres'): string => {
   const key =
     dialect === 'sqlite' ? 'integer primary key autoincrement' : 'integer generated always as identity primary key'
+  const time = dialect === 'sqlite' ? 'timestamp' : 'timestamptz'
   return `-- Tables that fit config/target.yaml, for trying it out. An application that has tables of its own needs none of them.
 create table accounts (
   account_id ${key},
   login varchar(200) not null unique,
   enabled boolean not null default true,
 ${places.map(([, column]) => `  ${column} varchar(1000),`).join('\n')}
+  created_at ${time},
+  modified_at ${time},
   revision integer not null default 1
 );
 create table account_emails (
@@ -346,6 +353,8 @@ ${jsonLists
   team_id ${key},
   title varchar(200) not null unique,
   external_id varchar(200),
+  created_at ${time},
+  modified_at ${time},
   revision integer not null default 1
 );
 create table team_accounts (

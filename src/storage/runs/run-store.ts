@@ -359,6 +359,13 @@ export class RunStore {
     return (await findUnfinished.all(this.#client, { ...keys, resource })).map(toRun)
   }
 
+  /** Whether a run of the requestor for the resource completed in that time; the next call no longer finds it. */
+  async takeFinished(resource: string, requestor: string, withinMillis: number): Promise<boolean> {
+    if (!isStorable(resource) || !isStorable(requestor)) return false
+    const keys = { resource, requestorKey: lookupKey(requestor), within: withinMillis }
+    return (await this.#client.transaction((tx) => takeFinished.run(tx, keys))) > 0
+  }
+
   /** Makes a ready run due at once. Nothing happens if it has changed meanwhile. */
   async hurry({ id, fence }: RunClaim): Promise<void> {
     await this.#transaction(async (tx) => {
@@ -523,6 +530,11 @@ const findUnfinished = statement<{ subjectKey: string; otherKey: string; resourc
      union select seq from runs where ${ofSubjects} and resource is not null and ended is null and state <> 'waiting'
      union select seq from runs where resource = :resource and resource is not null and ended is null and state <> 'waiting')
    order by seq limit 20`,
+)
+const takeFinished = statement<{ resource: string; requestorKey: string; within: number }>(
+  (on) => `update runs set resource = null
+   where requestor_key = :requestorKey and resource = :resource and state = 'completed'
+     and ended > ${on.now} - cast(:within as bigint)`,
 )
 const hurry = statement<RunClaim, { id: string }>(
   (on) => `update runs set due = ${on.now}, updated = ${on.now}

@@ -59,6 +59,10 @@ export class MemoryRuns implements RunAccess {
     return { finished: [], refused: [] }
   }
 
+  async takeFinished(): Promise<boolean> {
+    return false
+  }
+
   async refuse(call: RefusedCall): Promise<void> {
     this.refused.push(call)
   }

@@ -8,6 +8,7 @@ const absent = async (): Promise<never> => {
 export const noRuns: RunAccess = {
   start: absent,
   settle: absent,
+  takeFinished: absent,
   refuse: absent,
   get: absent,
   list: absent,

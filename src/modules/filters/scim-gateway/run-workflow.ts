@@ -76,7 +76,7 @@ export async function runWorkflow(
     keepGroups: true,
     ...(exchange.session === undefined ? {} : { session: exchange.session.id }),
     ...(password === undefined ? {} : { password }),
-    ...(cleared.length === 0 ? {} : { cleared }),
+    ...withCleared(cleared, request.user, settled),
     ...(newUserID === undefined ? {} : { newUserID }),
     ...(basedOn === undefined ? {} : { basedOn }),
     ...(subject === undefined ? {} : { subject }),
@@ -91,6 +91,19 @@ export async function runWorkflow(
   const result = await running.catch((error: unknown) => refuseValue(parts, exchange.request.id, error))
   if (noted === undefined) notes.workflows.push(result.id)
   if (result.status !== 'completed') throw new ChangePending(result.id)
+}
+
+/** What this request clears, and what an earlier one that it replaces has written and this one does not set. */
+function withCleared(
+  own: readonly string[],
+  { attributes }: User,
+  settled: Settled | undefined,
+): { cleared?: readonly string[] } {
+  const earlier =
+    settled?.replaces.flatMap(({ written = [] }) => written).filter((name) => attributes.values(name).length === 0) ??
+    []
+  const cleared = [...new Set([...own, ...earlier])]
+  return cleared.length === 0 ? {} : { cleared }
 }
 
 interface GroupRun {

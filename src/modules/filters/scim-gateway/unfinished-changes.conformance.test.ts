@@ -175,6 +175,51 @@ onEachDatabase('changes over two systems', (freshUrl) => {
       expect(found.body['totalResults']).toBe(1)
     })
 
+    test.runIf(isFirst)(
+      'what the second system refused is made there by the same request, and nothing is doubled',
+      async () => {
+        const { send, second, process } = await open(order)
+        process.worker()
+        const { body } = await send('POST', '/Users', { userName: 'ann', title: 'Dr', nickName: 'A', active: true })
+        const address = `/Users/${body['id']}`
+        for (const change of [
+          patchOf({ op: 'remove', path: 'title' }),
+          patchOf({ op: 'replace', path: 'userName', value: 'anna' }),
+        ]) {
+          second.code = 'CONFLICT'
+          expect((await send('PATCH', address, change)).status).toBe(500)
+          const other = await send('PATCH', address, patchOf({ op: 'replace', path: 'nickName', value: 'B' }))
+          expect(other.status, JSON.stringify(other.body)).toBe(500)
+          second.code = undefined
+          expect((await send('PATCH', address, change)).status).toBe(200)
+        }
+        expect(second.stored('ann')).toBeUndefined()
+        expect(second.stored('anna')?.attributes).not.toHaveProperty('title')
+        second.code = 'CONFLICT'
+        expect((await send('DELETE', address)).status).toBe(500)
+        const again = await send('POST', '/Users', { userName: 'anna', active: true })
+        expect(again.status, JSON.stringify(again.body)).toBe(500)
+        expect(again.body['detail']).toMatch(/^The change was made in part\. Run .* needs an administrator\.$/)
+        second.code = undefined
+        expect((await send('POST', '/Users', { userName: 'anna', active: true })).status).toBe(201)
+        expect(second.stored('anna')?.attributes).toMatchObject({ active: ['true'] })
+      },
+    )
+
+    test.runIf(isFirst)('a create that the gateway finished is answered 201 when it is repeated, once', async () => {
+      const { send, second, process } = await open(order)
+      second.code = 'TARGET_UNREACHABLE'
+      const user = { userName: 'ann', active: true }
+      expect((await send('POST', '/Users', user)).status).toBe(503)
+      second.code = undefined
+      process.worker()
+      await expect
+        .poll(async () => (await process.storage.runs.list({ states: ['completed'], limit: 5 })).runs)
+        .toHaveLength(1)
+      expect((await send('POST', '/Users', user)).status).toBe(201)
+      expect((await send('POST', '/Users', user)).status).toBe(409)
+    })
+
     test('a change that only the second system lacks is made there', async () => {
       const { send, second } = await open(order)
       const { body } = await send('POST', '/Users', { userName: 'ann', active: true })

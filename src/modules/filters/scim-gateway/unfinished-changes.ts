@@ -1,5 +1,5 @@
 import type { WorkflowWrites } from '#sdk/workflow/flow.ts'
-import type { RunAccess } from '#sdk/workflow/runs.ts'
+import { type RunAccess, UnfinishedRun } from '#sdk/workflow/runs.ts'
 import type { UnfinishedChange } from '#sdk/workflow/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { ScimCall } from './scim-call.ts'
@@ -30,13 +30,16 @@ export interface Settled {
  * group waits until they are finished, and fails if that takes too long. Where every workflow writes once, there are none.
  */
 export class UnfinishedChanges {
-  readonly #runs: Pick<RunAccess, 'settle'>
+  readonly #runs: Pick<RunAccess, 'settle' | 'takeFinished'>
   readonly #place: string
   readonly #partial: ReadonlySet<string>
 
   constructor(
     { lookup, workflows }: Pick<GatewayConfig, 'lookup' | 'workflows'>,
-    host: { readonly runs: Pick<RunAccess, 'settle'>; workflowWrites(workflow: string): WorkflowWrites },
+    host: {
+      readonly runs: Pick<RunAccess, 'settle' | 'takeFinished'>
+      workflowWrites(workflow: string): WorkflowWrites
+    },
   ) {
     this.#runs = host.runs
     this.#place = lookup.kind === 'target' ? `target/${lookup.name}` : `directory/${lookup.base}`
@@ -67,11 +70,22 @@ export class UnfinishedChanges {
       subjects: names,
       resource,
       requestor: exchange.subject.uid,
-      retriesRefused: isAbsent && id !== undefined,
     })
-    const replaces = refused.filter((one) => own.includes(one.resource))
+    const isOwn = ({ resource: changed }: UnfinishedChange): boolean => own.includes(changed)
+    // A former user of the login, or a login that only some systems know, is not settled by a change of another user.
+    const blocking = refused.find((one) => {
+      const isSameType = one.resource.startsWith(`${this.#place} ${type} `)
+      return isSameType && (!isOwn(one) || one.written === undefined || isAbsent)
+    })
+    if (blocking !== undefined) throw new UnfinishedRun(blocking.id, { isRetried: false })
+    const replaces = refused.filter(isOwn)
     const isMine = ({ requestor }: UnfinishedChange): boolean => requestor === exchange.subject.uid
     return { resource, replaces, hasBegun: replaces.some(isMine) || finished.some((one) => own.includes(one)) }
+  }
+
+  /** Whether the gateway has finished a change of the resource that this client was told to repeat; true once. */
+  async wasFinished({ exchange }: ScimCall, { resource }: Settled): Promise<boolean> {
+    return this.arePossible && (await this.#runs.takeFinished(resource, exchange.subject.uid))
   }
 
   #key(type: 'User' | 'Group', by: 'id' | 'name', value: string): string {

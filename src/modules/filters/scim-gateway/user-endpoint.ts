@@ -146,7 +146,11 @@ export class UserEndpoint {
       if (present === undefined) continue
       if (settled.hasBegun || (await lookups.isDeleted(present)))
         return this.#recreate(call, resource, present, settled)
-      if (!(await this.#mayReturn(call, resource, present))) throw loginTaken(login)
+      if (!(await this.#mayReturn(call, resource, present))) {
+        if (await this.#parts.unfinished.wasFinished(call, settled))
+          return this.#recreate(call, resource, present, settled)
+        throw loginTaken(login)
+      }
       return this.#reactivate(call, resource, present)
     }
     const former = await this.#formerWithExternalId(call, resource)
