@@ -1,12 +1,15 @@
 import { expect, onTestFinished, test } from 'vitest'
 import type { JournalEntry } from '#domain/journal.ts'
 import type { RunState } from '#domain/run.ts'
+import { Attributes } from '#identity/attributes.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Databases } from '#storage/client/databases.ts'
 import type { SqlQuery } from '#storage/client/sql-client.ts'
+import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
 import { countCallers, countCalls, statisticsStatements } from '#storage/statistics-store.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
+import { manyRows } from '#testing/databases/many-rows.ts'
 import { openStores, type Stores } from '#testing/databases/stores.ts'
 import { auditRow, minute } from '#testing/databases/workflow-stores.ts'
 
@@ -179,6 +182,13 @@ onEachDatabase('statistics', (freshUrl) => {
     const { client, release } = new Databases(systemClock, silentLogger).use(await freshUrl())
     onTestFinished(release)
     const { dialect } = client
+    const people = new UserDirectoryStore(client, 'people', systemClock, async () => {})
+    await people.create({ userID: 'ann', groups: ['admins'], attributes: new Attributes() })
+    // Between indexes of an empty table PostgreSQL chooses at random, once its background process has counted the rows.
+    const counts = { users: 10, groups: 10, runs: 2_000, audit: 2_000, journal: 2_000 }
+    await client.transaction(async (tx) => {
+      for (const sql of manyRows(dialect, counts)) await tx.run({ sql, params: [], name: undefined })
+    })
     const { requests, workflows, opened, decided, medians, tokens } = statisticsStatements
     const span = { from: 1_000, to: 2_000, width: 10, most: 5 }
     const journals = ['a', 'b']
