@@ -43,7 +43,7 @@ import type { NextState, RunEffects, StepCommit } from '#storage/runs/run-commit
 /** Runs `work` with the workflows of the current configuration, which stay open until it ends. */
 export type UseWorkflows = <T>(work: (workflows: Workflows) => Promise<T>) => Promise<T>
 
-export interface ClaimedRunParts {
+interface ClaimedRunParts {
   readonly services: WorkflowServices
   readonly use: UseWorkflows
   readonly retries: RetryLimits
@@ -56,9 +56,10 @@ export interface ClaimedRunParts {
   saveRows(rows: readonly AuditEntry[]): Promise<void>
 }
 
-/** The error of a step, and the target that the step called last. */
+/** The error of a step, its task, and the target that it called last. */
 interface StepFailure {
   readonly error: GatewayError
+  readonly task: string
   readonly target: string | undefined
 }
 
@@ -235,14 +236,14 @@ export class ClaimedRunExecution {
         })
         executed = await workflows.step(state, keeper)
       } catch (error) {
-        this.#failure = { error: failureOf(state, error), target: undefined }
+        this.#failure = { error: failureOf(state, error), task: taskOf(state), target: undefined }
         return await this.#commit(this.#afterFailure(error, taskOf(state)), this.#form, {})
       }
       const { end, trail, log } = executed
       this.#changes += trail.count
       this.#mayHaveChanged ||= trail.count > 0 || executed.open.length > 0
       if (end.kind === 'failed') {
-        this.#failure = { error: failureOf(state, end.error), target: end.target }
+        this.#failure = { error: failureOf(state, end.error), task: end.task, target: end.target }
         logFailure(services.log, state, this.#failure.error)
       } else if (trail.count > 0) services.crash('after-target-call')
       const made = trail.rows.length

@@ -94,7 +94,7 @@ export class RunService extends RunInterventions implements Runs {
         const isGone = ({ id }: Run): boolean => !found.some((run) => run.id === id)
         const mine = [...seen.values()].filter((run) => run.requestor === requestor && hasFailed(run) && isGone(run))
         return {
-          finished: mine.flatMap((run) => run.resource ?? []),
+          finished: await this.#taken(mine),
           refused: await Promise.all(found.map((run) => this.#refusedChange(run))),
         }
       }
@@ -127,6 +127,16 @@ export class RunService extends RunInterventions implements Runs {
       key,
       stored: (parts) => new StoredCall(state, { ...parts, workflows, resource, isBasedOnRead }).run(),
     })
+  }
+
+  /** The resources of those that completed; a cancelled run leaves its change unfinished. */
+  async #taken(ended: readonly Run[]): Promise<string[]> {
+    const resources = new Set(ended.flatMap(({ resource }) => resource ?? []))
+    const taken: string[] = []
+    for (const resource of resources) {
+      if (await this.takeFinished(resource, ended[0]?.requestor ?? '')) taken.push(resource)
+    }
+    return taken
   }
 
   takeFinished(resource: string, requestor: string): Promise<boolean> {

@@ -39,7 +39,7 @@ export class StoredCall {
     this.#parts = parts
   }
 
-  /** Throws UnfinishedRun if it has changed something and failed; any other error means that nothing was changed. */
+  /** Throws UnfinishedRun if it has changed something, or may have, and failed; other errors of targets mean no change. */
   async run(): Promise<WorkflowResult> {
     const { services, workflows } = this.#parts
     const { runs, leaseMillis, log } = services
@@ -162,9 +162,9 @@ export class StoredCall {
       return isRefused ? 'failed' : next.state
     }
     if (!isRefused) return await runs.commit({ ...step, effects })
-    const { error, target } = failure ?? {}
+    const { error, task = 'unknown', target } = failure ?? {}
     const incident = {
-      task: 'incident' in next ? next.incident.task : 'unknown',
+      task,
       code: error?.code ?? 'WORKFLOW_FAILED',
       message: (error?.message ?? '').slice(0, 2_000),
       ...(target === undefined ? {} : { target }),

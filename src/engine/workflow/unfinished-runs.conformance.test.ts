@@ -77,7 +77,7 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
     expect((await process.storage.runs.list({ limit: 5 })).runs).toEqual([])
     await expect(process.runs.run(callOf({ kept: true }))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     expect((await process.storage.runs.list({ limit: 5 })).runs).toMatchObject([
-      { state: 'failed', incident: { code: 'BAD_REQUEST', target: 'first' } },
+      { state: 'failed', incident: { task: 'both:1', code: 'BAD_REQUEST', target: 'first' } },
     ])
     expect(first.stored('ann')).toBeUndefined()
   })

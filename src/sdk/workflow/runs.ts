@@ -126,8 +126,8 @@ export interface RunAccess {
    */
   settle(change: EarlierChanges): Promise<SettledChanges>
   /**
-   * Whether a worker has finished a change of the resource that the requestor was told to repeat. True once only, and for
-   * a day.
+   * Whether a worker has finished a change of the resource after the requestor got an error for it. True once only, and
+   * for a day.
    */
   takeFinished(resource: string, requestor: string): Promise<boolean>
   /**

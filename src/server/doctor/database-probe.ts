@@ -6,6 +6,7 @@ import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import { clockFinding, type Finding, ok, type Probe, problem, reasonOf, warning } from '#server/doctor/diagnosis.ts'
 import { readAddress } from '#storage/client/databases.ts'
 import { pendingMigrations, readMigrations, SchemaMismatch } from '#storage/client/migrations.ts'
+import { isUnfinished } from '#storage/runs/run-store.ts'
 
 interface Applied {
   readonly name: string
@@ -97,7 +98,7 @@ async function postgres(address: string): Promise<Finding[]> {
 }
 
 const countUnfinished = `select count(*) as count from runs
-  where resource is not null and ended is null and touched = 1 and state <> 'running'`
+  where ${isUnfinished} and ended is null and state <> 'running'`
 
 const hasRuns = ({ level }: Finding, applied: readonly unknown[]): boolean => level === 'ok' && applied.length > 0
 

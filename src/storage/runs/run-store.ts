@@ -103,6 +103,9 @@ interface EndedQuery {
   readonly limit: number
 }
 
+/** The condition on rows of `runs` that have not ended: a change that was made in some systems and not in others. */
+export const isUnfinished = 'resource is not null and touched = 1'
+
 export interface RunFigures {
   readonly ready: number
   readonly running: number
@@ -590,7 +593,6 @@ function listText(query: RunQuery, limit: number, dialect: SqlDialect): Sql {
 
 const open = `('ready', 'running', 'waiting', 'incident')`
 /** How many runs are open, and for how long the first one has been due, or an incident. */
-const isUnfinished = 'resource is not null and touched = 1'
 const countByState = statement<object, { state: RunState; count: number; unfinished: number; age: number | null }>(
   (on) => `select state, count(*) as count, sum(case when ${isUnfinished} then 1 else 0 end) as unfinished,
      ${on.now} - min(case when state = 'ready' then due else updated end) as age

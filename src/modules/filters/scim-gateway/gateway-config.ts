@@ -277,3 +277,7 @@ function ignoredAttributes(names: readonly string[], schemas: readonly ResourceS
   }
   return { has: isListed, hasName: (name) => lower.some((listed) => covers(listed, name.toLowerCase())) }
 }
+
+/** What users are looked up in, as a name that all gateways on it share. */
+export const lookupPlace = (lookup: GatewayConfig['lookup']): string =>
+  lookup.kind === 'target' ? `target/${lookup.name}` : `directory/${lookup.base}`

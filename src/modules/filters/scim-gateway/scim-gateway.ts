@@ -6,7 +6,7 @@ import { defineFilter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { scimApi } from './api-description.ts'
 import { DirectoryLookups } from './directory-lookups.ts'
-import { type GatewayConfig, parseGatewayConfig, summarize } from './gateway-config.ts'
+import { type GatewayConfig, lookupPlace, parseGatewayConfig, summarize } from './gateway-config.ts'
 import { withJournal } from './journal.ts'
 import { type Lookups, targetLookups, withReadFailures } from './lookups.ts'
 import { Managers } from './managers.ts'
@@ -73,8 +73,10 @@ function createLookups(config: GatewayConfig, host: FilterHost): Lookups {
 async function openMarks(config: GatewayConfig, host: FilterHost, opened: Scope): Promise<DeletedMarks> {
   const { lookup, users } = config
   if (users.deletedAttribute !== undefined) return attributeMarks(users.deletedAttribute, host.clock)
-  const place = lookup.kind === 'target' ? `target/${lookup.name}` : `directory/${lookup.base}`
-  return storedMarks(opened.own(await host.openUserDirectory({ name: `scim-deleted/${place}` })), host.clock)
+  return storedMarks(
+    opened.own(await host.openUserDirectory({ name: `scim-deleted/${lookupPlace(lookup)}` })),
+    host.clock,
+  )
 }
 
 /** Events are inside the journal, so that the journal shows if they failed. */

@@ -206,6 +206,17 @@ onEachDatabase('changes over two systems', (freshUrl) => {
       },
     )
 
+    test.runIf(isFirst)('a delete that an operator gave up is not answered as done', async () => {
+      const { send, second, process } = await open(order)
+      const { body } = await send('POST', '/Users', { userName: 'ann', active: true })
+      second.code = 'TARGET_UNREACHABLE'
+      expect((await send('DELETE', `/Users/${body['id']}`)).status).toBe(503)
+      const repeated = send('DELETE', `/Users/${body['id']}`)
+      const [run] = (await process.storage.runs.list({ states: ['ready'], limit: 5 })).runs
+      await process.runs.cancel({ id: run?.id ?? '', fence: run?.fence ?? 0, by: 'operator' })
+      expect((await repeated).status).toBe(404)
+    })
+
     test.runIf(isFirst)('a create that the gateway finished is answered 201 when it is repeated, once', async () => {
       const { send, second, process } = await open(order)
       second.code = 'TARGET_UNREACHABLE'

@@ -1,11 +1,11 @@
 import type { WorkflowWrites } from '#sdk/workflow/flow.ts'
 import { type RunAccess, UnfinishedRun } from '#sdk/workflow/runs.ts'
 import type { UnfinishedChange } from '#sdk/workflow/workflow.ts'
-import type { GatewayConfig } from './gateway-config.ts'
+import { type GatewayConfig, lookupPlace } from './gateway-config.ts'
 import type { ScimCall } from './scim-call.ts'
 
 /** What a request changes. A resource that is being created has no id yet, so its name stands for it. */
-export interface ChangedResource {
+interface ChangedResource {
   readonly type: 'User' | 'Group'
   /** Of a resource that exists, or did. */
   readonly id?: string
@@ -42,7 +42,7 @@ export class UnfinishedChanges {
     },
   ) {
     this.#runs = host.runs
-    this.#place = lookup.kind === 'target' ? `target/${lookup.name}` : `directory/${lookup.base}`
+    this.#place = lookupPlace(lookup)
     const names = Object.values(workflows).flatMap((name) => (name === undefined || name === '' ? [] : [name]))
     this.#partial = new Set(names.filter((name) => host.workflowWrites(name).severalTimes))
   }
@@ -83,7 +83,7 @@ export class UnfinishedChanges {
     return { resource, replaces, hasBegun: replaces.some(isMine) || finished.some((one) => own.includes(one)) }
   }
 
-  /** Whether the gateway has finished a change of the resource that this client was told to repeat; true once. */
+  /** Whether the gateway has finished a change of the resource after this client got an error for it; true once. */
   async wasFinished({ exchange }: ScimCall, { resource }: Settled): Promise<boolean> {
     return this.arePossible && (await this.#runs.takeFinished(resource, exchange.subject.uid))
   }
