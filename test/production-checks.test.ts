@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto'
+import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -8,6 +8,7 @@ import { catalog } from '#catalog/catalog.ts'
 import { buildConfiguration } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import { readDirectory } from '#config/sources/directory-source.ts'
+import { makeCertificate } from '#protocols/admission/webhook-tls.ts'
 import { checkCommand } from '#server/commands/check.ts'
 import { ConfiguredObjects, type ServeSettings } from '#server/production/production-check.ts'
 import { formatChecked, productionChecks, runProductionChecks } from '#server/production/production-checks.ts'
@@ -72,10 +73,36 @@ const passing = code.replace('enrol: "true"', 'passWithoutFactor: "true"')
 const administrators = 'portal.yaml:53:13: spec.urls[1].filterChain[0].params.administrators'
 const day = 86_400_000
 
+const localAnchor = `apiVersion: openunison.tremolo.io/v1
+kind: AuditAnchor
+metadata: { name: anchors }
+spec: { className: auditSinks.File,
+  params: { file: ../audit/anchors.jsonl } }
+`
+
+/** As another authority would make it. */
+function trustedPair(daysAgo: number) {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const notBefore = new Date(Date.now() - daysAgo * day - 3_600_000)
+  const certificate = makeCertificate({
+    commonName: 'portal.example.com',
+    issuerName: 'Example CA',
+    issuerKey: privateKey,
+    publicKey,
+    notBefore,
+    notAfter: new Date(notBefore.getTime() + 90 * day + 3_600_000),
+    names: ['portal.example.com'],
+  })
+  return { certificate, privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() }
+}
+
 /** A pair that was created this many days ago, and is valid for 90. */
-function tlsFiles(name: string, { daysAgo = 0, mode = 0o600 } = {}): { certFile: string; keyFile: string } {
+function tlsFiles(
+  name: string,
+  { daysAgo = 0, mode = 0o600, pair = trustedPair(daysAgo) } = {},
+): { certFile: string; keyFile: string } {
   const files = { certFile: join(folder, `${name}.crt`), keyFile: join(folder, `${name}.key`) }
-  const { certificate, privateKey } = freshCertificate(new Date(Date.now() - daysAgo * day))
+  const { certificate, privateKey } = pair
   writeFileSync(files.certFile, certificate)
   writeFileSync(files.keyFile, privateKey)
   chmodSync(files.keyFile, mode)
@@ -196,6 +223,12 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     {
       settings: { tls: { ...tls, keyFile: expired.keyFile } },
       found: ['FAIL certificate: --tls-cert: it cannot be used: the private key is not that of the certificate.'],
+    },
+    {
+      settings: { tls: tlsFiles('init', { pair: freshCertificate() }) },
+      found: [
+        'FAIL certificate: --tls-cert: the certificate is the one that init made for a first start, which browsers and identity providers do not trust.',
+      ],
     },
   ],
   keys: [
@@ -423,6 +456,15 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
       changes: [['kind: AuditSink', 'kind: AuditAnchor']],
       found: [],
     },
+    // Beside the database of one machine; with PostgreSQL it is elsewhere.
+    {
+      changes: [[readFileSync(join(example, 'audit.yaml'), 'utf8'), localAnchor]],
+      settings: { databaseUrl: undefined, data: dataFolder },
+      found: [
+        'FAIL audit: audit.yaml:5:13: spec.params.file: the file is on the disk of the audit itself, so an old backup can replace it unnoticed, and someone who has the key can rewrite it.',
+      ],
+    },
+    { changes: [[readFileSync(join(example, 'audit.yaml'), 'utf8'), localAnchor]], found: [] },
   ],
 }
 

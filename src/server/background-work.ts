@@ -27,8 +27,8 @@ export interface BackgroundParts {
 const wakeUpAgainMillis = 30_000
 
 /**
- * The background work of the process: stored runs, timers, expiring access, mails and rows that expired. Each piece of
- * work uses the configuration of its time.
+ * The background work of the process: stored runs, timers, expiring access, mails, rows that expired, and damage of the
+ * database. Each piece of work uses the configuration of its time.
  */
 export class BackgroundWork implements Closable {
   readonly #parts: BackgroundParts
@@ -37,6 +37,7 @@ export class BackgroundWork implements Closable {
   readonly #grants: GrantLoop
   readonly #mails: MailWorker
   readonly #expiry: NodeJS.Timeout
+  readonly #reading: NodeJS.Timeout
   #again: NodeJS.Timeout | undefined
   #closed = false
 
@@ -57,10 +58,13 @@ export class BackgroundWork implements Closable {
     )
     this.#expiry = setInterval(() => deleteExpiredRows(storage, clock, log), deleteExpiredEveryMillis)
     this.#expiry.unref()
+    this.#reading = setInterval(() => void findDamage(storage, log), findDamageEveryMillis)
+    this.#reading.unref()
   }
 
   async start(): Promise<void> {
-    const { services } = this.#parts
+    const { services, storage } = this.#parts
+    void findDamage(storage, services.log)
     const freed = await services.runs.recover()
     if (freed > 0) services.log.info('took over the runs that the last process left', { runs: freed })
     void this.#listen()
@@ -74,6 +78,7 @@ export class BackgroundWork implements Closable {
     this.#closed = true
     clearTimeout(this.#again)
     clearInterval(this.#expiry)
+    clearInterval(this.#reading)
     const parts = [this.#worker, this.#timers, this.#grants, this.#mails]
     const closed = await Promise.allSettled(parts.map((part) => part.close()))
     await this.#parts.wakeUp.close()
@@ -90,6 +95,20 @@ export class BackgroundWork implements Closable {
       services.log.warn('other processes cannot be notified; they poll for runs', { err })
       if (!this.#closed) this.#again = setTimeout(() => void this.#listen(), wakeUpAgainMillis)
     }
+  }
+}
+
+const findDamageEveryMillis = 6 * 60 * 60 * 1000
+
+/** Where a damaged page is read only now and then, no request would show it soon. */
+async function findDamage(storage: Storage, log: Logger): Promise<void> {
+  try {
+    const damage = await storage.findDamage()
+    if (damage !== undefined) {
+      log.error('the database is damaged: stop the gateway, keep the file, and restore a backup', { damage })
+    }
+  } catch (err) {
+    log.warn('the database could not be searched for damage', { err })
   }
 }
 

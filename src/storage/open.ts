@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { AuditKey } from '#domain/audit.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { ApprovalStore } from '#storage/approval-store.ts'
 import { AuditSeal } from '#storage/audit/audit-seal.ts'
@@ -64,10 +65,12 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys, migr
   const { client, release } = databases.use(address)
   /**
    * Resolves when the database answers and is migrated. Rejects with TARGET_UNREACHABLE when it does not answer, and with
-   * SchemaMismatch when this program must not use it, such as a database of a newer version.
+   * SchemaMismatch when this program must not use it, such as a database of a newer version; and when it is damaged.
    */
   const ready = async (): Promise<void> => {
     await selectOne.all(client, {})
+    const { damage } = client
+    if (damage !== undefined) throw new GatewayError('TARGET_UNREACHABLE', `the database is damaged: ${damage}`)
   }
   const reports = new ReportStore(address, ready, log)
   return {
@@ -105,6 +108,8 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys, migr
       return new UserDirectoryStore(used.client, options.name, clock, used.release)
     },
     ready,
+    /** Reads an SQLite file in another thread, and resolves with its first damage. From then on `ready` rejects. */
+    findDamage: () => client.findDamage(),
     /** Waits for pending writes. Directories of the same database keep it open until they are closed. */
     async close(): Promise<void> {
       await reports.close()

@@ -121,7 +121,7 @@ export async function readDirectory(folder: string, limits: DirectoryLimits = de
   }
 }
 
-/** An absent folder has no keys. A file without a key is a problem, even if nothing names it. */
+/** An absent folder has no keys. A file without a key is a problem, even if nothing names it; what does is set aside. */
 export async function readKeys(
   folder: string,
   problems: SourceProblem[],
@@ -134,13 +134,13 @@ export async function readKeys(
     if (name === undefined || entry.startsWith('.')) continue
     const path = join(folder, entry)
     const content = await readSmallFileIfPresent(path).catch((error: unknown) => {
-      problems.push({ name: `keys/${entry}`, message: readFailure(error, path), whole: true })
+      problems.push({ name: `keys/${entry}`, message: readFailure(error, path) })
       return undefined
     })
     if (content === undefined) continue
     if (!holdsKey(content)) {
-      const message = 'holds neither a certificate nor a key in PEM form'
-      problems.push({ name: `keys/${entry}`, message, whole: true })
+      problems.push({ name: `keys/${entry}`, message: 'holds neither a certificate nor a key in PEM form' })
+      continue
     }
     const digest = createHash('sha256')
       .update(`${keys.get(name) ?? ''}${entry}\0`)

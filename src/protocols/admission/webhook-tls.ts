@@ -82,7 +82,7 @@ export const authoritiesOf = ({ authorities }: WebhookTls): string =>
 
 function newAuthority(now: Date): StoredAuthority {
   const { privateKey, publicKey } = keyPair()
-  const commonName = `gatehouse-webhook-ca ${now.toISOString().slice(0, 10)}`
+  const commonName = `${authorityName} ${now.toISOString().slice(0, 10)}`
   const certificate = makeCertificate({
     commonName,
     issuerName: commonName,
@@ -113,6 +113,11 @@ const period = (now: Date, life: number) => ({
   notAfter: new Date(now.getTime() + life),
 })
 
+/** Whether the certificate was made here. */
+export const isOfOwnAuthority = (certificate: string): boolean =>
+  new X509Certificate(certificate).issuer.startsWith(`CN=${authorityName} `)
+
+const authorityName = 'gatehouse-webhook-ca'
 const commonNameOf = (certificate: string): string => new X509Certificate(certificate).subject.replace(/^CN=/, '')
 const startOf = (certificate: string): number => Date.parse(new X509Certificate(certificate).validFrom)
 const endOf = (certificate: string): number => Date.parse(new X509Certificate(certificate).validTo)

@@ -57,8 +57,10 @@ const environment = new Map([
   [7, 'is out of memory'],
   [8, 'cannot be written'],
   [10, 'had an input or output error'],
+  [11, 'is damaged'],
   [13, 'is full'],
   [14, 'cannot be opened'],
+  [26, 'is not an SQLite file'],
 ])
 const codes = new Map<number, ErrorCode>([
   [1555, 'CONFLICT'], // primary key
@@ -83,6 +85,12 @@ function resultCode(thrown: unknown): number | undefined {
 export function isBusy(thrown: unknown): boolean {
   const code = (resultCode(thrown) ?? 0) & 0xff
   return code === 5 || code === 6
+}
+
+/** The file is malformed. */
+export function isDamaged(thrown: unknown): boolean {
+  const code = (resultCode(thrown) ?? 0) & 0xff
+  return code === 11 || code === 26
 }
 
 /** An error of SQLite as a GatewayError; other errors are returned unchanged. */

@@ -177,7 +177,26 @@ test('a key file without a key is reported before anything starts', async () => 
   await writeFile(join(folder, 'keys', 'partner.pem'), 'hello')
   const { code, out } = await check('--config', folder)
   expect(code).toBe(1)
-  expect(out).toEqual(['keys/partner.pem:1:1: holds neither a certificate nor a key in PEM form', nothing])
+  expect(out).toEqual([
+    'keys/partner.pem:1:1: holds neither a certificate nor a key in PEM form',
+    '1 set aside because of its own errors: file keys/partner.pem',
+    '1 object served, 1 set aside',
+  ])
+})
+
+test('a missing secret is a warning, and an error for a gateway in production, which would set the object aside', async () => {
+  const target = `apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: crm }
+spec:
+  className: targets.Scim
+  params: [{ name: url, value: https://crm.example.com }]
+  secretParams: [{ name: token, secretName: crm, secretKey: token }]
+`
+  await writeFile(join(folder, 'crm.yaml'), target)
+  expect(await check('--config', folder)).toMatchObject({ code: 0, out: [expect.stringContaining(': warning: ')] })
+  const { code, out } = await check('--config', folder, '--production', '--data', folder)
+  expect([code, out.at(-1)]).toEqual([1, '0 objects served, 1 set aside'])
 })
 
 test('an absent folder is a problem like the others', async () => {

@@ -74,7 +74,8 @@ async function check(values: CheckValues, io: CommandIo): Promise<number> {
     config,
     secretsFolder: values.secrets,
     kubeconfig: values.kubeconfig,
-    strictSecrets: false,
+    // As for serve, which sets an object without its secret aside.
+    strictSecrets: values.production,
     keepObjects: values.production,
     ownPlaces: ownPlaces(resolve(values.data), settings?.databaseUrl),
     environment: process.env,

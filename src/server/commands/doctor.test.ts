@@ -11,6 +11,7 @@ import { doctorCommand } from '#server/commands/doctor.ts'
 import { clockFinding, type Diagnosis, runProbes } from '#server/doctor/diagnosis.ts'
 import { nodeFinding } from '#server/doctor/machine-probes.ts'
 import { openStorage } from '#storage/open.ts'
+import { damageTable } from '#testing/databases/damage.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
 import { newRun } from '#testing/databases/workflow-stores.ts'
 import { freePort } from '#testing/gateway/free-port.ts'
@@ -366,4 +367,22 @@ test('a clock counts as different only outside the time of the call', () => {
 
 test('an old Node.js is a problem', () => {
   expect([nodeFinding('22.11.0').level, nodeFinding('24.0.0').level]).toEqual(['problem', 'ok'])
+})
+
+test('a damaged database is a problem with the advice to restore a backup', async () => {
+  const config = configFolder()
+  const data = join(config, 'data')
+  const storage = openStorage({ dataFolder: data, clock: systemClock, log: silentLogger })
+  await storage.ready()
+  await storage.close()
+  damageTable(join(data, 'gatehouse.db'), 'journal')
+  const { code, of } = await examine(config)
+  expect(code).toBe(1)
+  expect(of('database')).toMatchObject([
+    {
+      level: 'problem',
+      seen: expect.stringContaining('damaged'),
+      advice: expect.stringContaining('gatehouse restore'),
+    },
+  ])
 })

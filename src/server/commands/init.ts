@@ -22,8 +22,8 @@ const initOptions = {
 export const initCommandOn = (terminal: Terminal | undefined): RunCommand =>
   defineCommand({
     name: 'init',
-    about: `Create the folder of a new gateway: a configuration that passes "gatehouse check --production", its secrets and a
-certificate for trying it out. Asks on a terminal for what the options don't say.`,
+    about: `Create the folder of a new gateway: a configuration, its secrets and a certificate for trying it out. With a
+certificate of yours and an anchor of the audit elsewhere it passes "gatehouse check --production". Asks on a terminal for what the options don't say.`,
     usage: 'FOLDER [options]',
     arguments: ['FOLDER'],
     options: initOptions,
@@ -99,7 +99,7 @@ function nextSteps(folder: string, plan: GatewayPlan, token: string, created: st
     '',
     '  # Load the secrets',
     `  set -a; . ${place}; set +a`,
-    '  # Check that it is ready for production',
+    '  # See what it needs before production: at least a certificate of yours, and an anchor of the audit elsewhere',
     `  ${command} check --production ${serving}`,
     `  # Add the first administrator${login.kind === 'passwords' ? '; asks for a password' : ''}`,
     `  ${command} user add ${quoted(administrator)} --config ${config} --data ${data} --group administrators${person}`,

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { silentLogger } from '#kernel/logger.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
+import { isDamaged } from '#protocols/sql/sqlite.ts'
 import { clockFinding, type Finding, ok, type Probe, problem, reasonOf, warning } from '#server/doctor/diagnosis.ts'
 import { readAddress } from '#storage/client/databases.ts'
 import { pendingMigrations, readMigrations, SchemaMismatch } from '#storage/client/migrations.ts'
@@ -49,12 +50,23 @@ function sqlite(file: string): Finding[] {
     const rows = tables.length === 0 ? [] : database.prepare('select name, hash from schema_migrations').all()
     const millis = Math.round(performance.now() - started)
     const schema = schemaFinding('sqlite', rows as unknown as Applied[])
+    const found = String(database.prepare('select quick_check as found from pragma_quick_check').get()?.['found'])
+    if (found !== 'ok') return [damaged(found)]
     const count = hasRuns(schema, rows) ? database.prepare(countUnfinished).get()?.['count'] : 0
     return [ok(`SQLite ${version}, answered in ${millis} ms`), schema, ...unfinishedFindings(Number(count))]
+  } catch (error) {
+    if (isDamaged(error)) return [damaged(reasonOf(error))]
+    throw error
   } finally {
     database.close()
   }
 }
+
+const damaged = (found: string): Finding =>
+  problem(
+    `the file is damaged: ${found}`,
+    'Stop the gateway, keep the file, and restore the newest backup with "gatehouse restore".',
+  )
 
 const slowMillis = 50
 const oldestPostgres = 14

@@ -108,6 +108,13 @@ export class ConfiguredObjects {
     )
   }
 
+  /** The copies of the audit, and of its anchors. */
+  auditCopies(): ConfiguredModule[] {
+    return [...this.#of('AuditSink'), ...this.#of('AuditAnchor')].flatMap(
+      (object) => this.#module(object, at(object.value, ['spec']), ['spec'], this.#catalog.auditSinks) ?? [],
+    )
+  }
+
   /** The links of all chains. */
   mechanisms(): ConfiguredLink[] {
     const classes = new Map(

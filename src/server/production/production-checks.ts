@@ -14,6 +14,7 @@ import {
   findPublicMetrics,
   findUnsafeKeys,
   findWrongUrl,
+  isBesideDatabase,
 } from '#server/production/serving-checks.ts'
 
 const fail = (at: string, message: string): Finding => ({ level: 'fail', at, message })
@@ -207,11 +208,16 @@ function findOpenCallWorkflow({ objects }: ProductionSetup): Finding[] {
   })
 }
 
-function findMissingAuditCopy({ objects }: ProductionSetup): Finding[] {
-  if (objects.has('AuditSink', 'AuditAnchor')) return []
-  const message =
-    'no copy or anchor of the audit is elsewhere, so an old backup can replace it unnoticed, and someone who has the key can rewrite it'
-  return [fail('the configuration', message)]
+function findMissingAuditCopy({ objects, settings }: ProductionSetup): Finding[] {
+  const copies = objects.auditCopies()
+  const local = copies.filter(
+    ({ className, params }) => className === 'auditSinks.File' && isBesideDatabase(params.values('file'), settings),
+  )
+  if (local.length < copies.length) return []
+  const elsewhere = 'so an old backup can replace it unnoticed, and someone who has the key can rewrite it'
+  if (copies.length === 0)
+    return [fail('the configuration', `no copy or anchor of the audit is elsewhere, ${elsewhere}`)]
+  return local.map(({ at }) => fail(at('file'), `the file is on the disk of the audit itself, ${elsewhere}`))
 }
 
 /** What `gatehouse check --production` verifies, in the order of docs/guides/hardening.md: each title is a heading there. */
@@ -302,7 +308,7 @@ export const productionChecks: readonly ProductionCheck[] = [
   {
     id: 'audit',
     title: 'Copy the audit elsewhere',
-    remedy: 'Add an AuditSink, or an AuditAnchor.',
+    remedy: 'Add an AuditSink or an AuditAnchor that writes to another machine or disk.',
     find: findMissingAuditCopy,
   },
 ]

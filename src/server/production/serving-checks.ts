@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve, sep } from 'node:path'
 import { NamedFiles } from '#config/secrets.ts'
 import { isLoopbackHost, parseHostPort } from '#kernel/address.ts'
+import { isOfOwnAuthority } from '#protocols/admission/webhook-tls.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { CertificateWithKey, GivenWebhookTls } from '#sdk/sts/sts-webhook.ts'
 import { checkPair, timeProblem } from '#server/listener-certificate.ts'
@@ -51,7 +52,7 @@ export function findBadCertificates(setup: ProductionSetup): Finding[] {
     try {
       const given = pair()
       const expires = checkPair(given)
-      const problem = timeProblem(given, now)
+      const problem = timeProblem(given, now) ?? (at === '--tls-cert' ? ownAuthority(given) : undefined)
       if (problem !== undefined) return [fail(at, problem)]
       const days = Math.floor((expires.getTime() - now.getTime()) / dayMillis)
       return days >= soonDays ? [] : [warn(at, `the certificate expires on ${expires.toISOString()}, in ${days} days`)]
@@ -60,6 +61,11 @@ export function findBadCertificates(setup: ProductionSetup): Finding[] {
     }
   })
 }
+
+const ownAuthority = ({ certificate }: CertificateWithKey): string | undefined =>
+  isOfOwnAuthority(certificate)
+    ? 'the certificate is the one that init made for a first start, which browsers and identity providers do not trust'
+    : undefined
 
 export function certificateNote(setup: ProductionSetup): string | undefined {
   const lines = givenCertificates(setup).map(({ at, pair }) => `${at} expires on ${checkPair(pair()).toISOString()}`)
@@ -130,6 +136,21 @@ function dataFolderFindings({ data, temporary }: ServeSettings, isEmbedded: bool
     const { mode } = statSync(path)
     return (mode & otherUsers) === 0 ? [] : [fail(path, `other users can access it (mode ${modeText(mode)})`)]
   })
+}
+
+/** Whether a file for the audit is on the disk of an embedded database. */
+export function isBesideDatabase(files: readonly string[], { data, databaseUrl }: ServeSettings): boolean {
+  const database =
+    databaseUrl === undefined ? { dialect: 'sqlite', address: join(data, 'gatehouse.db') } : readAddress(databaseUrl)
+  if (database.dialect !== 'sqlite') return false
+  const disk = diskOf(resolve(database.address))
+  return files.every((file) => diskOf(resolve(data, file)) === disk)
+}
+
+/** Of a file that may not exist yet. */
+function diskOf(path: string): number {
+  const folder = dirname(path)
+  return existsSync(path) || folder === path ? statSync(path).dev : diskOf(folder)
 }
 
 export function findPlainDatabase({ settings: { databaseUrl } }: ProductionSetup): Finding[] {

@@ -132,6 +132,14 @@ export class LazyClient implements SqlClient {
     return this.#client?.owns(transaction) ?? false
   }
 
+  get damage(): string | undefined {
+    return this.#client?.damage
+  }
+
+  async findDamage(): Promise<string | undefined> {
+    return await (this.#client ?? (await this.open())).findDamage?.()
+  }
+
   async migrate(plan: MigrationPlan): Promise<void> {
     await (this.#client ?? (await this.open())).migrate(plan)
   }

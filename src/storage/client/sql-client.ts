@@ -63,6 +63,10 @@ export interface SqlClient extends DatabaseReader {
   owns(transaction: object): transaction is DatabaseTransaction
   /** Runs a plan in one transaction, while other processes that migrate this database wait. */
   migrate(plan: MigrationPlan): Promise<void>
+  /** What is damaged, once a statement or `findDamage` met it. Only SQLite tells. */
+  readonly damage?: string | undefined
+  /** Reads all of the database in another thread. */
+  findDamage?(): Promise<string | undefined>
   /** Waits for calls in progress; later ones are SHUTTING_DOWN. */
   close(): Promise<void>
 }

@@ -1,9 +1,15 @@
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
 import type { SqlQuery } from '#storage/client/sql-client.ts'
 import { SqliteClient } from '#storage/client/sqlite.ts'
+import { openStorage } from '#storage/open.ts'
+import { damageTable } from '#testing/databases/damage.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
 
 const query = <R>(sql: string): SqlQuery<R> => ({ sql, params: [], name: undefined })
@@ -103,4 +109,41 @@ test('opening waits for a process that locks the whole file, as on closing', asy
   onTestFinished(async () => void (await holder.terminate()))
   await once(holder, 'message')
   expect(await open(file).query(things)).toEqual([])
+})
+
+test('damage is found by reading all of the file, and makes the storage unready', async () => {
+  const dataFolder = temporaryFolder()
+  const openAgain = () => openStorage({ dataFolder, clock: systemClock, log: silentLogger })
+  const sound = openAgain()
+  await sound.ready()
+  expect(await sound.findDamage()).toBeUndefined()
+  await sound.close()
+  damageTable(join(dataFolder, 'gatehouse.db'), 'journal')
+  const damaged = openAgain()
+  onTestFinished(() => damaged.close())
+  await damaged.ready()
+  expect(await damaged.findDamage()).toMatch(/\w+: /)
+  await expect(damaged.ready()).rejects.toThrow('the database is damaged: ')
+})
+
+test('a statement that meets a damaged page makes the storage unready', async () => {
+  const file = join(temporaryFolder(), 'one.db')
+  const filled = new DatabaseSync(file)
+  filled.exec(`create table numbers (n text); with recursive s(i) as (select 1 union all select i + 1 from s where i < 20000)
+    insert into numbers select i || 'a long text for a row' from s`)
+  filled.close()
+  damageTable(file, 'numbers')
+  const client = open(file)
+  expect(client.damage).toBeUndefined()
+  const read = query('select sum(length(n)) from numbers')
+  expect(() => client.query(read)).toThrow(expect.objectContaining({ code: 'TARGET_UNREACHABLE' }))
+  expect(client.damage).toBe('database disk image is malformed')
+})
+
+test('a file of another kind is named, with what to do', () => {
+  const file = join(temporaryFolder(), 'gatehouse.db')
+  writeFileSync(file, 'not a database at all'.repeat(1000))
+  expect(() => new SqliteClient(file)).toThrow(
+    `${file} cannot be used: file is not a database. Move it away and restore a backup with "gatehouse restore"`,
+  )
 })

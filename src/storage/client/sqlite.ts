@@ -2,10 +2,11 @@ import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
 import { type Awaitable, settle } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { tracer } from '#kernel/tracing.ts'
-import { isBusy, StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
+import { isBusy, isDamaged, StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
 import { traceStatement, traceTransaction } from '#protocols/sql/statement-span.ts'
 import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { type CommitConnection, type CommitEnd, type Lateness, SharedCommits } from '#storage/client/shared-commits.ts'
@@ -47,6 +48,9 @@ export class SqliteClient implements SqlClient {
   readonly #commits: SharedCommits
   /** Seals what is appended to the audit. */
   readonly seal: AuditSeal | undefined
+  readonly #file: string
+  readonly #closing = new AbortController()
+  #damage: string | undefined
   #closed = false
 
   /**
@@ -55,6 +59,7 @@ export class SqliteClient implements SqlClient {
    */
   constructor(file: string, seal?: AuditSeal) {
     this.seal = seal
+    this.#file = file
     if (file !== inMemory) makeFile(file)
     this.#writer = openFile(file, { readOnly: false })
     try {
@@ -63,7 +68,7 @@ export class SqliteClient implements SqlClient {
       this.#reader.exec(`${waitToOpen} ${firstRead} ${settings} pragma cache_size = -4000;`)
     } catch (error) {
       this.#writer.close()
-      throw sqliteError(error)
+      throw openingError(file, error)
     }
     this.#writes = new StatementCache(this.#writer)
     this.#reads = new StatementCache(this.#reader)
@@ -82,7 +87,7 @@ export class SqliteClient implements SqlClient {
       const statements = this.#writer.isTransaction ? this.#reads : this.#readsBetween
       return statements.get(query).all(...query.params) as unknown as R[]
     } catch (error) {
-      throw sqliteError(error)
+      throw this.failure(error)
     }
   }
 
@@ -113,6 +118,23 @@ export class SqliteClient implements SqlClient {
     return transaction instanceof SqliteTransaction && transaction.client === this
   }
 
+  get damage(): string | undefined {
+    return this.#damage
+  }
+
+  async findDamage(): Promise<string | undefined> {
+    if (this.#file !== inMemory && this.#damage === undefined) {
+      this.#damage ??= await readAll(this.#file, this.#closing.signal)
+    }
+    return this.#damage
+  }
+
+  /** The error of a statement. */
+  failure(thrown: unknown): unknown {
+    if (isDamaged(thrown)) this.#damage ??= thrown instanceof Error ? thrown.message : String(thrown)
+    return sqliteError(thrown)
+  }
+
   get isInTransaction(): boolean {
     return this.#writer.isTransaction
   }
@@ -130,7 +152,7 @@ export class SqliteClient implements SqlClient {
       this.#writer.exec('commit')
     } catch (error) {
       if (this.#writer.isTransaction) this.#writer.exec('rollback')
-      throw sqliteError(error)
+      throw this.failure(error)
     } finally {
       tx.end()
     }
@@ -139,6 +161,7 @@ export class SqliteClient implements SqlClient {
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
+    this.#closing.abort()
     await this.#commits.idle()
     if (this.#reader !== this.#writer) this.#reader.close()
     this.#writer.close()
@@ -199,7 +222,7 @@ class SqliteTransaction implements DatabaseTransaction {
     try {
       return tracer === undefined ? statement() : traceStatement(tracer, 'sqlite', sql, statement)
     } catch (error) {
-      throw sqliteError(error)
+      throw this.client.failure(error)
     }
   }
 }
@@ -215,6 +238,29 @@ function makeFile(file: string): void {
       retryAfter: 30,
     })
   }
+}
+
+/** The first damage of the file; undefined if it has none, or if the signal came first. */
+async function readAll(file: string, signal: AbortSignal): Promise<string | undefined> {
+  const ended = Promise.withResolvers<string | undefined>()
+  const thread = new Worker(new URL('./damage-thread.ts', import.meta.url), { workerData: file, stderr: true })
+  thread.unref()
+  thread.once('message', ended.resolve)
+  thread.once('error', (error) => (isDamaged(error) ? ended.resolve(error.message) : ended.reject(error)))
+  thread.once('exit', () => ended.resolve(undefined))
+  const stop = (): void => void thread.terminate()
+  signal.addEventListener('abort', stop)
+  try {
+    return await ended.promise
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+function openingError(file: string, error: unknown): unknown {
+  if (!isDamaged(error) || !(error instanceof Error)) return sqliteError(error)
+  const text = `${file} cannot be used: ${error.message}. Move it away and restore a backup with "gatehouse restore"`
+  return new GatewayError('TARGET_UNREACHABLE', text, { cause: error, retryAfter: 30 })
 }
 
 function openFile(file: string, options: { readOnly: boolean }): DatabaseSync {
