@@ -165,10 +165,9 @@ describe.each<{ order: readonly System[] }>([
   })
   afterAll(async () => void (await gateway?.stop()))
 
-  // Every way to fail is tried in one order; the other one has the same code, and conformance tests of the gateway try all.
-  const tried = Object.keys(outages).filter(
-    (name) => order[0] === 'people' || /table|does not answer|answers 500/.test(name),
-  )
+  // Every way to fail is tried in one order, and the main ones with every request; conformance tests of the gateway try all.
+  const isMain = (name: string): boolean => /table|does not answer|answers 500/.test(name)
+  const tried = Object.keys(outages).filter((name) => order[0] === 'people' || isMain(name))
 
   test.each(tried)('%s: no success is claimed, and all systems agree in the end', async (name) => {
     const outage = outages[name] ?? { begin: () => {}, end: () => {} }
@@ -197,10 +196,12 @@ describe.each<{ order: readonly System[] }>([
     await finished(() => client.post('/Users', { userName: login, title: 'Dr', active: true }))
     await expect.poll(() => inSystems(client, login)).toEqual(everywhere({ title: 'Dr', active: 'true' }))
     const { id } = (await client.filter('/Users', `userName eq "${login}"`)).body.Resources[0]
-    await finished(() => client.patch(`/Users/${id}`, [{ op: 'replace', path: 'active', value: false }]))
-    await expect.poll(() => inSystems(client, login)).toEqual(everywhere({ title: 'Dr', active: 'false' }))
-    await finished(() => client.put(`/Users/${id}`, { userName: login, title: 'Prof', active: true }))
-    await expect.poll(() => inSystems(client, login)).toEqual(everywhere({ title: 'Prof', active: 'true' }))
+    if (isMain(name)) {
+      await finished(() => client.patch(`/Users/${id}`, [{ op: 'replace', path: 'active', value: false }]))
+      await expect.poll(() => inSystems(client, login)).toEqual(everywhere({ title: 'Dr', active: 'false' }))
+      await finished(() => client.put(`/Users/${id}`, { userName: login, title: 'Prof', active: true }))
+      await expect.poll(() => inSystems(client, login)).toEqual(everywhere({ title: 'Prof', active: 'true' }))
+    }
     await finished(() => client.delete(`/Users/${id}`))
     await expect.poll(() => inSystems(client, login)).toEqual(everywhere(undefined))
     expect(await (await fetch(`${gateway.metricsUrl}/metrics`)).text()).toMatch(
