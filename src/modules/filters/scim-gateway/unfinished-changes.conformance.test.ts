@@ -28,7 +28,12 @@ class SecondSystem extends MemoryTarget {
     if (odd !== undefined) throw new GatewayError('BAD_REQUEST', odd, { publicText: `"${odd}" has no place here.` })
   }
 
+  /** Creating a user with a title fails with this code. */
+  failsFull: ErrorCode | undefined
+
   override async createUser(...args: Parameters<MemoryTarget['createUser']>): Promise<void> {
+    if (this.failsFull !== undefined && args[0].attributes.has('title'))
+      throw new GatewayError(this.failsFull, 'it fails')
     await this.#or(() => super.createUser(...args))
   }
 
@@ -262,6 +267,27 @@ onEachDatabase('changes over two systems', (freshUrl) => {
       expect(second.stored('bob')).toBeUndefined()
       expect((await process.storage.runs.list({ limit: 5 })).runs).toEqual([])
       expect((await send('PATCH', address, deactivation)).status).toBe(200)
+    })
+
+    test.runIf(isFirst).each([
+      { code: 'TARGET_UNREACHABLE', status: 503 },
+      { code: 'TARGET_FAILED', status: 500 },
+    ] as const)('after $code, a user that is not created everywhere joins no group', async ({ code, status }) => {
+      const { send, second, process } = await open(order)
+      process.worker({ retries: { attempts: 9, unknownAttempts: 3, firstMillis: 60_000, mostMillis: 60_000 } })
+      second.failsFull = code
+      const ann = { userName: 'ann', title: 'Dr', active: true }
+      expect((await send('POST', '/Users', ann)).status).toBe(status)
+      const found = await send('GET', `/Users?filter=${encodeURIComponent('userName eq "ann"')}`)
+      const [{ id } = { id: '' }] = found.body['Resources'] as { id: string }[]
+      const crew = { displayName: 'crew', members: [{ value: id }] }
+      const refused = await send('POST', '/Groups', crew)
+      expect(refused.status, JSON.stringify(refused.body)).toBe(status)
+      expect((await send('GET', '/Groups')).body['totalResults']).toBe(0)
+      expect(second.stored('ann')).toBeUndefined()
+      second.failsFull = undefined
+      expect((await send('POST', '/Groups', crew)).status).toBe(201)
+      expect(second.stored('ann')).toMatchObject({ attributes: { title: ['Dr'] }, groups: ['crew'] })
     })
 
     test('a change that only the second system lacks is made there', async () => {
