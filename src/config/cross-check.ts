@@ -63,6 +63,21 @@ export function checkNotifiers({ notifiers }: Draft, references: readonly Refere
   }
 }
 
+/** The first password that such a task gets would fail its run. */
+export function checkPasswords({ workflows, targets }: Draft, issues: Issues): void {
+  const check = (tasks: readonly PreparedTask[], document: ConfigDocument): void => {
+    for (const { flow, path, onSuccess, onFailure } of tasks) {
+      const { target = '', password = false } = flow.provisions ?? {}
+      if (password && targets.get(target)?.config.target.passwords === false) {
+        const message = `target "${target}" cannot store passwords: remove "setPassword", or configure how the target stores them`
+        issues.for(document).error([...path, 'setPassword'], message)
+      }
+      check([...onSuccess, ...onFailure], document)
+    }
+  }
+  for (const { config, document } of workflows.values()) check(config.tasks, document)
+}
+
 /** An application without a login, and one whose callers would have to log in with a browser. */
 export function checkTrusts(draft: Draft, issues: Issues): void {
   const { trusts, issuers } = draft

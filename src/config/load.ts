@@ -18,6 +18,7 @@ import {
   checkLogins,
   checkLogouts,
   checkNotifiers,
+  checkPasswords,
   checkProfiles,
   checkTrusts,
   dropOpenUnisonPages,
@@ -178,6 +179,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   checkReferences(state.references, known, issues)
   checkBuiltInTargets(state, namesOf(files, 'target'), options.environment, issues)
   checkNotifiers(state.draft, state.references, issues)
+  checkPasswords(state.draft, issues)
   checkAccessEnds(state.draft, state.references, issues)
   checkDataFlow(state.draft, state.references, options.catalog, issues)
   checkCallableWorkflows(state.draft, options.catalog, issues)

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Approval } from '#domain/approval.ts'
 import type { ClaimedRun } from '#domain/run.ts'
 import { ApprovalPreview, type ApprovalPreviewParts } from '#engine/preview/approval-preview.ts'
+import type { PreviewCalls } from '#engine/preview/preview-run.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
@@ -46,7 +47,7 @@ function approvalPreview(parts: Partial<ApprovalPreviewParts> = {}, preview = at
   const log = recordingLogger()
   const workflows = () => ({
     load: async () => {},
-    preview: (state: RunProgress, onEnd = () => {}) => preview(state, onEnd),
+    preview: (state: RunProgress, { onEnd = () => {} }: PreviewCalls = {}) => preview(state, onEnd),
     accountConflicts: async () => undefined,
   })
   const runs = { ...noSignals, getWhole: async () => waiting }

@@ -53,7 +53,7 @@ export class ApprovalPreview {
       }
       await workflows.load(state)
       // The slot is occupied until slow targets have answered, although the result does not wait for them.
-      return await workflows.preview(state, leave)
+      return await workflows.preview(state, { onEnd: leave })
     } catch (err) {
       leave()
       this.#parts.log.warn('the preview of an approval failed', { approval: approval.id, err })

@@ -52,7 +52,7 @@ async function preview(
   const user = { userID: 'ann', attributes: Attributes.from(attributes), groups }
   const state = fixture.workflows.begin({ name: 'w', requestor: 'caller', params: {}, user, ...more })
   change(state)
-  const result = await fixture.workflows.preview(state, onEnd)
+  const result = await fixture.workflows.preview(state, { onEnd })
   expect(fixture.audit.rows).toEqual([])
   expect(store.methods().filter((method) => method !== 'findUser')).toEqual([])
   return result

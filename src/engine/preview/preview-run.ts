@@ -3,6 +3,7 @@ import { PreviewLimit, PreviewSteps } from '#engine/preview/preview-steps.ts'
 import { previewTarget } from '#engine/preview/preview-target.ts'
 import { accountOrigin, withNewAccounts } from '#engine/provisioning/new-accounts.ts'
 import { branchPlace } from '#engine/workflow/definitions.ts'
+import type { StepFailure } from '#engine/workflow/execute-steps.ts'
 import { currentUser, type RunProgress } from '#engine/workflow/run-progress.ts'
 import { requestObject } from '#engine/workflow/step-context.ts'
 import {
@@ -31,16 +32,24 @@ interface PreviewLimits {
 
 export const previewLimits: PreviewLimits = { millis: 3_000, steps: 200, reads: 20 }
 
-interface PreviewParts {
+export interface PreviewCalls {
+  /** Called when all work has ended; later than the result if a target does not answer in time. */
+  readonly onEnd?: () => void
+  /** Called for a step that would fail because the run may only create accounts. */
+  readonly onAccountExists?: (error: GatewayError) => void
+  /**
+   * Called for the first step that would fail. The preview then is a check: it ends there, at a task without a preview and
+   * where the run has to wait, since no one knows what follows. It uses secrets as they are.
+   */
+  readonly onFailure?: (failure: StepFailure) => void
+}
+
+interface PreviewParts extends PreviewCalls {
   readonly definitions: DefinitionOf
   readonly target: (name: string) => Target
   readonly directory: Pick<Directory, 'search' | 'entry'>
   readonly clock: Clock
   readonly log: Logger
-  /** Called when all work has ended; later than the result if a target does not answer in time. */
-  readonly onEnd?: () => void
-  /** Called for a step that would fail because the run may only create accounts. */
-  readonly onAccountExists?: (error: GatewayError) => void
 }
 
 /**
@@ -53,7 +62,7 @@ export async function previewRun(
   parts: PreviewParts,
   limits: PreviewLimits = previewLimits,
 ): Promise<Preview> {
-  maskRun(state)
+  if (parts.onFailure === undefined) maskRun(state)
   const steps = new PreviewSteps()
   const late = Promise.withResolvers<never>()
   const abort = new AbortController()
@@ -82,6 +91,8 @@ class PreviewRun {
   readonly #abort: AbortSignal
   readonly #targets = new Map<string, Target>()
   #reads = 0
+  /** The target that the step called last. */
+  #called: string | undefined
 
   constructor(state: RunProgress, parts: PreviewParts, steps: PreviewSteps, limits: PreviewLimits, abort: AbortSignal) {
     this.#state = state
@@ -102,6 +113,7 @@ class PreviewRun {
       if (outcome.kind === 'call') this.#steps.add({ kind: 'workflow', name: outcome.workflow, apart: false })
       const wait = endStep(this.#state, at, outcome, definitions)
       if (wait === undefined) continue
+      if (this.#parts.onFailure !== undefined) return
       if ('until' in wait) {
         this.#steps.add({ kind: 'wait', until: wait.until })
         this.#state.signal = { kind: 'time' }
@@ -115,19 +127,26 @@ class PreviewRun {
   /** A task without a preview does not hide those after it, unless its result decides which of its subtasks run. */
   async #step(at: Position): Promise<TaskOutcome> {
     const { task, name, taskType } = at.step
+    const { onFailure } = this.#parts
+    this.#called = undefined
     try {
       if (task.preview !== undefined) return await task.preview(this.#context())
       this.#steps.add({ kind: 'unforeseen', task: name ?? taskType })
     } catch (thrown) {
       if (thrown instanceof PreviewLimit) throw thrown
       const error = asGatewayError(thrown)
+      if (onFailure !== undefined) {
+        onFailure({ error, task: positionText(at), target: this.#called })
+        throw new PreviewLimit('the step would fail')
+      }
       const { id, workflow } = this.#state
       const where = { workflowId: id, workflow, task: positionText(at) }
       if (error.code === 'ACCOUNT_EXISTS') this.#parts.onAccountExists?.(error)
       this.#parts.log.info('the preview of a step failed', { ...where, code: error.code, reason: error.message })
       this.#steps.add({ kind: 'unforeseen', task: name ?? taskType, reason: error.publicText })
     }
-    if (this.#hasSubtasks(at)) throw new PreviewLimit('the preview does not know which subtasks would run')
+    if (onFailure !== undefined || this.#hasSubtasks(at))
+      throw new PreviewLimit('the preview does not know which subtasks would run')
     return next
   }
 
@@ -139,16 +158,19 @@ class PreviewRun {
   #context(): PreviewContext {
     const { id, workflow: name, requestor, caller, who, request, signal } = this.#state
     const workflow = { id, name }
-    const forTarget = (target: string): TargetRequest => ({
-      workflow,
-      idempotencyKey: `${id}/preview`,
-      requestor,
-      params: requestObject(request),
-      log: silentLogger,
-      audit: () => {},
-      signal: this.#abort,
-      ...(this.#state.newAccount === undefined ? {} : { newAccount: accountOrigin(this.#state, target) }),
-    })
+    const forTarget = (target: string): TargetRequest => {
+      this.#called = target
+      return {
+        workflow,
+        idempotencyKey: `${id}/preview`,
+        requestor,
+        params: requestObject(request),
+        log: silentLogger,
+        audit: () => {},
+        signal: this.#abort,
+        ...(this.#state.newAccount === undefined ? {} : { newAccount: accountOrigin(this.#state, target) }),
+      }
+    }
     return {
       user: currentUser(this.#state),
       request,

@@ -1,7 +1,7 @@
 import { maskStored } from '#engine/preview/masked-secrets.ts'
 import type { EntryChange, PreviewSteps } from '#engine/preview/preview-steps.ts'
 import { Attributes } from '#identity/attributes.ts'
-import { groupChanges } from '#identity/entry-changes.ts'
+import { groupChanges, valueChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { type ClusterObject, type ClusterResource, objectPath } from '#kernel/cluster.ts'
@@ -16,6 +16,7 @@ import {
   hasPasswords,
   type MemberGroupChange,
   nestsGroups,
+  type PlannedWrite,
   type SyncOptions,
   type Target,
   type TargetRequest,
@@ -149,7 +150,8 @@ class PreviewUsers implements Target {
 
   async createUser(user: User, attributes: readonly string[], request: TargetRequest): Promise<void> {
     const known = await this.#find(user.userID, attributes, request)
-    if (known.user !== undefined) throw new GatewayError('CONFLICT', `"${user.userID}" is there already`)
+    if (known.user !== undefined) throw this.#loginTaken(user.userID)
+    await this.#requirePlaces(user, { attributes, isNew: true })
     this.#add('create', user.userID, {
       attributes: [...user.attributes].map(([name, values]) => [name, [], values]),
       joins: user.groups,
@@ -173,6 +175,15 @@ class PreviewUsers implements Target {
     const joins = keepGroups ? [] : withoutGroups(user.groups, found.groups)
     const leaves = keepGroups || addOnly ? [] : withoutGroups(found.groups, user.groups)
     const renamed = newUserID === undefined || newUserID === found.userID ? undefined : newUserID
+    const newLogin = renamed === undefined ? {} : { newUserID: renamed }
+    if (renamed !== undefined && !sameLogin(renamed, found.userID)) {
+      const { user: other } = await this.#find(renamed, [], request)
+      const isSame =
+        other !== undefined && (other.id === undefined ? sameLogin(other.userID, found.userID) : other.id === found.id)
+      if (other !== undefined && !isSame) throw this.#loginTaken(renamed)
+    }
+    const changed = changes.filter(([name, before, after]) => valueChanges(name, before, after).length > 0)
+    await this.#requirePlaces(user, { attributes: changed.map(([name]) => name), isNew: false, ...newLogin })
     this.#add('change', found.userID, {
       attributes: changes,
       joins,
@@ -195,6 +206,29 @@ class PreviewUsers implements Target {
 
   async setUserPassword({ userID }: User): Promise<void> {
     this.#add('change', userID, { attributes: [['password', [], ['set']]] })
+  }
+
+  #loginTaken(login: string): GatewayError {
+    const { name } = this.#parts
+    return new GatewayError('CONFLICT', `target "${name}" has another user "${login.slice(0, 100)}"`, {
+      publicText: `Target "${name}" has another account with this login. Choose another login, or change that account.`,
+      keyword: 'uniqueness',
+    })
+  }
+
+  /** Throws BAD_REQUEST, naming the attribute and the target. */
+  async #requirePlaces(user: User, write: PlannedWrite): Promise<void> {
+    try {
+      await this.#target.requirePlaces?.(user, write)
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.code !== 'BAD_REQUEST') throw error
+      const { name } = this.#parts
+      throw new GatewayError('BAD_REQUEST', `target "${name}": ${error.message}`, {
+        cause: error,
+        publicText: `${error.publicText} Target "${name}" refuses it.`,
+        ...(error.keyword === undefined ? {} : { keyword: error.keyword }),
+      })
+    }
   }
 
   #add(

@@ -10,6 +10,7 @@ import {
   logFailure,
   messageOf,
   type RunKeeper,
+  type StepFailure,
   type StepLog,
   type StepPlan,
   type StepRun,
@@ -54,13 +55,6 @@ interface ClaimedRunParts {
   commit(step: StepCommit): Promise<RunState | 'void'>
   /** Audit rows outside of a commit of the run. */
   saveRows(rows: readonly AuditEntry[]): Promise<void>
-}
-
-/** The error of a step, its task, and the target that it called last. */
-interface StepFailure {
-  readonly error: GatewayError
-  readonly task: string
-  readonly target: string | undefined
 }
 
 /** The number of leases during which a requested change may still arrive. */
@@ -126,8 +120,21 @@ export class ClaimedRunExecution {
     await this.proceed(state, stepAbort)
   }
 
-  /** Executes the run from its next step. Returns the state in which the run leaves this process. */
-  async proceed(state: RunProgress, stepAbort: () => AbortSignal): Promise<RunState | 'void'> {
+  /**
+   * Executes the run from its next step, unless it is refused. Returns the state in which the run leaves this process.
+   */
+  async proceed(
+    state: RunProgress,
+    stepAbort: () => AbortSignal,
+    refusal?: () => Promise<StepFailure | undefined>,
+  ): Promise<RunState | 'void'> {
+    this.#failure = await refusal?.()
+    if (this.#failure !== undefined) {
+      const { error, task, target } = this.#failure
+      logFailure(this.#parts.services.log, state, error)
+      const incident = { task, code: error.code, message: error.message.slice(0, 2_000), ...(target && { target }) }
+      return await this.#commit({ state: 'failed', incident }, this.#form, {})
+    }
     for (;;) {
       const reached = await this.#advance(state, stepAbort())
       if (reached !== 'running') return reached

@@ -10,7 +10,7 @@ import { AnotherSubject } from '#sdk/workflow/runs.ts'
 import type { BoundSubject } from '#sdk/workflow/workflow.ts'
 import type { PreparedTask, TaskHost, TaskOutcome, WorkflowTask, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { copyUser, sameLogin } from '#sdk/workflow/workflow-user.ts'
-import { writesSeveralTimes } from '#sdk/workflow/workflow-writes.ts'
+import { countWrites, type WriteCounts } from '#sdk/workflow/workflow-writes.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
 /** One task of a definition, created and ready to run. */
@@ -160,7 +160,7 @@ const maxOld = 200
 export class Definitions {
   readonly #parts: DefinitionParts
   readonly #pins = new Map<string, Pins>()
-  readonly #several = new Map<string, boolean>()
+  readonly #writes = new Map<string, WriteCounts>()
   readonly #old = new Map<string, Promise<Definition>>()
   readonly #ready = new Map<string, Definition>()
   readonly #scope = new Scope()
@@ -193,15 +193,14 @@ export class Definitions {
     return pins
   }
 
-  /** Whether several steps of a run of the workflow may change a system. */
-  writesSeveralTimes(name: string): boolean {
-    let several = this.#several.get(name)
-    if (several === undefined) {
+  writesOf(name: string): WriteCounts {
+    let counts = this.#writes.get(name)
+    if (counts === undefined) {
       const { workflows } = this.#parts.configuration
-      several = writesSeveralTimes((called) => workflows.get(called)?.tasks, name)
-      this.#several.set(name, several)
+      counts = countWrites((called) => workflows.get(called)?.tasks, name)
+      this.#writes.set(name, counts)
     }
-    return several
+    return counts
   }
 
   /** So that a stored run can continue under any later configuration. */

@@ -60,6 +60,13 @@ export type StepsEnd =
   /** About the last step: the keeper kept the state before it. */
   | { readonly kind: 'failed'; readonly error: unknown; readonly task: string; readonly target?: string | undefined }
 
+/** The error of a step, its task, and the target that it called last. */
+export interface StepFailure {
+  readonly error: GatewayError
+  readonly task: string
+  readonly target: string | undefined
+}
+
 /** What to commit together. */
 export interface ExecutedSteps {
   readonly end: StepsEnd

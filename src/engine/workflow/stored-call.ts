@@ -56,7 +56,13 @@ export class StoredCall {
     })
     this.#execution = execution
     try {
-      return this.#result(await execution.proceed(this.#state, () => keeper.step()))
+      return this.#result(
+        await execution.proceed(
+          this.#state,
+          () => keeper.step(),
+          () => workflows.refusalOf(this.#state),
+        ),
+      )
     } finally {
       keeper.end()
     }

@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
+import type { User } from '#identity/user.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
+import type { PlannedWrite } from '#sdk/target/target.ts'
 import { UnfinishedRun } from '#sdk/workflow/runs.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
+import { next, type WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { type DurableProcess, dyingStore, openDurable } from '#testing/workflows/durable-fixture.ts'
@@ -37,6 +40,23 @@ class FailingTarget extends MemoryTarget {
         throw new GatewayError(this.code, 'it fails')
       }
     }
+  }
+}
+
+/** A target that has a place for mail only. */
+class LimitedTarget extends MemoryTarget {
+  override readonly renamesUsers: boolean
+
+  constructor(users: ConstructorParameters<typeof MemoryTarget>[0] = [], renames = true) {
+    super(users)
+    this.renamesUsers = renames
+  }
+
+  async requirePlaces({ attributes: values }: User, { attributes }: PlannedWrite): Promise<void> {
+    const odd = attributes.find((name) => name !== 'mail' && values.has(name))
+    if (odd === undefined) return
+    const publicText = `"${odd}" has no place here.`
+    throw new GatewayError('BAD_REQUEST', publicText, { publicText })
   }
 }
 
@@ -80,6 +100,92 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       { state: 'failed', incident: { task: 'both:1', code: 'BAD_REQUEST', target: 'first' } },
     ])
     expect(first.stored('ann')).toBeUndefined()
+  })
+
+  describe('are refused before the first of them changes', () => {
+    const both = [{ userID: 'ann' }]
+    const renamed = callOf({ newUserID: 'anna', keepGroups: true })
+    const withTitle = callOf({
+      user: { userID: 'ann', attributes: Attributes.from({ title: ['Dr'] }), groups: [] },
+      keepGroups: true,
+    })
+
+    test.each([
+      {
+        what: 'a login that another account has',
+        users: [...both, { userID: 'Anna' }],
+        call: renamed,
+        code: 'CONFLICT',
+        text: 'Target "second" has another account with this login. Choose another login, or change that account.',
+      },
+      {
+        what: 'a login that cannot change',
+        users: both,
+        call: renamed,
+        code: 'NOT_SUPPORTED',
+        text: expect.any(String),
+      },
+      {
+        what: 'an attribute without a place, in a change',
+        users: both,
+        call: withTitle,
+        code: 'BAD_REQUEST',
+        text: '"title" has no place here. Target "second" refuses it.',
+      },
+      {
+        what: 'an attribute without a place, in a new account',
+        users: [],
+        call: withTitle,
+        code: 'BAD_REQUEST',
+        text: '"title" has no place here. Target "second" refuses it.',
+      },
+    ] as const)('$what', async ({ users, call, code, text }) => {
+      const [first, second] = [new FailingTarget(users.slice(0, 1)), new LimitedTarget(users, code !== 'NOT_SUPPORTED')]
+      const process = await open(await freshUrl(), first, second)
+      await expect(process.runs.run(call)).rejects.toMatchObject({ code, publicText: text })
+      expect((await process.storage.runs.list({ limit: 5 })).runs).toEqual([])
+      await expect(process.runs.run({ ...call, kept: true })).rejects.toMatchObject({ code })
+      expect((await process.storage.runs.list({ limit: 5 })).runs).toMatchObject([
+        { state: 'failed', touched: false, incident: { task: 'both:2', code, target: 'second' } },
+      ])
+      for (const target of [first, second]) expect(new Set(target.methods())).toEqual(new Set(['findUser']))
+    })
+
+    test('if they are based on another version, whichever target has it', async () => {
+      const [first, second] = [new FailingTarget(both), new FailingTarget(both)]
+      const process = await open(await freshUrl(), first, second)
+      const stale = callOf({ basedOn: { target: 'second', version: '7' } })
+      await expect(process.runs.run(stale)).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+      expect(first.methods()).toEqual(['findUser'])
+    })
+  })
+
+  test('are executed as far as possible if what follows is not known', async () => {
+    const [first, second] = [new FailingTarget(), new LimitedTarget()]
+    const unknown = { taskType: 'own' }
+    const steps = { both: [provision('first'), unknown, provision('second')] }
+    const drop: WorkflowTask['run'] = ({ user }) => {
+      user.attributes.delete('title')
+      return next
+    }
+    const process = await openDurable(await freshUrl(), {
+      workflows: steps,
+      targets: { first, second },
+      tasks: { own: drop },
+    })
+    const user = { userID: 'ann', attributes: Attributes.from({ title: ['Dr'] }), groups: [] }
+    expect(await process.runs.run(callOf({ user }))).toMatchObject({ status: 'completed' })
+    expect(second.stored('ann')?.attributes).toEqual({})
+  })
+
+  test('that write one target read it as often as they did without other targets', async () => {
+    const target = new FailingTarget()
+    const process = await openDurable(await freshUrl(), {
+      workflows: { both: [addMail, provision('first'), provision('first')] },
+      targets: { first: target },
+    })
+    await process.runs.run(callOf())
+    expect(target.methods()).toEqual(['findUser', 'createUser', 'findUser'])
   })
 
   describe('and fail part way', () => {

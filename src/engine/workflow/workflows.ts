@@ -3,13 +3,20 @@ import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { createAt } from '#engine/create-at.ts'
 import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import { portalLinks } from '#engine/mail/mail-links.ts'
-import { previewRun } from '#engine/preview/preview-run.ts'
+import { type PreviewCalls, previewRun } from '#engine/preview/preview-run.ts'
 import { createTargetMappings, withMappings } from '#engine/provisioning/target-mappings.ts'
 import { CallExecution, type CallParts, resultToJson } from '#engine/workflow/call-execution.ts'
 import { createDefinition, type Definition, Definitions } from '#engine/workflow/definitions.ts'
-import { type ExecutedSteps, executeSteps, type RunKeeper, type StepParts } from '#engine/workflow/execute-steps.ts'
+import {
+  type ExecutedSteps,
+  executeSteps,
+  type RunKeeper,
+  type StepFailure,
+  type StepParts,
+} from '#engine/workflow/execute-steps.ts'
 import { withExpiry } from '#engine/workflow/expiry-parameter.ts'
 import { type FoundChanges, findPlannedChanges, type PlannedChange } from '#engine/workflow/planned-changes.ts'
+import { isPassing } from '#engine/workflow/retry-policy.ts'
 import { isAsynchronous, runOf, startedCall } from '#engine/workflow/run-call.ts'
 import type { RunMailing } from '#engine/workflow/run-effects.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
@@ -155,7 +162,7 @@ export class Workflows implements WorkflowStarter, Closable {
         key && { scope: key.scope, key: key.key, run: state.id, response: resultToJson(result) },
     }
     const execute = (): Promise<WorkflowResult> => {
-      if (stored !== undefined && this.#definitions.writesSeveralTimes(call.name)) return stored(parts)
+      if (stored !== undefined && this.#definitions.writesOf(call.name).severalTimes) return stored(parts)
       const prepare = (started: WorkflowCall) => this.prepare(startedCall(started, state))
       const own = { ...this.#stepParts, approvals: this.#approvals, mailing: this.mailing, prepare }
       return new CallExecution(state, { ...own, ...parts }).run()
@@ -198,17 +205,32 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   /** Shows what would follow if the run continued from here. Consumes `state`; see `previewRun`. */
-  preview(
-    state: RunProgress,
-    onEnd: () => void = () => {},
-    onAccountExists: (error: GatewayError) => void = () => {},
-  ): Promise<Preview> {
+  preview(state: RunProgress, calls: PreviewCalls = {}): Promise<Preview> {
     const { clock, log } = this.#services
     const { directory } = this.#host
     const { definitions } = this.#stepParts
     return this.#counted(state.workflow, () =>
-      previewRun(state, { definitions, target: this.#target, directory, clock, log, onEnd, onAccountExists }),
+      previewRun(state, { definitions, target: this.#target, directory, clock, log, ...calls }),
     )
+  }
+
+  /**
+   * The first step that would be refused, as far as targets show it before they are changed; undefined if there is none.
+   * Only runs that write several targets are previewed for it: a single target refuses its first write just as early.
+   */
+  async refusalOf(state: RunProgress): Promise<StepFailure | undefined> {
+    if (state.newAccount !== undefined || !this.#definitions.writesOf(state.workflow).severalTargets) return undefined
+    let failure: StepFailure | undefined
+    const onFailure = (found: StepFailure): void => {
+      failure = found
+    }
+    try {
+      await this.preview(restoreRun(state, saveRun(state)), { onFailure })
+    } catch {
+      // The run itself fails in the same way.
+      return undefined
+    }
+    return failure !== undefined && isRefusal(failure.error) ? failure : undefined
   }
 
   /**
@@ -230,11 +252,7 @@ export class Workflows implements WorkflowStarter, Closable {
     const taken = await takenValues(this.#host.directory, newAccount.unique)
     const refused: GatewayError[] = []
     const copy = restoreRun(state, saveRun(state))
-    await this.preview(
-      copy,
-      () => {},
-      (error) => refused.push(error),
-    )
+    await this.preview(copy, { onAccountExists: (error) => refused.push(error) })
     const others = taken.filter(({ value }) => !sameLogin(value, userID))
     const login = others.length < taken.length || refused.length > 0
     const [other] = others
@@ -312,5 +330,9 @@ export class Workflows implements WorkflowStarter, Closable {
     })
   }
 }
+
+/** Another attempt can't help, or needs a newer version of what the run is based on. */
+const isRefusal = ({ code, isRefusal: isRefused }: GatewayError): boolean =>
+  isRefused && (!isPassing(code) || code === 'VERSION_MISMATCH')
 
 export const accepted = ({ id }: RunProgress): WorkflowResult => ({ id, status: 'accepted', changes: 0 })

@@ -36,3 +36,13 @@ test('a circular schema ends', () => {
   const circle = ["( 1.1 NAME 'a' SUP b MAY x )", "( 1.2 NAME 'b' SUP a MAY y )"]
   expect([...(new ServerSchema(circle, []).allowed(['a']) ?? [])].sort()).toEqual(['x', 'y'])
 })
+
+test('a class refuses attributes that it does not list, except operational ones', () => {
+  const types = ["( 1.9 NAME 'nsAccountLock' USAGE directoryOperation )", "( 1.8 NAME 'title' )"]
+  const known = new ServerSchema(["( 1.1 NAME 'a' MAY ( cn $ mail ) )"], types)
+  const refused = ['cn', 'mail;lang-en', 'title', 'noSuchType', 'nsAccountLock'].filter((name) =>
+    known.refuses(['a'], name),
+  )
+  expect(refused).toEqual(['title', 'noSuchType'])
+  expect(known.refuses(['a', 'unknown'], 'title')).toBe(false)
+})

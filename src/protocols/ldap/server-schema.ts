@@ -10,7 +10,7 @@ interface Definition {
   readonly lists: ReadonlyMap<string, readonly string[]>
 }
 
-const keywords = ['SUP', 'AUX', 'MUST', 'MAY', 'EQUALITY', 'SUBSTR'] as const
+const keywords = ['SUP', 'AUX', 'MUST', 'MAY', 'EQUALITY', 'SUBSTR', 'USAGE'] as const
 
 /** How a server compares the values of an attribute; undefined where it can't. Names are in lower case. */
 export interface MatchingRules {
@@ -79,6 +79,13 @@ export class ServerSchema {
     }
     for (const name of [...allowed]) for (const alias of this.#types.get(name)?.names ?? []) allowed.add(alias)
     return allowed
+  }
+
+  /** An entry of these classes can't have the attribute. Operational attributes belong to no class. */
+  refuses(classes: readonly string[], attribute: string): boolean {
+    const [name = ''] = attribute.toLowerCase().split(';')
+    const [usage = 'userapplications'] = this.#types.get(name)?.lists.get('USAGE') ?? []
+    return usage === 'userapplications' && this.allowed(classes)?.has(name) === false
   }
 }
 

@@ -172,14 +172,24 @@ export const accountCases: TargetCases = {
     assert.deepEqual((await stored('ada'))?.values[0], [`v${winner}`])
   },
   'an attribute that the target reports as supported is stored, and any other is rejected': async (fixture) => {
-    const { target, attributes, request, stored } = fixture
+    const { target, attributes, request, create, stored } = fixture
     const users = (await target.storable?.())?.users ?? 'any'
     if (users === 'any') return
     for (const name of attributes) assert.ok(users.has(name.toLowerCase()), `${name} is not among ${[...users]}`)
     const other = 'noSuchAttributeAnywhere'
     assert.ok(!users.has(other.toLowerCase()))
-    await assert.rejects(target.createUser(userOf('ada', { [other]: ['x'] }), [other], request))
+    const odd = userOf('ada', { [other]: ['x'] })
+    await assert.rejects(target.createUser(odd, [other], request))
     assert.equal(await stored('ada'), undefined)
+    if (target.requirePlaces === undefined) return
+    const [many, one] = attributes
+    const fitting = userOf('ada', { [many]: ['a@x.test'], [one]: ['Ada'] })
+    for (const isNew of [true, false]) {
+      const named = { code: 'BAD_REQUEST', publicText: new RegExp(other) }
+      await assert.rejects(target.requirePlaces(odd, { attributes: [other], isNew }), named)
+      await target.requirePlaces(fitting, { attributes: [many, one], isNew })
+      if (isNew) await create(fitting)
+    }
   },
 }
 

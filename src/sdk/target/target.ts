@@ -94,6 +94,16 @@ export interface SyncOptions {
   readonly newUserID?: string
 }
 
+/** What a create or sync would write of a user. */
+export interface PlannedWrite {
+  /** The attributes that change. */
+  readonly attributes: readonly string[]
+  /** The user is created. */
+  readonly isNew: boolean
+  /** The new login. */
+  readonly newUserID?: string
+}
+
 /**
  * A system that accounts are written to. Every method is idempotent: creating what already exists with the same
  * values, and deleting what is gone, succeed and change nothing. Failures are thrown as GatewayError
@@ -130,6 +140,11 @@ export interface Target extends Closable {
    * its system hasn't answered yet.
    */
   storable?(): Promise<StorableAttributes>
+  /**
+   * Throws BAD_REQUEST, naming the attribute, if the target can't store a value of the user, as far as its configuration
+   * and the schema of its system show. Changes nothing. Absent if it can't know before it writes.
+   */
+  requirePlaces?(user: User, write: PlannedWrite): Promise<void>
   /** The value that the target gives the attribute of a user that has none of its own; undefined if it gives none. */
   defaultValue?(attribute: string, user: User): string | undefined
 }

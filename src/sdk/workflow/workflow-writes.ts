@@ -22,27 +22,31 @@ const maxVisits = 10_000
 
 /** What the workflow writes, and which initial attributes it comes from. */
 export function workflowWrites(source: WorkflowSource, workflow: string): WorkflowWrites {
-  const walk = new WriteWalk(
-    source,
-    writesSeveralTimes((name) => source.tasks(name), workflow),
-  )
+  const walk = new WriteWalk(source, countWrites((name) => source.tasks(name), workflow).severalTimes)
   walk.workflow(workflow, { others: true, made: new Map() })
   return walk.isUnknown ? { ...unknownWrites, severalTimes: walk.severalTimes } : walk
 }
 
-/** Whether more than one step of a run may change a system, counting every branch and every call of a workflow. */
-export function writesSeveralTimes(
+/** How much of several systems a run may change, counting every branch and every call of a workflow. */
+export interface WriteCounts {
+  /** More than one step may change a system. */
+  readonly severalTimes: boolean
+  /** Users or groups of more than one target are created or changed. */
+  readonly severalTargets: boolean
+}
+
+export function countWrites(
   tasksOf: (workflow: string) => readonly PreparedTask[] | undefined,
   workflow: string,
-): boolean {
-  const several = 2
+): WriteCounts {
   let visits = 0
   let writes = 0
+  const targets = new Set<string>()
   const visit = (tasks: readonly PreparedTask[]): void => {
     for (const { flow, calls, onSuccess, onFailure } of tasks) {
-      if (writes >= several) return
+      if (targets.size > 1 || ++visits > maxVisits) return
       if (flow.writes === true) writes++
-      if (++visits > maxVisits) writes = several
+      for (const write of [flow.provisions, flow.writesGroup]) if (write !== undefined) targets.add(write.target)
       visit(onSuccess)
       visit(onFailure)
       for (const name of calls) call(name)
@@ -57,7 +61,7 @@ export function writesSeveralTimes(
     running.delete(name)
   }
   call(workflow)
-  return writes >= several
+  return { severalTimes: writes > 1 || visits > maxVisits, severalTargets: targets.size > 1 }
 }
 
 /** The names that a task sees, and which of the initial attributes the value of each comes from. */

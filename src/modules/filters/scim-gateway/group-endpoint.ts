@@ -144,14 +144,14 @@ export class GroupEndpoint {
     const unfinished = this.#unfinished.get(key) ?? (settled.hasBegun ? {} : undefined)
     if (config.groups.sharesNames) {
       const present = unfinished?.id === undefined ? undefined : await lookups.groupById(unfinished.id, false)
-      const runs = await planMembers(this.#parts, present, edit.members)
+      const runs = await planMembers(this.#parts, call, present, edit.members)
       return { found: present ?? (await this.#createWithSharedName(call, resource, key, settled)), runs }
     }
     const name = displayNameOf(resource)
     const present = await groupNamed(lookups, name)
     const isUnfinished = unfinished !== undefined && (unfinished.id === undefined || unfinished.id === present?.id)
     if (present !== undefined && !isUnfinished) throw nameTaken()
-    const runs = await planMembers(this.#parts, present, edit.members)
+    const runs = await planMembers(this.#parts, call, present, edit.members)
     if (present !== undefined && unfinished?.id !== undefined) return { found: present, runs }
     return { found: await this.#runCreate(call, name, resource, key, unfinished === undefined, settled), runs }
   }
@@ -256,7 +256,7 @@ export class GroupEndpoint {
       const found = await findGroup(lookups, call.id, false)
       const version = requireMatch(call, found.group.version)
       const { resource, own } = await this.#planOwn(call, found, edit)
-      const runs = await planMembers(this.#parts, found, edit.members)
+      const runs = await planMembers(this.#parts, call, found, edit.members)
       const name = own?.newName ?? found.group.name
       const change = {
         kind: edit.kind,

@@ -56,11 +56,12 @@ interface PlannedMember {
 
 /**
  * Plans one run for each member that really changes, and changes nothing yet. Throws invalidValue if a member to add does
- * not exist or is a group that cannot be a member, NOT_SUPPORTED if members cannot be changed here. A member to remove
- * that does not exist counts as removed.
+ * not exist or is a group that cannot be a member, NOT_SUPPORTED if members cannot be changed here, TARGET_UNREACHABLE
+ * while an earlier change of a member is unfinished. A member to remove that does not exist counts as removed.
  */
 export async function planMembers(
   parts: GatewayParts,
+  call: ScimCall,
   found: FoundGroup | undefined,
   operations: readonly PatchOperation[],
 ): Promise<MemberRun[]> {
@@ -73,6 +74,9 @@ export async function planMembers(
   if (runs.some(({ type }) => type === 'User') && parts.config.workflows.members === undefined) {
     throw notSupported('Members cannot be changed: this gateway has no groupWorkflow.')
   }
+  await inParallel(runs, width, async ({ user }) => {
+    if (user !== undefined) await parts.unfinished.settleMember(call, user.id, user.user.userID)
+  })
   return runs
 }
 

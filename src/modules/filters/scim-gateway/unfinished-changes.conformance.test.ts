@@ -1,9 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
+import type { User } from '#identity/user.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { Passwords } from '#modules/shared/passwords/passwords.ts'
 import { databaseTarget } from '#modules/targets/database/database.ts'
+import type { PlannedWrite } from '#sdk/target/target.ts'
 import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
@@ -17,8 +19,21 @@ import scimGateway from './scim-gateway.ts'
 class SecondSystem extends MemoryTarget {
   code: ErrorCode | undefined
   halfDone = false
+  /** The attributes that it can store; any if undefined. */
+  places: readonly string[] | undefined
+
+  async requirePlaces({ attributes: values }: User, { attributes }: PlannedWrite): Promise<void> {
+    const isOdd = (name: string) => values.has(name) && this.places?.includes(name.toLowerCase()) === false
+    const odd = attributes.find(isOdd)
+    if (odd !== undefined) throw new GatewayError('BAD_REQUEST', odd, { publicText: `"${odd}" has no place here.` })
+  }
+
+  /** Creating a user with a title fails with this code. */
+  failsFull: ErrorCode | undefined
 
   override async createUser(...args: Parameters<MemoryTarget['createUser']>): Promise<void> {
+    if (this.failsFull !== undefined && args[0].attributes.has('title'))
+      throw new GatewayError(this.failsFull, 'it fails')
     await this.#or(() => super.createUser(...args))
   }
 
@@ -229,6 +244,50 @@ onEachDatabase('changes over two systems', (freshUrl) => {
         .toHaveLength(1)
       expect((await send('POST', '/Users', user)).status).toBe(201)
       expect((await send('POST', '/Users', user)).status).toBe(409)
+    })
+
+    test('a request that one system would refuse is refused before the first is changed', async () => {
+      const { send, second, process } = await open(order)
+      const ann = { userName: 'ann', active: true }
+      const address = `/Users/${(await send('POST', '/Users', ann)).body['id']}`
+      second.put({ userID: 'anna' })
+      second.places = ['username', 'active']
+      const taken = await send('PATCH', address, patchOf({ op: 'replace', path: 'userName', value: 'anna' }))
+      expect(taken, JSON.stringify(taken.body)).toMatchObject({ status: 409, body: { scimType: 'uniqueness' } })
+      for (const refused of [
+        await send('PATCH', address, patchOf({ op: 'replace', path: 'nickName', value: 'A' })),
+        await send('PUT', address, { ...ann, nickName: 'A' }),
+        await send('POST', '/Users', { userName: 'bob', nickName: 'B', active: true }),
+      ]) {
+        const detail = 'nickName has no place here. Target "second" refuses it.'
+        expect(refused).toMatchObject({ status: 400, body: { scimType: 'invalidValue', detail } })
+      }
+      expect(await send('GET', address)).toMatchObject({ status: 200, body: { userName: 'ann' } })
+      expect((await send('GET', '/Users')).body['totalResults']).toBe(1)
+      expect(second.stored('bob')).toBeUndefined()
+      expect((await process.storage.runs.list({ limit: 5 })).runs).toEqual([])
+      expect((await send('PATCH', address, deactivation)).status).toBe(200)
+    })
+
+    test.runIf(isFirst).each([
+      { code: 'TARGET_UNREACHABLE', status: 503 },
+      { code: 'TARGET_FAILED', status: 500 },
+    ] as const)('after $code, a user that is not created everywhere joins no group', async ({ code, status }) => {
+      const { send, second, process } = await open(order)
+      process.worker({ retries: { attempts: 9, unknownAttempts: 3, firstMillis: 60_000, mostMillis: 60_000 } })
+      second.failsFull = code
+      const ann = { userName: 'ann', title: 'Dr', active: true }
+      expect((await send('POST', '/Users', ann)).status).toBe(status)
+      const found = await send('GET', `/Users?filter=${encodeURIComponent('userName eq "ann"')}`)
+      const [{ id } = { id: '' }] = found.body['Resources'] as { id: string }[]
+      const crew = { displayName: 'crew', members: [{ value: id }] }
+      const refused = await send('POST', '/Groups', crew)
+      expect(refused.status, JSON.stringify(refused.body)).toBe(status)
+      expect((await send('GET', '/Groups')).body['totalResults']).toBe(0)
+      expect(second.stored('ann')).toBeUndefined()
+      second.failsFull = undefined
+      expect((await send('POST', '/Groups', crew)).status).toBe(201)
+      expect(second.stored('ann')).toMatchObject({ attributes: { title: ['Dr'] }, groups: ['crew'] })
     })
 
     test('a change that only the second system lacks is made there', async () => {

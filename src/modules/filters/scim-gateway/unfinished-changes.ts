@@ -83,6 +83,18 @@ export class UnfinishedChanges {
     return { resource, replaces, hasBegun: replaces.some(isMine) || finished.some((one) => own.includes(one)) }
   }
 
+  /**
+   * Waits for unfinished changes of a user that joins or leaves a group: a system that lacks the user would create it from
+   * the login alone. Throws as `settle` does, and if a target refused to create the user.
+   */
+  async settleMember(call: ScimCall, id: string, login: string): Promise<void> {
+    if (!this.arePossible) return
+    const { replaces } = await this.settle(call, { type: 'User', id, names: [login] })
+    const created = this.#key('User', 'name', login)
+    const refused = replaces.find(({ resource }) => resource === created)
+    if (refused !== undefined) throw new UnfinishedRun(refused.id, { isRetried: false })
+  }
+
   /** Whether the gateway has finished a change of the resource after this client got an error for it; true once. */
   async wasFinished({ exchange }: ScimCall, { resource }: Settled): Promise<boolean> {
     return this.arePossible && (await this.#runs.takeFinished(resource, exchange.subject.uid))

@@ -50,6 +50,7 @@ export default defineTarget<Config>({
     const { url = new URL('https://argocd.invalid'), token = '', timeoutMillis } = given
     return { url, token, authority: readAuthority(given, params, issues, context), timeoutMillis }
   },
+  passwords: () => false,
   create: async ({ url: base, token, authority, timeoutMillis }, { name, clock }) => {
     const pool = openHttpPool(await loadAuthority(authority))
     const service = new JsonService({ pool, target: name, timeoutMillis, clock })

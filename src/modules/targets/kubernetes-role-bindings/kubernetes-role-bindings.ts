@@ -26,6 +26,7 @@ export default defineTarget<Config>({
     const { target, forSa } = readParameters(parameters, params, issues, context)
     return { cluster: target, forSa }
   },
+  passwords: () => false,
   /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async ({ cluster, forSa }, host) => {
     const { people, roleBindingsTarget, serviceAccounts } = await import('./role-bindings-target.ts')

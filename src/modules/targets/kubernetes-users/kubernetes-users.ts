@@ -26,6 +26,7 @@ export default defineTarget<Config>({
     const { k8sTarget, nameSpace = '' } = readParameters(parameters, params, issues, context)
     return { cluster: k8sTarget, namespace: nameSpace }
   },
+  passwords: () => false,
   /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async ({ cluster, namespace }, host) => {
     const { kubernetesUsersTarget } = await import('./kubernetes-users-target.ts')

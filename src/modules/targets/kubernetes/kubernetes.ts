@@ -184,6 +184,7 @@ export default defineTarget<KubernetesConfig>({
   aliases: ['com.tremolosecurity.unison.openshiftv3.OpenShiftTarget'],
   parameters,
   parse: parseKubernetes,
+  passwords: () => false,
   create: openCluster,
 })
 

@@ -78,6 +78,14 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
     ...(target.defaultValue === undefined
       ? {}
       : { defaultValue: (attribute, user) => target.defaultValue?.(users.toServer(attribute), userIn(user)) }),
+    ...(target.requirePlaces === undefined
+      ? {}
+      : {
+          requirePlaces: async (user, write) =>
+            target
+              .requirePlaces?.(userIn(user), { ...write, attributes: write.attributes.map(users.toServer) })
+              .catch(refusal(users)),
+        }),
     findUser: async (userID, attributes, request) =>
       optional(await target.findUser(userID, attributes.map(users.toServer), request), userOut),
     createUser: (user, attributes, request, options) =>

@@ -22,7 +22,7 @@ import {
 } from '#modules/shared/targets/user-reconciler.ts'
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import { type LdapChange, unicodePassword, type WriteOptions } from '#protocols/ldap/ldap-server.ts'
-import type { PasswordTarget, TargetChange, TargetRequest } from '#sdk/target/target.ts'
+import type { PasswordTarget, PlannedWrite, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 import type { LdapMemberships } from './ldap-memberships.ts'
 import {
   isNamedBy,
@@ -40,7 +40,8 @@ interface StoredEntry extends StoredUser {
   readonly entry: ReadEntry
 }
 
-type Users = Pick<PasswordTarget, 'createUser' | 'syncUser' | 'deleteUser' | 'setUserPassword' | 'defaultValue'>
+type Users = Pick<PasswordTarget, 'createUser' | 'syncUser' | 'deleteUser' | 'setUserPassword' | 'defaultValue'> &
+  Required<Pick<PasswordTarget, 'requirePlaces'>>
 
 /** `forget` is called after each change, also after a failed one. */
 export function ldapUsers(tree: LdapTree, memberships: LdapMemberships, forget: () => void): Users {
@@ -49,6 +50,7 @@ export function ldapUsers(tree: LdapTree, memberships: LdapMemberships, forget: 
   return {
     ...reconcileUsers<StoredEntry>(exclusively),
     defaultValue: (attribute, user) => store.defaultValue(attribute, user),
+    requirePlaces: (user, write) => store.requirePlaces(user, write),
     ...reconcilePasswords<StoredEntry>(exclusively, ({ entry }, password) => store.setPassword(entry, password)),
   }
 }
@@ -108,6 +110,15 @@ class LdapUserStore implements UserStore<StoredEntry> {
       if (value !== undefined) values.set(name, [value])
     }
     return { user: { ...user, attributes: values }, attributes: this.#changeable(attributes) }
+  }
+
+  /** An entry that exists may have more classes than those of the layout. */
+  async requirePlaces({ userID, attributes: values }: User, { attributes, isNew }: PlannedWrite): Promise<void> {
+    const schema = await this.#tree.schema()
+    const entry = isNew ? undefined : await this.#tree.userEntry(userID, [])
+    const classes = [...(entry?.all.values('objectClass') ?? []), ...(await this.#tree.userClasses())]
+    const odd = this.#changeable(attributes).find((name) => values.has(name) && schema?.refuses(classes, name) === true)
+    if (odd !== undefined) throw unfit(odd, 'is not allowed by the object classes of the entry')
   }
 
   defaultValue(attribute: string, user: User): string | undefined {

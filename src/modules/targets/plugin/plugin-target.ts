@@ -138,9 +138,21 @@ function accountsOf(caller: PluginCaller): Target {
 }
 
 /** Read once, like the other facts. */
-async function storableOf(caller: PluginCaller): Promise<Pick<Target, 'storable'>> {
-  const attributes = await caller.ask('storableAttributes', [], readStorable)
-  return { storable: async () => attributes }
+async function storableOf(caller: PluginCaller): Promise<Pick<Target, 'storable' | 'requirePlaces'>> {
+  const storable = await caller.ask('storableAttributes', [], readStorable)
+  const { users } = storable
+  return {
+    storable: async () => storable,
+    requirePlaces: async ({ userID, attributes: values }, { attributes, newUserID = userID }) => {
+      const isLogin = (value: string): boolean => value === userID || value === newUserID
+      const odd = attributes.find(
+        (name) => users !== 'any' && !users.has(name.toLowerCase()) && !values.values(name).every(isLogin),
+      )
+      if (odd === undefined) return
+      const publicText = `"${odd}" cannot be stored: the plug-in has no place for it.`
+      throw new GatewayError('BAD_REQUEST', publicText, { publicText, keyword: 'invalidValue' })
+    },
+  }
 }
 
 /** The login in the plug-in's spelling, if that differs only in letter case. */

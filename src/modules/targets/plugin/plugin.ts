@@ -65,5 +65,6 @@ export default defineTarget<PluginTargetConfig>({
     return { code, ...demands, ...(can === undefined ? {} : { can }) }
   },
   lookups: ({ can }) => can?.lookups,
+  passwords: ({ can }) => can?.passwords,
   create: openPluginTarget,
 })

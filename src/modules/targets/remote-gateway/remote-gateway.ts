@@ -60,6 +60,7 @@ export default defineTarget<Config>({
       timeoutMillis,
     }
   },
+  passwords: () => false,
   create: async ({ credential, authority, timeoutMillis }, { name, clock }) => {
     const pool = openHttpPool(await loadAuthority(authority))
     const service = new JsonService({ pool, target: name, timeoutMillis, clock })

@@ -39,12 +39,16 @@ export function scimUsers(
   lookups: UserLookups,
   memberships: Memberships,
   clock: Clock,
-): Pick<Target, 'createUser' | 'syncUser' | 'deleteUser'> {
+): Pick<Target, 'createUser' | 'syncUser' | 'deleteUser' | 'requirePlaces'> {
   const users = new ScimUsers(service, lookups, memberships, clock)
   return {
     createUser: (user, attributes, request, options) => users.create(user, attributes, request, options?.mustBeNew),
     syncUser: (user, options, request) => users.sync(user, options, request),
     deleteUser: (user, request, options) => users.delete(user, request, options?.expectedVersion),
+    requirePlaces: async (user, { attributes, newUserID = user.userID }) => {
+      checkLogin(user, attributes, [user.userID, newUserID])
+      ;(await modelOf(service)).users.edits({}, user.attributes, { attributes, addOnly: false })
+    },
   }
 }
 

@@ -145,6 +145,7 @@ export default defineTarget<ScimConfig>({
   className: 'targets.Scim',
   parameters,
   parse: parseScim,
+  passwords: ({ passwords }) => passwords,
   /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async (config, host) => (await import('./scim-target.ts')).openScimTarget(config, host),
 })

@@ -274,6 +274,11 @@ export default defineTarget<SqlTargetConfig>({
   aliases: ['com.tremolosecurity.provisioning.core.providers.BasicDB'],
   parameters,
   parse: parseSql,
+  passwords: ({ schema, readOnly }) =>
+    !readOnly &&
+    (schema.kind === 'tables'
+      ? schema.tables.users.password !== undefined
+      : schema.statements.statements.has('setPassword')),
   /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async (config, host) => (await import('./sql-target.ts')).openSqlTarget(config, host),
 })

@@ -79,7 +79,7 @@ export function usersOf(
   database: SqlDatabase,
   open: () => Promise<SqlUsers>,
   readOnly: boolean,
-): Pick<Target, 'findUser' | 'createUser' | 'syncUser' | 'deleteUser'> {
+): Pick<Target, 'findUser' | 'createUser' | 'syncUser' | 'deleteUser' | 'requirePlaces'> {
   const inTransaction: Exclusively<UserStore<StoredUser>> = async (userID, work) => {
     const users = await open()
     return database.transaction(async (tx) => {
@@ -90,6 +90,9 @@ export function usersOf(
   }
   return {
     ...reconcileUsers(inTransaction),
+    async requirePlaces(user, { attributes, newUserID }) {
+      ;(await open()).accept(user, attributes, newUserID)
+    },
     async findUser(userID, attributes) {
       const user = await (await open()).find(database, 'login', userID)
       return user && { ...user, attributes: user.attributes.pick(attributes) }

@@ -19,13 +19,17 @@ import { refusedValue } from './templates.ts'
 import type { Places, WebhookApi } from './webhook-api.ts'
 import { hasPlace, type Operation } from './webhook-config.ts'
 
-type Users = Pick<Target, 'findUser' | 'createUser' | 'syncUser' | 'deleteUser'>
+type Users = Pick<Target, 'findUser' | 'createUser' | 'syncUser' | 'deleteUser' | 'requirePlaces'>
 
 export function webhookUsers(api: WebhookApi): Users {
-  const exclusively = inQueue(new WebhookUserStore(api))
+  const store = new WebhookUserStore(api)
+  const exclusively = inQueue(store)
+  const { createUser, updateUser } = api.config.operations
   return {
     findUser: (userID, _, request) => api.findUser(userID, request),
     ...reconcileUsers<StoredUser>(exclusively),
+    requirePlaces: async (user, { attributes, isNew, newUserID = user.userID }) =>
+      store.requirePlaces({ ...user, userID: newUserID }, attributes, isNew ? createUser : updateUser),
     // The password is sent in the body only.
     ...(api.config.operations.setPassword === undefined
       ? {}
@@ -53,7 +57,7 @@ class WebhookUserStore implements UserStore<StoredUser> {
   async create(user: User, call: CreateCall): Promise<readonly TargetChange[]> {
     const { attributes, changes, mustBeNew, request, remaining } = call
     const { userID } = user
-    this.#requirePlaces(user, attributes, this.#api.config.operations.createUser)
+    this.requirePlaces(user, attributes, this.#api.config.operations.createUser)
     const join = await this.#prepareMemberships(user.groups, [], request)
     await settle(
       () => this.#api.write('createUser', { userID }, { body: { values: valuesOf(user) }, request }),
@@ -74,7 +78,7 @@ class WebhookUserStore implements UserStore<StoredUser> {
   async write({ user: before }: StoredUser, wanted: User, call: WriteCall): Promise<readonly TargetChange[]> {
     const { changes, request } = call
     const changed = changes.flatMap(({ subject, attribute }) => (subject === 'attribute' ? [attribute] : []))
-    this.#requirePlaces(wanted, changed, this.#api.config.operations.updateUser)
+    this.requirePlaces(wanted, changed, this.#api.config.operations.updateUser)
     const groups = (wantedAction: TargetChange['action']) =>
       changes.flatMap(({ subject, action, value = '' }) =>
         subject === 'group' && action === wantedAction ? [value] : [],
@@ -125,7 +129,7 @@ class WebhookUserStore implements UserStore<StoredUser> {
   }
 
   /** Throws BAD_REQUEST for a value without a placeholder in the request. */
-  #requirePlaces(wanted: User, names: readonly string[], operation: Operation | undefined): void {
+  requirePlaces(wanted: User, names: readonly string[], operation: Operation | undefined): void {
     const { aliases } = this.#api.config.user
     const places = new Set(operation?.body?.places.map(({ name }) => name.toLowerCase()))
     for (const name of names) {

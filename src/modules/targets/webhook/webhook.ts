@@ -523,6 +523,7 @@ export default defineTarget<WebhookConfig>({
   className: 'targets.Webhook',
   parameters,
   parse: parseWebhook,
+  passwords: ({ operations }) => operations.setPassword !== undefined,
   /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async (config, host) => (await import('./webhook-target.ts')).openWebhookTarget(config, host),
 })
