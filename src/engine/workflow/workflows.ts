@@ -313,4 +313,4 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 }
 
-export const accepted = ({ id }: RunProgress): WorkflowResult => ({ id, status: 'accepted', changes: 0 })
+export const accepted = ({ id }: Pick<RunProgress, 'id'>): WorkflowResult => ({ id, status: 'accepted', changes: 0 })

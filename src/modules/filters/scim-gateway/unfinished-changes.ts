@@ -77,7 +77,7 @@ export class UnfinishedChanges {
       const isSameType = one.resource.startsWith(`${this.#place} ${type} `)
       return isSameType && (!isOwn(one) || one.written === undefined || isAbsent)
     })
-    if (blocking !== undefined) throw new UnfinishedRun(blocking.id, { isRetried: false })
+    if (blocking !== undefined) throw new UnfinishedRun(blocking.id, { state: 'earlier', isRetried: false })
     const replaces = refused.filter(isOwn)
     const isMine = ({ requestor }: UnfinishedChange): boolean => requestor === exchange.subject.uid
     return { resource, replaces, hasBegun: replaces.some(isMine) || finished.some((one) => own.includes(one)) }
