@@ -218,6 +218,18 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       })
     })
 
+    test('are tried again before a change of the user by another client', async () => {
+      const [first, second] = [new FailingTarget(), new FailingTarget()]
+      const process = await open(await freshUrl(), first, second)
+      process.worker()
+      second.code = 'CONFLICT'
+      const { run } = await failureOf(process.runs.start(callOf({ kept: true, resource: 'call 1' })))
+      expect((await settle(process)).refused).toMatchObject([{ id: run, resource: 'call 1' }])
+      second.code = undefined
+      expect((await settle(process)).refused).toEqual([])
+      expect((await process.storage.runs.get(run))?.state).toBe('completed')
+    })
+
     test('come before a call that waited for them in the same process', async () => {
       const [first, second] = [new FailingTarget(), new FailingTarget()]
       const process = await open(await freshUrl(), first, second)
@@ -233,6 +245,7 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       gate.resolve()
       await earlier
       await expect(later).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE', retryAfter: 5 })
+      expect((await process.storage.runs.list({ limit: 5 })).runs).toHaveLength(1)
     })
 
     test('are not continued after a newer change of the user, and an equal call replaces them', async () => {
