@@ -86,6 +86,10 @@ export class GatewayError extends Error {
   }
 }
 
+/** The public text of TARGET_UNREACHABLE for a system that answered with this status. */
+export const unavailableText = (status: number): string =>
+  status === 429 ? 'A downstream system has too many requests.' : 'A downstream system is not available.'
+
 /** Turns anything thrown into a GatewayError. Anything else becomes INTERNAL, with the original as its cause. */
 export function asGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown

@@ -70,7 +70,7 @@ export class ClaimedRunExecution {
   /** As last committed. */
   #form: StoredForm
   #changes = 0
-  #mayHaveChanged = false
+  #isOpen = false
   #failure: StepFailure | undefined
 
   constructor(run: ClaimedRun, parts: ClaimedRunParts) {
@@ -91,9 +91,9 @@ export class ClaimedRunExecution {
     return this.#changes
   }
 
-  /** A step has changed something, or it is unknown whether it has. */
-  get mayHaveChanged(): boolean {
-    return this.#mayHaveChanged
+  /** It is unknown whether the last step has changed something. */
+  get isOpen(): boolean {
+    return this.#isOpen
   }
 
   /** Why the last step failed. */
@@ -248,7 +248,7 @@ export class ClaimedRunExecution {
       }
       const { end, trail, log } = executed
       this.#changes += trail.count
-      this.#mayHaveChanged ||= trail.count > 0 || executed.open.length > 0
+      this.#isOpen = executed.open.length > 0
       if (end.kind === 'failed') {
         this.#failure = { error: failureOf(state, end.error), task: end.task, target: end.target }
         logFailure(services.log, state, this.#failure.error)

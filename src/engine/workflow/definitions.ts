@@ -19,6 +19,8 @@ export interface Step {
   /** Which one it is, if the task type does not identify it. */
   readonly name?: string
   readonly task: WorkflowTask
+  /** It, a task in its branches or a workflow that it calls may set the run's password. */
+  readonly maySetPassword: boolean
 }
 
 /** A workflow, created once per configuration. Every list of tasks in its tree is identified by its place. */
@@ -39,6 +41,9 @@ export function branchPlace(place: string, index: number, branch: 'onSuccess' | 
   return place === '' ? `${index}/${branch}` : `${place}/${index}/${branch}`
 }
 
+const maySetPassword = ({ flow, calls, onSuccess, onFailure }: PreparedTask): boolean =>
+  flow.provisions?.password === true || calls.length > 0 || [...onSuccess, ...onFailure].some(maySetPassword)
+
 /** Creates the tasks of a workflow; they are closed with the scope. */
 export async function createDefinition(config: WorkflowConfig, host: TaskHost, scope: Scope): Promise<Definition> {
   const lists = new Map<string, readonly Step[]>()
@@ -50,7 +55,12 @@ export async function createDefinition(config: WorkflowConfig, host: TaskHost, s
       const created = scope.own(await prepared.create(host))
       const task = flow.runsCode === true || flow.setsValues === true ? withBoundSubject(created) : created
       const limited = timeoutMillis === undefined ? task : withTimeLimit(task, timeoutMillis)
-      steps.push({ taskType, ...(name === undefined ? {} : { name }), task: limited })
+      steps.push({
+        taskType,
+        ...(name === undefined ? {} : { name }),
+        task: limited,
+        maySetPassword: maySetPassword(prepared),
+      })
       for (const branch of ['onSuccess', 'onFailure'] as const) {
         if (prepared[branch].length === 0) continue
         pending.push({ place: branchPlace(list.place, index, branch), tasks: prepared[branch] })

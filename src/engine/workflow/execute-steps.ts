@@ -8,6 +8,7 @@ import { auditTrail, stepContext } from '#engine/workflow/step-context.ts'
 import {
   beginStep,
   type DefinitionOf,
+  dropUsedPassword,
   endStep,
   nextPosition,
   type Position,
@@ -100,6 +101,7 @@ export async function executeSteps(state: RunProgress, parts: StepParts, keeper:
       step = new StepRun(state, position, parts, keeper, { trail, log })
       const outcome = await step.run()
       const wait = endStep(state, position, outcome, definitions)
+      dropUsedPassword(state, definitions)
       const waiting = wait && (await keeper.prepareWait(wait))
       log.add(step.entry(outcome.kind))
       if (!step.effects.isEmpty) requests.push({ step: step.number, effects: step.effects })

@@ -1,19 +1,25 @@
 import type { AuditEntry } from '#domain/audit.ts'
 import type { RunQuery, RunState, RunWithData } from '#domain/run.ts'
+import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { pinnedDefinitions, skipTask } from '#engine/workflow/saved-run.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { PinnedRun, RunAccess, RunIntervention } from '#sdk/workflow/runs.ts'
+import { NewerChange, type PinnedRun, type RunAccess, type RunIntervention } from '#sdk/workflow/runs.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
+
+const changeKinds: ReadonlySet<AuditEntry['kind']> = new Set(['entry', 'attribute', 'group'])
 
 /** Shows stored runs and lets administrators act on them; needs no configuration. Audits every action. */
 export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse' | 'settle' | 'takeFinished'> {
   readonly #store: RunStore
+  readonly #audit: Pick<AuditStore, 'list'>
   readonly #clock: Clock
 
-  constructor(store: RunStore, clock: Clock) {
+  constructor(store: RunStore, audit: Pick<AuditStore, 'list'>, clock: Clock) {
     this.#store = store
+    this.#audit = audit
     this.#clock = clock
   }
 
@@ -41,6 +47,7 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse' | 's
   async retry(intervention: RunIntervention): Promise<void> {
     const { id, fence } = intervention
     const run = await this.#find(id)
+    await this.#requireLatest(run)
     await this.#store.resume({ id, fence, effects: { audit: [this.#row(run, intervention, 'retry')] } })
   }
 
@@ -48,6 +55,7 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse' | 's
     const { id, fence } = intervention
     const run = await this.#find(id)
     if (run.state !== 'incident') throw new GatewayError('CONFLICT', `the run ${id} is ${run.state}`)
+    await this.#requireLatest(run)
     const data = skipTask(run.data)
     if (data === undefined) throw new GatewayError('CONFLICT', `the run ${id} has no task left to skip`)
     await this.#store.resume({ id, fence, effects: { audit: [this.#row(run, intervention, 'skip')] } }, data)
@@ -64,6 +72,16 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse' | 's
       cancellation: { by, ...(reason === undefined ? {} : { reason }) },
       effects: { audit: [this.#row(run, intervention, 'cancel')] },
     })
+  }
+
+  /** The rest of a run that failed part way must not undo what was changed since. Throws NewerChange. */
+  async #requireLatest({ id, state, touched, subject, updated }: RunWithData): Promise<void> {
+    if (state !== 'incident' || !touched) return
+    const { rows } = await this.#audit.list({ subject, from: updated, limit: 500 })
+    const newer = rows.find(
+      ({ target, kind, workflow }) => workflow.id !== id && target !== ownTarget && changeKinds.has(kind),
+    )
+    if (newer !== undefined) throw new NewerChange(id, newer)
   }
 
   async #find(id: string): Promise<RunWithData> {

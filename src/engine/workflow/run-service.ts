@@ -1,20 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Run } from '#domain/run.ts'
+import { hasEnded, type Run } from '#domain/run.ts'
+import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { RunInterventions } from '#engine/workflow/interventions.ts'
 import { isPassing } from '#engine/workflow/retry-policy.ts'
 import { isAsynchronous } from '#engine/workflow/run-call.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { StoredCall } from '#engine/workflow/stored-call.ts'
-import { isWithinCall } from '#engine/workflow/stored-form.ts'
+import { isWithinCall, RunSealer, restoreStoredRun } from '#engine/workflow/stored-form.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { accepted, type Workflows } from '#engine/workflow/workflows.ts'
-import { GatewayError } from '#kernel/errors.ts'
+import { type ErrorCode, errorCodes, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import {
   type CallKey,
   type EarlierChanges,
+  NewerChange,
   type RefusedCall,
   type RunAccess,
   type RunStart,
@@ -39,6 +41,8 @@ const settleMillis = 8_000
 const refusals = { burst: 50, perMinute: 30 }
 const longest = 200
 
+const valueRefused = { publicText: 'A target refused a value.' }
+
 /** Runs, for the other parts of the engine. */
 export interface Runs extends RunAccess {
   /** Stores or executes the run, as the call says. */
@@ -57,7 +61,7 @@ export class RunService extends RunInterventions implements Runs {
   readonly #refusals: RateLimit
 
   constructor(workflows: () => Workflows, services: WorkflowServices) {
-    super(services.runs, services.clock)
+    super(services.runs, services.audit, services.clock)
     this.#workflows = workflows
     this.#services = services
     this.#refusals = new RateLimit(10_000, services.clock)
@@ -84,11 +88,13 @@ export class RunService extends RunInterventions implements Runs {
     const { runs } = this.#services
     const end = performance.now() + settleMillis
     const seen = new Map<string, Run>()
+    const outdated = new Set<string>()
     for (let pause = 10; ; pause = Math.min(pause * 2, 200)) {
       const found = await runs.unfinished(subjects, resource)
       // Each of them is tried again once: by then the target may accept it.
       const isRefused = (run: Run): boolean =>
-        run.state === 'incident' && !isPassing(run.incident?.code) && hasFailedAgain(seen.get(run.id), run)
+        run.state === 'incident' &&
+        (outdated.has(run.id) || (!isPassing(run.incident?.code) && hasFailedAgain(seen.get(run.id), run)))
       const open = found.filter((run) => !isRefused(run))
       if (open.length === 0) {
         const isGone = ({ id }: Run): boolean => !found.some((run) => run.id === id)
@@ -102,22 +108,26 @@ export class RunService extends RunInterventions implements Runs {
       if (isStuck || performance.now() > end) throw stillUnderWay(subjects[0] ?? resource)
       for (const run of open.filter(({ id }) => !seen.has(id))) {
         seen.set(run.id, run)
-        await this.#tryAgain(run, requestor)
+        if (await this.#isOutdated(run, requestor)) outdated.add(run.id)
       }
       await delay(pause)
     }
   }
 
-  /** A run that renames its user can't be replaced: later runs no longer know the former login. */
+  /** A run that renames its user or group can't be replaced: later runs no longer know the former name. */
   async #refusedChange({ id, fence, resource = '', requestor }: Run): Promise<UnfinishedChange> {
-    const user = (await this.#services.runs.get(id))?.data['user']
-    const { cleared, attributes, newUserID } = isJsonObject(user) ? user : {}
+    const { runs, secrets } = this.#services
     const known = { id, fence, resource, requestor }
-    if (newUserID !== undefined) return known
-    const set = Array.isArray(attributes)
-      ? attributes.flatMap((pair) => (Array.isArray(pair) ? [String(pair[0])] : []))
-      : []
-    return { ...known, written: [...set, ...(Array.isArray(cleared) ? cleared.map(String) : [])] }
+    const stored = await runs.getWhole(id)
+    const state = stored && (await restoreStoredRun(stored, new RunSealer(secrets, id)).catch(() => undefined))
+    // What can't be read can't be replaced.
+    if (state === undefined) return known
+    const { user, request } = state
+    const newGroup = request.get('newgroupname')
+    const isRename = user.newUserID !== undefined || (newGroup !== undefined && newGroup !== request.get('groupname'))
+    if (isRename) return known
+    const written = [...user.attributes.names(), ...(user.cleared ?? [])]
+    return { ...known, written, ...(user.password === undefined ? {} : { setsPassword: true }) }
   }
 
   #runNow(workflows: Workflows, call: WorkflowCall, state: RunProgress, key?: CallKey): Promise<WorkflowResult> {
@@ -143,16 +153,69 @@ export class RunService extends RunInterventions implements Runs {
     return this.#services.runs.takeFinished(resource, requestor, finishedMillis)
   }
 
-  async #tryAgain(run: Run, by: string): Promise<void> {
+  /** Tries the run again at once, unless a newer change would be undone. */
+  async #isOutdated(run: Run, by: string): Promise<boolean> {
     const { id, fence, state, resource } = run
-    if (resource === undefined) return
+    if (resource === undefined) return false
     try {
       if (state === 'ready') await this.#services.runs.hurry({ id, fence })
       if (state === 'incident') await this.retry({ id, fence, by, reason: 'The change was requested again.' })
     } catch (error) {
+      if (error instanceof NewerChange) return true
       // It has changed meanwhile.
       if (!(error instanceof GatewayError) || !error.isRefusal) throw error
     }
+    return false
+  }
+
+  /**
+   * The end of the unfinished run of an equal earlier call, which is tried again first, so that repeated calls are one
+   * run. Undefined if there is none, or if it would undo a newer change; then this call replaces it.
+   */
+  async #repeatedCall(
+    call: WorkflowCall,
+  ): Promise<{ result?: WorkflowResult; replaces?: readonly UnfinishedChange[] }> {
+    const { resource, requestor } = call
+    const { runs } = this.#services
+    const found = resource === undefined ? [] : await runs.unfinished([], resource)
+    const first = found.find(hasFailed)
+    if (first === undefined) return {}
+    const { id, fence } = first
+    if (await this.#isOutdated(first, requestor)) return { replaces: [{ id, fence, resource: '', requestor }] }
+    const end = performance.now() + settleMillis
+    for (let pause = 10; ; pause = Math.min(pause * 2, 200)) {
+      await delay(pause)
+      const run = await runs.get(id)
+      const isOpen = run !== undefined && !hasEnded(run.state) && run.state !== 'waiting'
+      if (!isOpen || hasFailedAgain(first, run) || performance.now() > end)
+        return { result: await this.#answerOf(id, run) }
+    }
+  }
+
+  /** What a stored run answers to its synchronous call. Throws UnfinishedRun while it has not ended, and its failure. */
+  async #answerOf(id: string, run: Run | undefined): Promise<WorkflowResult> {
+    const { state, incident } = run ?? {}
+    const code = Object.keys(errorCodes).find((one): one is ErrorCode => one === incident?.code) ?? 'WORKFLOW_FAILED'
+    const cause = incident && new GatewayError(code, incident.message, code === 'BAD_REQUEST' ? valueRefused : {})
+    switch (state) {
+      case 'completed':
+      case 'denied': {
+        const { rows } = await this.#services.audit.list({ workflowId: id, limit: 500 })
+        return { id, status: 'completed', changes: rows.filter(({ target }) => target !== ownTarget).length }
+      }
+      case 'waiting':
+        return { id, status: 'waiting', changes: 0 }
+      case 'ready':
+      case 'running':
+      case 'incident':
+        throw new UnfinishedRun(id, { state: 'equal', isRetried: state !== 'incident', ...(cause && { cause }) })
+      case 'failed':
+        if (cause !== undefined) throw cause
+        break
+      default:
+    }
+    const text = `The run ${id} of this call has ended as ${state ?? 'deleted'}.`
+    throw new GatewayError('CONFLICT', text, { publicText: text })
   }
 
   async #endReplaced({ requestor: by, replaces = [] }: WorkflowCall): Promise<void> {
@@ -170,15 +233,20 @@ export class RunService extends RunInterventions implements Runs {
   async start(call: WorkflowCall, key?: CallKey): Promise<RunStart> {
     const workflows = this.#workflows()
     const state = workflows.begin(call)
+    if (!isAsynchronous(call) && key === undefined) {
+      const { result, replaces = [] } = await this.#repeatedCall(call)
+      if (result !== undefined) return { kind: 'repeated', result }
+      if (replaces.length > 0) return { kind: 'started', result: await this.run({ ...call, replaces }) }
+    }
     if (isAsynchronous(call) || (call.kept === true && (await this.#isBehind(state)))) {
       const outcome = await workflows.store(call, state, key)
       if (outcome.kind === 'started') return { kind: 'started', result: accepted(state) }
-      return repeated(outcome, await this.#storedRun(outcome), !isAsynchronous(call))
+      return await this.#repeated(outcome, !isAsynchronous(call))
     }
     if (key === undefined) return { kind: 'started', result: await this.#runNow(workflows, call, state) }
     const { idempotency } = this.#services
     const reservation = await idempotency.reserve({ ...key, run: state.id }, answerMillis)
-    if (reservation.kind !== 'reserved') return repeated(reservation, await this.#storedRun(reservation), true)
+    if (reservation.kind !== 'reserved') return await this.#repeated(reservation, true)
     try {
       return { kind: 'started', result: await this.#runNow(workflows, call, state, key) }
     } catch (error) {
@@ -228,9 +296,16 @@ export class RunService extends RunInterventions implements Runs {
   }
 
   /** A stored run of this key has no response except that it was accepted; a running call has none at all. */
-  async #storedRun(outcome: Repeated): Promise<Run | undefined> {
-    const run = outcome.kind === 'repeated' ? await this.get(outcome.run) : undefined
-    return run === undefined || isWithinCall(run.data) ? undefined : run
+  async #repeated(outcome: Repeated, isSynchronous: boolean): Promise<RunStart> {
+    if (outcome.kind === 'other-body') return outcome
+    const { run: id, response } = outcome
+    if (response !== undefined) return { kind: 'repeated', result: resultOf(id, response) }
+    const run = await this.get(id)
+    if (run === undefined || isWithinCall(run.data)) return { kind: 'under-way', run: id }
+    // A run without a resource was stored behind another one, and its call was answered so.
+    const hasAnswer = (run.state === 'incident' && run.touched) || (run.resource !== undefined && hasEnded(run.state))
+    const result = isSynchronous && hasAnswer ? await this.#answerOf(id, run) : accepted({ id })
+    return { kind: 'repeated', result }
   }
 }
 
@@ -242,7 +317,7 @@ function stillUnfinished({ replaces = [] }: WorkflowCall, error: unknown): unkno
   const [earlier] = replaces
   if (earlier === undefined || error instanceof UnfinishedRun || !(error instanceof GatewayError)) return error
   if (error.code === 'BAD_REQUEST' || isPassing(error.code)) return error
-  return new UnfinishedRun(earlier.id, { isRetried: false, cause: error })
+  return new UnfinishedRun(earlier.id, { state: 'earlier', isRetried: false, cause: error })
 }
 
 /** Whether the run is more than a call that is still being executed for the first time. */
@@ -255,16 +330,6 @@ function hasFailedAgain(before: Run | undefined, { state, fence }: Run): boolean
 }
 
 type Repeated = Exclude<StartOutcome, { kind: 'started' }>
-
-/** Throws UnfinishedRun if the first call was synchronous, and its run needs an administrator. */
-function repeated(outcome: Repeated, stored: Run | undefined, isSynchronous: boolean): RunStart {
-  if (outcome.kind === 'other-body') return outcome
-  const { run, response } = outcome
-  if (response !== undefined) return { kind: 'repeated', result: resultOf(run, response) }
-  if (stored === undefined) return { kind: 'under-way', run }
-  if (isSynchronous && stored.state === 'incident' && stored.touched) throw new UnfinishedRun(run, { isRetried: false })
-  return { kind: 'repeated', result: { id: run, status: 'accepted', changes: 0 } }
-}
 
 const statuses: readonly RunStatus[] = ['completed', 'waiting', 'accepted']
 

@@ -55,6 +55,7 @@ const savedUser = z.object({
     .exactOptional(),
   requestReason: text.exactOptional(),
   newUserID: text.exactOptional(),
+  passwordTargets: texts.exactOptional(),
   /** The index of its map in `versions`: users that share one still share it after storing. */
   basedOn: count.exactOptional(),
 })
@@ -214,7 +215,7 @@ const versionToJson = ({ target, version, userID, group }: ReadVersion) => ({
 /** A user in two parts; the secret one, absent if nothing is secret, must be encrypted. */
 function saveUser(user: WorkflowUser, maps: VersionMaps): { readonly plain: unknown; readonly secret?: JsonObject } {
   const { userID, keepGroups, groups, groupIds, id, version, created, modified, cleared, groupChanges } = user
-  const { timedGroups, requestReason, newUserID, basedOn, password } = user
+  const { timedGroups, requestReason, newUserID, basedOn, password, passwordTargets } = user
   const attributes = Array.from(user.attributes, ([name, values]): [string, string[]] => [name, [...values]])
   const hidden = attributes.filter(([name]) => isSecretAttribute(name))
   const plain = {
@@ -235,6 +236,7 @@ function saveUser(user: WorkflowUser, maps: VersionMaps): { readonly plain: unkn
     })),
     requestReason,
     newUserID,
+    passwordTargets,
     basedOn: basedOn && numberOf(basedOn, maps),
   }
   if (hidden.length === 0 && password === undefined) return { plain }

@@ -94,13 +94,15 @@ export class StoredCall {
   /** Only one run of a subject is executed at a time; CONFLICT says that another one is. */
   async #start(start: () => Promise<unknown>): Promise<void> {
     const end = performance.now() + waitMillis
+    const { subject } = this.#state
     for (let pause = 10; ; pause = Math.min(pause * 2, 200)) {
+      // It failed while this run waited for it, and comes first.
+      if (await this.#parts.services.runs.hasReady(subject)) throw stillUnderWay(subject)
       try {
         await start()
         return
       } catch (error) {
         if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
-        const { subject } = this.#state
         if (performance.now() > end) throw stillUnderWay(subject)
         await delay(pause)
         if (this.#parts.isBasedOnRead) {
@@ -112,7 +114,7 @@ export class StoredCall {
 
   #result(reached: RunState | 'void'): WorkflowResult {
     const { id } = this.#state
-    const { changes = 0, failure, mayHaveChanged = false } = this.#execution ?? {}
+    const { changes = 0, failure, isOpen = false } = this.#execution ?? {}
     switch (reached) {
       case 'completed':
       case 'denied':
@@ -127,9 +129,10 @@ export class StoredCall {
         break
       default:
     }
-    const isContinued = mayHaveChanged || reached === 'void'
+    const isContinued = changes > 0 || isOpen || reached === 'void'
     if (failure !== undefined && (!isContinued || reached === 'failed')) throw failure.error
     throw new UnfinishedRun(id, {
+      state: isOpen || failure === undefined ? 'unknown' : 'part',
       isRetried: reached !== 'incident',
       ...(failure?.target === undefined ? {} : { target: failure.target }),
       ...(failure === undefined ? {} : { cause: failure.error }),
@@ -159,9 +162,9 @@ export class StoredCall {
     const hasEnded = next.state === 'completed' || next.state === 'denied'
     const response = hasEnded || next.state === 'waiting' ? answer(this.#result(next.state)) : undefined
     const effects: RunEffects = { ...step.effects, ...(response && { answer: response }) }
-    const failure = this.#execution?.failure
+    const { changes = 0, isOpen = false, failure } = this.#execution ?? {}
     const hasFailed = next.state === 'ready' || next.state === 'incident' || next.state === 'failed'
-    const isRefused = hasFailed && this.#execution?.mayHaveChanged === false && failure?.error.code !== 'NO_APPROVERS'
+    const isRefused = hasFailed && changes === 0 && !isOpen && failure?.error.code !== 'NO_APPROVERS'
     if (!kept && (hasEnded || isRefused)) {
       const { steps: _, ...others } = effects
       await runs.record({ ...others, forgets: run })

@@ -13,6 +13,7 @@ import { type DurableProcess, dyingStore, openDurable } from '#testing/workflows
 const addMail = { taskType: 'addAttribute', name: 'mail', value: 'a@example.com' }
 const provision = (target: string) => ({ taskType: 'provision', target, sync: true })
 const workflows = {
+  one: [provision('first')],
   both: [addMail, provision('first'), provision('second')],
   leave: [
     { taskType: 'delete', target: 'first' },
@@ -196,7 +197,7 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       const failure = await failureOf(process.runs.run(callOf()))
       expect(failure).toMatchObject({ status: 503, retryAfter: 5 })
       expect(failure.publicText).toBe(
-        `A downstream system did not answer. The change was made in part. The target "second" has not made it. Run ${failure.run} completes it. Send the request again later.`,
+        `A downstream system did not answer. It is unknown whether the target "second" has made the change. Run ${failure.run} tries again. Send the request again later.`,
       )
       expect(first.stored('ann')).toBeDefined()
       expect(await process.storage.runs.get(failure.run)).toMatchObject({
@@ -239,6 +240,9 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       second.code = 'CONFLICT'
       const refused = await failureOf(process.runs.run(callOf()))
       expect(refused).toMatchObject({ status: 500, code: 'WORKFLOW_FAILED', retryAfter: undefined })
+      expect(refused.publicText).toBe(
+        `The request conflicts with the present state. The change was made in part. The target "second" has not completed it. Run ${refused.run} needs an administrator.`,
+      )
       process.worker()
       // Tried again, and refused again.
       const { refused: replaces } = await settle(process)
@@ -272,6 +276,134 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
         kind: 'repeated',
         result: { id: run, status: 'accepted', changes: 0 },
       })
+      second.code = undefined
+      process.worker()
+      await process.settled(run, 'completed')
+      expect(await process.runs.start(callOf({ kept: true }), key)).toEqual({
+        kind: 'repeated',
+        result: { id: run, status: 'completed', changes: 4 },
+      })
+    })
+
+    test('answer their key with what an operator decided', async () => {
+      const [first, second] = [new FailingTarget(), new FailingTarget()]
+      const process = await open(await freshUrl(), first, second)
+      second.code = 'CONFLICT'
+      const key = { scope: 's', key: 'k', bodyHash: 'b' }
+      const { run } = await failureOf(process.runs.start(callOf({ kept: true }), key))
+      expect(await failureOf(process.runs.start(callOf({ kept: true }), key))).toMatchObject({ run, status: 500 })
+      const { fence = 0 } = (await process.storage.runs.get(run)) ?? {}
+      await process.runs.cancel({ id: run, fence, by: 'operator' })
+      await expect(process.runs.start(callOf({ kept: true }), key)).rejects.toMatchObject({
+        code: 'CONFLICT',
+        publicText: `The run ${run} of this call has ended as cancelled.`,
+      })
+    })
+
+    test('are met by equal calls without a key, and answered as completed once they are', async () => {
+      const [first, second] = [new FailingTarget(), new FailingTarget()]
+      const process = await open(await freshUrl(), first, second)
+      process.worker({ retries: { attempts: 8, unknownAttempts: 3, firstMillis: 60_000, mostMillis: 60_000 } })
+      const call = callOf({ kept: true, resource: 'call 1' })
+      second.code = 'TARGET_UNREACHABLE'
+      const { run } = await failureOf(process.runs.start(call))
+      const again = await failureOf(process.runs.start(call))
+      expect(again).toMatchObject({ run, status: 503, retryAfter: 5 })
+      expect(again.publicText).toBe(
+        `The same change was requested before and is unfinished. Run ${run} tries again. Send the request again later.`,
+      )
+      expect((await process.storage.runs.list({ limit: 5 })).runs).toHaveLength(1)
+      // Another call for the user waits for it, and is stored behind it.
+      expect(await process.runs.start(callOf({ kept: true, resource: 'call 2' }))).toMatchObject({
+        result: { status: 'accepted' },
+      })
+      second.code = undefined
+      expect(await process.runs.start(call)).toEqual({
+        kind: 'repeated',
+        result: { id: run, status: 'completed', changes: 4 },
+      })
+    })
+
+    test('are tried again before a change of the user by another client', async () => {
+      const [first, second] = [new FailingTarget(), new FailingTarget()]
+      const process = await open(await freshUrl(), first, second)
+      process.worker()
+      second.code = 'CONFLICT'
+      const { run } = await failureOf(process.runs.start(callOf({ kept: true, resource: 'call 1' })))
+      expect((await settle(process)).refused).toMatchObject([{ id: run, resource: 'call 1' }])
+      second.code = undefined
+      expect((await settle(process)).refused).toEqual([])
+      expect((await process.storage.runs.get(run))?.state).toBe('completed')
+    })
+
+    test('come before a call that waited for them in the same process', async () => {
+      const [first, second] = [new FailingTarget(), new FailingTarget()]
+      const process = await open(await freshUrl(), first, second)
+      const gate = Promise.withResolvers<void>()
+      second.before = async ({ method }) => {
+        if (method !== 'createUser') return
+        await gate.promise
+        throw new GatewayError('TARGET_UNREACHABLE', 'it fails')
+      }
+      const earlier = failureOf(process.runs.start(callOf({ kept: true, resource: 'call 1' })))
+      await expect.poll(() => second.methods()).toContain('createUser')
+      const later = process.runs.start(callOf({ kept: true, resource: 'call 2' }))
+      gate.resolve()
+      await earlier
+      await expect(later).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE', retryAfter: 5 })
+      expect((await process.storage.runs.list({ limit: 5 })).runs).toHaveLength(1)
+    })
+
+    test('are not continued after a newer change of the user, and an equal call replaces them', async () => {
+      const [first, second] = [new FailingTarget(), new FailingTarget()]
+      const process = await open(await freshUrl(), first, second)
+      process.worker()
+      const call = callOf({ kept: true, resource: 'call 1' })
+      second.code = 'CONFLICT'
+      const { run } = await failureOf(process.runs.start(call))
+      second.code = undefined
+      const user = { userID: 'ann', attributes: Attributes.from({ title: ['Dr'] }), groups: [] }
+      const newer = await process.runs.run(callOf({ name: 'one', user }))
+      const { fence = 0 } = (await process.storage.runs.get(run)) ?? {}
+      for (const action of ['retry', 'skip'] as const) {
+        await expect(process.runs[action]({ id: run, fence, by: 'operator' })).rejects.toMatchObject({
+          code: 'CONFLICT',
+          publicText: expect.stringMatching(
+            new RegExp(
+              `^This run would undo a newer change: "ann" was changed at .* by run ${newer.id} \\(one\\)\\. Request`,
+            ),
+          ),
+        })
+      }
+      expect(second.stored('ann')).toBeUndefined()
+      expect(await process.runs.start(call)).toMatchObject({ kind: 'started', result: { status: 'completed' } })
+      expect(second.stored('ann')).toBeDefined()
+      expect(await process.storage.runs.get(run)).toMatchObject({ state: 'cancelled' })
+    })
+
+    test('set the password at every target, encrypted while they are stored', async () => {
+      const [first, second, third] = [new FailingTarget(), new FailingTarget(), new FailingTarget()]
+      const passwords = [
+        { ...provision('first'), setPassword: true },
+        { ...provision('second'), setPassword: true },
+        { taskType: 'delete', target: 'third' },
+      ]
+      const targets = { first, second, third }
+      const process = await openDurable(await freshUrl(), { workflows: { passwords }, targets })
+      second.code = 'TARGET_UNREACHABLE'
+      third.put({ userID: 'ann' })
+      third.code = 'CONFLICT'
+      const { run } = await failureOf(process.runs.run(callOf({ name: 'passwords', password: 'hunter2' })))
+      const stored = await process.storage.runs.getWhole(run)
+      expect(stored?.secret).toBeDefined()
+      expect(JSON.stringify(stored)).not.toContain('hunter2')
+      second.code = undefined
+      process.worker()
+      const incident = await process.settled(run, 'incident')
+      expect([first, second].map(({ passwords }) => passwords.get('ann'))).toEqual(['hunter2', 'hunter2'])
+      // No later task needs it.
+      expect((await process.storage.runs.getWhole(run))?.secret).toBeUndefined()
+      expect(JSON.stringify(incident)).not.toContain('hunter2')
     })
 
     test('become incidents that are tried again with the next change, if their attempts are used up', async () => {

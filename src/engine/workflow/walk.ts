@@ -57,6 +57,19 @@ export function endStep(
   return outcome
 }
 
+/** Removes the password once it is set, unless a later task may set it at another target. */
+export function dropUsedPassword({ user, frames }: RunProgress, definitions: DefinitionOf): void {
+  const used = [user, ...frames.flatMap((frame) => frame.user ?? [])].filter((one) => one.passwordTargets !== undefined)
+  if (used.length === 0) return
+  const isNeeded = frames.some(({ workflow, hash, place, next }) =>
+    definitions(workflow, hash)
+      .lists.get(place)
+      ?.slice(next)
+      .some(({ maySetPassword }) => maySetPassword),
+  )
+  if (!isNeeded) for (const one of used) delete one.password
+}
+
 /** The frame of a workflow's own list. */
 export const rootFrame = ({ name, hash }: Definition): Frame => ({ workflow: name, hash, place: '', next: 0 })
 

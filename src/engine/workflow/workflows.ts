@@ -335,4 +335,4 @@ export class Workflows implements WorkflowStarter, Closable {
 const isRefusal = ({ code, isRefusal: isRefused }: GatewayError): boolean =>
   isRefused && (!isPassing(code) || code === 'VERSION_MISMATCH')
 
-export const accepted = ({ id }: RunProgress): WorkflowResult => ({ id, status: 'accepted', changes: 0 })
+export const accepted = ({ id }: Pick<RunProgress, 'id'>): WorkflowResult => ({ id, status: 'accepted', changes: 0 })

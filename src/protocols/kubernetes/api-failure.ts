@@ -1,4 +1,4 @@
-import { GatewayError } from '#kernel/errors.ts'
+import { GatewayError, unavailableText } from '#kernel/errors.ts'
 import type { ApiAnswer } from '#protocols/kubernetes/api-connection.ts'
 
 const retryAfter = 2
@@ -40,10 +40,14 @@ export function apiFailure(who: string, what: string, answer: ApiAnswer): Gatewa
       return new ExpiredList('TARGET_UNREACHABLE', detail, { retryAfter })
     case 408:
     case 429:
-      return new GatewayError('TARGET_UNREACHABLE', detail, { retryAfter })
+      return new GatewayError('TARGET_UNREACHABLE', detail, { retryAfter, publicText: unavailableText(answer.status) })
     default:
       if (/request is too large|message larger than max/.test(message)) return new GatewayError('BAD_REQUEST', detail)
-      if (answer.status >= 500) return new GatewayError('TARGET_UNREACHABLE', detail, { retryAfter })
+      if (answer.status >= 500)
+        return new GatewayError('TARGET_UNREACHABLE', detail, {
+          retryAfter,
+          publicText: unavailableText(answer.status),
+        })
       return new GatewayError('TARGET_FAILED', detail)
   }
 }

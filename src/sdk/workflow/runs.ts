@@ -1,3 +1,4 @@
+import type { AuditEntry } from '#domain/audit.ts'
 import type { Run, RunPage, RunQuery, RunState, StoredStep } from '#domain/run.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { UnfinishedChange, WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
@@ -44,28 +45,47 @@ export class AnotherSubject extends GatewayError {
   }
 }
 
+/** How far the change of an unfinished run got, as far as it is known. */
+type UnfinishedState =
+  /** A part was made, and the target has not made the rest. */
+  | 'part'
+  /** It is unknown whether the target has made its part. */
+  | 'unknown'
+  /** It is an earlier change, which comes first. */
+  | 'earlier'
+  /** It is the run of an earlier, equal call. */
+  | 'equal'
+  /** It is an earlier change with a password that a target lacks; this one would replace it without that password. */
+  | 'password'
+
+interface UnfinishedOptions {
+  readonly state: UnfinishedState
+  /** Workers try it again. */
+  readonly isRetried: boolean
+  readonly target?: string
+  readonly cause?: GatewayError
+}
+
 /**
- * A call whose run has changed something and then failed. The run is stored: workers retry it or, if that can't help, it
- * is an incident. Later changes of the same user wait for it.
+ * A call whose run has changed something, or may have, and then failed. The run is stored: workers retry it or, if that
+ * can't help, it is an incident. Later changes of the same user wait for it.
  */
 export class UnfinishedRun extends GatewayError {
   readonly run: string
 
-  constructor(
-    run: string,
-    failed: { readonly isRetried: boolean; readonly target?: string; readonly cause?: GatewayError },
-  ) {
-    const { isRetried, target, cause } = failed
-    const isValue = cause?.code === 'BAD_REQUEST'
-    const where = target === undefined ? '' : ` The target "${target}" has not made it.`
+  constructor(run: string, options: UnfinishedOptions) {
+    const { isRetried, cause } = options
+    const isValue = !isRetried && cause?.code === 'BAD_REQUEST'
     const rest = isRetried
-      ? `Run ${run} completes it. Send the request again later.`
-      : `Run ${run} needs an administrator.`
+      ? `Run ${run} tries again. Send the request again later.`
+      : isValue
+        ? `Correct the value and send the request again. Run ${run} is on hold.`
+        : `Run ${run} ${options.state === 'password' ? 'is on hold' : 'needs an administrator'}.`
     super(
       isRetried ? 'TARGET_UNREACHABLE' : isValue ? 'BAD_REQUEST' : 'WORKFLOW_FAILED',
       `run ${run} is unfinished: ${cause?.message ?? 'it was interrupted'}`,
       {
-        publicText: `${cause === undefined ? '' : `${cause.publicText} `}The change was made in part.${where} ${rest}`,
+        publicText: [...(cause === undefined ? [] : [sentence(cause.publicText)]), stateText(options), rest].join(' '),
         ...(isRetried ? { retryAfter: Math.max(unfinishedSeconds, cause?.retryAfter ?? 0) } : {}),
         ...(cause === undefined ? {} : { cause }),
         ...(isValue && cause.keyword !== undefined ? { keyword: cause.keyword } : {}),
@@ -75,13 +95,43 @@ export class UnfinishedRun extends GatewayError {
   }
 }
 
+/** Texts of targets may lack their full stop. */
+const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`)
+
+function stateText({ state, target }: UnfinishedOptions): string {
+  switch (state) {
+    case 'part':
+      return `The change was made in part.${target === undefined ? '' : ` The target "${target}" has not completed it.`}`
+    case 'unknown':
+      return target === undefined
+        ? 'It is unknown whether the change was made.'
+        : `It is unknown whether the target "${target}" has made the change.`
+    case 'earlier':
+      return 'An earlier change of the same user or group is unfinished.'
+    case 'equal':
+      return 'The same change was requested before and is unfinished.'
+    case 'password':
+      return 'An earlier change of the same user set a password and is unfinished. Send a password with this change.'
+  }
+}
+
+/** An incident that changed a user can't continue: another run has changed the user since, and this one would undo that. */
+export class NewerChange extends GatewayError {
+  constructor(run: string, { subject, time, workflow }: Pick<AuditEntry, 'subject' | 'time' | 'workflow'>) {
+    const newer = `"${subject}" was changed at ${time.toISOString()} by run ${workflow.id} (${workflow.name})`
+    super('CONFLICT', `run ${run} is older than another change: ${newer}`, {
+      publicText: `This run would undo a newer change: ${newer}. Request what is still missing again, then cancel this run.`,
+    })
+  }
+}
+
 /** When to repeat a request that waits for an unfinished change. */
 const unfinishedSeconds = 5
 
 /** An earlier run of the subject must end first, and did not in time. */
 export const stillUnderWay = (subject: string): GatewayError =>
   new GatewayError('TARGET_UNREACHABLE', `an earlier run for "${subject}" is still to be carried out`, {
-    publicText: 'An earlier change of the same user is still to be carried out. Try again.',
+    publicText: 'An earlier change of the same user or group is unfinished. Try again.',
     retryAfter: unfinishedSeconds,
   })
 
@@ -144,7 +194,7 @@ export interface RunAccess {
   parametersOf(runs: readonly string[]): Promise<ReadonlyMap<string, LabelParameters>>
   /** In order, at most 500 after the one with that id. */
   steps(id: string, after?: number): Promise<readonly StoredStep[]>
-  /** Tries an incident again. Throws NOT_FOUND, CONFLICT when it is not an incident, VERSION_MISMATCH. */
+  /** Tries an incident again. Throws NOT_FOUND, CONFLICT when it is not an incident, VERSION_MISMATCH, NewerChange. */
   retry(intervention: RunIntervention): Promise<void>
   /** Continues an incident after the task that failed. Throws as `retry` does. */
   skip(intervention: RunIntervention): Promise<void>

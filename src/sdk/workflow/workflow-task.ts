@@ -34,8 +34,10 @@ export interface WorkflowUser extends User {
   groupChanges?: GroupChanges
   /** Temporary memberships of a provision task. */
   timedGroups?: readonly TimedGroup[]
-  /** Set by the caller, used once by a task that sets it at a target, and never logged. */
+  /** Set by the caller, removed after the last task that sets it at a target, and never logged. */
   password?: string
+  /** The targets at which this run has set the password. */
+  passwordTargets?: readonly string[]
   requestReason?: string
   /** The new login, at every target. */
   newUserID?: string

@@ -9,6 +9,10 @@ export function copyUser(user: WorkflowUser): WorkflowUser {
   return { ...user, attributes: user.attributes.clone(), groups: [...user.groups] }
 }
 
+/** The password for a run that another one starts; none after a task has set it. */
+export const unusedPassword = ({ password, passwordTargets }: WorkflowUser): string | undefined =>
+  passwordTargets === undefined ? password : undefined
+
 /** The attribute's values, or the login for `TREMOLO_USER_ID`. */
 export function userValues(user: User, name: string): readonly string[] {
   return name === userIdName ? [user.userID] : user.attributes.values(name)

@@ -45,7 +45,7 @@ export interface WorkflowCall {
   readonly resource?: string
   /** Incidents that end once this run has completed, or has taken their place. */
   readonly replaces?: readonly UnfinishedChange[]
-  /** Set at a target by the first task that sets passwords; never logged, and stored only encrypted. */
+  /** Set by each task that sets passwords, once at each target; never logged, and stored only encrypted. */
   readonly password?: string
   /** The HTTP request, as in the access log; it is in the audit. */
   readonly requestId?: string
@@ -115,6 +115,8 @@ export interface UnfinishedChange {
   readonly requestor: string
   /** The attributes that it sets or clears; a run that replaces it writes them too. Undefined if no other run can replace it. */
   readonly written?: readonly string[]
+  /** A target lacks its password, which is known to no other run, so a run that replaces it needs one of its own. */
+  readonly setsPassword?: boolean
 }
 
 const engineKey = /^(?:approval[._]|unison[._](?!sendToSubject$)|workflow|tremolo_user_id$|com\.tremolosecurity\.)/i

@@ -11,6 +11,7 @@ import {
 import { RunInterventions } from '#engine/workflow/interventions.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { NewerChange } from '#sdk/workflow/runs.ts'
 import type { CommandIo } from '#server/commands/command-line.ts'
 import {
   defineCommand,
@@ -84,7 +85,10 @@ export const workflowCommand = defineCommand({
     'gatehouse workflow list --state incident',
     'gatehouse workflow cancel 0199c3 --reason "requested by mistake"',
   ],
-  describe: (error) => (error instanceof GatewayError ? hints[error.code] : undefined) ?? messageOf(error),
+  describe: (error) => {
+    if (error instanceof NewerChange) return error.publicText
+    return (error instanceof GatewayError ? hints[error.code] : undefined) ?? messageOf(error)
+  },
 })
 
 const maxText = 2_000
@@ -117,7 +121,7 @@ function intervene(action: 'retry' | 'skip' | 'cancel') {
     const { fence, ...request } = readIntervention(values, action !== 'retry')
     await withDatabase(values, async (storage) => {
       const run = await findRun(storage, id)
-      const interventions = new RunInterventions(storage.runs, systemClock)
+      const interventions = new RunInterventions(storage.runs, storage.audit, systemClock)
       await interventions[action]({ id, fence: fence ?? run.fence, ...request })
       const { state } = await findRun(storage, id)
       io.stdout(`${id} is ${state}${action === 'cancel' && state === 'running' ? ' until its current task ends' : ''}`)

@@ -8,6 +8,7 @@ import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { AnotherSubject } from '#sdk/workflow/runs.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
+import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { directoryEntry } from '#testing/modules/directory-entry.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
@@ -37,12 +38,15 @@ async function open(
   params: ParamValues = everything,
   entries: readonly DirectoryEntry[] = [],
   loginAttributes: ReadonlySet<string> | 'any' = new Set(),
+  { severalTimes = false } = {},
 ) {
   const runs = new MemoryRuns()
   const prepared = callWorkflow.prepare(fakeParams(params), noIssues(), fakeParseContext())
-  const filter = await prepared.create(
-    fakeModuleHost({ runs, entries, loginAttributes, workflowParameters: { join: ['team', 'a_b'], secret: [] } }),
-  )
+  const workflowParameters = { join: ['team', 'a_b'], secret: [] }
+  const filter = await prepared.create({
+    ...fakeModuleHost({ runs, entries, loginAttributes, workflowParameters }),
+    workflowWrites: () => ({ ...unknownWrites, severalTimes }),
+  })
   const send = async (request: FakeRequest, { caller = 'svc', application = 'api', as }: Caller = {}) => {
     const path = new URL(request.url ?? address).pathname
     const response = await filter.handle(
@@ -78,6 +82,23 @@ const problemsOf = async (refused: Promise<unknown>): Promise<string[]> => {
   expect(failure).toBeInstanceOf(GatewayError)
   return [(failure as GatewayError).code, ...(failure as GatewayError).problems.map(({ pointer }) => pointer)]
 }
+
+test('equal calls of a caller for a workflow that may fail part way have the same resource', async () => {
+  const { post, runs } = await open(everything, [], new Set(), { severalTimes: true })
+  const withPassword = (userPassword: string) => ({ ...body, user: { ...user, userPassword } })
+  await post(withPassword('hunter2'))
+  await post(withPassword('hunter2'))
+  await post(withPassword('hunter3'))
+  await post(withPassword('hunter2'), {}, { caller: 'other' })
+  await post(withPassword('hunter2'), { 'idempotency-key': 'k' })
+  const resources = runs.calls.map(({ resource }) => resource)
+  expect(resources[1]).toBe(resources[0])
+  expect(new Set(resources).size).toBe(4)
+  const once = await open()
+  await once.post(body)
+  expect(once.runs.calls).toMatchObject([{ name: 'join' }])
+  expect(once.runs.calls[0]).not.toHaveProperty('resource')
+})
 
 test('a call with all members runs the workflow for the subject that the named attribute contains', async () => {
   const { post, runs } = await open()

@@ -160,8 +160,12 @@ class CallWorkflow implements Filter {
       ...(session === undefined ? {} : { session: session.id }),
       kept: true,
     }
-    const key = await readCallKey(request, body, { application, mount, caller: subject.identity })
-    const result = await this.#run(call, key, request.signal).catch(async (error: unknown) => {
+    const scope = sha256(JSON.stringify([application, mount, subject.identity]))
+    const key = await readCallKey(request, body, scope)
+    // Equal calls without a key are recognized where the first of them may fail part way.
+    const { severalTimes } = this.#host.workflowWrites(body.name)
+    const resource = severalTimes ? { resource: `call ${scope} ${key?.key ?? (await bodyHash(body, scope))}` } : {}
+    const result = await this.#run({ ...call, ...resource }, key, request.signal).catch(async (error: unknown) => {
       if (error instanceof AnotherSubject) {
         const refused = [{ kind: 'entry', attribute: 'subject', value: error.value }] as const
         await this.#refuse(call.name, call.user.userID, refused, subject, request)
@@ -257,18 +261,13 @@ const slowHash = promisify<string, string, number, Buffer>(scrypt)
 const sha256 = (text: string): string => hash('sha256', text, 'base64url')
 
 /** The key that makes the call idempotent; undefined if the caller sent none. */
-async function readCallKey(
-  request: GatewayRequest,
-  body: CallBody,
-  owner: { readonly application: string; readonly mount: string; readonly caller: string },
-): Promise<CallKey | undefined> {
+async function readCallKey(request: GatewayRequest, body: CallBody, scope: string): Promise<CallKey | undefined> {
   const key = header(request, 'idempotency-key')
   if (key === undefined) return undefined
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
     const publicText = 'An Idempotency-Key has 1 to 255 visible ASCII characters.'
     throw new GatewayError('BAD_REQUEST', 'an unusable idempotency key', { publicText })
   }
-  const scope = sha256(JSON.stringify([owner.application, owner.mount, owner.caller]))
   return { scope, key, bodyHash: await bodyHash(body, `${scope} ${key}`) }
 }
 

@@ -5,6 +5,7 @@ import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import type { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
+import { UnfinishedRun } from '#sdk/workflow/runs.ts'
 import type { ReadVersion, WorkflowStarter } from '#sdk/workflow/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { Managers } from './managers.ts'
@@ -66,6 +67,10 @@ export async function runWorkflow(
   request: WorkflowRequest,
 ): Promise<void> {
   const { password, cleared = [], newUserID, basedOn, subject, settled } = request
+  const unset = settled?.replaces.find(({ setsPassword }) => setsPassword === true)
+  if (unset !== undefined && password === undefined && request.name === parts.config.workflows.user) {
+    throw new UnfinishedRun(unset.id, { state: 'password', isRetried: false })
+  }
   const call = {
     name: request.name,
     user: request.user,

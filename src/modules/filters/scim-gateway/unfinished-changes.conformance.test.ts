@@ -10,13 +10,14 @@ import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { openGateway } from '#testing/scim/scim-gateway-fixture.ts'
-import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { MemoryGroups } from '#testing/targets/memory-groups.ts'
+import type { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { openDurable } from '#testing/workflows/durable-fixture.ts'
 import { parseTasks, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 /** The second system. It fails its writes with this code; `halfDone` makes the change first. */
-class SecondSystem extends MemoryTarget {
+class SecondSystem extends MemoryGroups {
   code: ErrorCode | undefined
   halfDone = false
   /** The attributes that it can store; any if undefined. */
@@ -30,6 +31,7 @@ class SecondSystem extends MemoryTarget {
 
   /** Creating a user with a title fails with this code. */
   failsFull: ErrorCode | undefined
+  refusesPasswords = false
 
   override async createUser(...args: Parameters<MemoryTarget['createUser']>): Promise<void> {
     if (this.failsFull !== undefined && args[0].attributes.has('title'))
@@ -45,13 +47,27 @@ class SecondSystem extends MemoryTarget {
     await this.#or(() => super.deleteUser(...args))
   }
 
+  override async updateGroup(...args: Parameters<MemoryGroups['updateGroup']>): Promise<void> {
+    await this.#or(() => super.updateGroup(...args))
+  }
+
+  override async setUserPassword(...args: Parameters<MemoryTarget['setUserPassword']>): Promise<void> {
+    if (this.refusesPasswords) throw new GatewayError('BAD_REQUEST', 'too short', { publicText: 'Too short' })
+    await super.setUserPassword(...args)
+  }
+
   async #or(work: () => Promise<void>): Promise<void> {
     if (this.code === undefined || this.halfDone) await work()
     if (this.code !== undefined) throw new GatewayError(this.code, 'the second system fails')
   }
 }
 
-const provision = (target: string): TaskSpec => ({ taskType: 'provision', target, sync: true })
+const provision = (target: string): TaskSpec => ({ taskType: 'provision', target, sync: true, setPassword: true })
+const groupTask = (className: string, target: string): TaskSpec => ({
+  taskType: 'customTask',
+  className,
+  params: { target },
+})
 const remove = (target: string): TaskSpec => ({ taskType: 'delete', target })
 const addGroup: TaskSpec = { taskType: 'addGroup', name: '$groupname$', remove: '$removegroup$' }
 
@@ -86,7 +102,9 @@ onEachDatabase('changes over two systems', (freshUrl) => {
       'sync-user': order.map(provision),
       'delete-user': order.map(remove),
       'change-members': [addGroup, ...order.map(provision)],
-      'create-group': [{ taskType: 'customTask', className: 'tasks.CreateGroup', params: { target: 'people' } }],
+      'create-group': order.map((target) => groupTask('tasks.CreateGroup', target)),
+      'update-group': order.map((target) => groupTask('tasks.UpdateGroup', target)),
+      'delete-group': order.map((target) => groupTask('tasks.DeleteGroup', target)),
     }
     const targets: Record<string, ReturnType<typeof databaseTarget> | SecondSystem> = { second }
     const process = await openDurable(url, { workflows: {} })
@@ -107,6 +125,8 @@ onEachDatabase('changes over two systems', (freshUrl) => {
         deleteUserWorkflowName: 'delete-user',
         groupWorkflow: 'change-members',
         groupCreateWorkflow: 'create-group',
+        groupUpdateWorkflow: 'update-group',
+        groupDeleteWorkflow: 'delete-group',
       },
       host: {
         clock: systemClock,
@@ -214,12 +234,61 @@ onEachDatabase('changes over two systems', (freshUrl) => {
         expect((await send('DELETE', address)).status).toBe(500)
         const again = await send('POST', '/Users', { userName: 'anna', active: true })
         expect(again.status, JSON.stringify(again.body)).toBe(500)
-        expect(again.body['detail']).toMatch(/^The change was made in part\. Run .* needs an administrator\.$/)
+        expect(again.body['detail']).toMatch(
+          /^An earlier change of the same user or group is unfinished\. Run .* needs an administrator\.$/,
+        )
         second.code = undefined
         expect((await send('POST', '/Users', { userName: 'anna', active: true })).status).toBe(201)
         expect(second.stored('anna')?.attributes).toMatchObject({ active: ['true'] })
       },
     )
+
+    test('a password that the second system refused is set by a request that has one, and by no other', async () => {
+      const { send, second, process } = await open(order)
+      process.worker()
+      const { body } = await send('POST', '/Users', { userName: 'ann', title: 'Dr', active: true })
+      const address = `/Users/${body['id']}`
+      const password = (value: string) => patchOf({ op: 'replace', path: 'password', value })
+      second.refusesPasswords = true
+      const refused = await send('PATCH', address, password('correct horse'))
+      expect([refused.status, refused.body['scimType']]).toEqual([400, 'invalidValue'])
+      if (isFirst) {
+        expect(refused.body['detail']).toMatch(
+          /^Too short\. The change was made in part\. The target "second" has not completed it\. Correct the value and send the request again\. Run \S+ is on hold\.$/,
+        )
+        const other = await send('PATCH', address, patchOf({ op: 'replace', path: 'title', value: 'Prof' }))
+        expect(other.status).toBe(500)
+        expect(other.body['detail']).toMatch(
+          /^An earlier change of the same user set a password and is unfinished\. Send a password with this change\. Run \S+ is on hold\.$/,
+        )
+      }
+      second.refusesPasswords = false
+      expect((await send('PATCH', address, password('battery staple'))).status).toBe(200)
+      expect(second.passwords.get('ann')).toBe('battery staple')
+      expect((await process.storage.runs.list({ states: ['ready', 'incident'], limit: 5 })).runs).toEqual([])
+    })
+
+    test('a refused rename of a group comes before its delete', async () => {
+      const { send, second, process } = await open(order)
+      process.worker()
+      const { body } = await send('POST', '/Groups', { displayName: 'crew' })
+      const address = `/Groups/${body['id']}`
+      const named = async (name: string) => await second.findGroup(name)
+      expect(await named('crew')).toBeDefined()
+      second.code = 'CONFLICT'
+      const rename = await send('PATCH', address, patchOf({ op: 'replace', path: 'displayName', value: 'team' }))
+      if (isFirst) {
+        expect(rename.status, JSON.stringify(rename.body)).toBe(500)
+        const early = await send('DELETE', address)
+        expect(early.status, JSON.stringify(early.body)).toBe(500)
+        expect(early.body['detail']).toMatch(/^An earlier change of the same user or group is unfinished\. Run /)
+      } else expect(rename.status).toBe(409)
+      second.code = undefined
+      const gone = await send('DELETE', address)
+      expect(gone.status, JSON.stringify(gone.body)).toBe(204)
+      expect([await named('crew'), await named('team')]).toEqual([undefined, undefined])
+      expect((await send('GET', address)).status).toBe(404)
+    })
 
     test.runIf(isFirst)('a delete that an operator gave up is not answered as done', async () => {
       const { send, second, process } = await open(order)

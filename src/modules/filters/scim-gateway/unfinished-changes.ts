@@ -77,7 +77,7 @@ export class UnfinishedChanges {
       const isSameType = one.resource.startsWith(`${this.#place} ${type} `)
       return isSameType && (!isOwn(one) || one.written === undefined || isAbsent)
     })
-    if (blocking !== undefined) throw new UnfinishedRun(blocking.id, { isRetried: false })
+    if (blocking !== undefined) throw new UnfinishedRun(blocking.id, { state: 'earlier', isRetried: false })
     const replaces = refused.filter(isOwn)
     const isMine = ({ requestor }: UnfinishedChange): boolean => requestor === exchange.subject.uid
     return { resource, replaces, hasBegun: replaces.some(isMine) || finished.some((one) => own.includes(one)) }
@@ -92,7 +92,7 @@ export class UnfinishedChanges {
     const { replaces } = await this.settle(call, { type: 'User', id, names: [login] })
     const created = this.#key('User', 'name', login)
     const refused = replaces.find(({ resource }) => resource === created)
-    if (refused !== undefined) throw new UnfinishedRun(refused.id, { isRetried: false })
+    if (refused !== undefined) throw new UnfinishedRun(refused.id, { state: 'earlier', isRetried: false })
   }
 
   /** Whether the gateway has finished a change of the resource after this client got an error for it; true once. */

@@ -1,5 +1,5 @@
 import type { Clock } from '#kernel/clock.ts'
-import { GatewayError } from '#kernel/errors.ts'
+import { GatewayError, type GatewayErrorOptions, unavailableText } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { AnswerTooLong, type HttpAnswer, type HttpPool } from '#protocols/http/http-client.ts'
 import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
@@ -75,7 +75,10 @@ export class JsonService {
     const text = `was answered with status ${status}${request}`
     if (passing.has(status) || (status >= 500 && status !== 501 && status !== 505)) {
       const wait = readRetryAfter(headers['retry-after'], this.#options.clock())
-      return this.#failure('TARGET_UNREACHABLE', url, text, undefined, wait)
+      return this.#failure('TARGET_UNREACHABLE', url, text, undefined, {
+        publicText: unavailableText(status),
+        ...(wait === undefined ? {} : { retryAfter: Math.ceil(wait / 1000) }),
+      })
     }
     if (status === 401 || status === 403) {
       return this.#failure('TARGET_FAILED', url, `${text}: it does not accept the credential, or the call`)
@@ -90,10 +93,9 @@ export class JsonService {
     { origin, pathname }: URL,
     text: string,
     cause?: unknown,
-    waitMillis?: number,
+    options: GatewayErrorOptions = {},
   ): GatewayError {
-    const retryAfter = waitMillis === undefined ? {} : { retryAfter: Math.ceil(waitMillis / 1000) }
     const call = `the call of target "${this.#options.target}" to ${origin}${pathname}`
-    return new GatewayError(code, `${call} ${text}`, { cause, ...retryAfter })
+    return new GatewayError(code, `${call} ${text}`, { cause, ...options })
   }
 }

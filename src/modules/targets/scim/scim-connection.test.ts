@@ -68,7 +68,7 @@ test.each([
   [409, { detail: 'taken' }, 'CONFLICT', 'taken'],
   [412, {}, 'VERSION_MISMATCH', 'The resource was changed by someone else.'],
   [418, {}, 'TARGET_FAILED', 'A downstream system refused the change.'],
-  [500, { detail: 'at line 7' }, 'TARGET_UNREACHABLE', 'A downstream system did not answer.'],
+  [500, { detail: 'at line 7' }, 'TARGET_UNREACHABLE', 'A downstream system is not available.'],
   [501, {}, 'NOT_SUPPORTED', 'This operation is not supported here.'],
   [302, {}, 'TARGET_FAILED', 'A downstream system refused the change.'],
 ])('%i %j is %s', async (status, body, code, publicText) => {
@@ -115,7 +115,10 @@ test('a Retry-After beyond the timeout fails at once', async () => {
 
 test('repeated Retry-After does not keep a call forever', async () => {
   const { connection, seen } = await connect(json(429, {}, { 'retry-after': '0' }))
-  await expect(connection.call({ method: 'GET', path: '/Users' })).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+  await expect(connection.call({ method: 'GET', path: '/Users' })).rejects.toMatchObject({
+    code: 'TARGET_UNREACHABLE',
+    publicText: 'A downstream system has too many requests.',
+  })
   expect(seen.length).toBeLessThanOrEqual(8)
 })
 

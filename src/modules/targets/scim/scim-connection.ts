@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '#kernel/clock.ts'
-import { type ErrorCode, GatewayError, type GatewayErrorOptions } from '#kernel/errors.ts'
+import { type ErrorCode, GatewayError, type GatewayErrorOptions, unavailableText } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { AnswerTooLong, type HttpAnswer, type HttpSend } from '#protocols/http/http-client.ts'
 import { scimMediaType } from '#protocols/scim/scim-error.ts'
@@ -212,6 +212,7 @@ export function answerError({ call, status, body, retryAfter, secret = false }: 
   const options: GatewayErrorOptions = {
     ...(retryAfter === undefined ? {} : { retryAfter: Math.ceil(retryAfter) }),
     ...(publicCodes.has(code) && detail !== '' ? { publicText: detail } : {}),
+    ...(code === 'TARGET_UNREACHABLE' ? { publicText: unavailableText(status) } : {}),
     ...(code === 'CONFLICT' ? { keyword: 'uniqueness' } : knownKeyword(code, keyword)),
   }
   return new GatewayError(code, `${call} answered ${status}${detail === '' ? '' : `: ${detail}`}`, options)

@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '#kernel/clock.ts'
-import { type ErrorCode, GatewayError, type GatewayErrorOptions } from '#kernel/errors.ts'
+import { type ErrorCode, GatewayError, type GatewayErrorOptions, unavailableText } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { loadAuthority } from '#modules/shared/authority/authority.ts'
 import {
@@ -53,6 +53,7 @@ function statusFailure(
     return new CallFailure('TARGET_UNREACHABLE', detail, {
       mayBeDone: writes && !surelyNotDone.has(status),
       mayPass: true,
+      publicText: unavailableText(status),
       ...(retryAfter === undefined ? {} : { retryAfter: Math.ceil(retryAfter / 1000) }),
     })
   }

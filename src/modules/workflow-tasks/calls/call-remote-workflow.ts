@@ -6,7 +6,7 @@ import { isRemoteGateway } from '#sdk/target/remote-gateway.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
 import { defineCustomTask, next, type TaskContext } from '#sdk/workflow/workflow-task.ts'
-import { copyUser, userValues } from '#sdk/workflow/workflow-user.ts'
+import { copyUser, unusedPassword, userValues } from '#sdk/workflow/workflow-user.ts'
 
 const executionKey = 'UNISON.EXEC.TYPE'
 
@@ -50,6 +50,7 @@ export default defineCustomTask({
     }
     const bodyOf = (context: TaskContext): JsonObject => {
       const { user, request, requestor } = context
+      const password = unusedPassword(user)
       const uid = userValues(user, uidAttributeName)[0] ?? user.userID
       const attributes = [...user.attributes].map(([name, values]) => ({ name, values: [...values] }))
       const hasLogin = attributes.some(({ name }) => name.toLowerCase() === uidAttributeName.toLowerCase())
@@ -67,7 +68,7 @@ export default defineCustomTask({
           uid,
           attributes: hasLogin ? attributes : [...attributes, { name: uidAttributeName, values: [uid] }],
           ...(user.keepGroups ? {} : { groups: [...user.groups] }),
-          ...(user.password === undefined ? {} : { userPassword: user.password }),
+          ...(password === undefined ? {} : { userPassword: password }),
         },
       }
     }

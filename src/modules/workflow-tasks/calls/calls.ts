@@ -6,7 +6,7 @@ import { noFlow } from '#sdk/workflow/flow.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
 import { defineCustomTask, next, type RequestMap } from '#sdk/workflow/workflow-task.ts'
-import { userValues } from '#sdk/workflow/workflow-user.ts'
+import { unusedPassword, userValues } from '#sdk/workflow/workflow-user.ts'
 
 /** Tasks that run other tasks, or another workflow. */
 
@@ -87,6 +87,7 @@ export const asyncCallWorkflow = defineCustomTask({
           if (userID === undefined || userID === '') {
             throw new GatewayError('WORKFLOW_FAILED', `AsyncCallWorkflow: the user has no "${uidAttributeName}"`)
           }
+          const password = unusedPassword(user)
           const reason = workflowReason.text === '' ? user.requestReason : renderTask(workflowReason, task)
           effects.start({
             name,
@@ -96,7 +97,7 @@ export const asyncCallWorkflow = defineCustomTask({
             params: passedOn(request),
             ...(user.keepGroups ? { keepGroups: true } : {}),
             ...(reason === undefined ? {} : { reason }),
-            ...(user.password === undefined ? {} : { password: user.password }),
+            ...(password === undefined ? {} : { password }),
           })
           return next
         }),

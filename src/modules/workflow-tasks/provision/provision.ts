@@ -186,13 +186,13 @@ interface PasswordWrite {
   readonly effects: StepEffects
 }
 
-/** Uses the password once: the user loses it before the target's call. Ends the sessions of the account's owner. */
+/** Sets the password once at each target. Ends the sessions of the account's owner. */
 async function setPassword(target: Target, name: string, write: PasswordWrite): Promise<void> {
   const { user, login, request, effects } = write
-  const { password } = user
-  if (password === undefined) return
+  const { password, passwordTargets = [] } = user
+  if (password === undefined || passwordTargets.includes(name)) return
   if (!hasPasswords(target)) throw new GatewayError('NOT_SUPPORTED', `target "${name}" cannot store passwords`)
-  delete user.password
+  user.passwordTargets = [...passwordTargets, name]
   // Before the password is set: if the directory doesn't answer, the step fails with nothing set, and is tried again.
   const owners = await write.owners()
   const holder = { userID: login, attributes: user.attributes, groups: user.groups }
