@@ -6,10 +6,11 @@ import { join, matchesGlob, resolve } from 'node:path'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
+import { suggestion } from '#kernel/suggest.ts'
 import { bundle, bundledProgram } from '#testing/run/bundle-setup.ts'
 import { onlyNpmVariable } from '#testing/run/missing-part.ts'
 import { judgesPython } from '#testing/run/python-setup.ts'
-import { type ReportLine, readReport, reportFile } from '#testing/run/run-report.ts'
+import { counted, type ReportLine, readReport, reportFile } from '#testing/run/run-report.ts'
 import { type Tier, tiers } from './tiers.ts'
 
 const usage = `Usage: npm test [-- [--all] [--slowest N] [TIER ...] [FILE ... [-t TITLE]]]
@@ -41,6 +42,7 @@ interface Result {
   readonly seconds: number
 }
 
+const tierNames = tiers.map(({ name }) => name)
 const { values, positionals } = readArguments()
 const isSelection = positionals.length > 0
 const isCore = !values.all && !isSelection
@@ -92,12 +94,18 @@ function readArguments() {
       process.exit(0)
     }
     if (!/^\d{1,4}$/.test(read.values.slowest ?? '0')) throw new Error('--slowest takes a number')
-    if (read.values.title !== undefined && read.positionals.length === 0) throw new Error('-t needs a file or a tier')
+    if (read.values.title !== undefined && read.positionals.length === 0) {
+      throw new Error('-t needs a file or a tier before it: npm test -- unit -t TITLE')
+    }
     return read
   } catch (error) {
-    console.error(`${error instanceof Error ? error.message : error}\n\n${usage}`)
-    return process.exit(2)
+    return refuse(error instanceof Error ? error.message : String(error))
   }
+}
+
+function refuse(problem: string): never {
+  console.error(`${problem}\n\n${usage}`)
+  return process.exit(2)
 }
 
 /** `core` is a part of `stories`, so a run of all tiers does not need it. */
@@ -107,7 +115,11 @@ function isPart(tier: Tier): boolean {
 
 /** The tiers with these names, and those of the files whose paths contain one of the other words. */
 function selected(words: readonly string[]): Job[] {
-  const names = words.filter((word) => tiers.some(({ name }) => name === word))
+  const names = words.filter((word) => tierNames.includes(word))
+  const checks = tiers.find(({ name, program }) => program !== undefined && names.includes(name))
+  if (values.title !== undefined && checks !== undefined) {
+    refuse(`-t selects tests, and the tier ${checks.name} has none: run it without -t`)
+  }
   const parts = words.filter((word) => !names.includes(word)).map((word) => word.replace(/^\.\//, ''))
   const matching = tiers.map((tier): Job => {
     if (tier.include === undefined || names.includes(tier.name)) return { tier, files: [] }
@@ -117,8 +129,7 @@ function selected(words: readonly string[]): Job[] {
   })
   const unknown = parts.filter((part) => !matching.some(({ files = [] }) => files.some((file) => file.includes(part))))
   if (unknown.length > 0) {
-    console.error(`no tier and no test file: ${unknown.join(', ')}\n\n${usage}`)
-    process.exit(2)
+    refuse(unknown.map((word) => `no tier and no test file: ${word}${suggestion(word, tierNames)}`).join('\n'))
   }
   return [
     ...tiers.filter(({ name }) => names.includes(name)).map((tier) => ({ tier })),
@@ -200,7 +211,7 @@ function summarize(lines: readonly ReportLine[]): void {
   if (slowest.length > 0) {
     console.log('\n== slowest files ==')
     for (const { file, tests, seconds } of slowest)
-      console.log(`${seconds.toFixed(1).padStart(6)} s  ${file} (${tests} tests)`)
+      console.log(`${seconds.toFixed(1).padStart(6)} s  ${file} (${counted(tests, 'test')})`)
   }
   console.log('\n== tiers ==')
   for (const { name, passed, seconds } of results) {
@@ -223,7 +234,7 @@ function summarize(lines: readonly ReportLine[]): void {
   if (isNothing) console.log(`no test has a title with ${quoted(values.title ?? '')}`)
   const minutes = ((performance.now() - started) / 60_000).toFixed(1)
   console.log(
-    `${results.length - failed.length} tiers passed, ${failed.length} failed: ${tests} tests in ${minutes} min`,
+    `${counted(results.length - failed.length, 'tier')} passed, ${failed.length} failed: ${counted(tests, 'test')} in ${minutes} min`,
   )
   process.exitCode = failed.length === 0 && results.length === jobs.length && !isNothing ? 0 : 1
   if (isCore) nameOthers()

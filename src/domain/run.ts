@@ -145,6 +145,8 @@ export interface RunQuery {
   readonly changedSince?: Date
   /** Only incidents at this target. */
   readonly target?: string
+  /** Only changes that were made in some systems and not yet in others, without those being executed. */
+  readonly unfinished?: true
   /** The `next` of the previous page. */
   readonly after?: string
   /** At most 500. */

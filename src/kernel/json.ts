@@ -6,6 +6,9 @@ export interface JsonObject {
 export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+/** The body of a response. A shell that prints it begins its next line after it. */
+export const jsonBody = (value: unknown): string => `${JSON.stringify(value)}\n`
+
 const forbiddenKeys = new Set(['__proto__', 'constructor', 'prototype'])
 
 /** True for property names that reach JavaScript's own properties. Input must not use them as names. */

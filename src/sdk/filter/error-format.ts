@@ -1,4 +1,5 @@
 import type { GatewayError } from '#kernel/errors.ts'
+import { jsonBody } from '#kernel/json.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 
 /** How an API reports a failure. Status, Retry-After and the error's own headers are added by the pipeline. */
@@ -11,7 +12,7 @@ export type ErrorFormat = (
 /** The format of every API without its own. */
 export const jsonErrors: ErrorFormat = ({ publicText, problems, code }, requestId) => ({
   headers: { 'content-type': 'application/json; charset=utf-8' },
-  body: JSON.stringify({
+  body: jsonBody({
     errors: [publicText, ...problems.map(({ pointer, detail }) => `${pointer || '/'} ${detail}`)],
     code,
     requestId,

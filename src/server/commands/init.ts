@@ -7,6 +7,7 @@ import { commandName, defineCommand } from '#server/commands/command-line.ts'
 import { checkNewFolder, writeNewFolder } from '#server/commands/new-folder.ts'
 import { createTarget } from '#server/init/create-target.ts'
 import { gatewayFiles } from '#server/init/files.ts'
+import { folderCommands, quoted } from '#server/init/folder-commands.ts'
 import { type GatewayPlan, planOptions, readPlan } from '#server/init/plan.ts'
 import { Questions, type Terminal } from '#server/init/questions.ts'
 import { scimPath } from '#server/init/target.ts'
@@ -76,17 +77,13 @@ const writeFolder = (folder: string, plan: GatewayPlan, token: string): Promise<
 /** What to run next, in the order in which it works, from the folder in which `init` ran. */
 function nextSteps(folder: string, plan: GatewayPlan, token: string, created: string | undefined): string[] {
   const { host, origin, login, administrator } = plan
-  const port = plan.port === '' ? '8443' : plan.port
-  const [config, data, environment] = ['config', 'data', 'gatehouse.env'].map((name) => quoted(join(folder, name)))
-  const tls = (name: string): string => quoted(join(folder, 'tls', name))
+  const { loadSecrets, source, tls, port, serving } = folderCommands(folder, plan.port)
   const command = commandName()
-  const serving = `--config ${config} --data ${data} --listen 0.0.0.0:${port} --tls-cert ${tls('tls.crt')} --tls-key ${tls('tls.key')}`
   const person =
     login.kind === 'passwords'
       ? ''
       : ` --no-password${login.kind === 'oidc' ? ` --attribute mail=${quoted(administrator)}` : ''}`
-  const place = /^['/.]/.test(environment ?? '') ? environment : `./${environment}`
-  const curl = `curl --cacert ${tls('ca.crt')} --resolve ${host}:${port}:127.0.0.1`
+  const curl = `curl --cacert ${quoted(join(folder, 'tls', 'ca.crt'))} --resolve ${host}:${port}:127.0.0.1`
   return [
     `Created ${folder}. Start with its config folder: each file explains itself.`,
     '',
@@ -98,11 +95,11 @@ function nextSteps(folder: string, plan: GatewayPlan, token: string, created: st
     'Next, in this shell:',
     '',
     '  # Load the secrets',
-    `  set -a; . ${place}; set +a`,
+    `  ${loadSecrets}`,
     '  # See what it needs before production: at least a certificate of yours, and an anchor of the audit elsewhere',
     `  ${command} check --production ${serving}`,
     `  # Add the first administrator${login.kind === 'passwords' ? '; asks for a password' : ''}`,
-    `  ${command} user add ${quoted(administrator)} --config ${config} --data ${data} --group administrators${person}`,
+    `  ${command} user add ${quoted(administrator)} ${source} --group administrators${person}`,
     '  # Run it',
     `  ${command} serve ${serving}`,
     '',
@@ -115,7 +112,7 @@ function nextSteps(folder: string, plan: GatewayPlan, token: string, created: st
     `The certificate in ${join(folder, 'tls')} is for trying it out: no browser trusts it. Replace tls.crt and tls.key with those of a public authority.`,
     'If something does not work, load the secrets in another shell, and run:',
     '',
-    `  ${command} doctor --config ${config} --data ${data} --tls-cert ${tls('tls.crt')} --tls-key ${tls('tls.key')}`,
+    `  ${command} doctor ${source} ${tls}`,
   ]
 }
 
@@ -161,7 +158,3 @@ function ldapNotes(folder: string, values: Readonly<Record<string, string>>, isC
     `  ldapadd -Y EXTERNAL -H ldapi:/// -f ${file('target-schema.ldif')}`,
   ]
 }
-
-/** For a POSIX shell. */
-const quoted = (text: string): string =>
-  /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`

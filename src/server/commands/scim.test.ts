@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { globSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import { loadConfiguration } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
@@ -186,6 +186,22 @@ describe('scim init', () => {
     expect(output.join('\n')).toContain('https://idm.example.test:8443/scim/okta')
     expect(output.join('\n')).toContain('--listen 0.0.0.0:8443 --tls-cert')
     expect(readFileSync(join(out, 'okta.yaml'), 'utf8')).toContain('OKTA_HOST: idm.example.test\n')
+  })
+
+  test('the commands to run next fit the folder: one that init made has secrets, data and certificate', async () => {
+    const folder = temporaryFolder()
+    const out = join(folder, 'config')
+    vi.stubEnv('GATEHOUSE_COMMAND', 'bin/gatehouse')
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const plain = (await init(out, 'okta')).output
+    expect(plain).toContain(`  bin/gatehouse check --config ${out}`)
+    expect(plain.join('\n')).toContain(`  bin/gatehouse serve --config ${out} --listen 0.0.0.0:443 --tls-cert CERT`)
+    writeFileSync(join(folder, 'gatehouse.env'), '')
+    const made = (await init(out, 'entra')).output
+    expect(made).toContain(`  set -a; . ${folder}/gatehouse.env; set +a`)
+    expect(made).toContain(
+      `  bin/gatehouse serve --config ${out} --data ${folder}/data --listen 0.0.0.0:8443 --tls-cert ${folder}/tls/tls.crt --tls-key ${folder}/tls/tls.key`,
+    )
   })
 
   const guides = globSync(['docs/guides/*.md', 'docs/reference/command-line.md', 'examples/scim/*.md'])

@@ -59,8 +59,15 @@ test('users are added, listed, get a new password and are removed, with audit en
     '--by',
     'me',
   ]
-  expect(await run('correct horse\nand no more', ...add)).toEqual({ code: 0, output: [], errors: '' })
-  expect(await run('', 'add', 'bob\u001b[2J', '--no-password')).toMatchObject({ code: 0 })
+  expect(await run('correct horse\nand no more', ...add)).toEqual({
+    code: 0,
+    output: ['Added "ada" to the directory "people", in the group admins. The user can log in with this password.'],
+    errors: '',
+  })
+  expect(await run('', 'add', 'bob\u001b[2J', '--no-password')).toMatchObject({
+    code: 0,
+    output: [expect.stringMatching(/^Added "bob\ufffd\[2J" to the directory "people"\. The user has no password and /)],
+  })
   expect((await run('', 'list')).output).toEqual([
     'ada  password  uid=ada,ou=people,o=Tremolo',
     expect.stringMatching(/^bob\ufffd\[2J {2}no password/),
@@ -87,7 +94,10 @@ test('users are added, listed, get a new password and are removed, with audit en
     }
     return both
   })
-  expect(await run('another horse', 'passwd', 'ADA')).toMatchObject({ code: 0 })
+  expect(await run('another horse', 'passwd', 'ADA')).toMatchObject({
+    code: 0,
+    output: ['Set the password of "ADA". The user must log in again.'],
+  })
   const left = await look(({ sessions }) =>
     Promise.all(owners.map(async (owner) => (await sessions.ofOwner(owner, new Date())).length)),
   )
@@ -113,7 +123,10 @@ test('users are added, listed, get a new password and are removed, with audit en
     userID: 'ada',
     groups: ['admins'],
   })
-  expect(await run('', 'remove', 'ada')).toMatchObject({ code: 0 })
+  expect(await run('', 'remove', 'ada')).toMatchObject({
+    code: 0,
+    output: ['Removed "ada" and ended the user\'s sessions.'],
+  })
   expect(await run('', 'remove', 'ada')).toMatchObject({
     code: 1,
     errors: expect.stringContaining('there is no user with the login'),

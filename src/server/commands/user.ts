@@ -117,9 +117,16 @@ export const userCommand: RunCommand = (args, io) => userCommandReading(process.
 
 function add(values: UserValues, login: string, input: PasswordInput, io: CommandIo): Promise<number> {
   const attributes = readPairs('attribute', values.attribute)
-  return withPeople(values, 'add', login, io, async ({ people, cause, storage }) => {
+  const groups = values.group
+  return withPeople(values, 'add', login, io, async ({ people, cause, storage, config }) => {
     const password = values['no-password'] ? undefined : await readPassword(input, io.stderr)
-    await auditChanges(await people.addPerson({ login, attributes, groups: values.group, password }), cause, storage)
+    await auditChanges(await people.addPerson({ login, attributes, groups, password }), cause, storage)
+    const joined = groups.length === 0 ? '' : `, in the group${groups.length === 1 ? '' : 's'} ${groups.join(', ')}`
+    const next =
+      password === undefined
+        ? 'The user has no password and logs in at an outside issuer; "gatehouse user passwd" sets one.'
+        : 'The user can log in with this password.'
+    printLines([`Added "${login}" to the directory "${config.name}"${joined}. ${next}`], io)
   })
 }
 
@@ -131,6 +138,7 @@ function setPassword(values: UserValues, login: string, input: PasswordInput, io
     const write = (): Promise<readonly UserChange[]> => people.setPassword(login, password)
     if (owner === undefined) await auditChanges(await write(), cause, storage)
     else await replacePassword(write, owner, cause, storage)
+    printLines([`Set the password of "${login}". The user must log in again.`], io)
   })
 }
 
@@ -142,6 +150,7 @@ function remove(values: UserValues, [login = '']: readonly string[], io: Command
     if (changes.length === 0) throw new Error(`there is no user with the login "${login}"`)
     await auditChanges(changes, cause, storage)
     if (owner !== undefined) await storage.sessions.deleteOfOwner(owner)
+    printLines([`Removed "${login}" and ended the user's sessions.`], io)
   })
 }
 

@@ -59,9 +59,22 @@ test('list prints the matching runs, latest first', async () => {
   expect(await ids(folder, '--name', 'join')).toEqual(['stuck'])
   expect(await ids(folder, '--subject', 'BOB')).toEqual(['waiting'])
   expect(await ids(folder, '--requestor', 'nobody')).toEqual([])
+  expect(await ids(folder, '--unfinished')).toEqual([])
   const { output } = await run(folder, 'list', '--name', 'join')
   expect(output[0]).toMatch(/^[\d-]+T[\d:.]+Z incident {2}stuck join, for ada, by alice \(called by svc\)$/)
   expect(output[1]).toBe('    join:0: TARGET_FAILED: no\ufffd[2J')
+})
+
+test('list shows unfinished changes, and why a run was cancelled', async () => {
+  const folder = await dataFolder()
+  await withStorage(folder, async ({ runs }) => {
+    await runs.start(newRun('half', { subject: 'ada', resource: 'people User id 7', touched: true }))
+  })
+  expect(await ids(folder, '--unfinished')).toEqual(['half'])
+  await run(folder, 'cancel', 'half', '--by', 'idp', '--reason', 'A later change replaced it.')
+  expect(await ids(folder, '--unfinished')).toEqual([])
+  const { output } = await run(folder, 'list', '--state', 'cancelled')
+  expect(output.at(-1)).toBe('    idp requested to cancel it: A later change replaced it.')
 })
 
 test('a run is shown with its timeline and approvals, and without its data', async () => {

@@ -1,5 +1,6 @@
 import type { Approval } from '#domain/approval.ts'
 import {
+  type Cancellation,
   isRunState,
   type Run,
   type RunQuery,
@@ -35,6 +36,7 @@ const options = {
   name: { value: 'NAME', about: 'list: only runs of this workflow' },
   subject: { value: 'LOGIN', about: 'list: only runs about this user' },
   requestor: { value: 'LOGIN', about: 'list: only runs that this user requested' },
+  unfinished: { about: 'list: only SCIM changes that were made in some systems and not yet in others' },
   limit: { value: 'N', default: '50', about: 'list: number of runs' },
   json: { about: 'list, show: print JSON, one object per line' },
   reason: { value: 'TEXT', about: 'retry, skip, cancel: reason, for the audit' },
@@ -83,6 +85,7 @@ export const workflowCommand = defineCommand({
   },
   examples: [
     'gatehouse workflow list --state incident',
+    'gatehouse workflow list --unfinished',
     'gatehouse workflow cancel 0199c3 --reason "requested by mistake"',
   ],
   describe: (error) => {
@@ -169,7 +172,7 @@ const storyJson = ({ run, steps, approvals }: RunStory): string =>
     })),
   })
 
-function readQuery({ state, name, subject, requestor }: WorkflowValues): Omit<RunQuery, 'limit'> {
+function readQuery({ state, name, subject, requestor, unfinished }: WorkflowValues): Omit<RunQuery, 'limit'> {
   const wanted = state.map((word) => {
     if (!isRunState(word)) throw new WrongUsage(`--state must be one of ${runStates.join(', ')}`)
     return word
@@ -179,6 +182,7 @@ function readQuery({ state, name, subject, requestor }: WorkflowValues): Omit<Ru
     ...(name === undefined ? {} : { name }),
     ...(subject === undefined ? {} : { subject }),
     ...(requestor === undefined ? {} : { requestor }),
+    ...(unfinished ? { unfinished } : {}),
   }
 }
 
@@ -206,13 +210,20 @@ interface RunStory {
 
 const stateWidth = 9
 
-/** One line, and another one for an incident. */
+/** One line, and one each for an incident and a cancellation, which may be that a later change replaced the run. */
 function runLines(run: Run): string[] {
-  const { created, state, name, subject, requestor, caller, id, incident } = run
+  const { created, state, name, subject, requestor, caller, id, incident, cancel } = run
   const by = caller === undefined ? requestor : `${requestor} (called by ${caller})`
   const line = `${created.toISOString()} ${state.padEnd(stateWidth)} ${id} ${name}, for ${subject}, by ${by}`
-  return incident === undefined ? [line] : [line, `    ${incident.task}: ${incident.code}: ${incident.message}`]
+  return [
+    line,
+    ...(incident === undefined ? [] : [`    ${incident.task}: ${incident.code}: ${incident.message}`]),
+    ...(cancel === undefined ? [] : [`    ${cancellationText(cancel)}`]),
+  ]
 }
+
+const cancellationText = ({ by, reason }: Cancellation): string =>
+  `${by} requested to cancel it${reason === undefined ? '' : `: ${reason}`}`
 
 function storyLines({ run, steps, approvals }: RunStory): string[] {
   return [
@@ -244,9 +255,7 @@ const stateTexts: Partial<Readonly<Record<RunState, (run: Run) => string>>> = {
 
 function stateText(run: Run): string {
   const text = stateTexts[run.state]?.(run) ?? run.state
-  if (run.cancel === undefined) return text
-  const { by, reason } = run.cancel
-  return `${text}; ${by} requested to cancel it${reason === undefined ? '' : `: ${reason}`}`
+  return run.cancel === undefined ? text : `${text}; ${cancellationText(run.cancel)}`
 }
 
 function stepLines({ number, attempt, task, taskType, label, started, ended, outcome, error }: StoredStep): string[] {

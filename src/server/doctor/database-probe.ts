@@ -117,8 +117,7 @@ const hasRuns = ({ level }: Finding, applied: readonly unknown[]): boolean => le
 function unfinishedFindings(count: number): Finding[] {
   if (count === 0) return []
   const what = count === 1 ? '1 change was' : `${count} changes were`
-  const remedy =
-    'List them with "gatehouse workflow list --state incident" and "--state ready", then retry or cancel them.'
+  const remedy = 'List them with "gatehouse workflow list --unfinished", then retry or cancel them.'
   return [warning(`${what} made in some systems and not yet in others`, remedy)]
 }
 

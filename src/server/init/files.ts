@@ -79,7 +79,7 @@ export function gatewayFiles(plan: GatewayPlan, token: string): ReadonlyMap<stri
 function environmentText(database: string | undefined): string {
   const key = (): string => randomBytes(32).toString('base64')
   return `# Secrets of the gateway, as environment variables. Keep a copy in a safe place: what they encrypt is lost with them.
-# Load it in a shell with: set -a; . ./gatehouse.env; set +a
+# Load it in a shell of this folder with: set -a; . ./gatehouse.env; set +a
 # Encrypts the secrets in the database.
 GATEHOUSE_SECRET_KEY=${key()}
 # Seals the audit.

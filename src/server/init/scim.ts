@@ -1,8 +1,9 @@
 import { hash, randomBytes } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { type CommandIo, defineCommand, WrongUsage } from '#server/commands/command-line.ts'
+import { basename, dirname, join, resolve } from 'node:path'
+import { type CommandIo, commandName, defineCommand, WrongUsage } from '#server/commands/command-line.ts'
+import { folderCommands, quoted } from '#server/init/folder-commands.ts'
 
 /** What to enter in a product, so that it calls the gateway. */
 interface ScimClientSetup {
@@ -149,8 +150,7 @@ provider. Existing files are never overwritten.`,
     const secret = tokenSecret(client)
     const files = { yaml: join(out, `${client}.yaml`), token: join(out, 'secrets', secret.name, secret.key) }
     await write(files, scimClientYaml({ client, host: url.hostname, origin: url.origin }), token)
-    const port = url.port === '' ? '443' : url.port
-    print({ client, address: url.origin + scimPath(client), port, token, files, out }, io)
+    print({ client, address: url.origin + scimPath(client), port: url.port, token, files, out }, io)
   },
 })
 
@@ -198,6 +198,7 @@ async function write(files: Files, yaml: string, token: string): Promise<void> {
 interface Written {
   readonly client: ScimClientName
   readonly address: string
+  /** Empty for the default. */
   readonly port: string
   readonly token: string
   readonly files: Files
@@ -219,12 +220,29 @@ function print({ client, address, port, token, files, out }: Written, io: Comman
     `${files.token}, enter it in the client, and then remove the old line.`,
     '',
     'Next:',
-    `  gatehouse check --config ${out}`,
-    `  gatehouse serve --config ${out} --listen 0.0.0.0:${port} --tls-cert CERTIFICATE.pem --tls-key KEY.pem`,
-    'or, behind a proxy that terminates TLS, keeps the Host header and sends X-Forwarded-Proto:',
-    `  gatehouse serve --config ${out} --listen 0.0.0.0:8080 --trusted-proxy ADDRESS`,
+    `  ${commandName()} check --config ${quoted(out)}`,
+    ...startLines(out, port),
   ]
   for (const line of lines) io.stdout(line)
+}
+
+function startLines(out: string, port: string): string[] {
+  const serve = `  ${commandName()} serve`
+  const folder = join(out, '..')
+  if (basename(resolve(out)) === 'config' && existsSync(join(folder, 'gatehouse.env'))) {
+    const { loadSecrets, serving } = folderCommands(folder, port)
+    return [
+      'A running gateway of this folder serves it within seconds. To start one:',
+      `  ${loadSecrets}`,
+      `${serve} ${serving}`,
+    ]
+  }
+  const config = `--config ${quoted(out)}`
+  return [
+    `${serve} ${config} --listen 0.0.0.0:${port === '' ? '443' : port} --tls-cert CERTIFICATE.pem --tls-key KEY.pem`,
+    'or, behind a proxy that terminates TLS, keeps the Host header and sends X-Forwarded-Proto:',
+    `${serve} ${config} --listen 0.0.0.0:8080 --trusted-proxy ADDRESS`,
+  ]
 }
 
 interface TemplateValues {
@@ -259,12 +277,12 @@ ${tasks}
       params:
         target: ${users}`
 
-  return `# SCIM for ${title}, at ${origin}${scimPath(client)}
-#
-# ${hostValue} is the one value to set: the host name that clients call. An environment variable of that name goes first.
-# The token comes from the Secret ${secret.name}, key ${secret.key}: the file secrets/${secret.name}/${secret.key} beside this one, a Secret of the
-# cluster, or the environment variable SCIM_${client.toUpperCase()}_TOKEN. This command writes both, with a fresh token:
+  return `# SCIM for ${title}, at ${origin}${scimPath(client)}, as written by:
 #   gatehouse scim init --client ${client} --url ${origin}
+# ${hostValue} is the one value to set: the host name that clients call. An environment variable of that name goes first.
+# The command has created a token, and secrets/${secret.name}/${secret.key} beside this file with its SHA-256. To replace the token, add a line with a
+# new one there, enter it in the client, and then remove the old line. Without that file, the tokens are in the key ${secret.key} of the Secret
+# ${secret.name} in the cluster, or in the environment variable SCIM_${client.toUpperCase()}_TOKEN.
 # Serve it over TLS, with --tls-cert and --tls-key, or behind a proxy that --trusted-proxy names.
 ${hostValue}: ${host}
 ---
@@ -324,7 +342,8 @@ spec:
             groupDeleteWorkflow: ${client}-delete-group
             groupNestingWorkflow: ${client}-nest-group
 ---
-# The users, in the database of Gatehouse. "active": false is stored with the user, and such a user can't log in.
+# The users, in the database of Gatehouse, with "active". They can log in where a directory.Database has "directory: ${users}",
+# unless "active" is false.
 apiVersion: openunison.tremolo.io/v1
 kind: Target
 metadata:

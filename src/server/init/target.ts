@@ -422,7 +422,7 @@ export function scimYaml(target: TargetSetup, client: ScimClientName | undefined
     ...target.mapping,
   }
   return `# The SCIM gateway at ${scimPath}. Its one client sends the token whose SHA-256 is in secrets/scim/token.
-# To replace the token, add a line with a new one there, enter it in the client, and then remove the old line.
+# To replace the token, add a line with a new one, or with "sha256:" and its SHA-256, there, enter it in the client, and then remove the old line.
 ${objectOf('AuthenticationMechanism', 'scim-token', '  className: auth.BearerToken\n  uri: /auth/scim-token')}
 ---
 ${objectOf(

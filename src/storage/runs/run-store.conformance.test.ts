@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { RunWithData } from '#domain/run.ts'
+import type { RunQuery, RunWithData } from '#domain/run.ts'
 import type { CancelRequest, NewRun } from '#storage/runs/run-commit.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import {
@@ -394,6 +394,27 @@ onEachDatabase('runs', (freshUrl) => {
     expect(await pages(100, 200)).toEqual([['a']])
     const wrong = two.runs.listEnded({ since: new Date(0), until: new Date(1), limit: 2, after: 'x' })
     await expect(wrong).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  test('lists the changes that figures count as unfinished', async () => {
+    const { one, two } = await open()
+    const resource = 'users User id 7'
+    const incident = { task: 't', code: 'TARGET_FAILED', message: 'down' }
+    for (const more of [{}, { resource, subject: 'ada' }]) {
+      await one.runs.start(newRun(more.resource === undefined ? 'of no client' : 'stuck', { ...more, touched: true }))
+      await one.runs.commit({ ...commitOf(await claimOne(one.runs), { state: 'incident', incident }), touched: true })
+    }
+    await one.runs.start(newRun('unchanged', { resource }))
+    await one.runs.start(newRun('retried', { resource, touched: true }))
+    await one.runs.start(newRun('ended', { resource, touched: true, state: { state: 'completed' } }))
+    const executed = { state: 'running', leaseMillis: minute } as const
+    await one.runs.start(newRun('executed', { resource, touched: true, state: executed }))
+    const found = async (query: Partial<RunQuery>) =>
+      ids((await two.runs.list({ unfinished: true, limit: 10, ...query })).runs)
+    expect(await found({})).toEqual(['retried', 'stuck'])
+    expect(await found({ states: ['ready', 'running'] })).toEqual(['retried'])
+    expect(await found({ subject: 'Ada', name: 'create-user' })).toEqual(['stuck'])
+    expect((await two.runs.figures()).unfinished).toBe(2)
   })
 
   test('figures count open runs and their age; prune deletes ended ones', async () => {

@@ -561,8 +561,14 @@ const disorderMillis = 3_600_000
  * number of runs. A period is turned into a range of numbers, which every index has.
  */
 function listText(query: RunQuery, limit: number, dialect: SqlDialect): Sql {
-  const { name, subject, requestor, requestedBy, about, from, until, changedSince, target, after } = query
-  const states = query.states ?? (target !== undefined ? ['incident'] : name === undefined ? undefined : runStates)
+  const { name, subject, requestor, requestedBy, about, from, until, changedSince, target, unfinished, after } = query
+  const possible =
+    target !== undefined
+      ? (['incident'] as const)
+      : unfinished
+        ? (['ready', 'waiting', 'incident'] as const)
+        : undefined
+  const states = query.states ?? possible ?? (name === undefined ? undefined : runStates)
   const targetOf =
     dialect === 'sqlite' ? sql`json_extract(incident, '$.target')` : sql`cast(incident as json) ->> 'target'`
   const conditions = [
@@ -578,6 +584,7 @@ function listText(query: RunQuery, limit: number, dialect: SqlDialect): Sql {
     until &&
       sql`created < ${until.getTime()} and seq < coalesce((select seq from runs
         where created >= ${until.getTime() + disorderMillis} order by created limit 1), ${Number.MAX_SAFE_INTEGER})`,
+    unfinished && sql`${raw(isUnfinished)} and ended is null and state <> 'running'`,
     changedSince && sql`updated >= ${changedSince.getTime()}`,
     after === undefined ? undefined : sql`seq < ${Number(after)}`,
   ].filter((condition) => condition !== undefined)

@@ -22,6 +22,9 @@ const longestReason = 240
 /** A run of fewer files shows every test. */
 const fewFiles = 10
 
+/** Such as `1 test` and `2 tests`. */
+export const counted = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`
+
 /** False if no run collects the lines. */
 export function report(...lines: readonly ReportLine[]): boolean {
   const file = process.env[reportFile]
@@ -57,7 +60,7 @@ export default class RunReport extends DefaultReporter {
     if (this.isTTY || module.state() !== 'passed' || this.#files < fewFiles) super.printTestModule(module)
     else
       this.log(
-        `✓ ${++this.#ended}/${this.#files} ${module.relativeModuleId} (${testsIn(module)} tests, ${secondsOf(module).toFixed(1)} s)`,
+        `✓ ${++this.#ended}/${this.#files} ${module.relativeModuleId} (${counted(testsIn(module), 'test')}, ${secondsOf(module).toFixed(1)} s)`,
       )
   }
 

@@ -27,7 +27,7 @@ export const walks: readonly Walk[] = [
     page: 'docs/guides/first-five-minutes.md',
     blocks: [1, 2],
     first: quickstart,
-    prints: ['"userName":"mary"', '"displayName":"Mary Jackson"'],
+    prints: ['"userName":"annie"', '"displayName":"Annie Easley"'],
   },
   { page: 'docs/concepts/requests.md', prints: ['allowed'] },
   { page: 'docs/configuration.md', prints: [] },

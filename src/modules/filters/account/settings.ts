@@ -1,6 +1,7 @@
 import type { AccountErrors, AccountFactorKind } from '#contract/account.ts'
 import { secondFactorKinds } from '#domain/second-factor.ts'
 import type { Issues } from '#kernel/issues.ts'
+import { jsonBody } from '#kernel/json.ts'
 import { jsonHeaders } from '#modules/shared/http/json-answer.ts'
 import { checkPasswordParameters, passwordParameters } from '#modules/shared/passwords/password-parameters.ts'
 import type { ErrorFormat } from '#sdk/filter/error-format.ts'
@@ -71,7 +72,7 @@ export const stepUpKeyword = 'step-up'
 
 export const accountErrors: ErrorFormat = ({ publicText, problems, code, keyword }, requestId) => ({
   headers: jsonHeaders,
-  body: JSON.stringify({
+  body: jsonBody({
     errors: [publicText, ...problems.map(({ pointer, detail }) => `${pointer || '/'} ${detail}`)],
     code,
     requestId,

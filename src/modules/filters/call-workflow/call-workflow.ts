@@ -9,6 +9,7 @@ import { isUser } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import { type ErrorCode, errorCodes, type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import type { Path } from '#kernel/issues.ts'
+import { jsonBody } from '#kernel/json.ts'
 import { DescribedApi, placeAtSegment } from '#modules/shared/http/api-description.ts'
 import { problemErrors } from '#modules/shared/http/json-answer.ts'
 import { jsonPointer, readJsonBody } from '#modules/shared/http/json-body.ts'
@@ -303,7 +304,7 @@ const jsonAnswer = (
 ): GatewayResponse => ({
   status,
   headers: { 'content-type': 'application/json; charset=utf-8', ...headers },
-  body: JSON.stringify(body),
+  body: jsonBody(body),
 })
 
 const execType = 'UNISON.EXEC.TYPE'

@@ -25,8 +25,8 @@ async function ask(minutes: number | undefined, method = 'GET') {
 }
 
 test('returns the minutes that are left', async () => {
-  expect(await ask(14)).toMatchObject({ status: 200, body: '{"minsLeft":14}' })
-  expect(await ask(0)).toMatchObject({ body: '{"minsLeft":0}' })
+  expect(await ask(14)).toMatchObject({ status: 200, body: '{"minsLeft":14}\n' })
+  expect(await ask(0)).toMatchObject({ body: '{"minsLeft":0}\n' })
 })
 
 test('is a 401 without a session, and a 405 for other methods', async () => {

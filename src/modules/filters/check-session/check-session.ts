@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { mainErrors } from '#contract/main.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { jsonBody } from '#kernel/json.ts'
 import { DescribedApi, placeAtSegment } from '#modules/shared/http/api-description.ts'
 import { allowMethods } from '#modules/shared/http/routes.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
@@ -31,7 +32,7 @@ export default defineFilter({
       return {
         status: 200,
         headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' },
-        body: JSON.stringify({ minsLeft }),
+        body: jsonBody({ minsLeft }),
       }
     },
   }),

@@ -1,4 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
+import { jsonBody } from '#kernel/json.ts'
 import { allowMethods } from '#modules/shared/http/routes.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
@@ -18,7 +19,7 @@ export default defineFilter({
         throw new GatewayError('NOT_FOUND', `no cluster is named "${cluster}"`)
       }
       const headers = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }
-      return { status: 200, headers, body: JSON.stringify({ isGit: false }) }
+      return { status: 200, headers, body: jsonBody({ isGit: false }) }
     },
   }),
 })

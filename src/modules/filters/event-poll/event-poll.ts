@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { mainErrors } from '#contract/main.ts'
 import type { JsonBounds } from '#kernel/bounded-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { jsonBody } from '#kernel/json.ts'
 import { DescribedApi, placeAtSegment } from '#modules/shared/http/api-description.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import { allowMethods } from '#modules/shared/http/routes.ts'
@@ -46,7 +47,7 @@ export default defineFilter({
         signal: request.signal,
       })
       const body = { sets: Object.fromEntries(tokens), ...(more ? { moreAvailable: true } : {}) }
-      return { status: 200, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+      return { status: 200, headers: { 'content-type': 'application/json' }, body: jsonBody(body) }
     },
   }),
 })

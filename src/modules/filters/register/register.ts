@@ -1,4 +1,5 @@
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import { jsonBody } from '#kernel/json.ts'
 import { localizedAttribute, viewFormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import { portalLook } from '#modules/shared/forms/page-theme.ts'
 import { apiPlace, placeBelow } from '#modules/shared/http/api-description.ts'
@@ -45,7 +46,7 @@ const maxBodyBytes = 256 * 1024
 /** `errors` as for a rejected registration; the problems of the body replace the general text. */
 export const registerErrors: ErrorFormat = ({ publicText, problems, code }, requestId) => ({
   headers: jsonHeaders,
-  body: JSON.stringify({
+  body: jsonBody({
     errors:
       problems.length === 0
         ? [publicText]

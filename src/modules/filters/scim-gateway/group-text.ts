@@ -20,12 +20,12 @@ async function* pieces(
   pages: AsyncIterable<readonly Member[]>,
   elements: (members: readonly Member[]) => JsonValue,
 ): AsyncGenerator<string> {
-  yield `${group.slice(0, -1)},"members":[`
+  yield `${group.trimEnd().slice(0, -1)},"members":[`
   let separator = ''
   for await (const page of pages) {
     if (page.length === 0) continue
     yield separator + JSON.stringify(elements(page)).slice(1, -1)
     separator = ','
   }
-  yield ']}'
+  yield ']}\n'
 }

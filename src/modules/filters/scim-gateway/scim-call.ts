@@ -1,6 +1,6 @@
 import type { Awaitable } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue, jsonBody } from '#kernel/json.ts'
 import { entityTag, parseEntityTags } from '#protocols/scim/entity-tag.ts'
 import { isJsonContent, parseBody } from '#protocols/scim/message.ts'
 import { type Projection, parseProjection } from '#protocols/scim/projection.ts'
@@ -162,7 +162,7 @@ export function answer(status: number, body: JsonObject, headers: Record<string,
   return {
     status,
     headers: { 'content-type': `${scimMediaType}; charset=utf-8`, ...headers },
-    body: JSON.stringify(body),
+    body: jsonBody(body),
   }
 }
 

@@ -1,3 +1,4 @@
+import { jsonBody } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
@@ -30,7 +31,7 @@ export default defineFilter({
   answers: true,
   errors: (error) => ({
     headers: { 'content-type': `${scimMediaType}; charset=utf-8` },
-    body: JSON.stringify(errorBody(error)),
+    body: jsonBody(errorBody(error)),
   }),
   parse: parseGatewayConfig,
   summarize,

@@ -3,6 +3,7 @@ import * as schemas from '#contract/token.ts'
 import { wireForm } from '#contract/wire.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
+import { jsonBody } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { themeParameters } from '#modules/shared/forms/theme-parameters.ts'
 import { apiPlace, DescribedApi, placeBelow } from '#modules/shared/http/api-description.ts'
@@ -264,7 +265,7 @@ const headers = { 'content-type': 'application/json; charset=utf-8', 'cache-cont
 
 const tokenErrors: ErrorFormat = ({ publicText, code }, requestId) => ({
   headers,
-  body: JSON.stringify({ errors: [publicText], code, requestId }),
+  body: jsonBody({ errors: [publicText], code, requestId }),
 })
 
 /** The tokens of a user's token page: GET reads them, POST renews them. */
@@ -307,7 +308,7 @@ const user = ({ subject }: Exchange, { displayNameAttribute }: TokenSettings, lo
   ...loaded,
 })
 
-const json = (body: unknown): GatewayResponse => ({ status: 200, headers, body: JSON.stringify(body) })
+const json = (body: unknown): GatewayResponse => ({ status: 200, headers, body: jsonBody(body) })
 
 /** Everything below `/token`. */
 export const tokenApiDescription = new DescribedApi({

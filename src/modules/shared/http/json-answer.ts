@@ -1,4 +1,5 @@
 import { errorCodes, type FieldProblem, GatewayError } from '#kernel/errors.ts'
+import { jsonBody } from '#kernel/json.ts'
 import { type ErrorFormat, jsonErrors } from '#sdk/filter/error-format.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 
@@ -8,7 +9,7 @@ export const jsonHeaders = { 'content-type': 'application/json; charset=utf-8', 
 export const answer = (body: unknown, status = 200): GatewayResponse => ({
   status,
   headers: jsonHeaders,
-  body: JSON.stringify(body),
+  body: jsonBody(body),
 })
 
 export const emptyAnswer = (status: number): GatewayResponse => ({ status, headers: { 'cache-control': 'no-store' } })
@@ -33,7 +34,7 @@ export const problemErrors: ErrorFormat = ({ code, status, publicText, problems 
   const title = errorCodes[code].text
   return {
     headers: { 'content-type': 'application/problem+json' },
-    body: JSON.stringify({
+    body: jsonBody({
       type: `urn:gatehouse:error:${code.toLowerCase().replaceAll('_', '-')}`,
       title,
       status,

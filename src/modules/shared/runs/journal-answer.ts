@@ -1,5 +1,6 @@
 import type { JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { jsonBody } from '#kernel/json.ts'
 import { parseTime } from '#kernel/time.ts'
 import { badRequest } from '#modules/shared/http/json-answer.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
@@ -21,7 +22,7 @@ export async function answerJournal(
   const lines = entries.map(shownCall)
   const headers = { 'content-type': 'application/json; charset=utf-8' }
   if (request.method === 'HEAD') return { status: 200, headers }
-  return { status: 200, headers, body: JSON.stringify({ entries: lines, ...(next === undefined ? {} : { next }) }) }
+  return { status: 200, headers, body: jsonBody({ entries: lines, ...(next === undefined ? {} : { next }) }) }
 }
 
 /** The filters of a journal, as its operations describe them. */
