@@ -9,6 +9,8 @@ export interface Prepared<T, H = ModuleHost> {
   readonly className: string
   /** For a target: whether it has lookups; undefined if that isn't known before it's created. */
   readonly lookups?: boolean | undefined
+  /** For a target: the attributes of users that it can store, in lower case, if its configuration lists them. */
+  readonly storable?: ReadonlySet<string>
   /** May do I/O; throws if it can't be used at all. An unreachable system is not such a case. */
   create(host: H): Promise<T>
 }
@@ -34,6 +36,7 @@ export interface ModuleDefinition<C, T, H = ModuleHost> {
   create(config: C, host: H): T | Promise<T>
   /** See Prepared. */
   lookups?(config: C): boolean | undefined
+  storable?(config: C): ReadonlySet<string> | undefined
 }
 
 /** Describes a kind of object: its parameters, and how one is created. */
@@ -46,9 +49,11 @@ export function defineModule<C, T, H = ModuleHost>(definition: ModuleDefinition<
     prepare: (params, issues, context) => {
       const config = definition.parse(params, issues, context)
       const lookups = definition.lookups?.(config)
+      const storable = definition.storable?.(config)
       return {
         className,
         ...(lookups === undefined ? {} : { lookups }),
+        ...(storable === undefined ? {} : { storable }),
         create: async (host) => definition.create(config, host),
       }
     },

@@ -315,6 +315,15 @@ describe('check', () => {
     [{ 'list.groups': 'work=mail' }, /"groups" is not a list/],
     [{ 'list.emails': 'work' }, /"work" is not of the form type=attribute/],
     [{ 'list.emails': 'work=a,Work=b' }, /the type "Work" is listed twice/],
+    [{ 'list.emails': 'work=mail,home=mail' }, /"mail" is listed for "work" and "home"/],
+    [{ 'list.emails': 'work=mail,home=Mail' }, /"mail" is listed for "work" and "home"/],
+    [{ 'list.emails': '=mail,work=mail' }, /"mail" is listed for no type and "work"/],
+    [{ 'list.emails': 'work=mail;home=homeMail' }, /"work=mail;home=homeMail" is not of the form/],
+    [{ 'list.emails': 'work==mail' }, /"work==mail" is not of the form/],
+    [{ 'list.emails': '"work"=mail' }, /is not of the form/],
+    [{ 'list.emails': 'emails[type eq work]=mail' }, /is not of the form/],
+    [{ 'list.emails': 'work=mail,' }, /"" is not of the form/],
+    [{ 'list.emails': 'work=mail', 'list.Emails': 'home=homeMail' }, /"Emails" is listed by "list.emails"/],
     [{ 'list.emails': 'work=a', 'list.phoneNumbers': 'work=A' }, /"A" already stores "emails"/],
     [{ 'list.emails': 'work=title' }, /"title" would store two SCIM attributes/],
     [{ 'list.emails': 'work=userName' }, /reserved name/],
@@ -325,5 +334,9 @@ describe('check', () => {
     ],
   ])('%j', (more, text) => {
     expect(messages(more as ParamValues).join('\n')).toMatch(text)
+  })
+
+  test('accepts an attribute for elements without a type too, in another letter case and with blanks', () => {
+    expect(messages({ 'list.emails': ' Work Mail = mail , = Mail ' })).toEqual([])
   })
 })

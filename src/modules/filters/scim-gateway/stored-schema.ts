@@ -2,7 +2,6 @@ import type { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import type { Path } from '#kernel/issues.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { nearestName, suggestion } from '#kernel/suggest.ts'
 import { readAttribute, readPath, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
@@ -18,7 +17,7 @@ import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schem
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 import { enterpriseUserSchema } from '#protocols/scim/standard-schemas.ts'
 import { hasPasswords, type StorableAttributes, type TargetSource } from '#sdk/target/target.ts'
-import type { AttributeFlow, AttributeWrite, WorkflowWrites } from '#sdk/workflow/flow.ts'
+import type { AttributeFlow, AttributeWrite, FlowProblem, WorkflowWrites } from '#sdk/workflow/flow.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
 import { announcedSchema, limitedGroups, withCore } from './announced-schema.ts'
 import type { GatewayConfig, IgnoredAttributes } from './gateway-config.ts'
@@ -592,18 +591,45 @@ export function gatewayFlow(config: GatewayConfig): AttributeFlow {
     ...(lookup.kind === 'target' ? { targetAt: lookup.path } : {}),
     given,
     builtInAt: users.mappingPath,
-    check: (writesOf) => {
+    check: (writesOf, storesOf) => {
       const problem = deactivationProblem(config, writesOf)
-      return problem === undefined ? [] : [problem]
+      return [...(problem === undefined ? [] : [problem]), ...listProblems(config, writesOf, storesOf)]
     },
   }
+}
+
+/** Pairs of `list.<attribute>` whose attribute no target of the workflow has, as far as the configuration says it. */
+function listProblems(
+  { users, workflows }: GatewayConfig,
+  writesOf: (workflow: string) => WorkflowWrites,
+  storesOf: (target: string) => ReadonlySet<string> | undefined,
+): FlowProblem[] {
+  const writes = writesOf(workflows.user)
+  const writesTo = (name: string) => {
+    const to = writes.ofUser(name)
+    return to === 'unknown' ? [] : to
+  }
+  const canStore = (name: string): boolean =>
+    // That no workflow writes it is another problem.
+    writesTo(name).length === 0 ||
+    writesTo(name).some(({ target, attribute }) => storesOf(target)?.has(attribute.toLowerCase()) !== false)
+  return users.lists.flatMap(({ list, path }) =>
+    list.unusable(canStore).map(({ type = '', name }) => {
+      const targets = new Set(list.names.flatMap(writesTo).map(({ target }) => target))
+      const known = [...targets].flatMap((target) => [...(storesOf(target) ?? [])])
+      const where = [...targets].map((target) => `"${target}"`).join(' and ')
+      const attribute = list.names.includes(name) ? name : `${name}.*`
+      const message = `"${type}=${name}": target ${where} does not store "${attribute}"${suggestion(name, known)}, so it can't store this type; add the attribute to the target, or remove the pair`
+      return { path, message, isError: true }
+    }),
+  )
 }
 
 /** A warning of `check`: identity providers deprovision users by deactivating them. */
 function deactivationProblem(
   config: GatewayConfig,
   writesOf: (workflow: string) => WorkflowWrites,
-): { readonly path: Path; readonly message: string } | undefined {
+): FlowProblem | undefined {
   const { users, toInternal, workflows, ignored } = config
   const path = users.schema.resolveAttribute('active')
   if (path === undefined || workflows.user === '' || toInternal.opaque || ignored.has(path)) return undefined

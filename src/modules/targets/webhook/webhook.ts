@@ -35,6 +35,7 @@ import {
   type OperationName,
   type Operations,
   operationNames,
+  storedUserAttributes,
   type WebhookConfig,
 } from './webhook-config.ts'
 
@@ -523,6 +524,7 @@ export default defineTarget<WebhookConfig>({
   className: 'targets.Webhook',
   parameters,
   parse: parseWebhook,
+  storable: storedUserAttributes,
   /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async (config, host) => (await import('./webhook-target.ts')).openWebhookTarget(config, host),
 })
