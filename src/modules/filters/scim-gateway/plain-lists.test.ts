@@ -186,6 +186,21 @@ describe('elements change one by one', () => {
   })
 })
 
+test.each([
+  ['add', 'emails[type eq "home"].primary', true],
+  ['replace', 'emails[type eq "home"].primary', true],
+  ['replace', 'emails[type eq "home"].primary', false],
+  ['add', 'addresses[type eq "work"].primary', true],
+])('%s of %s to %s does not succeed without such an element', async (op, path, value) => {
+  const { patch, stored } = await withUser({ mail: ['a@x.org'] })
+  const { status, body } = await patch({ op, path, value })
+  expect([status, body['scimType']]).toEqual([400, 'noTarget'])
+  expect(body['detail']).toMatch(
+    /no value matches the filter of the path, and "primary" alone creates none. Send its "/,
+  )
+  expect(await stored('mail')).toEqual(['a@x.org'])
+})
+
 describe('what can not be stored', () => {
   const emails = (...elements: JsonObject[]): JsonObject => ({ op: 'replace', path: 'emails', value: elements })
   test.each([
