@@ -36,3 +36,11 @@ test('a circular schema ends', () => {
   const circle = ["( 1.1 NAME 'a' SUP b MAY x )", "( 1.2 NAME 'b' SUP a MAY y )"]
   expect([...(new ServerSchema(circle, []).allowed(['a']) ?? [])].sort()).toEqual(['x', 'y'])
 })
+
+test('attributes of one value are known by every name', () => {
+  const types = [
+    "( 1.2.3 NAME ( 'one' 'uno' ) SYNTAX 1.3.6 SINGLE-VALUE )",
+    "( 1.2.4 NAME 'many' DESC 'not SINGLE-VALUE at all' )",
+  ]
+  expect([...new ServerSchema([], types).singleTypes]).toEqual(['1.2.3', 'one', 'uno'])
+})

@@ -52,7 +52,7 @@ export class GroupSearch {
     const toResource = async (found: FoundGroup): Promise<ScimResource> =>
       groups.resource(found, call.base, await this.#membersAmong(found, named))
     const candidates = filter === undefined ? undefined : await this.#candidates(filter, named)
-    const nameOf = groupFilterNames(this.#parts, searchable.stores)
+    const nameOf = groupFilterNames(this.#parts, searchable)
     if (filter === undefined || candidates === undefined) {
       return pagedSearch({ search: (query) => lookups.searchGroups(query), toResource }, list, nameOf)
     }

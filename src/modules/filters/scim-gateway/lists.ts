@@ -378,7 +378,7 @@ function storeOrder({ path, descending }: Sort, nameOf: NameOf): SortOrder | 'un
   const leaf = sub ?? owner
   const location = locate(path, nameOf)
   if (location?.names.length === 0) return undefined
-  if (location === undefined || location.inside === true) return 'unknown'
+  if (location === undefined || location.inside === true || location.firstOnly === true) return 'unknown'
   const [attribute, second] = location.names
   if (attribute !== undefined && location.isTime === true) return { attribute, descending, caseExact: false }
   const ownName = sub === undefined && (owner.name === 'userName' || owner.name === 'id')

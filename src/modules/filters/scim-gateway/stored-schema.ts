@@ -61,6 +61,8 @@ export interface Searchable {
   stores(name: string): boolean
   /** Whether the store that is read has a place for the internal attribute. */
   isRead(name: string): boolean
+  /** Whether the internal attribute never has several values there. */
+  isSingle(name: string): boolean
   /** Why no resource can have the attribute, and what to do; undefined if one can. */
   whyNone(path: AttributePath): string | undefined
 }
@@ -122,7 +124,7 @@ type Storable = ReadonlyMap<string, StorableAttributes>
 
 /** Describes one resource type for its StoredSchema. */
 interface ResourceStorage {
-  readonly kind: keyof StorableAttributes
+  readonly kind: 'users' | 'groups'
   readonly schema: ResourceSchema
   readonly mapping: SchemaMapping
   readonly sources: Sources
@@ -147,7 +149,7 @@ export class GatewayStorage {
   readonly #storages: { readonly users: ResourceStorage; readonly groups: ResourceStorage }
   readonly #targetNames: readonly string[]
   #known: { readonly answers: Answers; readonly schemas: Schemas } | undefined
-  readonly #searched = new Map<keyof StorableAttributes, { readonly answers: Answers; readonly of: Searchable }>()
+  readonly #searched = new Map<'users' | 'groups', { readonly answers: Answers; readonly of: Searchable }>()
 
   constructor(
     config: GatewayConfig,
@@ -212,7 +214,7 @@ export class GatewayStorage {
   }
 
   /** Asks only the target that is read, so that lists do not depend on others. */
-  async searchable(kind: keyof StorableAttributes): Promise<Searchable> {
+  async searchable(kind: 'users' | 'groups'): Promise<Searchable> {
     const { lookup } = this.#config
     const { answers, storable } = await this.#ask(lookup.kind === 'target' ? [lookup.name] : this.#targetNames)
     const known = this.#searched.get(kind)
@@ -380,6 +382,8 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
     },
     isShown,
     isRead,
+    isSingle: (name: string): boolean =>
+      lookup.kind === 'target' && storable.get(lookup.name)?.single?.[kind].has(name.toLowerCase()) === true,
     unstorable: mapping.produces.filter((name) => writesOf(name).length > 0 && !isWritten(name)),
   }
 }

@@ -82,8 +82,9 @@ async function tablesTarget(
     ...(users.password === undefined || config.readOnly ? {} : passwordsOf(database, accounts, config.hashPassword)),
     storable: onceReached(async () => {
       const { layout, accounts } = await open()
-      const ofGroups = [...(layout.groups?.own?.columns.keys() ?? [])]
-      return { users: accounts.attributes, groups: new Set(ofGroups.map((name) => name.toLowerCase())) }
+      const names = (columns: Iterable<string> = []) => new Set(Array.from(columns, (name) => name.toLowerCase()))
+      const groups = names(layout.groups?.own?.columns.keys())
+      return { users: accounts.attributes, groups, single: { users: names(layout.users.columns.keys()), groups } }
     }),
     renamesUsers: users.id !== users.name && tables.groups?.userRef !== users.name,
     keepsVersions: users.version !== undefined,

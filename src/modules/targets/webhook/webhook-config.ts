@@ -213,3 +213,10 @@ export function writtenBy(
 /** In lower case. */
 export const storedUserAttributes = ({ user, operations: { createUser, updateUser } }: WebhookConfig): Set<string> =>
   writtenBy(user, createUser, updateUser)
+
+/** The attributes that these requests write as one value. */
+export function writtenOnce(...operations: readonly (Operation | undefined)[]): Set<string> {
+  const places = operations.flatMap((one) => one?.body?.places ?? [])
+  const several = new Set(places.flatMap(({ name, all }) => (all ? [name.toLowerCase()] : [])))
+  return new Set(places.map(({ name }) => name.toLowerCase()).filter((name) => !several.has(name)))
+}

@@ -25,7 +25,7 @@ import type {
 import { ApiCaller, settle } from './api-caller.ts'
 import { type BodyValues, refusedValue } from './templates.ts'
 import { type Narrowing, WebhookApi } from './webhook-api.ts'
-import { type Narrowings, storedUserAttributes, type WebhookConfig, writtenBy } from './webhook-config.ts'
+import { type Narrowings, storedUserAttributes, type WebhookConfig, writtenBy, writtenOnce } from './webhook-config.ts'
 import { webhookUsers } from './webhook-users.ts'
 
 /** Makes no request before the first call. */
@@ -35,6 +35,10 @@ export async function openWebhookTarget(config: WebhookConfig, host: ModuleHost)
   const storable: StorableAttributes = {
     users: storedUserAttributes(config),
     groups: writtenBy(config.group, operations.createGroup, operations.updateGroup),
+    single: {
+      users: writtenOnce(operations.createUser, operations.updateUser),
+      groups: writtenOnce(operations.createGroup, operations.updateGroup),
+    },
   }
   return {
     storable: async () => storable,
