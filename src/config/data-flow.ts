@@ -40,8 +40,10 @@ export function checkDataFlow(draft: Draft, references: readonly Reference[], ca
       const message = `target "${flow.target}" has no look-ups, so this gateway cannot read users and groups from it`
       issues.for(document).error(flow.targetAt, message)
     }
-    const problems = flow.check?.((workflow) => workflowWrites(source, workflow)) ?? []
-    for (const { path, message } of problems) issues.for(document).warning(path, message)
+    const storesOf = (target: string) => draft.targets.get(target)?.config.target.storable
+    const problems = flow.check?.((workflow) => workflowWrites(source, workflow), storesOf) ?? []
+    for (const { path, message, isError } of problems)
+      issues.for(document)[isError === true ? 'error' : 'warning'](path, message)
   }
 }
 

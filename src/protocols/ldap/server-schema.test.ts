@@ -46,3 +46,11 @@ test('a class refuses attributes that it does not list, except operational ones'
   expect(refused).toEqual(['title', 'noSuchType'])
   expect(known.refuses(['a', 'unknown'], 'title')).toBe(false)
 })
+
+test('attributes of one value are known by every name', () => {
+  const types = [
+    "( 1.2.3 NAME ( 'one' 'uno' ) SYNTAX 1.3.6 SINGLE-VALUE )",
+    "( 1.2.4 NAME 'many' DESC 'not SINGLE-VALUE at all' )",
+  ]
+  expect([...new ServerSchema([], types).singleTypes]).toEqual(['1.2.3', 'one', 'uno'])
+})

@@ -8,6 +8,8 @@ interface Definition {
   readonly names: readonly string[]
   /** The words behind the keywords. */
   readonly lists: ReadonlyMap<string, readonly string[]>
+  /** An attribute type of one value. */
+  readonly isSingle: boolean
 }
 
 const keywords = ['SUP', 'AUX', 'MUST', 'MAY', 'EQUALITY', 'SUBSTR', 'USAGE'] as const
@@ -26,6 +28,8 @@ export class ServerSchema {
   readonly #classes: ReadonlyMap<string, Definition>
   readonly #types: ReadonlyMap<string, Definition>
   readonly #rules: ReadonlyMap<string, Definition>
+  /** The attributes that have one value at most, by every name and in lower case. */
+  readonly singleTypes: ReadonlySet<string>
   /** Active Directory shows its attribute types without their rules. */
   readonly #showsRules: boolean
 
@@ -33,6 +37,7 @@ export class ServerSchema {
     this.#classes = byName(classes)
     this.#types = byName(types)
     this.#rules = byName(rules)
+    this.singleTypes = new Set(this.#types.entries().flatMap(([name, { isSingle }]) => (isSingle ? [name] : [])))
     this.#showsRules = this.#types.values().some(({ lists }) => (lists.get('EQUALITY')?.length ?? 0) > 0)
   }
 
@@ -148,7 +153,12 @@ function readDefinition(text: string): Definition {
     const match = new RegExp(`\\s${keyword}\\s+(?:\\(([^)]*)\\)|([\\w.;-]+))`).exec(plain)
     return [keyword, words(match?.[1] ?? match?.[2] ?? '')] as const
   })
-  return { oid, names: words(names?.[1] ?? names?.[2] ?? ''), lists: new Map(lists) }
+  return {
+    oid,
+    names: words(names?.[1] ?? names?.[2] ?? ''),
+    lists: new Map(lists),
+    isSingle: /\sSINGLE-VALUE\b/.test(plain),
+  }
 }
 
 const words = (list: string): string[] => (list.match(/[\w.;-]+/g) ?? []).map((word) => word.toLowerCase())

@@ -11,6 +11,8 @@ export interface Prepared<T, H = ModuleHost> {
   readonly lookups?: boolean | undefined
   /** For a target: whether it stores passwords; undefined if that isn't known before it's created. */
   readonly passwords?: boolean | undefined
+  /** For a target: the attributes of users that it can store, in lower case, if its configuration lists them. */
+  readonly storable?: ReadonlySet<string>
   /** May do I/O; throws if it can't be used at all. An unreachable system is not such a case. */
   create(host: H): Promise<T>
 }
@@ -37,6 +39,7 @@ export interface ModuleDefinition<C, T, H = ModuleHost> {
   /** See Prepared. */
   lookups?(config: C): boolean | undefined
   passwords?(config: C): boolean | undefined
+  storable?(config: C): ReadonlySet<string> | undefined
 }
 
 /** Describes a kind of object: its parameters, and how one is created. */
@@ -50,10 +53,12 @@ export function defineModule<C, T, H = ModuleHost>(definition: ModuleDefinition<
       const config = definition.parse(params, issues, context)
       const lookups = definition.lookups?.(config)
       const passwords = definition.passwords?.(config)
+      const storable = definition.storable?.(config)
       return {
         className,
         ...(lookups === undefined ? {} : { lookups }),
         ...(passwords === undefined ? {} : { passwords }),
+        ...(storable === undefined ? {} : { storable }),
         create: async (host) => definition.create(config, host),
       }
     },

@@ -154,6 +154,8 @@ export interface StorableAttributes {
   /** `any` if the names aren't limited. */
   readonly users: ReadonlySet<string> | 'any'
   readonly groups: ReadonlySet<string> | 'any'
+  /** Attributes that never have several values, so that a filter can't find an entry by a value that is not the first. */
+  readonly single?: { readonly users: ReadonlySet<string>; readonly groups: ReadonlySet<string> }
 }
 
 /** An account as the system behind a target stores it. */

@@ -39,8 +39,18 @@ export interface AttributeFlow {
   readonly given: readonly string[]
   /** The place of a built-in mapping of many attributes, whose problems are reported as one. */
   readonly builtInAt?: Path
-  /** Its problems, given what workflows write. */
-  check?(writesOf: (workflow: string) => WorkflowWrites): readonly { readonly path: Path; readonly message: string }[]
+  /** Its problems, given what workflows write, and which attributes a target can store, in lower case, if that is known. */
+  check?(
+    writesOf: (workflow: string) => WorkflowWrites,
+    storesOf: (target: string) => ReadonlySet<string> | undefined,
+  ): readonly FlowProblem[]
+}
+
+/** A problem of a flow: a warning, unless it is an error. */
+export interface FlowProblem {
+  readonly path: Path
+  readonly message: string
+  readonly isError?: boolean
 }
 
 /** Workflows that callers of a filter start with attributes, and maybe groups, of their own choice. */

@@ -131,7 +131,7 @@ export function targetSetup(kind: TargetKind, { hasCertificate, hasSecret }: Tar
         mapping: plainMapping,
         createsGroups: true,
         yaml: `# The tables of an application. The names below are those of target-schema.sql: replace them by your own, and remove
-# the lines of columns that you don't have. All parameters: docs/reference/targets/targets.Sql.md
+# the lines of columns that you don't have, and their pairs of list.* in scim.yaml. All parameters: docs/reference/targets/targets.Sql.md
 # Roles and entitlements are stored as JSON, with their display names and types.
 ${objectOf(
   'Target',

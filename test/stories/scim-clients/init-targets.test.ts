@@ -3,7 +3,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, inject, test } from 'vitest'
-import { ldapSchema } from '#server/init/target.ts'
 import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
 import { startFakeObjectApi } from '#testing/kubernetes/fake-object-api.ts'
 import { newBranch } from '#testing/ldap/ldap-target.ts'
@@ -39,14 +38,19 @@ const systems: readonly InitSystem[] = [
     name: 'ldap',
     isThere: () => inject('slapd') !== '',
     open: async () => {
-      const schema = Array.from(ldapSchema().matchAll(/^olc(AttributeType|ObjectClass)(?:e?s): (.*)$/gm), (found) => {
-        return `${found[1]?.toLowerCase()} ${found[2]}`
-      })
-      const slapd = await startSlapd({ schema })
-      const base = ['--target-base', await newBranch(slapd), '--target-user', slapd.adminDn]
+      const slapd = await startSlapd({ config: true })
+      const [base, other] = [await newBranch(slapd), await newBranch(slapd)]
+      const where = ['--target-base', base, '--target-user', slapd.adminDn]
       return {
-        args: ['--target', 'ldap', '--create-target', '--target-url', slapd.url, ...base],
+        args: ['--target', 'ldap', '--create-target', '--target-url', slapd.url, ...where],
         secret: slapd.adminPassword,
+        prepare: async (folder) => {
+          await slapd.add(join(folder, 'target-schema.ldif'), 'cn=config')
+          // --create-target created these below the base.
+          const entries = join(folder, 'target-entries.ldif')
+          writeFileSync(entries, readFileSync(entries, 'utf8').replaceAll(base, other))
+          await slapd.add(entries)
+        },
         close: () => slapd.stop(),
       }
     },

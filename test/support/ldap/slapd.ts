@@ -26,6 +26,8 @@ export interface SlapdOptions {
   /** Lines for the head of `slapd.conf`: the test's attribute types and object classes. */
   readonly schema?: readonly string[]
   readonly adminPassword?: string
+  /** The administrator can change the server's own configuration, in memory, as `cn=config`. */
+  readonly config?: boolean
   /** Commits wait for the disk. */
   readonly durable?: boolean
 }
@@ -48,6 +50,8 @@ export interface Slapd {
   restart(): Promise<void>
   /** With its data. */
   stop(): Promise<void>
+  /** Runs `ldapadd` with a file of LDIF. */
+  add(file: string, dn?: string): Promise<void>
 }
 
 const startMillis = 15_000
@@ -170,6 +174,12 @@ export async function startSlapd(options: SlapdOptions = {}): Promise<Slapd> {
       await start()
     },
     stop,
+    add: async (file, dn = adminDn) => {
+      const args = ['-x', '-H', `ldap://127.0.0.1:${port}`, '-D', dn, '-w', adminPassword, '-f', file]
+      await promisify(execFile)('ldapadd', args, { timeout: toolMillis }).catch((cause) => {
+        throw new Error(`ldapadd: ${String(cause?.stderr ?? cause).slice(-1000)}`, { cause })
+      })
+    },
   }
 }
 
@@ -222,6 +232,7 @@ function slapdConf(folder: string, options: SlapdOptions): string {
           `TLSCACertificateFile ${join(folder, 'certificate.pem')}`,
         ]
       : []),
+    ...(options.config === true ? ['database config', 'rootdn "cn=config"', `rootpw "${adminPassword}"`] : []),
     'database mdb',
     `suffix "${baseDn}"`,
     `rootdn "${adminDn}"`,

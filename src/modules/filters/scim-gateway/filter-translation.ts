@@ -90,7 +90,8 @@ function translateCompare(part: ComparePart, nameOf: NameOf, negated: boolean): 
   // Lists of plain values leave empty texts out.
   if (value === '' && path.attribute.multiValued) return unknown
   const make = compareIn(location, part)
-  if (make !== undefined && location.partly !== true) return leaf(location, make, opposite)
+  if (make !== undefined && location.partly !== true && location.firstOnly !== true)
+    return leaf(location, make, opposite)
   if (opposite) return unknown
   if (make !== undefined) return { ...leaf(location, make, false), exact: false }
   const contains = location.inside === true ? containing(part) : undefined
@@ -255,14 +256,17 @@ export function userFilterNames({ config, lookups }: FilterNamesSource, known = 
   return (path) => {
     const { attribute, extension, sub } = path
     const internal = filterNames.get(pathKey(path))
-    if (internal !== undefined) return { names: [internal], partly: attribute.multiValued && shown.has(attribute) }
+    if (internal !== undefined) {
+      const isShown = shown.has(attribute)
+      const location = { names: [internal], partly: attribute.multiValued && isShown }
+      return isShown ? withFirst(location, path, lookups, known) : location
+    }
     if (isCore(path, 'userName')) return lookups.names.login
     if (isCore(path, 'id')) return lookups.userIdAttribute === undefined ? lookups.names.userId : undefined
     // The other parts of a manager come from the manager's own resource, so the store of the user cannot search them.
     const isManager = extension === enterpriseUserSchema.id && attribute.name === 'manager'
     if (isManager && sub !== undefined && sub.name !== 'value' && shown.has(attribute)) return undefined
-    const location =
-      storedAt(mapping.locate(path), path, lookups, known.stores) ?? locateTime(path, lookups.servedTimes.users)
+    const location = storedAt(mapping.locate(path), path, lookups, known) ?? locateTime(path, lookups.servedTimes.users)
     // A list in plain attributes may have types that the target has no attribute for.
     if (location !== undefined && mapping.listAt(wholeOf(path)) !== undefined) {
       return { ...location, names: location.names.filter(known.isRead) }
@@ -276,13 +280,13 @@ export function userFilterNames({ config, lookups }: FilterNamesSource, known = 
 const wholeOf = ({ sub: _, ...whole }: AttributePath): AttributePath => whole
 
 /** An attribute that groups do not have here never has a value. */
-export function groupFilterNames({ config, lookups }: FilterNamesSource, stores = everyName): NameOf {
+export function groupFilterNames({ config, lookups }: FilterNamesSource, known = allNames): NameOf {
   return (path) => {
     const internal = config.groups.filterNames.get(pathKey(path))
     if (isCore(path, 'id')) return lookups.ids.areMarked ? undefined : lookups.names.groupId
-    if (isCore(path, 'displayName')) return internal === undefined ? lookups.names.groupName : [internal]
-    if (internal !== undefined) return [internal]
-    const mapped = storedAt(config.groups.mapping.locate(path), path, lookups, stores)
+    if (isCore(path, 'displayName') && internal === undefined) return lookups.names.groupName
+    if (internal !== undefined) return withFirst({ names: [internal] }, path, lookups, known)
+    const mapped = storedAt(config.groups.mapping.locate(path), path, lookups, known)
     const location = mapped ?? locateTime(path, lookups.servedTimes.groups)
     if (location !== undefined) return location
     return ['meta', 'schemas', 'members'].some((name) => isCore(path, name)) ? undefined : []
@@ -300,10 +304,12 @@ interface StoredNames {
   stores(name: string): boolean
   /** It has a place for the internal attribute. */
   isRead(name: string): boolean
+  /** The internal attribute never has several values. */
+  isSingle(name: string): boolean
 }
 
 const everyName = (_name: string): boolean => true
-const allNames: StoredNames = { stores: everyName, isRead: everyName }
+const allNames: StoredNames = { stores: everyName, isRead: everyName, isSingle: everyName }
 
 /**
  * The location as far as the store can be relied on. Where others write too, JSON may have any form, the order of values
@@ -311,17 +317,30 @@ const allNames: StoredNames = { stores: everyName, isRead: everyName }
  */
 function storedAt(
   location: AttributeLocation | undefined,
-  { attribute, sub }: AttributePath,
-  { ownsValues }: Lookups,
-  stores: (name: string) => boolean,
+  path: AttributePath,
+  lookups: Lookups,
+  known: StoredNames,
 ): AttributeLocation | undefined {
   if (location === undefined) return undefined
+  const { attribute, sub } = path
   const { original } = location
-  const known = original === undefined || location.names.every(stores) ? location : original
-  if (ownsValues) return known
-  const { jsonName: _, primaryFirst: __, ...rest } = known
+  const stored = original === undefined || location.names.every(known.stores) ? location : original
+  if (lookups.ownsValues) return stored
+  const { jsonName: _, primaryFirst: __, ...rest } = stored
   const isList = sub === undefined && attribute.type === 'complex' && attribute.multiValued
-  return isList ? { ...rest, inside: true } : rest
+  return isList ? { ...rest, inside: true } : withFirst(rest, path, lookups, known)
+}
+
+/** The location of an attribute with one value for clients, of which others may have stored several. */
+function withFirst(
+  location: AttributeLocation,
+  { attribute, sub }: AttributePath,
+  { ownsValues }: Lookups,
+  { isSingle }: StoredNames,
+): AttributeLocation {
+  const leaf = sub ?? attribute
+  const isOne = !attribute.multiValued && !leaf.multiValued && leaf.type !== 'complex'
+  return isOne && !ownsValues && !location.names.every(isSingle) ? { ...location, firstOnly: true } : location
 }
 
 /** The value that every match must have by `name eq "value"`, alone or in a conjunction. */

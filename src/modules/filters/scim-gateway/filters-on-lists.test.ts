@@ -87,3 +87,59 @@ test('a list that cannot be stored cannot be searched, though its plain values c
   }
   expect((await send('GET', '/Users?sortBy=emails')).body).toMatchObject({ scimType: 'invalidValue' })
 })
+
+describe('single values of which the store has several', () => {
+  const lines = {
+    lookupTarget: 'people',
+    uidAttributeName: 'userName',
+    workflowName: 'sync-user',
+    scim2tremolo: 'title',
+    'scim2tremolo.title.source': 'title',
+    tremolo2scim: 'title',
+    'tremolo2scim.title.source': 'title',
+  }
+  const titled = (): People => {
+    const people = new People()
+    people.add('ann', { title: ['Chief', 'Baker'] })
+    people.add('bob', { title: ['Baker'] })
+    people.add('cyd', { title: ['Dean', 'Actor'] })
+    people.add('dan')
+    return people
+  }
+
+  test.each(
+    [params, lines].flatMap((gateway) =>
+      (
+        [
+          ['title eq "Baker"', ['bob']],
+          ['title co "act"', []],
+          ['title ne "Baker"', ['ann', 'cyd', 'dan']],
+          ['not (title eq "Baker")', ['ann', 'cyd', 'dan']],
+          ['title pr', ['ann', 'bob', 'cyd']],
+          ['title eq "Baker" or title eq "Dean"', ['bob', 'cyd']],
+        ] as const
+      ).map(
+        ([filter, found]) => [filter, gateway === params ? 'the built-in mapping' : 'lines', gateway, found] as const,
+      ),
+    ),
+  )('are not found by a value that is not shown: %s, %s', async (filter, _, gateway, found) => {
+    const { send } = await openGateway(scimGateway, { people: titled(), params: gateway })
+    const { body } = await send('GET', `/Users?filter=${encodeURIComponent(filter)}`)
+    expect([logins(body), body['totalResults']]).toEqual([found, found.length])
+  })
+
+  test('are sorted by the shown value', async () => {
+    const { send } = await openGateway(scimGateway, { people: titled(), params })
+    const { body } = await send('GET', '/Users?sortBy=title&sortOrder=descending')
+    expect(logins(body)).toEqual(['dan', 'cyd', 'ann', 'bob'])
+  })
+
+  test('are left to a store that never has several', async () => {
+    const names = new Set(['title'])
+    const storable = async () => ({ users: names, groups: names, single: { users: names, groups: names } })
+    const people = Object.assign(titled(), { storable })
+    const { send } = await openGateway(scimGateway, { people, params })
+    await send('GET', `/Users?filter=${encodeURIComponent('not (title eq "Baker")')}&sortBy=title&count=2`)
+    expect(people.searches.at(-1)).toMatchObject({ limit: 2, filter: { kind: 'or' }, sort: { attribute: 'title' } })
+  })
+})

@@ -49,7 +49,8 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
   const derived = derivedFilterNames(incoming, usable, userResource, scimPaths)
   const userFilters = readFilterNames(params, 'userFilterScim2Ldap', userResource, issues, derived)
   const groupFilters = readFilterNames(params, 'groupFilterScim2Ldap', groupResource, issues, new Map())
-  const lists = readLists(values, userResource, scimPaths.values(), params, issues)
+  const configured = readLists(values, userResource, scimPaths.values(), params, issues)
+  const lists = configured.map(({ list }) => list)
   const ofUsers = builtIn ? userMapping(userResource, incoming, scimPaths.values(), lists) : noMapping(userResource)
   const ofGroups = builtIn ? groupMapping(groupResource, groupFilters) : noMapping(groupResource)
   const mappingPath = params.pathOf('mapping')
@@ -71,6 +72,7 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       schema: userResource,
       /** The built-in mapping; empty if only the mapping lines apply. */
       mapping: ofUsers,
+      lists: configured,
       /** The internal attributes that the mappings produce. */
       produces: [...toInternal.produces.map(({ attribute }) => attribute), ...ofUsers.produces],
       showsGroups: builtIn || Array.from(scimPaths.values()).some((path) => isCore(path, 'groups')),

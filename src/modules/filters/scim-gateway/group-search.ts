@@ -5,7 +5,7 @@ import type { ScimResource } from '#protocols/scim/resource.ts'
 import { isCore } from '#protocols/scim/resource-schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import { fixedAttribute, groupFilterNames } from './filter-translation.ts'
-import { type ListRequest, pagedSearch, pageOf, type ResourcePage, requireSearchable } from './lists.ts'
+import { type ListRequest, lookedUpPage, pagedSearch, type ResourcePage, requireSearchable } from './lists.ts'
 import { type FoundGroup, type FoundUser, lookupWidth, type Member } from './lookups.ts'
 import type { GatewayParts } from './run-workflow.ts'
 import type { ScimCall } from './scim-call.ts'
@@ -52,8 +52,8 @@ export class GroupSearch {
     const toResource = async (found: FoundGroup): Promise<ScimResource> =>
       groups.resource(found, call.base, await this.#membersAmong(found, named))
     const candidates = filter === undefined ? undefined : await this.#candidates(filter, named)
+    const nameOf = groupFilterNames(this.#parts, searchable)
     if (filter === undefined || candidates === undefined) {
-      const nameOf = groupFilterNames(this.#parts, searchable.stores)
       return pagedSearch({ search: (query) => lookups.searchGroups(query), toResource }, list, nameOf)
     }
     const resources = await inParallel(candidates, lookupWidth, toResource)
@@ -61,10 +61,7 @@ export class GroupSearch {
     const id = fixedAttribute(filter, 'id')
     const asNamed = (resource: ScimResource): ScimResource =>
       id !== undefined && resource['id'] === lookups.ids.groupForm(id) ? { ...resource, id } : resource
-    return pageOf(
-      resources.filter((resource) => evaluateFilter(filter, asNamed(resource))),
-      list,
-    )
+    return lookedUpPage(resources, list, nameOf, (resource) => evaluateFilter(filter, asNamed(resource)))
   }
 
   /** The members that the filter names, as far as they exist. Throws invalidFilter if members are filtered otherwise. */

@@ -34,6 +34,34 @@ async function pages(send: Send, path: string): Promise<unknown[][]> {
   }
 }
 
+describe('times that the target does not report', () => {
+  const modified = 'meta.lastModified gt "2026-01-01T00:00:00Z"'
+  test.each([
+    `/Users?filter=${modified}`,
+    `/Users?filter=not (${modified})`,
+    `/Users?filter=name.givenName eq "Dora" and ${modified}`,
+    `/Users?filter=userName eq "Dora" and ${modified}`,
+    `/Users?filter=${modified}&cursor=`,
+    '/Users?filter=meta.lastModified pr',
+    `/Groups?filter=${modified}`,
+    `/Groups?filter=members eq "Anna" and ${modified}`,
+    '/Users?sortBy=meta.lastModified',
+    '/Groups?sortBy=meta.lastModified&count=0',
+  ])('are refused instead of finding nothing: %s', async (path) => {
+    const { send } = await open()
+    const { status, body } = await send('GET', encodeURI(path))
+    const [scimType, start] = path.includes('sortBy') ? ['invalidValue', 'sortBy'] : ['invalidFilter', 'filter']
+    expect([status, body['scimType']]).toEqual([400, scimType])
+    expect(body['detail']).toContain(`${start}: the target does not report "meta.lastModified"`)
+  })
+
+  test('find nothing where there is nothing', async () => {
+    const { send } = await open()
+    const filter = encodeURIComponent(`userName eq "no one" and ${modified}`)
+    expect((await send('GET', `/Users?filter=${filter}`)).body).toMatchObject({ totalResults: 0 })
+  })
+})
+
 describe('sort', () => {
   test('the store sorts by an attribute that it knows', async () => {
     const { send, people } = await open()

@@ -1,4 +1,4 @@
-import type { TimeAttribute } from '#identity/entry-times.ts'
+import { type TimeAttribute, timeAttributes } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
@@ -19,12 +19,12 @@ import {
   writeCursor,
 } from '#protocols/scim/lists.ts'
 import type { Projection } from '#protocols/scim/projection.ts'
-import { resourceTypeOf, type ScimResource } from '#protocols/scim/resource.ts'
+import { readPath, resourceTypeOf, type ScimResource } from '#protocols/scim/resource.ts'
 import { type AttributePath, internalName, isCore, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { SearchPage } from '#sdk/target/target.ts'
-import { locate, type NameOf, type Translation, translateFilter } from './filter-translation.ts'
+import { locate, locateTime, type NameOf, type Translation, translateFilter } from './filter-translation.ts'
 import { lookupWidth, type Query } from './lookups.ts'
 import { answer, type Handler, projectionOf, type ScimCall } from './scim-call.ts'
 import type { Searchable } from './stored-schema.ts'
@@ -180,8 +180,7 @@ export async function pagedSearch<T>(source: Search<T>, list: ListRequest, nameO
   const order = sort === undefined ? deltaOrder(translation, extent) : storeOrder(sort, nameOf)
   const stored = translation.filter === undefined ? {} : { filter: translation.filter }
   if (extent.kind === 'all' || !translation.exact || order === 'unknown') {
-    const tooMany = () => tooManyCandidates(list, nameOf)
-    return pageOf(await candidates(source, stored, translation.exact ? undefined : filter, tooMany), list)
+    return pageOf(await candidates(source, stored, translation.exact ? undefined : filter, list, nameOf), list)
   }
   return storedPage(source, order === undefined ? stored : { ...stored, sort: order }, extent)
 }
@@ -248,7 +247,7 @@ async function searched<T>(source: Search<T>, query: Query, isPosition: boolean,
 }
 
 /** Sorts all matches and returns the requested page of them. */
-export function pageOf(matching: readonly ScimResource[], { sort, extent }: ListRequest): ResourcePage {
+function pageOf(matching: readonly ScimResource[], { sort, extent }: ListRequest): ResourcePage {
   const all = sort === undefined ? matching : sortResources(matching, sort)
   const total = all.length
   if (extent.kind === 'all') return { resources: all, total }
@@ -275,20 +274,70 @@ async function candidates<T>(
   source: Search<T>,
   stored: { readonly filter?: Filter },
   filter: ScimFilter | undefined,
-  tooMany: () => GatewayError,
+  list: ListRequest,
+  nameOf: NameOf,
 ): Promise<ScimResource[]> {
   const matching: ScimResource[] = []
+  const times = new ComparedTimes(list, nameOf)
   let place: Pick<Query, 'offset' | 'after'> = { offset: 0 }
   for (let read = 0; ; ) {
     const found: SearchPage<T> = await searched(source, { ...stored, ...place, limit: chunk }, false)
-    if (found.total > maxCandidates) throw tooMany()
+    if (found.total > maxCandidates) throw tooManyCandidates(list, nameOf)
     for (const resource of await resourcesOf(source, found.items)) {
+      times.see(resource)
       if (filter === undefined || evaluateFilter(filter, resource)) matching.push(resource)
     }
     read += found.items.length
-    if (found.items.length === 0 || read >= found.total) return matching
+    if (found.items.length === 0 || read >= found.total) {
+      times.require()
+      return matching
+    }
     place = found.next === undefined ? { offset: read } : { offset: 0, after: found.next }
   }
+}
+
+/**
+ * The times that a list is filtered or sorted by, and that its store does not search. Not every target has times; from an
+ * empty list a client would conclude that nothing changed.
+ */
+class ComparedTimes {
+  readonly #missing: Map<string, { readonly path: AttributePath; readonly isOrder: boolean }>
+  #isEmpty = true
+
+  constructor({ filter, sort, amongTypes }: ListRequest, nameOf: NameOf) {
+    const leaves = filter === undefined ? [] : leavesOf(filter).map((leaf) => ({ path: pathOf(leaf), isOrder: false }))
+    const used = sort === undefined ? leaves : [...leaves, { path: sort.path, isOrder: true }]
+    const unserved = amongTypes === true ? [] : used.filter(({ path }) => locate(path, nameOf) === undefined)
+    const times = unserved.filter(({ path }) => locateTime(path, timeAttributes) !== undefined)
+    this.#missing = new Map(times.map((one) => [internalName(one.path), one]))
+  }
+
+  see(resource: ScimResource): void {
+    this.#isEmpty = false
+    for (const [name, { path }] of this.#missing) if (readPath(resource, path) !== undefined) this.#missing.delete(name)
+  }
+
+  /** Throws invalidFilter or invalidValue if there are resources, and none of them has the time. */
+  require(): void {
+    const [missing] = this.#missing
+    if (missing === undefined || this.#isEmpty) return
+    const [name, { isOrder }] = missing
+    const text = `the target does not report "${name}", so resources cannot be found or sorted by it. Use another attribute.`
+    throw isOrder ? scimError('invalidValue', `sortBy: ${text}`) : scimError('invalidFilter', `filter: ${text}`)
+  }
+}
+
+/** The page of resources that were looked up one by one instead of searched. */
+export function lookedUpPage(
+  found: readonly ScimResource[],
+  list: ListRequest,
+  nameOf: NameOf,
+  matches: (resource: ScimResource) => boolean,
+): ResourcePage {
+  const times = new ComparedTimes(list, nameOf)
+  for (const resource of found) times.see(resource)
+  times.require()
+  return pageOf(found.filter(matches), list)
 }
 
 /** Names the attributes that the store cannot filter or sort by. */
@@ -329,7 +378,7 @@ function storeOrder({ path, descending }: Sort, nameOf: NameOf): SortOrder | 'un
   const leaf = sub ?? owner
   const location = locate(path, nameOf)
   if (location?.names.length === 0) return undefined
-  if (location === undefined || location.inside === true) return 'unknown'
+  if (location === undefined || location.inside === true || location.firstOnly === true) return 'unknown'
   const [attribute, second] = location.names
   if (attribute !== undefined && location.isTime === true) return { attribute, descending, caseExact: false }
   const ownName = sub === undefined && (owner.name === 'userName' || owner.name === 'id')

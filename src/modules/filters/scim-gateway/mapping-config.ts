@@ -198,6 +198,15 @@ export function userMapping(
   return new SchemaMapping(schema, refs(schema, ownOfUsers), excluded, lists)
 }
 
+/** A list in plain attributes, and the parameter that names them. */
+export interface ConfiguredList {
+  readonly list: PlainList
+  readonly path: Path
+}
+
+/** Characters of other notations, such as `;` between pairs, are in no name. */
+const listPair = /^([^=;:"'[\](){}]*)=\s*([^\s=;"'[\](){}]+)$/
+
 /**
  * Reads `list.<attribute>`: which internal attributes store the elements of a list, as pairs `type=attribute`. Problems are
  * reported, and the list is left out.
@@ -208,9 +217,10 @@ export function readLists(
   shown: Iterable<AttributePath>,
   params: Params,
   issues: Issues,
-): PlainList[] {
+): ConfiguredList[] {
   const byLines = new Set(Array.from(shown, (path) => pathKey(wholeOf(path))))
   const users = new Map<string, string>()
+  const listed = new Map<string, string>()
   return Array.from(values['list.<attribute>']).flatMap(([attribute, text = '']) => {
     const name = `list.${attribute}`
     const report = (message: string): [] => {
@@ -226,15 +236,23 @@ export function readLists(
       return report(`"${attribute}" is not a list of complex values of users${suggestion(attribute, names)}`)
     }
     if (byLines.has(pathKey(ref))) return report(`"${attribute}" is shown by tremolo2scim; remove one of the two`)
-    const pairs = text.split(',').map((pair) => pair.trim())
+    const earlier = listed.get(pathKey(ref))
+    if (earlier !== undefined) return report(`"${attribute}" is listed by "list.${earlier}" too; remove one of the two`)
+    listed.set(pathKey(ref), attribute)
     const places: ListPlace[] = []
-    for (const pair of pairs) {
-      const [, type = '', internal = ''] = /^([^=]*)=\s*(\S+)$/.exec(pair) ?? []
+    for (const pair of text.split(',').map((one) => one.trim())) {
+      const [, written = '', internal = ''] = listPair.exec(pair) ?? []
       if (internal === '') return report(`"${pair}" is not of the form type=attribute, such as work=mail`)
-      const place = { type: type.trim() === '' ? undefined : type.trim(), name: internal }
-      const isSecond = places.some((other) => other.type?.toLowerCase() === place.type?.toLowerCase())
-      if (isSecond) return report(`the type "${place.type ?? ''}" is listed twice`)
-      places.push(place)
+      const type = written.trim() === '' ? undefined : written.trim()
+      const isSecond = places.some((other) => other.type?.toLowerCase() === type?.toLowerCase())
+      if (isSecond) return report(`the type "${type ?? ''}" is listed twice`)
+      const same = places.find((other) => other.name.toLowerCase() === internal.toLowerCase())
+      if (same !== undefined && type !== undefined) {
+        const first = same.type === undefined ? 'no type' : `"${same.type}"`
+        const remedy = 'give each type an attribute of its own; only =attribute, at the end, may repeat one'
+        return report(`"${same.name}" is listed for ${first} and "${type}", so types would be lost; ${remedy}`)
+      }
+      places.push({ type, name: same?.name ?? internal })
     }
     if (places.some(({ type }) => type !== undefined) && schema.subAttribute(ref.attribute, 'type') === undefined)
       return report(`elements of "${attribute}" have no type; use =attribute`)
@@ -242,7 +260,7 @@ export function readLists(
     const taken = list.names.find((internal) => (users.get(internal.toLowerCase()) ?? attribute) !== attribute)
     if (taken !== undefined) return report(`"${taken}" already stores "${users.get(taken.toLowerCase())}"`)
     for (const internal of list.names) users.set(internal.toLowerCase(), attribute)
-    return [list]
+    return [{ list, path: params.pathOf(name) }]
   })
 }
 

@@ -70,6 +70,11 @@ export class PlainList {
     })
   }
 
+  /** The places of which nothing can be stored. */
+  unusable(canStore: ListSupport['canStore']): readonly ListPlace[] {
+    return this.#places.filter((place) => !this.#isUsable(place, canStore))
+  }
+
   /** The attribute with the parts and types that can be stored. */
   announced(canStore: ListSupport['canStore']): SchemaAttribute {
     const { attribute } = this.ref

@@ -186,6 +186,21 @@ describe('elements change one by one', () => {
   })
 })
 
+test.each([
+  ['add', 'emails[type eq "home"].primary', true],
+  ['replace', 'emails[type eq "home"].primary', true],
+  ['replace', 'emails[type eq "home"].primary', false],
+  ['add', 'addresses[type eq "work"].primary', true],
+])('%s of %s to %s does not succeed without such an element', async (op, path, value) => {
+  const { patch, stored } = await withUser({ mail: ['a@x.org'] })
+  const { status, body } = await patch({ op, path, value })
+  expect([status, body['scimType']]).toEqual([400, 'noTarget'])
+  expect(body['detail']).toMatch(
+    /no value matches the filter of the path, and "primary" alone creates none. Send its "/,
+  )
+  expect(await stored('mail')).toEqual(['a@x.org'])
+})
+
 describe('what can not be stored', () => {
   const emails = (...elements: JsonObject[]): JsonObject => ({ op: 'replace', path: 'emails', value: elements })
   test.each([
@@ -315,6 +330,15 @@ describe('check', () => {
     [{ 'list.groups': 'work=mail' }, /"groups" is not a list/],
     [{ 'list.emails': 'work' }, /"work" is not of the form type=attribute/],
     [{ 'list.emails': 'work=a,Work=b' }, /the type "Work" is listed twice/],
+    [{ 'list.emails': 'work=mail,home=mail' }, /"mail" is listed for "work" and "home"/],
+    [{ 'list.emails': 'work=mail,home=Mail' }, /"mail" is listed for "work" and "home"/],
+    [{ 'list.emails': '=mail,work=mail' }, /"mail" is listed for no type and "work"/],
+    [{ 'list.emails': 'work=mail;home=homeMail' }, /"work=mail;home=homeMail" is not of the form/],
+    [{ 'list.emails': 'work==mail' }, /"work==mail" is not of the form/],
+    [{ 'list.emails': '"work"=mail' }, /is not of the form/],
+    [{ 'list.emails': 'emails[type eq work]=mail' }, /is not of the form/],
+    [{ 'list.emails': 'work=mail,' }, /"" is not of the form/],
+    [{ 'list.emails': 'work=mail', 'list.Emails': 'home=homeMail' }, /"Emails" is listed by "list.emails"/],
     [{ 'list.emails': 'work=a', 'list.phoneNumbers': 'work=A' }, /"A" already stores "emails"/],
     [{ 'list.emails': 'work=title' }, /"title" would store two SCIM attributes/],
     [{ 'list.emails': 'work=userName' }, /reserved name/],
@@ -325,5 +349,9 @@ describe('check', () => {
     ],
   ])('%j', (more, text) => {
     expect(messages(more as ParamValues).join('\n')).toMatch(text)
+  })
+
+  test('accepts an attribute for elements without a type too, in another letter case and with blanks', () => {
+    expect(messages({ 'list.emails': ' Work Mail = mail , = Mail ' })).toEqual([])
   })
 })

@@ -27,6 +27,8 @@ export interface AttributeLocation {
   readonly jsonName?: string
   /** Clients may see fewer values than are stored, so the store only finds candidates. */
   readonly partly?: boolean
+  /** Clients see the first of the stored values, so the store only finds candidates for a comparison. */
+  readonly firstOnly?: boolean
   /** Matches values that SCIM does not count as present; undefined if there are none. */
   readonly isEmpty?: (attribute: string) => Filter
   /** All values may be empty texts, which SCIM does not count as present. */

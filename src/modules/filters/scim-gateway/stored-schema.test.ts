@@ -418,7 +418,10 @@ describe('a run that ends without effect', () => {
 describe('check', () => {
   const problems = (params: ParamValues, writes: WorkflowWrites = unknownWrites) =>
     prepareGateway(scimGateway, params)
-      .prepared.flow?.check?.(() => writes)
+      .prepared.flow?.check?.(
+        () => writes,
+        () => undefined,
+      )
       .map(({ message }) => message)
 
   test('warns if nothing maps `active`, with the remedy', () => {

@@ -2,7 +2,6 @@ import type { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import type { Path } from '#kernel/issues.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { nearestName, suggestion } from '#kernel/suggest.ts'
 import { readAttribute, readPath, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
@@ -18,7 +17,7 @@ import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schem
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 import { enterpriseUserSchema } from '#protocols/scim/standard-schemas.ts'
 import { hasPasswords, type StorableAttributes, type TargetSource } from '#sdk/target/target.ts'
-import type { AttributeFlow, AttributeWrite, WorkflowWrites } from '#sdk/workflow/flow.ts'
+import type { AttributeFlow, AttributeWrite, FlowProblem, WorkflowWrites } from '#sdk/workflow/flow.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
 import { announcedSchema, limitedGroups, withCore } from './announced-schema.ts'
 import type { GatewayConfig, IgnoredAttributes } from './gateway-config.ts'
@@ -62,6 +61,8 @@ export interface Searchable {
   stores(name: string): boolean
   /** Whether the store that is read has a place for the internal attribute. */
   isRead(name: string): boolean
+  /** Whether the internal attribute never has several values there. */
+  isSingle(name: string): boolean
   /** Why no resource can have the attribute, and what to do; undefined if one can. */
   whyNone(path: AttributePath): string | undefined
 }
@@ -123,7 +124,7 @@ type Storable = ReadonlyMap<string, StorableAttributes>
 
 /** Describes one resource type for its StoredSchema. */
 interface ResourceStorage {
-  readonly kind: keyof StorableAttributes
+  readonly kind: 'users' | 'groups'
   readonly schema: ResourceSchema
   readonly mapping: SchemaMapping
   readonly sources: Sources
@@ -148,7 +149,7 @@ export class GatewayStorage {
   readonly #storages: { readonly users: ResourceStorage; readonly groups: ResourceStorage }
   readonly #targetNames: readonly string[]
   #known: { readonly answers: Answers; readonly schemas: Schemas } | undefined
-  readonly #searched = new Map<keyof StorableAttributes, { readonly answers: Answers; readonly of: Searchable }>()
+  readonly #searched = new Map<'users' | 'groups', { readonly answers: Answers; readonly of: Searchable }>()
 
   constructor(
     config: GatewayConfig,
@@ -213,7 +214,7 @@ export class GatewayStorage {
   }
 
   /** Asks only the target that is read, so that lists do not depend on others. */
-  async searchable(kind: keyof StorableAttributes): Promise<Searchable> {
+  async searchable(kind: 'users' | 'groups'): Promise<Searchable> {
     const { lookup } = this.#config
     const { answers, storable } = await this.#ask(lookup.kind === 'target' ? [lookup.name] : this.#targetNames)
     const known = this.#searched.get(kind)
@@ -381,6 +382,8 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
     },
     isShown,
     isRead,
+    isSingle: (name: string): boolean =>
+      lookup.kind === 'target' && storable.get(lookup.name)?.single?.[kind].has(name.toLowerCase()) === true,
     unstorable: mapping.produces.filter((name) => writesOf(name).length > 0 && !isWritten(name)),
   }
 }
@@ -592,18 +595,45 @@ export function gatewayFlow(config: GatewayConfig): AttributeFlow {
     ...(lookup.kind === 'target' ? { targetAt: lookup.path } : {}),
     given,
     builtInAt: users.mappingPath,
-    check: (writesOf) => {
+    check: (writesOf, storesOf) => {
       const problem = deactivationProblem(config, writesOf)
-      return problem === undefined ? [] : [problem]
+      return [...(problem === undefined ? [] : [problem]), ...listProblems(config, writesOf, storesOf)]
     },
   }
+}
+
+/** Pairs of `list.<attribute>` whose attribute no target of the workflow has, as far as the configuration says it. */
+function listProblems(
+  { users, workflows }: GatewayConfig,
+  writesOf: (workflow: string) => WorkflowWrites,
+  storesOf: (target: string) => ReadonlySet<string> | undefined,
+): FlowProblem[] {
+  const writes = writesOf(workflows.user)
+  const writesTo = (name: string) => {
+    const to = writes.ofUser(name)
+    return to === 'unknown' ? [] : to
+  }
+  const canStore = (name: string): boolean =>
+    // That no workflow writes it is another problem.
+    writesTo(name).length === 0 ||
+    writesTo(name).some(({ target, attribute }) => storesOf(target)?.has(attribute.toLowerCase()) !== false)
+  return users.lists.flatMap(({ list, path }) =>
+    list.unusable(canStore).map(({ type = '', name }) => {
+      const targets = new Set(list.names.flatMap(writesTo).map(({ target }) => target))
+      const known = [...targets].flatMap((target) => [...(storesOf(target) ?? [])])
+      const where = [...targets].map((target) => `"${target}"`).join(' and ')
+      const attribute = list.names.includes(name) ? name : `${name}.*`
+      const message = `"${type}=${name}": target ${where} does not store "${attribute}"${suggestion(name, known)}, so it can't store this type; add the attribute to the target, or remove the pair`
+      return { path, message, isError: true }
+    }),
+  )
 }
 
 /** A warning of `check`: identity providers deprovision users by deactivating them. */
 function deactivationProblem(
   config: GatewayConfig,
   writesOf: (workflow: string) => WorkflowWrites,
-): { readonly path: Path; readonly message: string } | undefined {
+): FlowProblem | undefined {
   const { users, toInternal, workflows, ignored } = config
   const path = users.schema.resolveAttribute('active')
   if (path === undefined || workflows.user === '' || toInternal.opaque || ignored.has(path)) return undefined

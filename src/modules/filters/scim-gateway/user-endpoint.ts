@@ -12,7 +12,14 @@ import { internalName, type ResourceSchema } from '#protocols/scim/resource-sche
 import { redacted, scimError } from '#protocols/scim/scim-error.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { fixedAttribute, locate, userFilterNames } from './filter-translation.ts'
-import { type ListRequest, pagedSearch, pageOf, type ResourcePage, requireSearchable, type Search } from './lists.ts'
+import {
+  type ListRequest,
+  lookedUpPage,
+  pagedSearch,
+  type ResourcePage,
+  requireSearchable,
+  type Search,
+} from './lists.ts'
 import type { FoundUser, Lookups, Query } from './lookups.ts'
 import type { KnownManagers } from './managers.ts'
 import { type GatewayParts, retryWhileChanged, runWorkflow, userKey } from './run-workflow.ts'
@@ -99,19 +106,20 @@ export class UserEndpoint {
     const { filter } = list
     const searchable = await storage.searchable('users')
     requireSearchable(list, searchable)
+    const nameOf = userFilterNames(this.#parts, searchable)
     const id = fixedAttribute(filter, 'id')
     const login = fixedAttribute(filter, 'userName')
     if (filter !== undefined && (id !== undefined || login !== undefined)) {
       const found = id === undefined ? await lookups.userByLogin(login ?? '') : await lookups.userById(id)
       const [shown] = await lookups.withIndirectGroups(found === undefined ? [] : [found])
-      const resource = shown && (await toResource(shown))
-      return pageOf(resource !== undefined && evaluateFilter(filter, resource) ? [resource] : [], list)
+      const resources = shown === undefined ? [] : [await toResource(shown)]
+      return lookedUpPage(resources, list, nameOf, (resource) => evaluateFilter(filter, resource))
     }
     const search = async (query: Query, byPosition?: boolean) => {
       const page = await lookups.searchUsers(query, byPosition)
       return { ...page, items: await lookups.withIndirectGroups(page.items) }
     }
-    return pagedSearch({ search, toResource }, list, userFilterNames(this.#parts, searchable))
+    return pagedSearch({ search, toResource }, list, nameOf)
   }
 
   /** Creates a user, or reactivates a former one. Throws uniqueness if another user has the userName. */

@@ -134,14 +134,21 @@ function storableUnder(storable: () => Promise<StorableAttributes>, { users, gro
   let known: { readonly of: StorableAttributes; readonly ours: StorableAttributes } | undefined
   return async (): Promise<StorableAttributes> => {
     const held = await storable()
-    if (known?.of !== held)
-      known = { of: held, ours: { users: ours(held.users, users), groups: ours(held.groups, groups) } }
+    if (known?.of !== held) {
+      const { single } = held
+      const named = { users: ours(held.users, users), groups: ours(held.groups, groups) }
+      const both = single && { users: namedSet(single.users, users), groups: namedSet(single.groups, groups) }
+      known = { of: held, ours: both === undefined ? named : { ...named, single: both } }
+    }
     return known.ours
   }
 }
 
-const ours = (held: ReadonlySet<string> | 'any', { toOurs, isHidden }: AttributeNames): ReadonlySet<string> | 'any' =>
-  held === 'any' ? held : new Set([...held].filter((name) => !isHidden(name)).map((name) => toOurs(name).toLowerCase()))
+const ours = (held: ReadonlySet<string> | 'any', names: AttributeNames): ReadonlySet<string> | 'any' =>
+  held === 'any' ? held : namedSet(held, names)
+
+const namedSet = (held: ReadonlySet<string>, { toOurs, isHidden }: AttributeNames): ReadonlySet<string> =>
+  new Set([...held].filter((name) => !isHidden(name)).map((name) => toOurs(name).toLowerCase()))
 
 function read(attributes: Attributes, { toOurs, isHidden }: AttributeNames): Attributes {
   const renamed = new Attributes()

@@ -88,6 +88,7 @@ function storableIn(tree: LdapTree): () => Promise<StorableAttributes> {
     const storable = {
       users: without(schema?.allowed(await tree.userClasses())),
       groups: without(schema?.allowed(groups.objectClasses), groups.member),
+      ...(schema === undefined ? {} : { single: { users: schema.singleTypes, groups: schema.singleTypes } }),
     }
     known = { storable, of: schema }
     return storable

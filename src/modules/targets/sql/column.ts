@@ -38,9 +38,15 @@ export interface Column {
   readonly zoned?: boolean
   readonly required: boolean
   readonly hasDefault: boolean
+  /** The default of a column of texts, if it is a constant. */
+  readonly defaultText?: string
   /** Computed by the database. */
   readonly generated: boolean
 }
+
+/** The text of an SQL constant such as `'Staff'::character varying`; undefined for any other expression. */
+export const constantText = (expression: string): string | undefined =>
+  /^'((?:[^']|'')*)'(?:::[\w ]+(?:\(\d+\))?)?$/.exec(expression)?.[1]?.replaceAll("''", "'")
 
 const decimalSyntax = /^-?(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
 

@@ -1,7 +1,7 @@
 import sql from 'sql-template-tag'
 import { suggestion } from '#kernel/suggest.ts'
 import type { SqlReader, SqlRow } from '#protocols/sql/sql-database.ts'
-import { type Column, type ColumnKind, canonical } from './column.ts'
+import { type Column, type ColumnKind, canonical, constantText } from './column.ts'
 import {
   type EntryTable,
   type EntryTimes,
@@ -191,8 +191,9 @@ async function postgresColumns(reader: SqlReader, { schema, table }: TableName):
     select a.attname as name, format_type(b.oid, null) as type, b.typcategory as category,
       case when t.typtype = 'd' then t.typtypmod else a.atttypmod end as modifier,
       a.attnotnull as required, a.atthasdef or a.attidentity <> '' or t.typdefault is not null as has_default,
-      a.attgenerated <> '' as generated
+      a.attgenerated <> '' as generated, pg_get_expr(d.adbin, d.adrelid) as default_value
     from pg_attribute as a
+    left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
     join pg_type as t on t.oid = a.atttypid
     join pg_type as b on b.oid = case when t.typtype = 'd' then t.typbasetype else t.oid end
     where a.attrelid = to_regclass(cast(${name} as text)) and a.attnum > 0 and not a.attisdropped
@@ -204,12 +205,17 @@ async function postgresColumns(reader: SqlReader, { schema, table }: TableName):
       dialect: 'postgres',
       name: textIn(row, 'name'),
       type,
-      ...postgresType(type, modifier, textIn(row, 'category')),
+      ...withDefault(postgresType(type, modifier, textIn(row, 'category')), row),
       required: textIn(row, 'required') === 't',
       hasDefault: textIn(row, 'has_default') === 't',
       generated: textIn(row, 'generated') === 't',
     }
   })
+}
+
+function withDefault(fields: TypeFields, row: SqlRow): TypeFields & Pick<Column, 'defaultText'> {
+  const defaultText = fields.kind === 'text' ? constantText(textIn(row, 'default_value')) : undefined
+  return defaultText === undefined ? fields : { ...fields, defaultText }
 }
 
 type TypeFields = Pick<Column, 'kind' | 'maxLength' | 'bits' | 'precision' | 'scale' | 'zoned'>
@@ -245,7 +251,7 @@ function postgresType(type: string, modifier: number, category: string): TypeFie
 
 async function sqliteColumns(reader: SqlReader, { schema, table }: TableName): Promise<Column[]> {
   const rows = await reader.query(
-    sql`select name, type, "notnull" as required, dflt_value is not null as has_default, pk, hidden from pragma_table_xinfo(${table}, ${schema ?? 'main'})`,
+    sql`select name, type, "notnull" as required, dflt_value is not null as has_default, dflt_value as default_value, pk, hidden from pragma_table_xinfo(${table}, ${schema ?? 'main'})`,
   )
   const keys = rows.filter((row) => textIn(row, 'pk') !== '0').length
   return rows.map((row) => {
@@ -255,7 +261,7 @@ async function sqliteColumns(reader: SqlReader, { schema, table }: TableName): P
       dialect: 'sqlite',
       name: textIn(row, 'name'),
       type,
-      ...sqliteType(type),
+      ...withDefault(sqliteType(type), row),
       required: textIn(row, 'required') !== '0' || isRowId,
       hasDefault: textIn(row, 'has_default') !== '0' || isRowId,
       generated: textIn(row, 'hidden') !== '0',

@@ -60,10 +60,13 @@ async function tablesTarget(
   config: SqlTargetConfig,
   { log }: Host,
 ): Promise<Target> {
+  let defaults: ReadonlyMap<string, string> = new Map()
   const open = onceReached(async (): Promise<OpenTables> => {
     const layout = await readLayout(database, tables)
     for (const table of await reusingTables(database, tables)) log.warn(...reuseWarning(table))
-    return { layout, accounts: new TableUsers(layout), ...searchSpaces(layout) }
+    const accounts = new TableUsers(layout)
+    defaults = accounts.defaults
+    return { layout, accounts, ...searchSpaces(layout) }
   })
   const accounts = async () => (await open()).accounts
   const groups = async (): Promise<OpenGroups> => {
@@ -82,9 +85,11 @@ async function tablesTarget(
     ...(users.password === undefined || config.readOnly ? {} : passwordsOf(database, accounts, config.hashPassword)),
     storable: onceReached(async () => {
       const { layout, accounts } = await open()
-      const ofGroups = [...(layout.groups?.own?.columns.keys() ?? [])]
-      return { users: accounts.attributes, groups: new Set(ofGroups.map((name) => name.toLowerCase())) }
+      const names = (columns: Iterable<string> = []) => new Set(Array.from(columns, (name) => name.toLowerCase()))
+      const groups = names(layout.groups?.own?.columns.keys())
+      return { users: accounts.attributes, groups, single: { users: names(layout.users.columns.keys()), groups } }
     }),
+    defaultValue: (attribute) => defaults.get(attribute.toLowerCase()),
     renamesUsers: users.id !== users.name && tables.groups?.userRef !== users.name,
     keepsVersions: users.version !== undefined,
   }
@@ -165,7 +170,8 @@ async function unlessUnreachable(open: () => Promise<unknown>): Promise<void> {
 /** The same target, with its name in every error. */
 function withNamedFailures<T extends Target>(name: string, target: T): T {
   const named = Object.entries(target).map(([key, member]) => {
-    if (typeof member !== 'function') return [key, member]
+    // This one is not asynchronous, and does not fail.
+    if (typeof member !== 'function' || key === 'defaultValue') return [key, member]
     const call = async (...args: unknown[]): Promise<unknown> => {
       try {
         return await member(...args)

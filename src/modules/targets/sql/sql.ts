@@ -279,6 +279,13 @@ export default defineTarget<SqlTargetConfig>({
     (schema.kind === 'tables'
       ? schema.tables.users.password !== undefined
       : schema.statements.statements.has('setPassword')),
+  storable: ({ schema }) => {
+    if (schema.kind === 'statements') return undefined
+    const { columns, values } = schema.tables.users
+    const names = [...columns.keys(), ...values.keys()].map((name) => name.toLowerCase())
+    // Without any, every column of the table is an attribute.
+    return names.length === 0 ? undefined : new Set(names)
+  },
   /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async (config, host) => (await import('./sql-target.ts')).openSqlTarget(config, host),
 })

@@ -39,6 +39,8 @@ const maxMemberships = 10_000
 export class TableUsers implements SqlUsers {
   readonly renames: boolean
   readonly attributes: ReadonlySet<string>
+  /** The defaults of columns that need a value, by attribute in lower case. */
+  readonly defaults: ReadonlyMap<string, string>
   readonly #users: UserTable<Column>
   readonly #rows: UserRows
   readonly #memberships: Memberships | undefined
@@ -53,6 +55,8 @@ export class TableUsers implements SqlUsers {
     this.#columns = new Map(Array.from(users.columns, ([attribute, column]) => [attribute.toLowerCase(), column]))
     this.#values = new Map(Array.from(users.values, ([attribute, values]) => [attribute.toLowerCase(), values]))
     this.attributes = new Set([...this.#columns.keys(), ...this.#values.keys()])
+    const texts = [...this.#columns].filter(([, column]) => column.required && column.defaultText !== undefined)
+    this.defaults = new Map(texts.map(([attribute, { defaultText = '' }]) => [attribute, defaultText]))
     // References to the login would have to change with it.
     this.renames = users.id !== users.name && groups?.userRef !== users.name && !users.name.generated
   }
@@ -203,10 +207,11 @@ export class TableUsers implements SqlUsers {
   }
 }
 
-/** Throws BAD_REQUEST if the column needs a value. */
+/** A column that needs a value gets its default instead of none. Throws BAD_REQUEST if it has none. */
 export function setTo(column: Column, attribute: string, value: string | undefined): Sql {
-  if (value === undefined && column.required) refuse(attribute, 'must have a value')
-  return equalTo(column, value)
+  const isMissing = value === undefined && column.required
+  if (isMissing && column.defaultText === undefined) refuse(attribute, 'must have a value')
+  return equalTo(column, isMissing ? column.defaultText : value)
 }
 
 const keyOf = (user: User): string => user.id ?? user.userID

@@ -199,3 +199,24 @@ export interface Capabilities {
   /** How memberships are changed: with the user itself, one by one, or not at all. */
   readonly memberships: 'body' | 'calls' | 'none'
 }
+
+/** The attributes that have placeholders in the bodies of these requests. */
+export function writtenBy(
+  { attributes, aliases }: EntryPaths,
+  ...operations: readonly (Operation | undefined)[]
+): Set<string> {
+  const places = new Set(operations.flatMap((one) => one?.body?.places ?? []).map(({ name }) => name.toLowerCase()))
+  const named = [...attributes.keys()].map((name) => name.toLowerCase()).filter((name) => places.has(name))
+  return new Set([...named, ...aliases])
+}
+
+/** In lower case. */
+export const storedUserAttributes = ({ user, operations: { createUser, updateUser } }: WebhookConfig): Set<string> =>
+  writtenBy(user, createUser, updateUser)
+
+/** The attributes that these requests write as one value. */
+export function writtenOnce(...operations: readonly (Operation | undefined)[]): Set<string> {
+  const places = operations.flatMap((one) => one?.body?.places ?? [])
+  const several = new Set(places.flatMap(({ name, all }) => (all ? [name.toLowerCase()] : [])))
+  return new Set(places.map(({ name }) => name.toLowerCase()).filter((name) => !several.has(name)))
+}

@@ -25,7 +25,7 @@ import type {
 import { ApiCaller, settle } from './api-caller.ts'
 import { type BodyValues, refusedValue } from './templates.ts'
 import { type Narrowing, WebhookApi } from './webhook-api.ts'
-import type { EntryPaths, Narrowings, Operation, WebhookConfig } from './webhook-config.ts'
+import { type Narrowings, storedUserAttributes, type WebhookConfig, writtenBy, writtenOnce } from './webhook-config.ts'
 import { webhookUsers } from './webhook-users.ts'
 
 /** Makes no request before the first call. */
@@ -33,8 +33,12 @@ export async function openWebhookTarget(config: WebhookConfig, host: ModuleHost)
   const { can, operations } = config
   const api = new WebhookApi(config, host.name, await ApiCaller.open(config.connection, host.name, host.clock))
   const storable: StorableAttributes = {
-    users: written(config.user, operations.createUser, operations.updateUser),
-    groups: written(config.group, operations.createGroup, operations.updateGroup),
+    users: storedUserAttributes(config),
+    groups: writtenBy(config.group, operations.createGroup, operations.updateGroup),
+    single: {
+      users: writtenOnce(operations.createUser, operations.updateUser),
+      groups: writtenOnce(operations.createGroup, operations.updateGroup),
+    },
   }
   return {
     storable: async () => storable,
@@ -45,13 +49,6 @@ export async function openWebhookTarget(config: WebhookConfig, host: ModuleHost)
     ...(can.groups ? webhookGroups(api) : {}),
     close: () => api.close(),
   } satisfies Target
-}
-
-/** The attributes that have placeholders in the bodies of these requests. */
-function written({ attributes, aliases }: EntryPaths, ...operations: readonly (Operation | undefined)[]): Set<string> {
-  const places = new Set(operations.flatMap((one) => one?.body?.places ?? []).map(({ name }) => name.toLowerCase()))
-  const named = [...attributes.keys()].map((name) => name.toLowerCase()).filter((name) => places.has(name))
-  return new Set([...named, ...aliases])
 }
 
 /** The number of users whose groups are read at a time. */

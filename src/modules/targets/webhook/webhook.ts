@@ -35,6 +35,7 @@ import {
   type OperationName,
   type Operations,
   operationNames,
+  storedUserAttributes,
   type WebhookConfig,
 } from './webhook-config.ts'
 
@@ -524,6 +525,7 @@ export default defineTarget<WebhookConfig>({
   parameters,
   parse: parseWebhook,
   passwords: ({ operations }) => operations.setPassword !== undefined,
+  storable: storedUserAttributes,
   /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async (config, host) => (await import('./webhook-target.ts')).openWebhookTarget(config, host),
 })

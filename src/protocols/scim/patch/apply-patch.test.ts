@@ -82,6 +82,26 @@ describe('add (RFC 7644 3.5.2.1)', () => {
     expect(refusal(one('add', 'emails[type eq "a" or type eq "b"].value', 'x'))).toBe('noTarget')
     expect(refusal(one('add', 'emails[type co "a"].value', 'x'))).toBe('noTarget')
   })
+
+  test.each([
+    ['emails[type eq "other"].primary', true],
+    ['emails[type eq "other"].primary', false],
+    ['emails[type eq "other"].type', 'third'],
+    ['addresses[type eq "other"].primary', true],
+  ] as const)('%s alone creates no element', (path, value) => {
+    for (const op of ['add', 'replace'] as const) expect(refusal(one(op, path, value))).toBe('noTarget')
+  })
+
+  test('an element is created by all operations together, in any order', () => {
+    const operations = [
+      { op: 'add', path: 'emails[type eq "other"].primary', value: false },
+      { op: 'replace', path: 'emails[type eq "other"].value', value: 'o@example.com' },
+    ]
+    const created = { type: 'other', primary: false, value: 'o@example.com' }
+    for (const sent of [operations, operations.toReversed()]) {
+      expect(patch(sent)['emails']).toEqual([work, home, created])
+    }
+  })
 })
 
 describe('replace (RFC 7644 3.5.2.3)', () => {

@@ -32,7 +32,32 @@ export function applyPatch(
   }
   requireImmutable(schema, before, resource)
   requireKept(schema, before, resource)
+  for (const { op, target } of operations) if (op !== 'remove') requireContent(target, before, resource)
   return resource
+}
+
+/** Parts that say nothing without another one. */
+const descriptiveParts: ReadonlySet<string> = new Set(['type', 'primary'])
+
+/**
+ * Throws noTarget if the operation created an element, and none gave it content: targets keep no such element. This is
+ * judged by the outcome, since Entra creates an element by several operations, one for each part.
+ */
+function requireContent({ attribute, filter, sub, ...ref }: PatchTarget, before: JsonObject, after: JsonObject): void {
+  if (filter === undefined || sub === undefined || !descriptiveParts.has(sub.name)) return
+  const [was, is] = [before, after].map((resource) => {
+    const elements = readAttribute(resource, { ...ref, attribute })
+    return Array.isArray(elements) ? elements : []
+  })
+  const isBare = (element: JsonValue): boolean =>
+    isJsonObject(element) && Object.keys(element).every((name) => descriptiveParts.has(name))
+  if (was?.some(picker(filter)) === true || is?.some((one) => isBare(one) && was?.includes(one) !== true) !== true)
+    return
+  const content = attribute.subAttributes.find(({ name }) => !descriptiveParts.has(name))?.name
+  throw scimError(
+    'noTarget',
+    `${attribute.name}: no value matches the filter of the path, and "${sub.name}" alone creates none. Send its "${content}" too.`,
+  )
 }
 
 /** The top-level attributes whose value differs. */
