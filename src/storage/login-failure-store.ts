@@ -17,6 +17,7 @@ export interface FailurePolicy {
 
 interface FailureRow {
   readonly failures: number
+  readonly countedAt: number
   readonly lockedUntil: number
   readonly forgetAt: number
 }
@@ -29,18 +30,30 @@ export class LoginFailureStore {
     this.#client = client
   }
 
-  /** Counts a failed attempt, atomically. While the key is locked, nothing changes and `refused` is true. */
+  /**
+   * Counts a failed attempt, atomically. While the key is locked, nothing is counted and `refused` is true. If the clock was
+   * set back since the last attempt, that attempt counts as made now: a lock starts again, and lasts no longer.
+   */
   async count(key: string, policy: FailurePolicy, now: Date): Promise<LoginFailures & { readonly refused: boolean }> {
     const time = now.getTime()
     return await this.#client.transaction(async (tx) => {
       await ensure.run(tx, { key })
-      const known = (await findForUpdate.first(tx, { key })) ?? { failures: 0, lockedUntil: 0, forgetAt: 0 }
-      if (known.lockedUntil > time) {
-        return { failures: known.failures, lockedUntil: new Date(known.lockedUntil), refused: true }
+      const known = (await findForUpdate.first(tx, { key })) ?? {
+        failures: 0,
+        countedAt: 0,
+        lockedUntil: 0,
+        forgetAt: 0,
+      }
+      const back = Math.max(0, known.countedAt - time)
+      const locked = known.lockedUntil - back
+      if (locked > time) {
+        if (back > 0) await replace.run(tx, { ...known, key, countedAt: time, lockedUntil: locked })
+        return { failures: known.failures, lockedUntil: new Date(locked), refused: true }
       }
       const failures = (known.forgetAt > time ? known.failures : 0) + 1
       const lockedUntil = time + Math.max(0, policy.lockMillis(failures))
-      await replace.run(tx, { key, failures, lockedUntil, forgetAt: lockedUntil + policy.forgetMillis })
+      const forgetAt = lockedUntil + policy.forgetMillis
+      await replace.run(tx, { key, failures, countedAt: time, lockedUntil, forgetAt })
       return { failures, lockedUntil: new Date(lockedUntil), refused: false }
     })
   }
@@ -63,15 +76,17 @@ export class LoginFailureStore {
 
 /** Adds the row that is locked next, so that transactions that count the same key wait for each other. */
 const ensure = statement<{ key: string }>(
-  `insert into login_failures (key, failures, locked_until, forget_at) values (:key, 0, 0, 0)
+  `insert into login_failures (key, failures, counted_at, locked_until, forget_at) values (:key, 0, 0, 0, 0)
    on conflict (key) do nothing`,
 )
 const findForUpdate = statement<{ key: string }, FailureRow>(
   (on) =>
-    `select ${columns(['failures', 'lockedUntil', 'forgetAt'])} from login_failures where key = :key ${on.forUpdate}`,
+    `select ${columns(['failures', 'countedAt', 'lockedUntil', 'forgetAt'])} from login_failures
+     where key = :key ${on.forUpdate}`,
 )
 const replace = statement<FailureRow & { readonly key: string }>(
-  `update login_failures set failures = :failures, locked_until = :lockedUntil, forget_at = :forgetAt where key = :key`,
+  `update login_failures set failures = :failures, counted_at = :countedAt, locked_until = :lockedUntil,
+     forget_at = :forgetAt where key = :key`,
 )
 const deleteByKey = statement<{ key: string }>(`delete from login_failures where key = :key`)
 const forgive = statement<{ key: string }>(

@@ -103,6 +103,23 @@ onEachDatabase('failed logins', (freshUrl) => {
     expect(await store.count('a', policy, after(62))).toMatchObject({ failures: 4, refused: false })
   })
 
+  test('a clock that is set back locks no key, and starts a lock again', async () => {
+    const [store, other] = await open()
+    const later = 2 * 86_400
+    await store.count('free', policy, after(later))
+    for (let i = 0; i < 3; i++) await store.count('locked', policy, after(later))
+    expect(await other.count('free', policy, after(0))).toMatchObject({ failures: 2, refused: false })
+    // Of a chain with other limits.
+    const lenient = { ...policy, lockMillis: () => 0 }
+    expect(await other.count('locked', lenient, after(0))).toEqual({
+      failures: 3,
+      lockedUntil: after(60),
+      refused: true,
+    })
+    expect(await store.count('locked', policy, after(59))).toMatchObject({ lockedUntil: after(60), refused: true })
+    expect(await store.count('locked', policy, after(60))).toMatchObject({ failures: 4, refused: false })
+  })
+
   test('counts concurrent attempts one by one', async () => {
     const stores = await open()
     const tries = await Promise.all(

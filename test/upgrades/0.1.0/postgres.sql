@@ -1,4 +1,4 @@
--- migration 0001_initial.sql 01fde026aaee5f37995e519620aa93fe23df8eeb201868d43a1be69893fa9be3
+-- migration 0001_initial.sql 3b29973646f19980852fd184f9aac59816fadf00b1f3a7e7ea1a977de76c8879
 delete from audit_chains;
 insert into collections (pk, directory, kind) values (1, 'people', 'users');
 insert into collections (pk, directory, kind) values (2, 'people', 'groups');

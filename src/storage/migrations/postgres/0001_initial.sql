@@ -131,6 +131,7 @@ create index logins_by_expiry on logins (expires);
 create table login_failures (
   key text collate "C" primary key,
   failures integer not null,
+  counted_at bigint not null,
   locked_until bigint not null,
   forget_at bigint not null
 );
