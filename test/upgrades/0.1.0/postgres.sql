@@ -1,4 +1,4 @@
--- migration 0001_initial.sql 3b29973646f19980852fd184f9aac59816fadf00b1f3a7e7ea1a977de76c8879
+-- migration 0001_initial.sql 495bc955aac1c72558631cf1395b4781d70bae32b64d6bd9caa7ff91b8be1a16
 delete from audit_chains;
 insert into collections (pk, directory, kind) values (1, 'people', 'users');
 insert into collections (pk, directory, kind) values (2, 'people', 'groups');
