@@ -22,6 +22,9 @@ interface FailureRow {
   readonly forgetAt: number
 }
 
+/** Beyond this number, those that are forgotten first are forgotten now. Locks last longest. */
+const mostKeys = 1_000_000
+
 /** Keys are opaque and of bounded length: hashes of user input. */
 export class LoginFailureStore {
   readonly #client: SqlClient
@@ -68,9 +71,10 @@ export class LoginFailureStore {
     await this.#client.transaction((tx) => forgive.run(tx, { key }))
   }
 
-  /** Removes the keys whose failures are forgotten; returns how many. */
-  async deleteForgotten(now: Date): Promise<number> {
-    return await deleteInParts(this.#client, deleteForgotten, { now: now.getTime() })
+  /** Removes the keys whose failures are forgotten, and those beyond `most`; returns how many. */
+  async deleteForgotten(now: Date, most = mostKeys): Promise<number> {
+    const forgotten = await deleteInParts(this.#client, deleteForgotten, { now: now.getTime() })
+    return forgotten + (await deleteInParts(this.#client, deleteBeyond, { most }))
   }
 }
 
@@ -95,4 +99,8 @@ const forgive = statement<{ key: string }>(
 const deleteForgotten = statement<{ now: number }>(
   `delete from login_failures where key in
      (select key from login_failures where forget_at <= :now limit ${deletedAtOnce})`,
+)
+const deleteBeyond = statement<{ most: number }>(
+  `delete from login_failures where key in
+     (select key from login_failures order by forget_at desc limit ${deletedAtOnce} offset :most)`,
 )

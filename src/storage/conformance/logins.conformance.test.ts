@@ -147,4 +147,13 @@ onEachDatabase('failed logins', (freshUrl) => {
     expect(await store.count('a', policy, after(1199))).toMatchObject({ failures: 1 })
     expect(await store.deleteForgotten(after(1799))).toBe(1)
   })
+
+  test('a flood of keys does not grow the table without end, and ends no lock', async () => {
+    const [store, other] = await open()
+    for (let i = 0; i < 3; i++) await store.count('locked', policy, after(0))
+    for (let i = 0; i < 20; i++) await store.count(`flood ${i}`, policy, after(1))
+    expect(await other.deleteForgotten(after(2), 5)).toBe(16)
+    expect(await store.count('locked', policy, after(2))).toMatchObject({ failures: 3, refused: true })
+    expect(await store.deleteForgotten(after(86_400))).toBe(5)
+  })
 })
