@@ -95,6 +95,14 @@ describe.skipIf(postgresUrl() === '')('rate limits on PostgreSQL', () => {
     expect(await second.take('logins', 'a', rate)).toBeLessThanOrEqual(600)
   })
 
+  test('a call that cannot be counted does not continue', async () => {
+    const { first, sql } = await open()
+    await sql('alter table rate_limits rename to away')
+    await expect(first.take('logins', 'a', rate)).rejects.toThrow()
+    await sql('alter table away rename to rate_limits')
+    expect(await first.take('logins', 'a', rate)).toBeUndefined()
+  })
+
   test('a flood of keys does not grow the table without end', async () => {
     const { first, sql, shift, keys } = await open()
     for (let i = 0; i < 5; i++) await first.take('logins', 'a', rate)
