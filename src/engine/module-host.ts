@@ -136,6 +136,7 @@ export function createHostFor(parts: HostParts): HostFor {
     readJournal: (query) => journals.list(query),
     readStatistics: createStatistics(services.statistics, journals),
     audit: services.auditAccess,
+    rateLimits: services.rateLimits,
     ...services.installation,
     openEventStream: (options) => services.events.open(options),
     pollEvents: (stream, poll) => services.events.poll(stream, poll),

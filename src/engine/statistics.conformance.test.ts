@@ -22,7 +22,12 @@ onEachDatabase('statistics of tokens and calls', (freshUrl) => {
     onTestFinished(() => storage.close())
     await storage.ready()
     const journals = new Journals(storage.journal, log)
-    const sts = new DecisionAudit({ audit: new SharedAudit(storage.audit), clock, log })
+    const sts = new DecisionAudit({
+      audit: new SharedAudit(storage.audit),
+      rateLimits: storage.rateLimits,
+      clock,
+      log,
+    })
     const issuer = new IssuerAudit({ audit: storage.audit, clock, log })
 
     const call = { endpoint: 'cloud', requestId: 'one request', remoteAddress: '192.0.2.1' }

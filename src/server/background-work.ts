@@ -120,8 +120,9 @@ function deleteExpiredRows(storage: Storage, clock: Clock, log: Logger): void {
     storage.sessions.deleteExpired(now),
     storage.logins.deleteExpired(now),
     storage.loginFailures.deleteForgotten(now),
+    storage.rateLimits.prune(),
     storage.issuer.deleteExpired(now),
-  ]).catch((err: unknown) => log.warn('expired sessions and logins were not removed', { err }))
+  ]).catch((err: unknown) => log.warn('expired sessions, logins and rates were not removed', { err }))
   settleAbandoned(storage.passwordChanges)
     .then(() => storage.passwordChanges.deleteExpired())
     .catch((err: unknown) => log.warn('expired password reset links were not removed', { err }))

@@ -80,7 +80,10 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
       clock,
       log,
     }),
-    issuing: createIssuingState(clock, { log, ...(parts.apiServers === undefined ? {} : { meter: parts.apiServers }) }),
+    issuing: createIssuingState(clock, storage.rateLimits, {
+      log,
+      ...(parts.apiServers === undefined ? {} : { meter: parts.apiServers }),
+    }),
     ...(parts.countExchange === undefined ? {} : { countExchange: parts.countExchange }),
     sessions: new Sessions(
       storage.sessions,
@@ -92,9 +95,10 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     targetMeter: parts.targetMeter,
     logins: storage.logins,
     loginFailures: storage.loginFailures,
+    rateLimits: storage.rateLimits,
     passwordChanges: storage.passwordChanges,
     loginSecrets: new SecretBox(sealingKeys, { what: 'login', damaged: 'INTERNAL' }),
-    loginAudit: new LoginAudit({ audit: storage.audit, clock, log }),
+    loginAudit: new LoginAudit({ audit: storage.audit, rateLimits: storage.rateLimits, clock, log }),
     loginMeter: parts.loginMeter ?? noLoginMeter,
     audit: storage.audit,
     ...(parts.installation === undefined ? {} : { installation: parts.installation }),

@@ -17,9 +17,13 @@ export interface FailurePolicy {
 
 interface FailureRow {
   readonly failures: number
+  readonly countedAt: number
   readonly lockedUntil: number
   readonly forgetAt: number
 }
+
+/** Beyond this number, those that are forgotten first are forgotten now. Locks last longest. */
+const mostKeys = 1_000_000
 
 /** Keys are opaque and of bounded length: hashes of user input. */
 export class LoginFailureStore {
@@ -29,18 +33,30 @@ export class LoginFailureStore {
     this.#client = client
   }
 
-  /** Counts a failed attempt, atomically. While the key is locked, nothing changes and `refused` is true. */
+  /**
+   * Counts a failed attempt, atomically. While the key is locked, nothing is counted and `refused` is true. If the clock was
+   * set back since the last attempt, that attempt counts as made now: a lock starts again, and lasts no longer.
+   */
   async count(key: string, policy: FailurePolicy, now: Date): Promise<LoginFailures & { readonly refused: boolean }> {
     const time = now.getTime()
     return await this.#client.transaction(async (tx) => {
       await ensure.run(tx, { key })
-      const known = (await findForUpdate.first(tx, { key })) ?? { failures: 0, lockedUntil: 0, forgetAt: 0 }
-      if (known.lockedUntil > time) {
-        return { failures: known.failures, lockedUntil: new Date(known.lockedUntil), refused: true }
+      const known = (await findForUpdate.first(tx, { key })) ?? {
+        failures: 0,
+        countedAt: 0,
+        lockedUntil: 0,
+        forgetAt: 0,
+      }
+      const back = Math.max(0, known.countedAt - time)
+      const locked = known.lockedUntil - back
+      if (locked > time) {
+        if (back > 0) await replace.run(tx, { ...known, key, countedAt: time, lockedUntil: locked })
+        return { failures: known.failures, lockedUntil: new Date(locked), refused: true }
       }
       const failures = (known.forgetAt > time ? known.failures : 0) + 1
       const lockedUntil = time + Math.max(0, policy.lockMillis(failures))
-      await replace.run(tx, { key, failures, lockedUntil, forgetAt: lockedUntil + policy.forgetMillis })
+      const forgetAt = lockedUntil + policy.forgetMillis
+      await replace.run(tx, { key, failures, countedAt: time, lockedUntil, forgetAt })
       return { failures, lockedUntil: new Date(lockedUntil), refused: false }
     })
   }
@@ -55,23 +71,26 @@ export class LoginFailureStore {
     await this.#client.transaction((tx) => forgive.run(tx, { key }))
   }
 
-  /** Removes the keys whose failures are forgotten; returns how many. */
-  async deleteForgotten(now: Date): Promise<number> {
-    return await deleteInParts(this.#client, deleteForgotten, { now: now.getTime() })
+  /** Removes the keys whose failures are forgotten, and those beyond `most`; returns how many. */
+  async deleteForgotten(now: Date, most = mostKeys): Promise<number> {
+    const forgotten = await deleteInParts(this.#client, deleteForgotten, { now: now.getTime() })
+    return forgotten + (await deleteInParts(this.#client, deleteBeyond, { most }))
   }
 }
 
 /** Adds the row that is locked next, so that transactions that count the same key wait for each other. */
 const ensure = statement<{ key: string }>(
-  `insert into login_failures (key, failures, locked_until, forget_at) values (:key, 0, 0, 0)
+  `insert into login_failures (key, failures, counted_at, locked_until, forget_at) values (:key, 0, 0, 0, 0)
    on conflict (key) do nothing`,
 )
 const findForUpdate = statement<{ key: string }, FailureRow>(
   (on) =>
-    `select ${columns(['failures', 'lockedUntil', 'forgetAt'])} from login_failures where key = :key ${on.forUpdate}`,
+    `select ${columns(['failures', 'countedAt', 'lockedUntil', 'forgetAt'])} from login_failures
+     where key = :key ${on.forUpdate}`,
 )
 const replace = statement<FailureRow & { readonly key: string }>(
-  `update login_failures set failures = :failures, locked_until = :lockedUntil, forget_at = :forgetAt where key = :key`,
+  `update login_failures set failures = :failures, counted_at = :countedAt, locked_until = :lockedUntil,
+     forget_at = :forgetAt where key = :key`,
 )
 const deleteByKey = statement<{ key: string }>(`delete from login_failures where key = :key`)
 const forgive = statement<{ key: string }>(
@@ -80,4 +99,8 @@ const forgive = statement<{ key: string }>(
 const deleteForgotten = statement<{ now: number }>(
   `delete from login_failures where key in
      (select key from login_failures where forget_at <= :now limit ${deletedAtOnce})`,
+)
+const deleteBeyond = statement<{ most: number }>(
+  `delete from login_failures where key in
+     (select key from login_failures order by forget_at desc limit ${deletedAtOnce} offset :most)`,
 )

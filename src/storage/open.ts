@@ -4,6 +4,7 @@ import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directo
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { MemoryRateLimits } from '#kernel/rate-limit.ts'
 import { ApprovalStore } from '#storage/approval-store.ts'
 import { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { AuditSinkStore } from '#storage/audit/audit-sink-store.ts'
@@ -27,6 +28,7 @@ import { MailStore } from '#storage/mail-store.ts'
 import { NotificationStore } from '#storage/notification-store.ts'
 import { PasswordChangeStore } from '#storage/password-change-store.ts'
 import { PortalStore } from '#storage/portal-store.ts'
+import { RateLimitStore } from '#storage/rate-limit-store.ts'
 import { RegistrationStore } from '#storage/registration-store.ts'
 import { ReportStore } from '#storage/reports/report-store.ts'
 import { RunStore } from '#storage/runs/run-store.ts'
@@ -77,6 +79,7 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys, migr
     sessions: new SessionStore(client),
     logins: new LoginStore(client),
     loginFailures: new LoginFailureStore(client),
+    rateLimits: client.dialect === 'postgres' ? new RateLimitStore(client) : new MemoryRateLimits(clock),
     audit: new AuditStore(client, seal),
     auditSinks: new AuditSinkStore(client),
     journal: new JournalStore(client),

@@ -9,6 +9,7 @@ import { directoryLink } from '#identity/directory.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { MemoryRateLimits } from '#kernel/rate-limit.ts'
 import type { IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
@@ -89,6 +90,7 @@ async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: 
     store,
     box: fakeSecretBox('issuer record'),
     tokenKeys: rings,
+    rateLimits: new MemoryRateLimits(clock.read),
     keys: { secretKeys: async () => [createSecretKey(Buffer.alloc(32, 3))] },
     sessions: { end: async (_login, id) => live.delete(id) },
     present: async (id) => {

@@ -28,7 +28,7 @@ import { networkOf } from '#kernel/address.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { RateLimit } from '#kernel/rate-limit.ts'
+import { type RateLimits, requireRate } from '#kernel/rate-limit.ts'
 import { tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
 import {
   hasTokenExchange,
@@ -52,6 +52,7 @@ export interface IssuerServerParts extends ProviderSource, IssuerAuditParts {
   /** What the filters of the issuer make of a subject. */
   readonly changeSubject: ChangeSubject
   readonly sessions: Pick<SessionAccess, 'end'>
+  readonly rateLimits: RateLimits
   readonly meter: IssuerMeter
   /** The current user of our session of that id; undefined if it has ended. */
   present(sessionId: string, asker: Asker): Promise<Subject | undefined>
@@ -76,7 +77,6 @@ export class IssuerServer {
   readonly #providers: IssuerProviders
   readonly #audit: IssuerAudit
   readonly #exchanger: TokenExchanger
-  readonly #limits: RateLimit
 
   constructor(parts: IssuerServerParts) {
     this.#parts = parts
@@ -91,7 +91,6 @@ export class IssuerServer {
       records: () => this.#providers.records(),
       accountOf: (subject) => this.#accountOf(subject),
     })
-    this.#limits = new RateLimit(10_000, parts.clock)
   }
 
   async handle(exchange: Exchange): Promise<GatewayResponse> {
@@ -117,7 +116,7 @@ export class IssuerServer {
     }
     if (!isPersonal(path)) {
       try {
-        if (path === '/device/auth') this.#limit('begin', networkOf(request.remoteAddress), beginnings)
+        if (path === '/device/auth') await this.#countBeginning(request)
         if (path === '/token' && (await this.#isExchange(request))) return await this.#exchanger.answer(exchange)
         return await this.#pass(exchange, undefined)
       } catch (thrown) {
@@ -131,8 +130,11 @@ export class IssuerServer {
       if (login !== undefined) return login
     }
     if (person === undefined && path === '/session/end') return this.#signedOut(request)
-    if (person === undefined) this.#limit('begin', networkOf(request.remoteAddress), beginnings)
-    else if (path === '/device' && request.method === 'POST') this.#limit('code', exchange.subject.identity, typedCodes)
+    if (person === undefined) await this.#countBeginning(request)
+    else if (path === '/device' && request.method === 'POST') {
+      const key = JSON.stringify([this.#parts.config.name, exchange.subject.identity])
+      await requireRate(this.#parts.rateLimits, 'device codes typed by one user', key, typedCodes)
+    }
     return await this.#pass(exchange, person)
   }
 
@@ -272,10 +274,10 @@ export class IssuerServer {
     return seeOther(address.href)
   }
 
-  #limit(what: string, who: string, rate: typeof beginnings): void {
-    const retryAfter = this.#limits.take(JSON.stringify([what, who]), rate)
-    if (retryAfter === undefined) return
-    throw new GatewayError('TOO_MANY_REQUESTS', `too many of one kind at an issuer: ${what}`, { retryAfter })
+  async #countBeginning({ remoteAddress }: GatewayRequest): Promise<void> {
+    const { config, rateLimits } = this.#parts
+    const key = JSON.stringify([config.name, networkOf(remoteAddress)])
+    await requireRate(rateLimits, 'flows begun at an issuer from one address', key, beginnings)
   }
 
   async #keys(): Promise<GatewayResponse> {

@@ -63,6 +63,7 @@ export class Issuers implements IssuerAccess {
           return changed
         },
         audit,
+        rateLimits: own.rateLimits,
         tokenKeys,
         store: issuer.store,
         box: issuer.secrets,

@@ -16,6 +16,7 @@ import type { EntryDirectory } from '#identity/directory.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { MemoryRateLimits } from '#kernel/rate-limit.ts'
 import { tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
 import type { ExchangeRights, IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
 import { plainRule } from '#sdk/auth/rule.ts'
@@ -125,6 +126,7 @@ async function setUp({ rights: changed = {}, offers = true }: Options = {}) {
     store: new IssuerStore(database),
     box: fakeSecretBox('issuer record'),
     tokenKeys: rings,
+    rateLimits: new MemoryRateLimits(clock.read),
     keys: { secretKeys: async () => [createSecretKey(Buffer.alloc(32, 3))] },
     sessions: { end: async (_login, id) => sessions.delete(id) },
     present: async (id) => sessions.get(id),

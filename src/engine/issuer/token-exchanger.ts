@@ -10,7 +10,7 @@ import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { RateLimit } from '#kernel/rate-limit.ts'
+import { type RateLimits, requireRate } from '#kernel/rate-limit.ts'
 import { chooseKey, readKeySet } from '#protocols/jwt/keys.ts'
 import { createTokenVerifier, otherAudience, TokenRejected } from '#protocols/jwt/token-verifier.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
@@ -32,6 +32,7 @@ interface ExchangerParts {
   readonly config: IssuerConfig
   readonly tokenKeys: TokenKeys
   readonly audit: IssuerAudit
+  readonly rateLimits: RateLimits
   readonly clock: Clock
   readonly log: Logger
   records(): Promise<IssuerRecords>
@@ -78,11 +79,9 @@ const longestReason = 500
  */
 export class TokenExchanger {
   readonly #parts: ExchangerParts
-  readonly #limits: RateLimit
 
   constructor(parts: ExchangerParts) {
     this.#parts = parts
-    this.#limits = new RateLimit(10_000, parts.clock)
   }
 
   /** Never rejects: refusals and failures are responses too. */
@@ -90,10 +89,9 @@ export class TokenExchanger {
     const { request } = exchange
     const trail: Trail = { client: '', audience: '', mode: undefined, caller: '', account: { uid: '', sub: '' } }
     try {
-      const retryAfter = this.#limits.take(networkOf(request.remoteAddress), exchanges)
-      if (retryAfter !== undefined) {
-        throw new GatewayError('TOO_MANY_REQUESTS', 'too many token exchanges from one address', { retryAfter })
-      }
+      const { config, rateLimits } = this.#parts
+      const key = JSON.stringify([config.name, networkOf(request.remoteAddress)])
+      await requireRate(rateLimits, 'token exchanges from one address', key, exchanges)
       return await this.#exchange(exchange, trail)
     } catch (thrown) {
       const error = asGatewayError(thrown)

@@ -2,12 +2,13 @@ import type { AuditEntry } from '#domain/audit.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { RateLimit } from '#kernel/rate-limit.ts'
+import type { RateLimits } from '#kernel/rate-limit.ts'
 import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 interface LoginAuditParts {
   readonly audit: Pick<AuditStore, 'append'>
+  readonly rateLimits: RateLimits
   readonly clock: Clock
   readonly log: Logger
 }
@@ -32,11 +33,9 @@ const longest = 200
 /** A row for each login, failed login and logout. */
 export class LoginAudit {
   readonly #parts: LoginAuditParts
-  readonly #strangers: RateLimit
 
   constructor(parts: LoginAuditParts) {
     this.#parts = parts
-    this.#strangers = new RateLimit(10, parts.clock)
   }
 
   /** Rejects if the row could not be written; then the login must fail. */
@@ -46,7 +45,7 @@ export class LoginAudit {
 
   /** For what has happened already: a row that can't be written is logged. */
   async note(event: LoginEvent): Promise<void> {
-    const { log } = this.#parts
+    const { rateLimits, log } = this.#parts
     const { action, login, chain, request, reason } = event
     log.info(action === 'refuse' ? 'login refused' : 'session ended', {
       login: login.slice(0, longest),
@@ -55,8 +54,9 @@ export class LoginAudit {
       requestId: request.id,
       reason,
     })
-    if (action === 'refuse' && this.#strangers.take('all', strangers) !== undefined) return
     try {
+      const isFree = action !== 'refuse' || (await rateLimits.take('refused logins', '', strangers)) === undefined
+      if (!isFree) return
       await this.write(event)
     } catch (err) {
       log.warn('a login was not written to the audit; it is only in this log', { err, requestId: request.id })

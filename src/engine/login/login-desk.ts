@@ -38,11 +38,10 @@ import type { Subject } from '#identity/subject.ts'
 import { networkOf } from '#kernel/address.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
-import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { RateLimit } from '#kernel/rate-limit.ts'
+import { type RateLimits, requireRate } from '#kernel/rate-limit.ts'
 import type { AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import { type LoginGuard, type LoginStep, seeOther } from '#sdk/auth/login.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
@@ -55,6 +54,7 @@ import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 export interface LoginServices {
   readonly logins: LoginStore
   readonly loginFailures: LoginFailureStore
+  readonly rateLimits: RateLimits
   readonly passwordChanges: PasswordChangeStore
   readonly loginSecrets: SecretBox
   readonly loginAudit: LoginAudit
@@ -105,12 +105,10 @@ interface FoundLogin {
 export class LoginDesk {
   readonly #parts: LoginDeskParts
   readonly #completion: LoginCompletion
-  readonly #beginnings: RateLimit
 
   constructor(parts: LoginDeskParts) {
     this.#parts = parts
     this.#completion = new LoginCompletion(parts)
-    this.#beginnings = new RateLimit(10_000, parts.clock)
   }
 
   /** Runs the chain for a request that is not authenticated for it. The response says what a browser has to do. */
@@ -250,11 +248,8 @@ export class LoginDesk {
 
   /** Sets the cookie that binds the login to this browser. */
   async #keep(id: string, record: LoginRecord, { request }: RequestContext): Promise<string> {
-    const { logins, loginSecrets, clock } = this.#parts
-    const retryAfter = this.#beginnings.take(networkOf(request.remoteAddress), beginnings)
-    if (retryAfter !== undefined) {
-      throw new GatewayError('TOO_MANY_REQUESTS', 'too many logins begun from one address', { retryAfter })
-    }
+    const { logins, rateLimits, loginSecrets, clock } = this.#parts
+    await requireRate(rateLimits, 'logins begun from one address', networkOf(request.remoteAddress), beginnings)
     const now = clock()
     const known = readLoginCookie(request)
     // A secret that this host did not issue to the browser is not accepted.

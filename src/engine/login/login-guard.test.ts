@@ -73,6 +73,21 @@ describe('the guard', () => {
     expect(await fail('grace')).toBe(0)
   })
 
+  test('a clock that is set back by two days makes locks no longer than they were', async () => {
+    const { fail, pass, guardFrom } = setUp()
+    const turn = await guardFrom('192.0.2.1').begin('bob', { find: async () => people.get('bob') })
+    if (!turn.allowed) throw new Error('locked without a failure')
+    await turn.succeeded()
+    for (let i = 0; i < 6; i++) await fail('ada', '192.0.2.2')
+    pass(-2 * 86_400)
+    expect(await fail('bob')).toBe(0)
+    expect(await fail('ada', '192.0.2.2')).toBe(1)
+    pass(1)
+    expect(await fail('ada', '192.0.2.2')).toBe('concealed')
+    pass(2)
+    expect(await fail('ada', '192.0.2.2')).toBe(0)
+  })
+
   test.each([
     ['case', 'JOSÉ'],
     ['width', '\uff4aosé'],

@@ -5,13 +5,14 @@ import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { RateLimit } from '#kernel/rate-limit.ts'
+import type { RateLimits } from '#kernel/rate-limit.ts'
 import type { GatewayRequest } from '#sdk/filter/http.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { ChangeClaim, ChangeOutcome, PasswordChangeStore } from '#storage/password-change-store.ts'
 
 export interface PasswordAuditParts {
   readonly audit: Pick<AuditStore, 'append'>
+  readonly rateLimits: RateLimits
   readonly clock: Clock
   readonly log: Logger
 }
@@ -42,20 +43,18 @@ export const causeOf = (
 /** Audit rows about passwords that users set themselves. */
 export class PasswordAudit {
   readonly #parts: PasswordAuditParts
-  readonly #strangers: RateLimit
 
   constructor(parts: PasswordAuditParts) {
     this.#parts = parts
-    this.#strangers = new RateLimit(10, parts.clock)
   }
 
   /** For what has been refused already: a row that can't be written is only logged. */
   async refuse(login: string, reason: string, request: Asker): Promise<void> {
-    const { audit, log } = this.#parts
+    const { audit, rateLimits, log } = this.#parts
     log.info('password reset refused', { login, reason, requestId: request.id, remote: request.remoteAddress })
-    if (this.#strangers.take('all', strangers) !== undefined) return
     const row = { ...resetLink, action: 'refuse' } as const
     try {
+      if ((await rateLimits.take('refused password resets', '', strangers)) !== undefined) return
       await audit.append([this.row(login, request, row, reason)])
     } catch (err) {
       log.warn('a refused password reset is in the log only', { err, requestId: request.id })

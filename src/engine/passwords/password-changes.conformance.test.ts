@@ -44,7 +44,8 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
     }
     const target = new MemoryTarget()
     const directory = new VirtualDirectory([{ name: 'people', suffix, insert }])
-    const common = { clock: systemClock, log: silentLogger, audit: storage.audit }
+    const { audit, rateLimits } = storage
+    const common = { clock: systemClock, log: silentLogger, audit, rateLimits }
     const passwords = new PasswordChanges({
       services: {
         ...common,

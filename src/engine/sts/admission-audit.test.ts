@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
 import { AdmissionAudit } from '#engine/sts/admission-audit.ts'
 import { type LogFields, silentLogger } from '#kernel/logger.ts'
+import { MemoryRateLimits } from '#kernel/rate-limit.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
 
 const admission: PodAdmission = {
@@ -18,8 +19,10 @@ const admission: PodAdmission = {
 describe('the audit of admissions', () => {
   const rows: AuditEntry[] = []
   const clock = () => new Date(0)
+  const rateLimits = new MemoryRateLimits(clock)
   const audit = new AdmissionAudit({
     audit: { append: async (some) => void rows.push(...some) },
+    rateLimits,
     clock,
     log: silentLogger,
   })
@@ -50,7 +53,12 @@ describe('the audit of admissions', () => {
   })
 
   test('does not wait for a store that does not answer', async () => {
-    const never = new AdmissionAudit({ audit: { append: () => new Promise(() => {}) }, clock, log: silentLogger })
+    const never = new AdmissionAudit({
+      audit: { append: () => new Promise(() => {}) },
+      rateLimits: new MemoryRateLimits(clock),
+      clock,
+      log: silentLogger,
+    })
     await expect(never.record(admission)).resolves.toBeUndefined()
   })
 
@@ -58,7 +66,9 @@ describe('the audit of admissions', () => {
     const logged: unknown[] = []
     const log = { ...silentLogger, error: (_: string, fields?: LogFields) => void logged.push(fields) }
     const append = async (): Promise<never> => Promise.reject(new Error('full'))
-    await new AdmissionAudit({ audit: { append }, clock, log }).record(admission)
+    await new AdmissionAudit({ audit: { append }, rateLimits: new MemoryRateLimits(clock), clock, log }).record(
+      admission,
+    )
     expect(logged).toMatchObject([{ pod: 'cart-', decision: 'injected', err: new Error('full') }])
   })
 })

@@ -1,7 +1,7 @@
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { RateLimit } from '#kernel/rate-limit.ts'
+import type { RateLimits } from '#kernel/rate-limit.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
@@ -14,19 +14,20 @@ const longestReasons = 500
 /** The API server waits for the response. */
 const longestWaitMillis = 1000
 
+interface AdmissionAuditParts {
+  readonly audit: Pick<AuditStore, 'append'>
+  readonly rateLimits: RateLimits
+  readonly clock: Clock
+  readonly log: Logger
+}
+
 /** One row for every pod that got tokens, or requested some and did not get them. */
 export class AdmissionAudit {
-  readonly #audit: Pick<AuditStore, 'append'>
-  readonly #clock: Clock
-  readonly #log: Logger
-  readonly #rate: RateLimit
+  readonly #parts: AdmissionAuditParts
   #uncounted = 0
 
-  constructor({ audit, clock, log }: { audit: Pick<AuditStore, 'append'>; clock: Clock; log: Logger }) {
-    this.#audit = audit
-    this.#clock = clock
-    this.#log = log
-    this.#rate = new RateLimit(1, clock)
+  constructor(parts: AdmissionAuditParts) {
+    this.#parts = parts
   }
 
   /**
@@ -34,7 +35,20 @@ export class AdmissionAudit {
    * rejects.
    */
   async record(admission: PodAdmission): Promise<void> {
-    if (this.#rate.take('', most) !== undefined) {
+    const written = this.#write(admission).catch((err: unknown) =>
+      this.#parts.log.error('an admission could not be audited', { ...admission, err }),
+    )
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, longestWaitMillis)
+    })
+    await Promise.race([written, late])
+    clearTimeout(timer)
+  }
+
+  async #write(admission: PodAdmission): Promise<void> {
+    const { audit, rateLimits, clock } = this.#parts
+    if ((await rateLimits.take('audited admissions', '', most)) !== undefined) {
       this.#uncounted += 1
       return
     }
@@ -50,29 +64,21 @@ export class AdmissionAudit {
       ...(why === '' ? {} : { why }),
       ...(alsoDecided === 0 ? {} : { alsoDecided }),
     }
-    const written = this.#audit
-      .append([
-        {
-          id: newId(),
-          time: this.#clock(),
-          requestor: account,
-          subject: account,
-          workflow: { id: requestId, name: 'sts' },
-          target: 'sts.injector',
-          kind: 'pod',
-          action: decision === 'injected' ? 'add' : 'refuse',
-          attribute: 'tokens',
-          value: decision,
-          requestId,
-          reason: JSON.stringify(reason),
-        },
-      ])
-      .catch((err: unknown) => this.#log.error('an admission could not be audited', { ...admission, err }))
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, longestWaitMillis)
-    })
-    await Promise.race([written, late])
-    clearTimeout(timer)
+    await audit.append([
+      {
+        id: newId(),
+        time: clock(),
+        requestor: account,
+        subject: account,
+        workflow: { id: requestId, name: 'sts' },
+        target: 'sts.injector',
+        kind: 'pod',
+        action: decision === 'injected' ? 'add' : 'refuse',
+        attribute: 'tokens',
+        value: decision,
+        requestId,
+        reason: JSON.stringify(reason),
+      },
+    ])
   }
 }

@@ -3,6 +3,7 @@ import type { IssuerHealth } from '#engine/issuer-health.ts'
 import type { Workload } from '#engine/sts/workload.ts'
 import { type Claimant, offlineAttributes, refusal, workloadOf } from '#engine/sts/workload-validation.ts'
 import { Attributes } from '#identity/attributes.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -21,7 +22,7 @@ interface IssuerSubjectParts {
   readonly watchIssuer?: IssuerHealth['watch'] | undefined
 }
 
-type Admit = (claimant: Claimant) => void
+export type Admit = (claimant: Claimant) => Awaitable<void>
 type Policy = Pick<TokenEndpoint, 'subjectIssuers' | 'clusters' | 'acceptTokensWithoutPod'>
 
 const longestSubject = 1024
@@ -98,7 +99,7 @@ export class IssuerSubjects {
       throw refusal('the subject token has no usable "sub"', 'The subject token has no usable sub.')
     }
     const username = `${issuer.name}:${sub}`
-    admit({ cluster: issuer.name, username, podUid: undefined })
+    await admit({ cluster: issuer.name, username, podUid: undefined })
     this.#requireLife(expires)
     return {
       cluster: issuer.name,
@@ -132,7 +133,7 @@ export class IssuerSubjects {
       )
     }
     const podUid = claims.extras.get('pod-uid')
-    admit({ cluster: issuer.name, username: claims.username, podUid })
+    await admit({ cluster: issuer.name, username: claims.username, podUid })
     this.#requireLife(claims.expires)
     if (!withoutPod && (podUid === undefined || !claims.extras.has('pod-name'))) {
       throw refusal('the subject token is not bound to a pod')

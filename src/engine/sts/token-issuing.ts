@@ -3,20 +3,21 @@ import { createAt } from '#engine/create-at.ts'
 import type { IssuerHealth } from '#engine/issuer-health.ts'
 import type { HostFor } from '#engine/module-host.ts'
 import { ApiServerBreakers, type BreakerParts } from '#engine/sts/api-server-breaker.ts'
-import { IssuerSubjects } from '#engine/sts/issuer-subjects.ts'
+import { type Admit, IssuerSubjects } from '#engine/sts/issuer-subjects.ts'
 import { SharedAudit } from '#engine/sts/shared-audit.ts'
 import { type TokenContent, tokenContent, workloadSource } from '#engine/sts/token-content.ts'
 import { type Workload, workloadSubject } from '#engine/sts/workload.ts'
+import { WorkloadRates } from '#engine/sts/workload-rates.ts'
 import { type Claimant, WorkloadValidation } from '#engine/sts/workload-validation.ts'
 import type { Subject } from '#identity/subject.ts'
-import type { Awaitable } from '#kernel/awaitable.ts'
+import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { RateLimit } from '#kernel/rate-limit.ts'
+import type { RateLimits } from '#kernel/rate-limit.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { consumerLimits } from '#model/sts-preset.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
@@ -32,19 +33,22 @@ import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /** What outlives a configuration. */
 interface IssuingState {
+  readonly rates: WorkloadRates
   readonly lastAnswers: Map<string, number>
   readonly refused: BoundedCache<true>
-  readonly rates: RateLimit
   readonly breakers: ApiServerBreakers
 }
 
-const rememberedWorkloads = 200_000
 const rememberedRefusals = 20_000
 
-export const createIssuingState = (clock: Clock, parts: Omit<BreakerParts, 'clock'> = {}): IssuingState => ({
+export const createIssuingState = (
+  clock: Clock,
+  rateLimits: RateLimits,
+  parts: Omit<BreakerParts, 'clock'> = {},
+): IssuingState => ({
   lastAnswers: new Map(),
   refused: new BoundedCache(rememberedRefusals, clock),
-  rates: new RateLimit(rememberedWorkloads, clock),
+  rates: new WorkloadRates(clock, rateLimits),
   breakers: new ApiServerBreakers({ clock, ...parts }),
 })
 
@@ -55,6 +59,7 @@ interface IssuingParts {
   readonly clock: Clock
   readonly log: Logger
   readonly audit: Pick<AuditStore, 'append'>
+  readonly rateLimits: RateLimits
   readonly keys: TokenKeys
   readonly state: IssuingState
   readonly endpoints: ReadonlyMap<string, IssuingEndpoint>
@@ -120,7 +125,7 @@ export class TokenIssuing implements TokenService {
   }
 
   /** By the issuer in the token, if the endpoint has it; else by the clusters. */
-  #workload(token: string, endpoint: TokenEndpoint, admit: (claimant: Claimant) => void): Awaitable<Workload> {
+  #workload(token: string, endpoint: TokenEndpoint, admit: Admit): Awaitable<Workload> {
     if (endpoint.subjectIssuers.length === 0) return this.#validation.workload(token, endpoint, admit)
     return this.#issuerSubjects
       .workload(token, endpoint, admit)
@@ -162,7 +167,7 @@ export class TokenIssuing implements TokenService {
     const token = await call.subjectToken(endpoint.audience)
     const validated = this.#workload(token, endpoint, (claimant) => {
       seen(claimant)
-      this.#admit(endpoint, claimant)
+      return this.#admit(endpoint, claimant)
     })
     const workload = validated instanceof Promise ? await validated : validated
     const rule = await this.#passedRule(found, workload)
@@ -198,14 +203,15 @@ export class TokenIssuing implements TokenService {
   }
 
   /** By pod or subject, since one account may have thousands of pods that start together. */
-  #admit({ name, rateLimit }: TokenEndpoint, { cluster, username, podUid }: Claimant): void {
+  #admit({ name, rateLimit }: TokenEndpoint, { cluster, username, podUid }: Claimant): Awaitable<void> {
     const key = JSON.stringify([name, cluster, username, podUid ?? ''])
-    const retryAfter = this.#parts.state.rates.take(key, rateLimit)
-    if (retryAfter === undefined) return
-    throw new GatewayError('TOO_MANY_REQUESTS', `${username} asks for more tokens than the endpoint's rate`, {
-      retryAfter,
-      keyword: 'slow_down',
-      publicText: 'This workload asks for too many tokens.',
+    return andThen(this.#parts.state.rates.take(key, rateLimit), (retryAfter) => {
+      if (retryAfter === undefined) return
+      throw new GatewayError('TOO_MANY_REQUESTS', `${username} asks for more tokens than the endpoint's rate`, {
+        retryAfter,
+        keyword: 'slow_down',
+        publicText: 'This workload asks for too many tokens.',
+      })
     })
   }
 
@@ -228,6 +234,7 @@ const reasonOf = ({ keyword, code }: GatewayError): string => keyword ?? code.to
 
 interface AuditParts {
   readonly audit: Pick<SharedAudit, 'append'>
+  readonly rateLimits: RateLimits
   readonly clock: Clock
   readonly log: Logger
 }
@@ -248,12 +255,10 @@ const longestReason = 500
  */
 export class DecisionAudit {
   readonly #parts: AuditParts
-  readonly #strangers: RateLimit
   readonly #uncounted = new Map<string, number>()
 
   constructor(parts: AuditParts) {
     this.#parts = parts
-    this.#strangers = new RateLimit(1000, parts.clock)
   }
 
   /** Rejects if the row could not be written; then no token may be issued. */
@@ -283,14 +288,17 @@ export class DecisionAudit {
 
   /** Never rejects: the refusal is final even if it could not be audited, and the log has it then. */
   async refused(call: Call, who: Claimant | undefined, error: GatewayError): Promise<void> {
+    const { audit, rateLimits, log } = this.#parts
+    const { endpoint } = call
     let more = 0
     if (who === undefined) {
-      more = this.#uncounted.get(call.endpoint) ?? 0
-      if (this.#strangers.take(call.endpoint, strangers) !== undefined) {
-        this.#uncounted.set(call.endpoint, more + 1)
+      const wait = await rateLimits.take('refused tokens of strangers', endpoint, strangers).catch(() => 1)
+      more = this.#uncounted.get(endpoint) ?? 0
+      if (wait !== undefined) {
+        this.#uncounted.set(endpoint, more + 1)
         return
       }
-      this.#uncounted.delete(call.endpoint)
+      this.#uncounted.delete(endpoint)
     }
     const reason = {
       error: error.keyword ?? error.code,
@@ -303,9 +311,9 @@ export class DecisionAudit {
       ...(more === 0 ? {} : { alsoRefused: more }),
     }
     try {
-      await this.#parts.audit.append(this.#row(newId(), call, who?.username ?? '', 'refuse', JSON.stringify(reason)))
+      await audit.append(this.#row(newId(), call, who?.username ?? '', 'refuse', JSON.stringify(reason)))
     } catch (err) {
-      this.#parts.log.error('a refused token could not be audited', { ...call, reason, err })
+      log.error('a refused token could not be audited', { ...call, reason, err })
     }
   }
 
@@ -331,6 +339,7 @@ export interface TokenServices {
   readonly clock: Clock
   readonly log: Logger
   readonly audit: Pick<AuditStore, 'append'>
+  readonly rateLimits: RateLimits
   readonly tokenKeys?: TokenKeys
   readonly issuing?: IssuingState
   readonly countExchange?: IssuingParts['count']
@@ -357,8 +366,9 @@ export async function createTokenService(parts: TokenServiceParts): Promise<Toke
     clock: services.clock,
     log: services.log,
     audit: services.audit,
+    rateLimits: services.rateLimits,
     keys: services.tokenKeys,
-    state: services.issuing ?? createIssuingState(services.clock),
+    state: services.issuing ?? createIssuingState(services.clock, services.rateLimits),
     endpoints: issuing,
     target,
     decide,

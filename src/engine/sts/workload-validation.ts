@@ -2,7 +2,7 @@ import { type ApiServerBreakers, isUnreachable } from '#engine/sts/api-server-br
 import { ReviewCache } from '#engine/sts/review-cache.ts'
 import type { Workload } from '#engine/sts/workload.ts'
 import { Attributes } from '#identity/attributes.ts'
-import type { Awaitable } from '#kernel/awaitable.ts'
+import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import type { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { AccountTokenVerdict, TokenReview, VerifiedAccountToken } from '#kernel/cluster.ts'
@@ -78,9 +78,9 @@ export class WorkloadValidation {
 
   /**
    * Throws or rejects with `invalid_grant` for a token that is not accepted, and TARGET_UNREACHABLE if that can't be
-   * decided. `admit` gets the claimed identity before the API server is asked, and may throw.
+   * decided. `admit` gets the claimed identity before the API server is asked, and may throw or reject.
    */
-  workload(token: string, policy: Policy, admit: (claimant: Claimant) => void): Awaitable<Workload> {
+  workload(token: string, policy: Policy, admit: (claimant: Claimant) => Awaitable<void>): Awaitable<Workload> {
     if (token.length > longestSubjectToken) throw refusal('the subject token is too long')
     const hash = secretHash(token)
     const key = `${hash} ${policy.clusters.join(' ')}`
@@ -101,7 +101,7 @@ export class WorkloadValidation {
     hash: string,
     verdict: Verified | RefusedToken,
     policy: Policy,
-    admit: (claimant: Claimant) => void,
+    admit: (claimant: Claimant) => Awaitable<void>,
   ): Awaitable<Workload> {
     if (!('cluster' in verdict)) throw verdict.expired === true ? expired() : refusal(verdict.reason)
     const { cluster, token: claims } = verdict
@@ -109,17 +109,18 @@ export class WorkloadValidation {
     const audiences = askedAudiences(claims, policy)
     const podUid = claims.extras.get('pod-uid')
     const podName = claims.extras.get('pod-name')
-    admit({ cluster, username: claims.username, podName, podUid })
-    if (!policy.acceptTokensWithoutPod && (podUid === undefined || podName === undefined)) {
-      throw refusal('the subject token is not bound to a pod')
-    }
-    const key = JSON.stringify([hash, cluster, audiences])
-    const known = this.#reviewsOf(cluster).known(key)
-    if (known !== undefined) return this.#workloadOf(known, cluster, audiences, claims)
-    return this.#review(token, key, cluster, audiences, claims, policy).then((review) => {
-      if (review !== 'away') return this.#workloadOf(review, cluster, audiences, claims)
-      requireConfirmed(claims, audiences)
-      return workloadOf(cluster, claims, offlineAttributes(claims), true)
+    return andThen(admit({ cluster, username: claims.username, podName, podUid }), () => {
+      if (!policy.acceptTokensWithoutPod && (podUid === undefined || podName === undefined)) {
+        throw refusal('the subject token is not bound to a pod')
+      }
+      const key = JSON.stringify([hash, cluster, audiences])
+      const known = this.#reviewsOf(cluster).known(key)
+      if (known !== undefined) return this.#workloadOf(known, cluster, audiences, claims)
+      return this.#review(token, key, cluster, audiences, claims, policy).then((review) => {
+        if (review !== 'away') return this.#workloadOf(review, cluster, audiences, claims)
+        requireConfirmed(claims, audiences)
+        return workloadOf(cluster, claims, offlineAttributes(claims), true)
+      })
     })
   }
 

@@ -12,7 +12,6 @@ import { accepted, type Workflows } from '#engine/workflow/workflows.ts'
 import { type ErrorCode, errorCodes, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
-import { RateLimit } from '#kernel/rate-limit.ts'
 import {
   type CallKey,
   type EarlierChanges,
@@ -58,13 +57,11 @@ export interface Runs extends RunAccess {
 export class RunService extends RunInterventions implements Runs {
   readonly #workflows: () => Workflows
   readonly #services: WorkflowServices
-  readonly #refusals: RateLimit
 
   constructor(workflows: () => Workflows, services: WorkflowServices) {
     super(services.runs, services.audit, services.clock)
     this.#workflows = workflows
     this.#services = services
-    this.#refusals = new RateLimit(10_000, services.clock)
   }
 
   async run(call: WorkflowCall, started?: (id: string) => void): Promise<WorkflowResult> {
@@ -260,26 +257,27 @@ export class RunService extends RunInterventions implements Runs {
   }
 
   async refuse({ name, caller, subject, requestId, refused }: RefusedCall): Promise<void> {
-    const { audit, clock, log } = this.#services
-    const rows = refused
-      .filter(() => this.#refusals.take(caller, refusals) === undefined)
-      .map(({ kind, attribute, value }) => ({
-        id: newId(),
-        time: clock(),
-        requestor: caller,
-        subject,
-        workflow: { id: '', name },
-        target: 'gatehouse',
-        kind,
-        action: 'refuse' as const,
-        attribute,
-        value: value.slice(0, longest).toWellFormed(),
-        requestId,
-      }))
+    const { audit, rateLimits, clock, log } = this.#services
+    const rows = refused.slice(0, refusals.burst).map(({ kind, attribute, value }) => ({
+      id: newId(),
+      time: clock(),
+      requestor: caller,
+      subject,
+      workflow: { id: '', name },
+      target: 'gatehouse',
+      kind,
+      action: 'refuse' as const,
+      attribute,
+      value: value.slice(0, longest).toWellFormed(),
+      requestId,
+    }))
     if (rows.length === 0) return
-    await audit.append(rows).catch((err: unknown) => {
+    try {
+      const wait = await rateLimits.take('refused calls of one caller', caller, refusals, rows.length)
+      if (wait === undefined) await audit.append(rows)
+    } catch (err) {
       log.warn('a refused call is in the log only', { caller, subject, workflow: name, requestId, err })
-    })
+    }
   }
 
   /**

@@ -4,6 +4,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { RateLimits } from '#kernel/rate-limit.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import type { PasswordChangeStore } from '#storage/password-change-store.ts'
@@ -19,6 +20,7 @@ export interface WorkflowServices {
    * reload.
    */
   readonly subjects: KeyedQueue
+  readonly rateLimits: RateLimits
   readonly runs: RunStore
   readonly idempotency: IdempotencyStore
   readonly secrets: SecretBox

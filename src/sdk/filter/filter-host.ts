@@ -2,6 +2,7 @@ import type { MemberDirectory } from '#identity/directory.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
+import type { RateLimits } from '#kernel/rate-limit.ts'
 import type { IssuerAccess } from '#sdk/auth/issuer.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
@@ -88,6 +89,8 @@ export interface FilterHost extends ModuleHost, WorkflowFacts {
   readonly readJournal: ReadJournal
   readonly readStatistics: ReadStatistics
   readonly audit: AuditAccess
+  /** Counted by all processes of the gateway together. */
+  readonly rateLimits: RateLimits
   /** Absent in commands, which serve nothing. */
   readonly system?: SystemAccess
   /** Absent in commands. */

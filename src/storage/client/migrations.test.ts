@@ -11,6 +11,8 @@ test('both databases get the same tables, columns and indexes', () => {
   const shape = (dialect: 'sqlite' | 'postgres') =>
     readMigrations(dialect).flatMap(({ script }) =>
       script
+        // SQLite has one process, which counts rates in memory.
+        .replace(/^create unlogged table rate_limits [^;]*;/m, '')
         .split('\n')
         .filter((line) => !line.startsWith('--'))
         .flatMap(

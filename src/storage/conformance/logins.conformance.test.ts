@@ -103,6 +103,23 @@ onEachDatabase('failed logins', (freshUrl) => {
     expect(await store.count('a', policy, after(62))).toMatchObject({ failures: 4, refused: false })
   })
 
+  test('a clock that is set back locks no key, and starts a lock again', async () => {
+    const [store, other] = await open()
+    const later = 2 * 86_400
+    await store.count('free', policy, after(later))
+    for (let i = 0; i < 3; i++) await store.count('locked', policy, after(later))
+    expect(await other.count('free', policy, after(0))).toMatchObject({ failures: 2, refused: false })
+    // Of a chain with other limits.
+    const lenient = { ...policy, lockMillis: () => 0 }
+    expect(await other.count('locked', lenient, after(0))).toEqual({
+      failures: 3,
+      lockedUntil: after(60),
+      refused: true,
+    })
+    expect(await store.count('locked', policy, after(59))).toMatchObject({ lockedUntil: after(60), refused: true })
+    expect(await store.count('locked', policy, after(60))).toMatchObject({ failures: 4, refused: false })
+  })
+
   test('counts concurrent attempts one by one', async () => {
     const stores = await open()
     const tries = await Promise.all(
@@ -129,5 +146,14 @@ onEachDatabase('failed logins', (freshUrl) => {
     expect(await store.deleteForgotten(after(1198))).toBe(0)
     expect(await store.count('a', policy, after(1199))).toMatchObject({ failures: 1 })
     expect(await store.deleteForgotten(after(1799))).toBe(1)
+  })
+
+  test('a flood of keys does not grow the table without end, and ends no lock', async () => {
+    const [store, other] = await open()
+    for (let i = 0; i < 3; i++) await store.count('locked', policy, after(0))
+    for (let i = 0; i < 20; i++) await store.count(`flood ${i}`, policy, after(1))
+    expect(await other.deleteForgotten(after(2), 5)).toBe(16)
+    expect(await store.count('locked', policy, after(2))).toMatchObject({ failures: 3, refused: true })
+    expect(await store.deleteForgotten(after(86_400))).toBe(5)
   })
 })

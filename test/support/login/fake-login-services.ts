@@ -8,6 +8,7 @@ import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Identity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { MemoryRateLimits } from '#kernel/rate-limit.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
 import { LoginFailureStore } from '#storage/login-failure-store.ts'
 import { LoginStore } from '#storage/login-store.ts'
@@ -37,6 +38,7 @@ export function fakeLoginServices(clock: Clock, store?: SessionStore): FakeLogin
   const database = memoryDatabase(clock)
   const audited: AuditEntry[] = []
   const counted: string[] = []
+  const rateLimits = new MemoryRateLimits(clock)
   return {
     database,
     audited,
@@ -44,6 +46,7 @@ export function fakeLoginServices(clock: Clock, store?: SessionStore): FakeLogin
     renewal: { current: (session) => session },
     logins: new LoginStore(database),
     loginFailures: new LoginFailureStore(database),
+    rateLimits,
     passwordChanges: new PasswordChangeStore(database),
     changePassword: async (owner) => {
       const ending = { owners: [owner], logins: [], audit: () => [] }
@@ -52,6 +55,7 @@ export function fakeLoginServices(clock: Clock, store?: SessionStore): FakeLogin
     loginSecrets: fakeSecretBox('login'),
     loginAudit: new LoginAudit({
       audit: { append: async (rows) => void audited.push(...rows) },
+      rateLimits,
       clock,
       log: silentLogger,
     }),

@@ -7,6 +7,7 @@ import type { Subject } from '#identity/subject.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
+import { MemoryRateLimits } from '#kernel/rate-limit.ts'
 import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
 import type { SecondFactorAccess } from '#sdk/auth/second-factors.ts'
 import type { SessionAccess } from '#sdk/auth/session.ts'
@@ -117,6 +118,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
   const journals = new Map<string, JournalEntry[]>()
   const directories = new Map<string, UserDirectory>()
   const events: (SecurityEvent & { readonly stream: EventStreamOptions })[] = []
+  const clock = () => new Date(options.now?.() ?? Date.now())
   const host: FakeModuleHost = {
     searches,
     journals,
@@ -129,7 +131,8 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     ...(options.profiles === undefined ? {} : { profiles: options.profiles }),
     ...(options.apis === undefined ? {} : { apis: options.apis }),
     log: silentLogger,
-    clock: () => new Date(options.now?.() ?? Date.now()),
+    clock,
+    rateLimits: new MemoryRateLimits(clock),
     targets: {
       get: (name) => options.targets?.[name] ?? missing(`target ${name}`),
       names: () => Object.keys(options.targets ?? {}),

@@ -6,6 +6,7 @@ import { createIssuingState, TokenIssuing } from '#engine/sts/token-issuing.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { Issues } from '#kernel/issues.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { MemoryRateLimits } from '#kernel/rate-limit.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { discoveryDocument } from '#protocols/sts/discovery-document.ts'
 import { localSigner, publicTokenKey } from '#protocols/sts/signed-token.ts'
@@ -91,6 +92,7 @@ export async function issuingFixture(options: IssuingFixtureOptions = {}, clock 
   const failing: { audit?: Error } = {}
   const counted: string[] = []
   const evaluator = new RuleEvaluator(host.directory, new Map(), silentLogger)
+  const rateLimits = new MemoryRateLimits(clock.now)
   const issuing = new TokenIssuing({
     clock: clock.now,
     log: silentLogger,
@@ -100,8 +102,9 @@ export async function issuingFixture(options: IssuingFixtureOptions = {}, clock 
         audit.push(...rows)
       },
     },
+    rateLimits,
     keys,
-    state: createIssuingState(clock.now, options.breaker),
+    state: createIssuingState(clock.now, rateLimits, options.breaker),
     endpoints: new Map([[endpoint.name, { endpoint, rules, claims }]]),
     target: (name) => {
       const target = targets.get(name)

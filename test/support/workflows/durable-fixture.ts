@@ -103,6 +103,7 @@ export async function openDurable(
     clock: systemClock,
     audit: storage.audit,
     subjects: subjectQueue(),
+    rateLimits: storage.rateLimits,
     runs: storage.runs,
     idempotency: storage.idempotency,
     leaseMillis: 2_000,

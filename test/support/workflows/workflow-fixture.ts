@@ -15,6 +15,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
 import { Issues, type Path } from '#kernel/issues.ts'
 import { type LogFields, type Logger, silentLogger } from '#kernel/logger.ts'
+import { MemoryRateLimits } from '#kernel/rate-limit.ts'
 import type { TimeSpan } from '#kernel/time.ts'
 import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
 import type { Configuration, TargetConfig, WorkflowConfig } from '#sdk/module/configuration.ts'
@@ -196,6 +197,7 @@ export async function startWorkflows(options: FixtureOptions): Promise<Fixture> 
     log: host.log,
     clock: host.clock,
     subjects: options.subjects ?? subjectQueue(),
+    rateLimits: new MemoryRateLimits(host.clock),
     runs: callStore(append),
     idempotency: absentStore<IdempotencyStore>('keys of calls'),
     leaseMillis: 2_000,

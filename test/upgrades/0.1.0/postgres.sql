@@ -1,4 +1,4 @@
--- migration 0001_initial.sql 01fde026aaee5f37995e519620aa93fe23df8eeb201868d43a1be69893fa9be3
+-- migration 0001_initial.sql 495bc955aac1c72558631cf1395b4781d70bae32b64d6bd9caa7ff91b8be1a16
 delete from audit_chains;
 insert into collections (pk, directory, kind) values (1, 'people', 'users');
 insert into collections (pk, directory, kind) values (2, 'people', 'groups');

@@ -1,4 +1,4 @@
--- migration 0001_initial.sql 6d70516bfa649d7dcf9c905febb007548249d89630ce00249358408b2f5d2f62
+-- migration 0001_initial.sql 9bf8ccb6048ad46cfe038395c452dde8eff147a3c56cdcb6903bd0013056abb8
 delete from audit_chains;
 insert into collections (pk, directory, kind) values (1, 'people', 'users');
 insert into collections (pk, directory, kind) values (2, 'people', 'groups');

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { networkOf } from '#kernel/address.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
-import { RateLimit } from '#kernel/rate-limit.ts'
+import { type Rate, requireRate } from '#kernel/rate-limit.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import { answerRoute, type Routes } from '#modules/shared/http/routes.ts'
 import { passwordWriter } from '#modules/shared/passwords/password-parameters.ts'
@@ -24,7 +24,6 @@ const maxBody = 16 * 1024
 const answerEveryMillis = 500
 /** Attempts to use links, per address; the links themselves can't be guessed. */
 const uses = { burst: 30, perMinute: 30 }
-const rememberedAddresses = 20_000
 const formContent = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
 
 export function createPasswordReset(settings: ResetSettings, host: FilterHost): Filter {
@@ -42,8 +41,6 @@ class PasswordReset implements Filter {
   readonly #rules: PasswordRules
   readonly #pages: ResetPages
   readonly #writer: PasswordWriter
-  readonly #requests: RateLimit
-  readonly #uses: RateLimit
   readonly #script = readFileSync(new URL('./set-page.js', import.meta.url), 'utf8')
 
   constructor(settings: ResetSettings, host: FilterHost, rules: PasswordRules, pages: ResetPages) {
@@ -54,8 +51,6 @@ class PasswordReset implements Filter {
     const check = (password: string, values: Iterable<string>) =>
       rules.check({ password, repeated: password, values }, true)
     this.#writer = passwordWriter(settings.given, check, true)
-    this.#requests = new RateLimit(rememberedAddresses, host.clock)
-    this.#uses = new RateLimit(rememberedAddresses, host.clock)
   }
 
   static readonly #routes: Routes<PasswordReset> = {
@@ -96,7 +91,8 @@ class PasswordReset implements Filter {
     const { given, lookup, links } = this.#settings
     const { requestsPerMinute } = given
     if (requestsPerMinute > 0) {
-      take(this.#requests, request, { burst: requestsPerMinute, perMinute: requestsPerMinute })
+      const rate = { burst: requestsPerMinute, perMinute: requestsPerMinute }
+      await this.#take('password reset requests from one address', request, rate)
     }
     const filter = lookup.bind(() => [user.trim()])
     if (filter !== undefined) {
@@ -133,9 +129,14 @@ class PasswordReset implements Filter {
   }
 
   async #reset(secret: string, password: string, request: GatewayRequest) {
-    take(this.#uses, request, uses)
+    await this.#take('uses of password reset links from one address', request, uses)
     const { name: form, passwords } = this.#host
     return await passwords.reset({ form, secret, password, writer: this.#writer, request })
+  }
+
+  async #take(limit: string, { remoteAddress }: GatewayRequest, rate: Rate): Promise<void> {
+    const { name, rateLimits } = this.#host
+    await requireRate(rateLimits, limit, JSON.stringify([name, networkOf(remoteAddress)]), rate)
   }
 
   /** Shows failures as pages, too. */
@@ -160,12 +161,6 @@ class PasswordReset implements Filter {
     const headers = { 'content-type': type, 'cache-control': 'no-cache', 'x-content-type-options': 'nosniff' }
     return { status: 200, headers, body: this.#script }
   }
-}
-
-function take(limit: RateLimit, { remoteAddress }: GatewayRequest, rate: { burst: number; perMinute: number }): void {
-  const retryAfter = limit.take(networkOf(remoteAddress), rate)
-  if (retryAfter === undefined) return
-  throw new GatewayError('TOO_MANY_REQUESTS', 'passwords are reset too often from one address', { retryAfter })
 }
 
 const isForm = (request: GatewayRequest): boolean => formContent.test(header(request, 'content-type') ?? '')

@@ -1,8 +1,5 @@
 import { networkOf } from '#kernel/address.ts'
-import type { Clock } from '#kernel/clock.ts'
-import { GatewayError } from '#kernel/errors.ts'
-import { secretHash } from '#kernel/ids.ts'
-import { RateLimit } from '#kernel/rate-limit.ts'
+import { type RateLimits, requireRate } from '#kernel/rate-limit.ts'
 import type { UniqueValue } from '#sdk/target/new-account.ts'
 
 /** 0 means unlimited. */
@@ -12,42 +9,38 @@ interface LimitSettings {
   readonly readsPerMinute: number
 }
 
-const rememberedKeys = 20_000
-
-/** Limits registrations per address and per value. Each gateway counts for itself. Throws TOO_MANY_REQUESTS. */
+/** Limits the registrations of one form per address and per value. Rejects with TOO_MANY_REQUESTS. */
 export class Limits {
   readonly #settings: LimitSettings
-  /** Separate limits, so that many cheap requests do not crowd out the ones that count. */
-  readonly #submits: RateLimit
-  readonly #reads: RateLimit
-  readonly #values: RateLimit
+  readonly #form: string
+  readonly #rateLimits: RateLimits
 
-  constructor(settings: LimitSettings, clock: Clock) {
+  constructor(settings: LimitSettings, form: string, rateLimits: RateLimits) {
     this.#settings = settings
-    this.#submits = new RateLimit(rememberedKeys, clock)
-    this.#reads = new RateLimit(rememberedKeys, clock)
-    this.#values = new RateLimit(rememberedKeys, clock)
+    this.#form = form
+    this.#rateLimits = rateLimits
   }
 
-  takeSubmit(address: string): void {
-    take(this.#submits, networkOf(address), this.#settings.submitsPerMinute, 1)
+  async takeSubmit(address: string): Promise<void> {
+    await this.#take('registrations from one address', [networkOf(address)], this.#settings.submitsPerMinute)
   }
 
-  takeRead(address: string): void {
-    take(this.#reads, networkOf(address), this.#settings.readsPerMinute, 1)
+  async takeRead(address: string): Promise<void> {
+    await this.#take('reads of a registration form', [networkOf(address)], this.#settings.readsPerMinute)
   }
 
-  takeValues(values: readonly UniqueValue[]): void {
+  async takeValues(values: readonly UniqueValue[]): Promise<void> {
     for (const { attribute, value } of values) {
-      const key = secretHash(JSON.stringify([attribute.toLowerCase(), value.toLowerCase()]))
-      take(this.#values, key, this.#settings.submitsPerValuePerHour, 60)
+      const key = [attribute.toLowerCase(), value.toLowerCase()]
+      await this.#take('registrations of one value', key, this.#settings.submitsPerValuePerHour, 60)
     }
   }
-}
 
-function take(counts: RateLimit, key: string, limit: number, minutes: number): void {
-  if (limit === 0) return
-  const retryAfter = counts.take(key, { burst: limit, perMinute: limit / minutes })
-  if (retryAfter !== undefined)
-    throw new GatewayError('TOO_MANY_REQUESTS', 'a registration form is used too often', { retryAfter })
+  async #take(limit: string, key: readonly string[], burst: number, minutes = 1): Promise<void> {
+    if (burst === 0) return
+    await requireRate(this.#rateLimits, limit, JSON.stringify([this.#form, ...key]), {
+      burst,
+      perMinute: burst / minutes,
+    })
+  }
 }

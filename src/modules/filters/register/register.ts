@@ -177,7 +177,7 @@ class RegisterFilter implements Filter {
     this.#texts = host.texts
     this.#humanCheck = humanCheck
     this.#lists = new ValueLists({ attributes, sources, minSearchChars: given.minSearchChars, log: host.log })
-    this.#limits = new Limits(given, host.clock)
+    this.#limits = new Limits(given, form, host.rateLimits)
     this.#registrar = new Registrar({
       settings,
       form,
@@ -197,7 +197,7 @@ class RegisterFilter implements Filter {
   async handle(exchange: Exchange): Promise<GatewayResponse> {
     // The mount may end in /register or be above it.
     const path = exchange.pathInfo.replace(/^\/register(?=\/)/, '')
-    if (path !== '/submit') this.#limits.takeRead(exchange.request.remoteAddress)
+    if (path !== '/submit') await this.#limits.takeRead(exchange.request.remoteAddress)
     return await answerRoute(RegisterFilter.#routes, this, exchange, path)
   }
 
@@ -260,7 +260,7 @@ class RegisterFilter implements Filter {
   }
 
   async #take({ request, subject }: Exchange): Promise<SubmitOutcome> {
-    this.#limits.takeSubmit(request.remoteAddress)
+    await this.#limits.takeSubmit(request.remoteAddress)
     const whole: Readonly<Record<string, unknown>> = await readJsonBody(request, this.#body, maxBodyBytes)
     const { honeypotField } = this.#settings.given
     const isBot = honeypotField !== undefined && (whole[honeypotField] ?? '') !== ''

@@ -78,7 +78,7 @@ export class Registrar {
     if (human.length > 0) return { kind: 'refused', errors, notHuman: true }
     errors.push(...(await this.#askSources(checked.values, subject)))
     const unique = uniqueValues(settings.attributes, checked.values)
-    limits.takeValues(this.#counted(unique, checked.values))
+    await limits.takeValues(this.#counted(unique, checked.values))
     const taken = await takenValues(host.directory, unique)
     const hidden = settings.given.hideExisting
     if (!hidden) errors.push(...taken.map((value) => this.#notAvailable(value)))

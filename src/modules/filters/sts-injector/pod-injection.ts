@@ -5,7 +5,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { labelName, type PodEndpoint } from '#kernel/pod-endpoint.ts'
-import { RateLimit } from '#kernel/rate-limit.ts'
+import type { RateLimits } from '#kernel/rate-limit.ts'
 import { requireJson } from '#modules/shared/http/json-body.ts'
 import { allowMethods } from '#modules/shared/http/routes.ts'
 import {
@@ -80,7 +80,7 @@ class PodInjection {
     const { objects } = target
     const { clock, log } = host
     this.#accounts = new ServiceAccounts({ objects, clock, log, names: annotationNames(this.#endpoints) })
-    this.#events = new OwnerEvents({ objects, clock, log })
+    this.#events = new OwnerEvents({ objects, rateLimits: host.rateLimits, clock, log })
   }
 
   /** Returns every failure in the answer, where the creator of the pod sees it. */
@@ -174,11 +174,11 @@ function jsonAnswer(value: JsonValue): GatewayResponse {
 
 interface OwnerEventOptions {
   readonly objects: Pick<ClusterObjects, 'create'>
+  readonly rateLimits: RateLimits
   readonly clock: Clock
   readonly log: Logger
 }
 
-const mostOwners = 10_000
 /** A controller whose pods are rejected creates them again and again. */
 const perOwner = { burst: 1, perMinute: 0.1 }
 /** Also against callers of the webhook who aren't the API server. */
@@ -193,23 +193,30 @@ const longestInstance = 128
  */
 class OwnerEvents {
   readonly #options: OwnerEventOptions
-  readonly #rates: RateLimit
-  readonly #rate: RateLimit
   #underway = 0
 
   constructor(options: OwnerEventOptions) {
     this.#options = options
-    this.#rates = new RateLimit(mostOwners, options.clock)
-    this.#rate = new RateLimit(1, options.clock)
   }
 
   /** Returns at once and logs failures. An owner gets one event in ten minutes. */
   report(namespace: string, owner: PodOwner, refused: boolean, note: string): void {
-    const { objects, clock, log } = this.#options
     if (this.#underway >= mostUnderway) return
-    if (this.#rates.take(JSON.stringify([namespace, owner.uid]), perOwner) !== undefined) return
-    if (this.#rate.take('', overall) !== undefined) return
     this.#underway += 1
+    this.#create(namespace, owner, refused, note)
+      .catch((err: unknown) =>
+        this.#options.log.warn('an event could not be created', { namespace, owner: owner.name, err }),
+      )
+      .finally(() => {
+        this.#underway -= 1
+      })
+  }
+
+  async #create(namespace: string, owner: PodOwner, refused: boolean, note: string): Promise<void> {
+    const { objects, rateLimits, clock } = this.#options
+    const key = JSON.stringify([namespace, owner.uid])
+    if ((await rateLimits.take('events of one owner of pods', key, perOwner)) !== undefined) return
+    if ((await rateLimits.take('events of owners of pods', '', overall)) !== undefined) return
     const event = {
       apiVersion: 'events.k8s.io/v1',
       kind: 'Event',
@@ -223,12 +230,7 @@ class OwnerEvents {
       regarding: { apiVersion: owner.apiVersion, kind: owner.kind, name: owner.name, namespace, uid: owner.uid },
       note: note.length <= longestNote ? note : `${note.slice(0, longestNote)}...`,
     }
-    objects
-      .create({ group: 'events.k8s.io', version: 'v1', plural: 'events', namespace }, event)
-      .catch((err: unknown) => log.warn('an event could not be created', { namespace, owner: owner.name, err }))
-      .finally(() => {
-        this.#underway -= 1
-      })
+    await objects.create({ group: 'events.k8s.io', version: 'v1', plural: 'events', namespace }, event)
   }
 }
 

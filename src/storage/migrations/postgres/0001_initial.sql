@@ -131,10 +131,18 @@ create index logins_by_expiry on logins (expires);
 create table login_failures (
   key text collate "C" primary key,
   failures integer not null,
+  counted_at bigint not null,
   locked_until bigint not null,
   forget_at bigint not null
 );
 create index login_failures_by_age on login_failures (forget_at);
+
+-- The rates of callers, for all processes together: `key` is the hash of a limit and a caller, who has the whole burst
+-- again at `full_at`. Unlogged, since a crash may forget them. No index by age: updates stay in their page without one.
+create unlogged table rate_limits (
+  key text collate "C" primary key,
+  full_at double precision not null
+) with (fillfactor = 70);
 
 -- A second factor of an identity. `owner_name` is the login with which it was last used, for administrators. `data` is
 -- encrypted; `counter` rejects codes that were used.

@@ -131,6 +131,7 @@ create index logins_by_expiry on logins (expires);
 create table login_failures (
   key text primary key,
   failures integer not null,
+  counted_at integer not null,
   locked_until integer not null,
   forget_at integer not null
 ) strict, without rowid;
