@@ -29,7 +29,10 @@ interface OpenSystem {
 }
 
 /** Describes a suite for a gateway that `gatehouse init` wrote for the system, with the profile of a client. */
-export function describeInit(system: InitSystem, suite: (client: (profile: string) => () => ScimClient) => void): void {
+export function describeInit(
+  system: InitSystem,
+  suite: (client: (profile: string) => () => ScimClient, can?: StoryOptions) => void,
+): void {
   describe.skipIf(system.isThere?.() === false)(`gatehouse init, ${system.name}`, () => {
     const around = mkdtempSync(join(tmpdir(), 'gatehouse-init-story-'))
     const folder = join(around, 'gateway')
@@ -63,10 +66,13 @@ export function describeInit(system: InitSystem, suite: (client: (profile: strin
       await opened?.close?.()
       if (existsSync(around)) rmSync(around, { recursive: true, force: true })
     })
-    suite((profile) => () => {
-      const base = `https://${publicHost}/scim/v2${profile === 'tolerant' ? '' : `-${profile}`}`
-      return new PublicScimClient(base, token, () => gateway?.url ?? '')
-    })
+    suite(
+      (profile) => () => {
+        const base = `https://${publicHost}/scim/v2${profile === 'tolerant' ? '' : `-${profile}`}`
+        return new PublicScimClient(base, token, () => gateway?.url ?? '')
+      },
+      system.can,
+    )
   })
 }
 

@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest'
+import { coreUser, enterpriseUser, type ScimClient } from '#testing/scim/scim-client.ts'
+import { fresh, type StoryOptions } from '#testing/scim/scim-story.ts'
+import { entraStory } from './entra.ts'
+import { oktaStory } from './okta.ts'
+import { oktaSpecStory } from './okta-spec.ts'
+import { oneloginStory } from './onelogin.ts'
+import { sailpointStory } from './sailpoint.ts'
+
+/** What every identity provider sends to a gateway that `init` wrote, from first to last request. */
+export function providerSuites(client: (profile: string) => () => ScimClient, can?: StoryOptions): void {
+  describe('Okta', () => oktaStory(client('okta'), can))
+  describe("Okta's SPEC suite", () => oktaSpecStory(client('okta')))
+  describe('Entra ID', () => entraStory(client('entra'), can))
+  describe('SailPoint', () => sailpointStory(client('sailpoint'), can))
+  describe('OneLogin', () => oneloginStory(client('onelogin'), can))
+  describe('any client', () => genericStory(client('tolerant')))
+}
+
+/** The profile that Ping and other clients push: everything by PUT, then single changes, deactivation and return. */
+function genericStory(client: () => ScimClient): void {
+  test('a whole profile is pushed, changed, deactivated, and returns', async () => {
+    const userName = fresh('ping')
+    const profile = {
+      schemas: [coreUser, enterpriseUser],
+      userName,
+      externalId: fresh('external'),
+      name: { formatted: 'Ann Bee', givenName: 'Ann', familyName: 'Bee' },
+      displayName: 'Ann',
+      title: 'Engineer',
+      locale: 'en-US',
+      preferredLanguage: 'en',
+      emails: [
+        { value: `${userName}@example.com`, type: 'work', primary: true },
+        { value: 'ann@home.example', type: 'home' },
+      ],
+      phoneNumbers: [
+        { value: '+47 1', type: 'work', primary: true },
+        { value: '+47 2', type: 'mobile' },
+      ],
+      addresses: [{ streetAddress: '1 Main St', locality: 'Oslo', country: 'NO', type: 'work', primary: true }],
+      active: true,
+      [enterpriseUser]: { department: 'R&D', employeeNumber: '7' },
+    }
+    const created = await client().post('/Users', profile)
+    expect(created).toMatchObject({ status: 201, body: profile })
+    const path = `/Users/${created.body.id}`
+    const put = { ...profile, title: 'Lead', locale: 'nb-NO' }
+    expect(await client().put(path, put)).toMatchObject({ status: 200, body: put })
+    const patched = await client().patch(path, [
+      { op: 'replace', path: 'emails[type eq "home"].value', value: 'new@home.example' },
+      { op: 'remove', path: 'phoneNumbers[type eq "mobile"]' },
+      { op: 'add', path: 'title', value: 'Chief' },
+    ])
+    expect(patched.status).toBe(200)
+    expect(patched.body).toMatchObject({ title: 'Chief', emails: [profile.emails[0], { value: 'new@home.example' }] })
+    expect(patched.body.phoneNumbers).toMatchObject([profile.phoneNumbers[0]])
+    for (const filter of [`externalId eq "${profile.externalId}"`, `emails.value eq "${userName}@example.com"`]) {
+      expect([filter, (await client().filter('/Users', filter)).body.totalResults]).toEqual([filter, 1])
+    }
+    const removed = await client().patch(path, [{ op: 'remove', path: 'emails' }])
+    expect([removed.status, removed.body.emails]).toEqual([200, undefined])
+    expect((await client().patch(path, [{ op: 'replace', path: 'active', value: false }])).body.active).toBe(false)
+    const back = await client().post('/Users', profile)
+    expect([back.status, back.body.id, back.body.active]).toEqual([201, created.body.id, true])
+  })
+
+  test('a user whose `active` is removed is not deactivated', async () => {
+    const { body } = await client().post('/Users', { schemas: [coreUser], userName: fresh('user'), active: true })
+    const { status } = await client().patch(`/Users/${body.id}`, [{ op: 'remove', path: 'active' }])
+    expect([200, 400]).toContain(status)
+    expect((await client().get(`/Users/${body.id}`)).body.active ?? true).toBe(true)
+  })
+
+  test('/Schemas announces what was stored', async () => {
+    const { body } = await client().get(`/Schemas/${coreUser}`)
+    const names = body.attributes.map(({ name }: { name: string }) => name)
+    expect(names).toEqual(expect.arrayContaining(['title', 'locale', 'emails', 'phoneNumbers', 'active']))
+  })
+}
