@@ -1,3 +1,5 @@
+import { isLoopbackHost } from '#kernel/address.ts'
+
 /** Shorter values are replaced only where they are quoted as a whole. */
 const shortestWord = 6
 /** Shorter values are words and numbers that messages have anyway. */
@@ -64,11 +66,16 @@ function compile(values: ReadonlyMap<string, string>): { pattern: RegExp; shown:
   }
 }
 
-/** The value, or the lines of a key or certificate, of which a message may quote one. */
+/** The value and the parts of it that messages of other systems quote: lines of a key, and the host and credentials of an address. */
 function piecesOf(value: string): string[] {
   const lines = value.trim().split(/[\r\n]+/, mostLines)
   if (lines.length > 1) return lines.filter((line) => line.length >= shortestPart && !line.startsWith('-----'))
-  return lines.filter((line) => line.length >= shortestQuoted && !flags.has(line.toLowerCase()))
+  const { hostname = '', username = '', password = '', pathname = '', search = '' } = URL.parse(value) ?? {}
+  const credentials = [username, password].filter((part) => part.length >= shortestWord)
+  const path = hostname === '' || pathname.length + search.length < shortestPart ? [] : [`${pathname}${search}`]
+  return [...lines, hostname, ...credentials, ...path].filter(
+    (piece) => piece.length >= shortestQuoted && !flags.has(piece.toLowerCase()) && !isLoopbackHost(piece),
+  )
 }
 
 function piecePattern(piece: string): string {
