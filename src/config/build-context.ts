@@ -1,6 +1,7 @@
 import type * as z from 'zod'
 import type { ConfigDocument } from '#config/config-document.ts'
 import type { Draft, Reference } from '#config/draft.ts'
+import type { HiddenValues } from '#config/hidden-values.ts'
 import { addSecretParams, readParams } from '#config/params.ts'
 import { readRepaired } from '#config/schema-issues.ts'
 import type { NamedFiles, SecretSource } from '#config/secrets.ts'
@@ -22,6 +23,7 @@ export interface LoadState {
   readonly catalog: Catalog
   readonly folder: string
   readonly secrets: SecretSource
+  readonly hidden: HiddenValues
   readonly files: NamedFiles
   readonly ownPlaces?: OwnPlaces | undefined
   /** A missing secret is an error; otherwise a warning. */
@@ -122,9 +124,14 @@ export class BuildContext implements ParseContext {
 
   params(value: unknown, path: Path, secretParams?: SecretParamsSpec, secretPath: Path = []): Params {
     const params = readParams(value, path, this.issues, this.document)
-    const { secrets, strictSecrets } = this.state
+    const { secrets, strictSecrets, hidden } = this.state
     const tolerate = strictSecrets ? undefined : (at: Path) => this.state.ignoreLater(this.document, at)
     addSecretParams(params, secretParams, secretPath, secrets, this.issues, tolerate)
+    for (const [i, { name, secretName, secretKey }] of (secretParams ?? []).entries()) {
+      const [secret] = params.isSecret(name) ? params.values(name) : []
+      if (secret === undefined || !secrets.used.has(`${secretName}/${secretKey}`)) continue
+      hidden.at(this.document, [...secretPath, i], secret, secrets.shownName(secretName, secretKey))
+    }
     return params
   }
 

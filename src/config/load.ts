@@ -26,6 +26,7 @@ import {
 import { checkCallableWorkflows, checkDataFlow } from '#config/data-flow.ts'
 import { warnOfDeprecations } from '#config/deprecations.ts'
 import { checkReferences, Draft, missingReferences, type Reference } from '#config/draft.ts'
+import { HiddenValues } from '#config/hidden-values.ts'
 import { kinds, unnamed } from '#config/kinds.ts'
 import { readYaml } from '#config/locate.ts'
 import { type LocatedIssue, locateIssues } from '#config/located-issue.ts'
@@ -44,12 +45,13 @@ import {
   type ObjectNode,
 } from '#config/set-aside.ts'
 import { readDirectory, type Sources } from '#config/sources/directory-source.ts'
-import { type Environment, Substitution } from '#config/substitute.ts'
+import { type Environment, Substitution, urlName } from '#config/substitute.ts'
 import { Dn } from '#identity/dn.ts'
 import { isLoopbackHost } from '#kernel/address.ts'
 import { type Issue, Issues, type Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
+import { SecretValues } from '#kernel/text/secret-values.ts'
 import { workflowSchema } from '#model/provisioning.ts'
 import { issuersByName } from '#sdk/auth/issuer.ts'
 import { endpointName } from '#sdk/filter/token-service.ts'
@@ -76,6 +78,8 @@ export interface LoadOptions {
   readonly keepObjects?: boolean
   /** The gateway's own folder, which modules must not write to. */
   readonly ownPlaces?: OwnPlaces
+  /** Gets every value of a secret or of the environment that the configuration uses. */
+  readonly secretValues?: SecretValues
 }
 
 export interface LoadResult {
@@ -137,10 +141,11 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   const parsed = parseFiles(sources.files, issues)
   const files = withBuiltIn({ ...parsed, unread: [...parsed.unread, ...unreadable] }, sources.files, issues)
   const folder = resolve(options.folder)
-  const secrets = new SecretSource(secretsFolder(options), options.environment, options.clusterSecrets)
+  const hidden = new HiddenValues(options.secretValues ?? new SecretValues())
+  const secrets = new SecretSource(secretsFolder(options), options.environment, hidden.values, options.clusterSecrets)
   const given = collectValues(files.values, secrets, issues)
   const values = withPublicUrl(given.values, options.listenUrl)
-  const substitution = new Substitution(options.environment, values, {
+  const substitution = new Substitution(options.environment, values, hidden, {
     missingSecrets: given.missingSecrets,
     secretNames: given.secretNames,
     unread: files.unread.find(mayHoldValues)?.place.file,
@@ -150,6 +155,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     catalog: options.catalog,
     folder,
     secrets,
+    hidden,
     files: new NamedFiles(),
     ownPlaces: options.ownPlaces,
     strictSecrets: options.strictSecrets ?? true,
@@ -172,7 +178,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   dropOpenUnisonPages(state.draft, issues)
   checkProfiles(state.draft, issues)
   checkTrusts(state.draft, issues)
-  const root = readDirectoryRoot(files.values, values, options.environment, issues)
+  const root = readDirectoryRoot(files.values, values, options.environment, hidden, issues)
   checkInserts(state.draft, root, issues)
   const providers = providersOf(files, objects, state, sources)
   const known = (kind: ReferenceKind): ReadonlySet<string> => new Set(providers(kind).keys())
@@ -206,7 +212,11 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     nodes: [
       ...files.objects.map(({ kind, name, document }) => ({ kind: kind.kind, name, place: document })),
       ...files.values.map((place) => ({ kind: 'values', name: undefined, place })),
-      ...state.draft.stsEndpoints.map(({ name = unnamed, place }) => ({ kind: endpointKind, name, place })),
+      ...state.draft.stsEndpoints.map(({ name = unnamed, place }) => ({
+        kind: endpointKind,
+        name: hidden.nameOf(name),
+        place,
+      })),
       ...files.unread,
     ],
     dependents: dependentsOf(state, providers),
@@ -226,14 +236,13 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
         const place = concernedBy(issue, shared, parts)
         return issue.level === 'error' && place !== 'everything' ? [[place, issue] as const] : []
       }),
+      hidden,
     )
   const publicUrl = options.environment[urlName] ?? values.get(urlName)
-  const printable = (list: readonly Issue[]): Issue[] =>
-    list.map((issue) => ({ ...issue, message: substitution.withoutSecrets(issue.message) }))
   const conclude = (later: readonly Issue[], origin?: LoadResult): LoadResult => {
-    const shown = printable([...reported, ...later])
+    const shown = [...reported, ...later]
     const result: LoadResult = {
-      issues: locateIssues(shown),
+      issues: locateIssues(shown.map((issue) => ({ ...issue, message: hidden.messageOf(issue) }))),
       found: findObjects(dependencies.nodes, shown, causesIn(shown), (issue) => concernedBy(issue, shared, parts)),
       scripts: countScripts(state.scripts),
       hash,
@@ -242,7 +251,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     }
     if (issues.list.some((issue) => issue.level === 'error' && isWhole(issue))) return result
     // Also without the objects whose errors are not reported, because a check tolerates their cause.
-    const aside = causesIn(printable([...issues.list, ...later]))
+    const aside = causesIn([...issues.list, ...later])
     const { environment } = options
     const served = finish({ state, files, raw, root, hash, aside, providers, environment })
     const configuration = { ...served, applications: [...served.applications, ...reserved] }
@@ -344,7 +353,7 @@ function buildObjects(files: ParsedFiles, substitution: Substitution, state: Loa
         return value
       }
       const missing = substitution.missingSecret(value)
-      if (missing === undefined) return substitution.apply(value, path, unset)
+      if (missing === undefined) return substitution.apply(value, path, unset, document)
       filed[state.strictSecrets ? 'error' : 'warning'](path, missing)
       state.ignoreLater(document, path)
       return value
@@ -500,8 +509,6 @@ function dependentsOf({ references, draft }: LoadState, providers: Providers): R
   for (const { first, later } of draft.rivals) add(later, first)
   return dependents
 }
-
-const urlName = 'GATEHOUSE_URL'
 
 /**
  * A values document overrides the listener's own address. If both are loopback addresses, the listener's wins: the
@@ -740,15 +747,18 @@ function readDirectoryRoot(
   documents: readonly ConfigDocument[],
   values: ReadonlyMap<string, string>,
   environment: Environment,
+  hidden: HiddenValues,
   issues: Issues,
 ): Dn {
-  const given = environment[directoryRootValue] ?? values.get(directoryRootValue)
+  const set = environment[directoryRootValue]
+  const given = set ?? values.get(directoryRootValue)
   if (given === undefined) return Dn.parse(defaultRoot)
   const report = (message: string): Dn => {
-    const said = documents.find(({ yaml }) => yaml.scalarText([directoryRootValue]) !== undefined)
-    if (said === undefined) {
-      issues.for(new FixedPlace('.', undefined, undefined, 'everything')).error([directoryRootValue], message)
-    } else issues.for(said).error([directoryRootValue], message)
+    const place =
+      documents.find(({ yaml }) => yaml.scalarText([directoryRootValue]) !== undefined) ??
+      new FixedPlace('.', undefined, undefined, 'everything')
+    if (set !== undefined) hidden.at(place, [directoryRootValue], set, `#[${directoryRootValue}]`)
+    issues.for(place).error([directoryRootValue], message)
     return Dn.parse(defaultRoot)
   }
   try {

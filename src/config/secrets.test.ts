@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { NamedFiles, SecretSource } from '#config/secrets.ts'
+import { SecretValues } from '#kernel/text/secret-values.ts'
 
 let root = ''
 beforeAll(async () => {
@@ -14,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(root, { recursive: true }))
 
-const source = (environment = {}) => new SecretSource(join(root, 'secrets'), environment)
+const source = (environment = {}) => new SecretSource(join(root, 'secrets'), environment, new SecretValues())
 
 describe('secrets', () => {
   test('come from the folder first, without the last line ending, then from the environment', () => {

@@ -3,6 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Environment } from '#config/substitute.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
+import type { SecretValues } from '#kernel/text/secret-values.ts'
 
 type SecretAnswer = { readonly value: string } | { readonly problem: string; readonly absent: boolean }
 
@@ -14,16 +15,18 @@ const component = /^[A-Za-z0-9._-]{1,253}$/
 /**
  * Secrets by name and key: the file `<folder>/<name>/<key>` without its last line ending, the Secret of the cluster
  * if there is one, or the environment variable `<NAME>_<KEY>` in capitals. A name can never leave the folder.
- * Values are stored nowhere else.
+ * Messages show `secret NAME/KEY` instead of a value.
  */
 export class SecretSource {
   /** Digests of returned secrets, so that a changed secret is a changed configuration. */
   readonly used = new Map<string, string>()
   readonly #folder: string
   readonly #environment: Environment
+  readonly #hidden: SecretValues
   readonly #cluster: SecretLookup | undefined
 
-  constructor(folder: string, environment: Environment, cluster?: SecretLookup) {
+  constructor(folder: string, environment: Environment, hidden: SecretValues, cluster?: SecretLookup) {
+    this.#hidden = hidden
     this.#cluster = cluster
     this.#folder = folder
     this.#environment = environment
@@ -49,7 +52,13 @@ export class SecretSource {
       return { problem: `no such secret (${[...places, inEnvironment].join(', ')})`, absent: true }
     }
     this.used.set(`${secretName}/${key}`, createHash('sha256').update(value).digest('base64url'))
+    this.#hidden.add(value, this.shownName(secretName, key))
     return { value }
+  }
+
+  /** What messages show instead of the value. */
+  shownName(secretName: string, key: string): string {
+    return this.#hidden.without(`secret ${secretName}/${key}`)
   }
 
   /** An existing file that can't be read is a problem: a newly created key must not replace the key in it. */

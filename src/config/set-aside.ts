@@ -1,5 +1,6 @@
 import { FixedPlace, type PartPlace, type Place } from '#config/config-document.ts'
 import { absence, type Reference } from '#config/draft.ts'
+import type { HiddenValues } from '#config/hidden-values.ts'
 import { inOneLine, pathText, plainLine } from '#config/located-issue.ts'
 import type { Issue } from '#kernel/issues.ts'
 
@@ -68,6 +69,7 @@ export function concernedBy(
 export function findCauses(
   { nodes, dependents, missing }: Dependencies,
   errors: readonly (readonly [Place, Issue])[],
+  hidden: HiddenValues,
 ): Map<Place, Cause> {
   const titles = new Map(nodes.map((node) => [node.place, titleOf(node)]))
   const causes = new Map<Place, Cause>()
@@ -80,11 +82,13 @@ export function findCauses(
     const [reference] = absent
     if (first === undefined && reference !== undefined) {
       const { kind, name } = reference
-      causes.set(place, { object: `${kind} "${name}"`, message: absence(kind, name), own: false })
+      const object = hidden.values.without(`${kind} "${name}"`)
+      causes.set(place, { object, message: hidden.values.without(absence(kind, name)), own: false })
     } else if (first !== undefined) {
-      const { document, path, message } = first
+      const { document, path } = first
       const at = (document as Place).at(path)
-      causes.set(place, { object: titles.get(place) ?? place.file, at, message: withPath(path, message), own: true })
+      const message = withPath(path, hidden.messageOf(first))
+      causes.set(place, { object: titles.get(place) ?? place.file, at, message, own: true })
     }
   }
   // Objects are added while the loop runs, so that each gets the nearest cause.

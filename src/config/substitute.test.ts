@@ -1,10 +1,14 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { HiddenValues } from '#config/hidden-values.ts'
 import { Substitution } from '#config/substitute.ts'
+import { SecretValues } from '#kernel/text/secret-values.ts'
+
+const hidden = (): HiddenValues => new HiddenValues(new SecretValues())
 
 function apply(text: string, environment: Record<string, string>, values: Record<string, string>) {
   const problems: string[] = []
-  const substitution = new Substitution(environment, new Map(Object.entries(values)))
+  const substitution = new Substitution(environment, new Map(Object.entries(values)), hidden())
   return { text: substitution.apply(text, [], (_path, message) => problems.push(message)), problems }
 }
 
@@ -46,7 +50,7 @@ test('a value is shown unless it is, or looks like, a secret', () => {
     ['HOST', 'gw.corp.test'],
     ['FROM_SECRET', 'x'],
   ])
-  const substitution = new Substitution(environment, values, { secretNames: new Set(['FROM_SECRET']) })
+  const substitution = new Substitution(environment, values, hidden(), { secretNames: new Set(['FROM_SECRET']) })
   expect(substitution.shownValue('REGION')).toEqual({ kind: 'value', text: 'eu-1' })
   expect(substitution.shownValue('HOST')).toEqual({ kind: 'value', text: 'gw.corp.test' })
   expect(substitution.shownValue('GATEHOUSE_URL')).toEqual({ kind: 'value', text: 'https://gw.corp.test' })
@@ -68,7 +72,7 @@ test.each([
   ['PEM', '-----BEGIN RSA PRIVATE KEY-----'],
   ['TEXT', 'eyJhbGciOiJI.eyJzdWIi.x'],
 ])('%s is not shown with the value %j', (name, value) => {
-  expect(new Substitution({ [name]: value }, new Map()).shownValue(name)).toEqual({ kind: 'secret' })
+  expect(new Substitution({ [name]: value }, new Map(), hidden()).shownValue(name)).toEqual({ kind: 'secret' })
 })
 
 test.each([
@@ -79,19 +83,62 @@ test.each([
   ['PATH_PREFIX', '/a'],
   ['TITLE', 'password reset'],
 ])('%s is shown with the value %j', (name, text) => {
-  expect(new Substitution({ [name]: text }, new Map()).shownValue(name)).toEqual({ kind: 'value', text })
+  expect(new Substitution({ [name]: text }, new Map(), hidden()).shownValue(name)).toEqual({ kind: 'value', text })
 })
 
-test('messages have the placeholders of secrets instead of their values', () => {
-  const environment = { DB_PASSWORD: 'hunter"2', REGION: 'region', BIND_PW: 'abc', FROM_SECRET: '$&$1$2' }
-  const substitution = new Substitution(environment, new Map(), { secretNames: new Set(['FROM_SECRET']) })
-  const text = substitution.apply('#[DB_PASSWORD] #[REGION] #[BIND_PW] #[FROM_SECRET]', [], () => {})
-  expect(substitution.withoutSecrets(`${text} ${JSON.stringify(text)}`)).toBe(
-    '#[DB_PASSWORD] region abc #[FROM_SECRET] "#[DB_PASSWORD] region abc #[FROM_SECRET]"',
-  )
-  expect(new Substitution(environment, new Map()).withoutSecrets('hunter"2')).toBe('hunter"2')
-  const alike = new Substitution({ A_TOKEN: 'hunter', B_TOKEN: 'hunter-and-gatherer' }, new Map())
-  expect(alike.withoutSecrets(alike.apply('#[A_TOKEN] #[B_TOKEN]', [], () => {}))).toBe('#[A_TOKEN] #[B_TOKEN]')
+describe('messages', () => {
+  /** The message about a place that has the text, or, without `about`, about another one. */
+  function shown(
+    text: string,
+    environment: Record<string, string>,
+    message: (substituted: string) => string,
+    about = true,
+  ) {
+    const values = hidden()
+    const secretNames = new Set(['FROM_SECRET'])
+    const given = new Map([
+      ['SHOWN', 'from-values'],
+      ['FROM_SECRET', 'from-secret'],
+    ])
+    const substitution = new Substitution(environment, given, values, { secretNames })
+    const document = {}
+    const substituted = substitution.apply(text, ['a', 'b'], () => {}, document)
+    const path = about ? ['a', 'b', 0] : ['a', 'c']
+    return values.messageOf({ level: 'error', path, message: message(substituted), document })
+  }
+  const quoted = (text: string): string => `no "${text}"`
+
+  test.each([
+    ['any value of the environment', '#[REGION]', { REGION: 'europe-1' }, 'no "#[REGION]"'],
+    ['a value of a secret', '#[FROM_SECRET]', {}, 'no "#[FROM_SECRET]"'],
+    ['values documents and defaults', '#[SHOWN] #[NONE:default]', {}, 'no "from-values default"'],
+    ['the written text around a value', 'ldap://#[A]#[SHOWN]/', { A: 'ab' }, 'no "ldap://#[A]from-values/"'],
+    ['values that begin alike', '#[A] #[B]', { A: 'hunter', B: 'hunter-and-gatherer' }, 'no "#[A] #[B]"'],
+    ['patterns of replacements', '#[A]', { A: '$&$1$2' }, 'no "#[A]"'],
+    ["the gateway's own address", '#[GATEHOUSE_URL]', { GATEHOUSE_URL: 'https://gw.test' }, 'no "https://gw.test"'],
+  ])('show %s by name, unless everyone may know it', (_, text, environment, expected) => {
+    expect(shown(text, environment, quoted)).toBe(expected)
+    expect(shown(text, environment, quoted, false)).toBe(expected)
+  })
+
+  test('about a value have no part of it', () => {
+    const environment = { LIST: 'one, Two,"three"' }
+    expect(shown('#[LIST]', environment, () => '"two" and "one" are not known, "four" is')).toBe(
+      '"#[LIST]" and "#[LIST]" are not known, "four" is',
+    )
+  })
+
+  test('about a short value have no word of it; others have it', () => {
+    expect(shown('#[A]', { A: 'abc' }, () => 'no secret abc/key, ABC_KEY in the environment')).toBe(
+      'no secret #[A]/key, #[A]_KEY in the environment',
+    )
+    expect(shown('#[A]', { A: '1' }, () => 'found "1", which is not from 1 to 9')).toBe(
+      'found "#[A]", which is not from 1 to 9',
+    )
+    expect(shown('#[A]', { A: 'true' }, () => '"true" or "false" expected, 1 of 2', false)).toBe(
+      '"true" or "false" expected, 1 of 2',
+    )
+  })
 })
 
 test('an unknown name is empty, with a reason', () => {

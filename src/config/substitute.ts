@@ -1,3 +1,4 @@
+import type { HiddenValues } from '#config/hidden-values.ts'
 import { isSecretAttribute } from '#identity/attributes.ts'
 import type { Path } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
@@ -6,6 +7,8 @@ import type { ShownValue } from '#sdk/module/parse-context.ts'
 /** `#[NAME]` or `#[NAME:default]`. */
 export const placeholder = /#\[([A-Za-z_][\w.-]*)(?::([^\]]*))?\]/g
 
+/** The gateway's own address, which everyone knows. */
+export const urlName = 'GATEHOUSE_URL'
 /** Settings of the gateway itself, apart from its address. */
 const ownSetting = /^GATEHOUSE_(?!URL$)/
 /** Other names of secrets in an environment; `PWD` is the working folder. */
@@ -18,8 +21,8 @@ const withSecret = [
   /^eyJ[\w-]{5,}\./,
 ]
 
-/** Shorter values are words that messages have anyway. */
-const shortestSecret = 6
+/** Longer texts, such as scripts, are not quoted as a whole. */
+const longestQuoted = 500
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -29,6 +32,7 @@ export class Substitution {
   readonly used = new Map<string, string>()
   readonly #environment: Environment
   readonly #values: ReadonlyMap<string, string>
+  readonly #hidden: HiddenValues
   readonly #missingSecrets: ReadonlyMap<string, string>
   readonly #secretNames: ReadonlySet<string>
   readonly #unread: string | undefined
@@ -36,6 +40,7 @@ export class Substitution {
   constructor(
     environment: Environment,
     values: ReadonlyMap<string, string>,
+    hidden: HiddenValues,
     {
       missingSecrets = new Map(),
       secretNames = new Set(),
@@ -51,6 +56,7 @@ export class Substitution {
   ) {
     this.#environment = environment
     this.#values = values
+    this.#hidden = hidden
     this.#missingSecrets = missingSecrets
     this.#secretNames = secretNames
     this.#unread = unread
@@ -79,10 +85,12 @@ export class Substitution {
   /**
    * The environment wins, then the values documents, then the default in the placeholder. Substituted text is not
    * parsed again, so a value can't refer to another one. Unknown names are reported and replaced with an empty text.
+   * Messages show the names of values that come from the environment or a secret; `document` is what has the path.
    */
-  apply(text: string, path: Path, report: (path: Path, message: string) => void): string {
+  apply(text: string, path: Path, report: (path: Path, message: string) => void, document?: object): string {
     if (!text.includes('#[')) return text
-    return text.replace(placeholder, (written, name: string, fallback: string | undefined) => {
+    const hidden = new Map<string, string>()
+    const substituted = text.replace(placeholder, (written, name: string, fallback: string | undefined) => {
       const value = this.#lookUp(name) ?? fallback
       if (value === undefined) {
         const hint = suggestion(name, this.#values.keys())
@@ -90,8 +98,20 @@ export class Substitution {
         return ''
       }
       this.used.set(name, value)
+      if (this.#isHidden(name)) hidden.set(name, value)
       return value
     })
+    if (hidden.size === 0) return substituted
+    for (const [name, value] of hidden) {
+      if (document === undefined) this.#hidden.values.add(value, `#[${name}]`)
+      else this.#hidden.at(document, path, value, `#[${name}]`)
+    }
+    const shown = text.replace(placeholder, (_, name: string, fallback = '') =>
+      hidden.has(name) ? `#[${name}]` : (this.#lookUp(name) ?? fallback),
+    )
+    // The text may be shown within JSON.
+    if (substituted.length <= longestQuoted && !/["\\\p{Cc}]/u.test(shown)) this.#hidden.values.add(substituted, shown)
+    return substituted
   }
 
   /** The value, for a place where requesters and approvers see it. */
@@ -103,17 +123,9 @@ export class Substitution {
     return { kind: 'value', text }
   }
 
-  /** A message with the placeholders of secrets instead of their values, which may be parts of texts that it quotes. */
-  withoutSecrets(message: string): string {
-    let hidden = message
-    // The longest first, since one may begin like another.
-    for (const [name, value] of Array.from(this.used).sort(([, a], [, b]) => b.length - a.length)) {
-      if (value.length < shortestSecret || !this.#isSecret(name, value)) continue
-      for (const written of [value, JSON.stringify(value).slice(1, -1)]) {
-        hidden = hidden.replaceAll(written, () => `#[${name}]`)
-      }
-    }
-    return hidden
+  #isHidden(name: string): boolean {
+    if (Object.hasOwn(this.#environment, name)) return name !== urlName
+    return this.#secretNames.has(name)
   }
 
   #isSecret(name: string, text: string): boolean {

@@ -1,4 +1,5 @@
 import type { Awaitable } from '#kernel/awaitable.ts'
+import { shownReason } from '#kernel/text/secret-values.ts'
 
 /** Creates a part of the configuration; throws NotCreated with its place if that fails. */
 export async function createAt<T>(at: string, create: () => Awaitable<T>): Promise<T> {
@@ -16,7 +17,7 @@ export class NotCreated extends Error {
   readonly reason: string
 
   constructor(at: string, cause: unknown) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = shownReason(cause)
     super(`${at}: ${reason}`, { cause })
     this.name = 'NotCreated'
     this.at = at

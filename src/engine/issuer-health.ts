@@ -1,4 +1,5 @@
 import type { Clock } from '#kernel/clock.ts'
+import { withoutSecrets } from '#kernel/text/secret-values.ts'
 
 /** The state of an outside issuer, as far as this process knows it. */
 export interface IssuerCheck {
@@ -31,7 +32,7 @@ export class IssuerHealth {
         issuer,
         problem === undefined
           ? { issuer, health: 'up', time }
-          : { issuer, health: 'down', time, problem: problem.slice(0, maxProblem) },
+          : { issuer, health: 'down', time, problem: withoutSecrets(problem).slice(0, maxProblem) },
       )
     }
   }

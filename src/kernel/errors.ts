@@ -1,3 +1,5 @@
+import { withoutSecrets } from '#kernel/text/secret-values.ts'
+
 /**
  * Every failure a client can see: a stable code, the HTTP status and the text that may leave the process. Details
  * go to the log only.
@@ -58,7 +60,10 @@ export interface FieldProblem {
   readonly detail: string
 }
 
-/** `message` is for the log and never sent; clients see `publicText` and `status`. */
+/**
+ * `message` is for the log and never sent; clients see `publicText` and `status`. All of them have names instead of
+ * values of secrets.
+ */
 export class GatewayError extends Error {
   readonly code: ErrorCode
   readonly status: number
@@ -69,15 +74,15 @@ export class GatewayError extends Error {
   readonly problems: readonly FieldProblem[]
 
   constructor(code: ErrorCode, detail: string, options: GatewayErrorOptions = {}) {
-    super(detail, options.cause === undefined ? undefined : { cause: options.cause })
+    super(withoutSecrets(detail), options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'GatewayError'
     this.code = code
     this.status = errorCodes[code].status
-    this.publicText = options.publicText ?? errorCodes[code].text
+    this.publicText = options.publicText === undefined ? errorCodes[code].text : withoutSecrets(options.publicText)
     this.retryAfter = options.retryAfter
     this.headers = options.headers ?? {}
     this.keyword = options.keyword
-    this.problems = options.problems ?? []
+    this.problems = (options.problems ?? []).map(({ pointer, detail }) => ({ pointer, detail: withoutSecrets(detail) }))
   }
 
   /** The caller's request was refused, and the gateway works as it should. Decides the log level. */

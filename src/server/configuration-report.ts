@@ -3,6 +3,7 @@ import { type Cause, causeText, type FoundObject, objectKey } from '#config/set-
 import type { Runtime } from '#engine/runtime.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { withoutSecrets } from '#kernel/text/secret-values.ts'
 import type {
   ConfigurationAccess,
   ConfigurationFacts,
@@ -75,7 +76,7 @@ export class ConfigurationReport implements ConfigurationAccess {
     const { allowed, lines } = await this.#use((runtime) =>
       explainRequest(runtime, method, url, explainedCaller(caller, runtime.configuration.directoryRoot)),
     )
-    return { allowed, lines }
+    return { allowed, lines: lines.map(withoutSecrets) }
   }
 }
 

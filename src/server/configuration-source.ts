@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path'
 import { type LoadOptions, type LoadResult, loadConfiguration } from '#config/load.ts'
 import { SecretSource } from '#config/secrets.ts'
 import { type ConfigWatch, watchConfiguration } from '#config/watch.ts'
+import { hideSecrets, SecretValues } from '#kernel/text/secret-values.ts'
 
 export interface SourceListener {
   /** The hash of the known configuration; a result with the same hash is not reported. */
@@ -37,13 +38,15 @@ export interface SourceOptions
 export function folderSource({ config, secretsFolder, ...options }: SourceOptions): ConfigurationSource {
   const folder = resolve(config)
   const places = { folder, secretsFolder: resolve(secretsFolder ?? join(folder, 'secrets')) }
-  const loading: LoadOptions = { ...options, ...places }
+  const secretValues = new SecretValues()
+  const showAgain = hideSecrets(secretValues)
+  const loading: LoadOptions = { ...options, ...places, secretValues }
   return {
     folder,
-    secrets: new SecretSource(places.secretsFolder, options.environment),
+    secrets: new SecretSource(places.secretsFolder, options.environment, secretValues),
     load: () => loadConfiguration(loading),
     watch: (listener) => watchConfiguration({ ...loading, ...listener }),
     settled: async () => {},
-    close: async () => {},
+    close: async () => showAgain(),
   }
 }

@@ -1,6 +1,7 @@
 import { causeText, type FoundObject, servedCount, titleOf } from '#config/set-aside.ts'
 import type { OutsideHealth } from '#engine/runtime.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { shownReason } from '#kernel/text/secret-values.ts'
 
 const mostObjects = 100
 
@@ -65,5 +66,5 @@ export async function readHealth({ ready, check, objects, log }: HealthParts): P
 
 export const downBecause = (reason: unknown): { readonly health: 'down'; readonly problem: string } => ({
   health: 'down',
-  problem: (reason instanceof Error ? reason.message : String(reason)).slice(0, 500),
+  problem: shownReason(reason).slice(0, 500),
 })

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { SecretSource } from '#config/secrets.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { SecretValues } from '#kernel/text/secret-values.ts'
 import { AccessRefused } from '#protocols/kubernetes/api-failure.ts'
 import { KubernetesSecrets, QuietCall } from '#server/kubernetes-source.ts'
 
@@ -86,7 +87,9 @@ test('fetches requested Secrets once, and sees a change', async () => {
   stored.set('db', { version: '1', data: { password: base64('first\n'), odd: 1 } })
   expect(secrets.lookUp('db', 'password')).toBeUndefined()
   expect([await secrets.fetchMissing(), await secrets.fetchMissing()]).toEqual([true, false])
-  expect(new SecretSource('/nowhere', {}, secrets.lookUp).read('db', 'password')).toEqual({ value: 'first' })
+  expect(new SecretSource('/nowhere', {}, new SecretValues(), secrets.lookUp).read('db', 'password')).toEqual({
+    value: 'first',
+  })
   expect(secrets.lookUp('db', 'odd')).toBeUndefined()
   expect(asked).toEqual(['db'])
 

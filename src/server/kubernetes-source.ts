@@ -16,6 +16,7 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
+import { hideSecrets, SecretValues } from '#kernel/text/secret-values.ts'
 import type { KubernetesConnection } from '#protocols/kubernetes/api-connection.ts'
 import { AccessRefused, KindNotServed } from '#protocols/kubernetes/api-failure.ts'
 import { Informer } from '#protocols/kubernetes/informer.ts'
@@ -83,8 +84,11 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omi
   const secretObjects = new KubernetesSecrets(objects, namespace, log)
   const folder = resolve(options.folder)
   const secretsFolder = resolve(options.secretsFolder ?? join(folder, 'secrets'))
+  const secretValues = new SecretValues()
+  scope.defer(hideSecrets(secretValues))
   const loading: LoadOptions = {
     folder,
+    secretValues,
     secretsFolder,
     clusterSecrets: secretObjects.lookUp,
     environment,
@@ -193,7 +197,7 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omi
     if (!isWatching && outcome !== 'applied') await leadership.attempt()
     await statuses.write()
   }
-  const secrets = new SecretSource(secretsFolder, environment, secretObjects.lookUp)
+  const secrets = new SecretSource(secretsFolder, environment, secretValues, secretObjects.lookUp)
   return { folder, secrets, load, watch, settled }
 }
 

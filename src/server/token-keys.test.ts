@@ -6,6 +6,7 @@ import { SecretSource } from '#config/secrets.ts'
 import { noKeyMeter } from '#engine/sts/publish/key-keeper.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { SecretValues } from '#kernel/text/secret-values.ts'
 import { publicTokenKey } from '#protocols/sts/signed-token.ts'
 import type { PublishDestination } from '#sdk/sts/token-keys.ts'
 import type { Target } from '#sdk/target/target.ts'
@@ -22,7 +23,7 @@ function installation() {
   const [configFolder, dataFolder] = [temporaryFolder(), temporaryFolder()]
   const clock = new SetClock()
   const store = new KeyStore(memoryDatabase(clock.read))
-  const secrets = new SecretSource(join(configFolder, 'secrets'), {})
+  const secrets = new SecretSource(join(configFolder, 'secrets'), {}, new SecretValues())
   const audit = { append: async () => {} }
   const parts = {
     store,

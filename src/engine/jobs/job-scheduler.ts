@@ -5,6 +5,7 @@ import type { Clock } from '#kernel/clock.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import type { Schedule } from '#kernel/schedule.ts'
 import type { Closable } from '#kernel/scope.ts'
+import { shownReason } from '#kernel/text/secret-values.ts'
 import { type SpanStart, tracer } from '#kernel/tracing.ts'
 import type { Job, JobOutcome } from '#sdk/job/job.ts'
 import type { MaintenanceTasks } from '#sdk/job/maintenance-tasks.ts'
@@ -363,8 +364,4 @@ async function writeEnd(claim: JobClaim, parts: JobRunParts, log: Logger, error?
 }
 
 const messageOf = (settled: Exclude<Settled, { outcome: JobOutcome }>): string =>
-  settled === 'stuck'
-    ? 'it did not end'
-    : settled.error instanceof Error
-      ? settled.error.message
-      : String(settled.error)
+  settled === 'stuck' ? 'it did not end' : shownReason(settled.error)

@@ -3,6 +3,7 @@ import { type ClaimedMail, type MailKind, mailKinds } from '#domain/mail.ts'
 import type { Notifiers } from '#engine/mail/notifiers.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { withoutSecrets } from '#kernel/text/secret-values.ts'
 import { type Tracer, tracer } from '#kernel/tracing.ts'
 import { htmlOfText } from '#sdk/notifier/mail-body.ts'
 import type { SendOutcome } from '#sdk/notifier/notifier.ts'
@@ -148,13 +149,13 @@ export class MailWorker {
       return
     }
     if (outcome.kind === 'unknown') {
-      await this.#noted(() => store.unknown(mail, outcome.reason))
+      await this.#noted(() => store.unknown(mail, withoutSecrets(outcome.reason)))
       log.error('it is unknown whether a mail arrived; retry it, or leave it', { ...fields, reason: outcome.reason })
       meter.counted('unknown')
       return
     }
     const inMillis = outcome.kind === 'refused' ? undefined : mailRetryMillis(mail.attempt)
-    const { reason } = outcome
+    const reason = withoutSecrets(outcome.reason)
     if (inMillis === undefined) {
       await this.#noted(() => store.failed(mail, reason))
       log.error('a mail could not be sent and was given up', { ...fields, reason })

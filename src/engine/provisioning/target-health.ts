@@ -2,6 +2,7 @@ import { settle } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, type ErrorCode } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
+import { shownReason } from '#kernel/text/secret-values.ts'
 import { type Tracer, tracer } from '#kernel/tracing.ts'
 import { hasLookups, type Target } from '#sdk/target/target.ts'
 import type { TargetFailure, TargetStatus } from '#sdk/target/target-status.ts'
@@ -155,8 +156,8 @@ export async function checkTarget(target: Target, millis: number): Promise<Check
     await Promise.race([target.lookupUserByLogin(probe), late.promise])
     return { health: 'up', millis: Math.round(performance.now() - started) }
   } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error)
-    return { health: 'down', millis: Math.round(performance.now() - started), problem: problem.slice(0, maxMessage) }
+    const problem = shownReason(error).slice(0, maxMessage)
+    return { health: 'down', millis: Math.round(performance.now() - started), problem }
   } finally {
     clearTimeout(timer)
   }

@@ -5,7 +5,6 @@ import {
   executeSteps,
   failureOf,
   logFailure,
-  messageOf,
   type RunKeeper,
   type StepParts,
   type StepPlan,
@@ -21,6 +20,7 @@ import { formerIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { shownReason } from '#kernel/text/secret-values.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import type { IdempotentAnswer } from '#storage/idempotency-store.ts'
 import type { NewRun, NextState, RunEffects } from '#storage/runs/run-commit.ts'
@@ -269,7 +269,7 @@ export class CallExecution implements RunKeeper {
 
   #endState(failure: GatewayError | undefined) {
     if (failure === undefined) return { state: 'completed' } as const
-    const incident = { task: taskOf(this.#state), code: failure.code, message: messageOf(failure).slice(0, 2_000) }
+    const incident = { task: taskOf(this.#state), code: failure.code, message: shownReason(failure).slice(0, 2_000) }
     return { state: 'failed', incident } as const
   }
 

@@ -8,7 +8,6 @@ import {
   type ExecutedSteps,
   failureOf,
   logFailure,
-  messageOf,
   type RunKeeper,
   type StepFailure,
   type StepLog,
@@ -35,6 +34,7 @@ import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import type { Workflows } from '#engine/workflow/workflows.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import { shownReason } from '#kernel/text/secret-values.ts'
 import type { Texts } from '#sdk/filter/page-texts.ts'
 import { AccountExists } from '#sdk/target/new-account.ts'
 import { AnotherSubject } from '#sdk/workflow/runs.ts'
@@ -339,7 +339,7 @@ export class ClaimedRunExecution {
 
   #incident(error: unknown, task: string, target?: string): NextState {
     const code = error instanceof GatewayError ? error.code : 'WORKFLOW_FAILED'
-    const message = messageOf(error).slice(0, 2_000)
+    const message = shownReason(error).slice(0, 2_000)
     const incident: Incident = { task, code, message, ...(target === undefined ? {} : { target }) }
     this.#parts.services.log.error('a run needs an administrator', {
       workflowId: this.#run.id,

@@ -19,6 +19,7 @@ import {
 import type { StepObserver, WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { shownReason } from '#kernel/text/secret-values.ts'
 import { type Tracer, tracer } from '#kernel/tracing.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
 import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
@@ -115,7 +116,7 @@ export async function executeSteps(state: RunProgress, parts: StepParts, keeper:
     }
     return finish({ kind: 'end', state: state.end ?? 'completed' })
   } catch (error) {
-    if (step !== undefined) log.add(step.entry('failed', messageOf(error)))
+    if (step !== undefined) log.add(step.entry('failed', shownReason(error)))
     const planned = step === undefined || isRefusedCall(error) ? [] : step.plannedChanges
     const failed = finish({ kind: 'failed', error, task: step?.task ?? taskOf(state), target: step?.target })
     const abandoned = step?.abandoned
@@ -126,7 +127,7 @@ export async function executeSteps(state: RunProgress, parts: StepParts, keeper:
 /** A target's own error keeps its code; any other becomes WORKFLOW_FAILED with the original as its cause. */
 export function failureOf(state: RunProgress, error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
-  const text = `workflow "${state.workflow}", task ${taskOf(state)}: ${messageOf(error)}`
+  const text = `workflow "${state.workflow}", task ${taskOf(state)}: ${shownReason(error)}`
   return new GatewayError('WORKFLOW_FAILED', text, { cause: error })
 }
 
@@ -135,8 +136,6 @@ export function logFailure(log: Logger, state: RunProgress, failure: GatewayErro
   if (failure.isRefusal) log.info('workflow refused', { ...fields, reason: failure.message })
   else log.error('workflow failed', { ...fields, err: failure })
 }
-
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** One execution of one task. */
 export class StepRun {

@@ -1,6 +1,7 @@
 import { types } from 'node:util'
 import { GatewayError } from '#kernel/errors.ts'
 import type { LogFields } from '#kernel/logger.ts'
+import { withoutSecrets } from '#kernel/text/secret-values.ts'
 
 const secretName =
   /pass(?:word|wd|phrase)?|secret|token|authorization|cookie|credential|private|apikey|api_key|assertion/i
@@ -33,7 +34,7 @@ const maxMessage = 2000
 const maxStack = 4000
 
 /**
- * The fields with every secret-looking one, and every token in a text, replaced at any depth. An error, under any
+ * The fields with every secret-looking one, and every token and value of a secret in a text, replaced at any depth. An error, under any
  * name, becomes an object with its type, message, code and cause; the one under `err` also has its stack.
  */
 export function redact(fields: LogFields): Record<string, unknown> {
@@ -52,7 +53,7 @@ function redactFields(fields: LogFields, depth: number): Record<string, unknown>
 }
 
 function redactValue(value: unknown, depth: number): unknown {
-  if (typeof value === 'string') return withoutTokens(value)
+  if (typeof value === 'string') return shownText(value)
   if (typeof value !== 'object' || value === null) return value
   if (isError(value)) return describeError(value, depth, false)
   if (depth >= maxDepth) return '[too deep]'
@@ -71,14 +72,18 @@ function describeError(error: Error, depth: number, withStack: boolean): Record<
   const inner = (value: unknown): unknown => redactValue(cut(value), depth + 1)
   return {
     type: error.name,
-    message: withoutTokens(String(error.message).slice(0, maxMessage)),
+    message: shownText(String(error.message), maxMessage),
     ...('code' in error && error.code !== undefined ? { code: String(error.code) } : {}),
     ...(isRefusal ? { status: error.status } : {}),
-    ...(withStack && !isRefusal ? { stack: withoutTokens(String(error.stack).slice(0, maxStack)) } : {}),
+    ...(withStack && !isRefusal ? { stack: shownText(String(error.stack), maxStack) } : {}),
     ...(isLast || error.cause === undefined ? {} : { cause: inner(error.cause) }),
     ...(isLast || joined.length === 0 ? {} : { errors: joined.map(inner) }),
   }
 }
+
+/** Replaces before it cuts, since a part of a secret is not found; no one can wait for the rest of a huge text. */
+const shownText = (text: string, most = text.length): string =>
+  withoutTokens(withoutSecrets(text.slice(0, 2 * most)).slice(0, most))
 
 const cut = (value: unknown): unknown => (typeof value === 'string' ? value.slice(0, maxMessage) : value)
 

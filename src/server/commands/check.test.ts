@@ -41,6 +41,36 @@ test('an error: exit 1', async () => {
   ])
 })
 
+test('the environment is shown by the names of its variables, also in --production', async () => {
+  vi.stubEnv('MYPW', 'S3cr3tV4lue-from-env')
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const target = `apiVersion: gatehouse.dev/v1
+kind: Target
+metadata: { name: t }
+spec:
+  className: '#[MYPW]'
+  secretParams: [{ name: a, secretName: 'x#[MYPW]', secretKey: '#[MYPW]' }]
+`
+  await writeFile(join(folder, 'target.yaml'), target)
+  await writeFile(join(folder, 'org.yaml'), org.replace("'1'", "'#[MYPW]'"))
+  const { code, out } = await check('--config', folder)
+  expect(code).toBe(1)
+  expect(out.join('\n')).toContain(
+    'no such secret (x#[MYPW]/#[MYPW] in the secrets folder, x#[MYPW]_#[MYPW] in the environment)',
+  )
+  expect(out.join('\n')).toContain('"#[MYPW]"')
+  expect(out.filter((line) => /s3cr3t|v4lue/i.test(line))).toEqual([])
+  await rm(join(folder, 'target.yaml'))
+  await writeFile(
+    join(folder, 'app.yaml'),
+    `${application.replace('uri: /', "uri: '/#[MYPW]'")}`.replace("['*']", "['#[MYPW]']"),
+  )
+  vi.stubEnv('GATEHOUSE_URL', 'https://other.test')
+  const checked = await check('--config', folder, '--production', '--data', join(folder, 'data'))
+  expect(checked.out.join('\n')).toContain('#[MYPW]')
+  expect(checked.out.filter((line) => /s3cr3t|v4lue/i.test(line))).toEqual([])
+})
+
 test('warnings alone: exit 0, or 1 with --strict', async () => {
   await writeFile(join(folder, 'app.yaml'), application)
   const { code, out } = await check('--config', folder)

@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 import { systemClock } from '#kernel/clock.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
+import { shownReason } from '#kernel/text/secret-values.ts'
 import { parseTime } from '#kernel/time.ts'
 import { SchemaMismatch } from '#storage/client/migrations.ts'
 
@@ -188,7 +189,7 @@ export function commandName(): string {
   return npm === 'exec' ? 'npx gatehouse' : (command ?? 'gatehouse')
 }
 
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+export const messageOf = shownReason
 
 /** Throws an Error if the file does not exist. */
 export function checkFile(file: string): void {

@@ -11,6 +11,7 @@ import { checkTarget } from '#engine/provisioning/target-health.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
+import { withoutSecrets } from '#kernel/text/secret-values.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { CommandIo, Values } from '#server/commands/command-line.ts'
 import {
@@ -85,7 +86,11 @@ async function doctor(values: DoctorValues, io: CommandIo): Promise<number> {
       millis: 1000 * seconds,
       scope,
     })
-    const found = [...diagnoses, ...(await runProbes([...probes, ...configured], 1000 * seconds))]
+    const found = [...diagnoses, ...(await runProbes([...probes, ...configured], 1000 * seconds))].map((one) => ({
+      ...one,
+      seen: withoutSecrets(one.seen),
+      ...(one.advice === undefined ? {} : { advice: withoutSecrets(one.advice) }),
+    }))
     for (const one of found) io.stdout(format === 'json' ? JSON.stringify(one) : textOf(one))
     return found.some(({ level }) => level === 'problem') ? 1 : 0
   } finally {

@@ -1,5 +1,6 @@
 import { Dn } from '#identity/dn.ts'
 import type { Subject } from '#identity/subject.ts'
+import { withoutSecrets } from '#kernel/text/secret-values.ts'
 import { defineCommand, messageOf, readPairs, WrongUsage } from '#server/commands/command-line.ts'
 import { openRuntime, withConfiguration } from '#server/commands/installation.ts'
 import { configOption, directoryOptions, secretsOption } from '#server/commands/options.ts'
@@ -30,7 +31,7 @@ Rules about names need dn, such as --as dn=sub=idp,ou=oauth2,o=Tremolo`,
       const caller = parseCaller(values.as, loaded.configuration.directoryRoot)
       const runtime = await openRuntime(loaded, values)
       const explanation = await explainRequest(runtime, method.toUpperCase(), new URL(address), caller)
-      for (const line of explanation.lines) io.stdout(line)
+      for (const line of explanation.lines) io.stdout(withoutSecrets(line))
       if (explanation.deniedByName && !values.as.some((pair) => pair.startsWith('dn='))) {
         io.stdout(
           'note         the name of the caller is derived from --as; if the chain makes another one, add --as dn=NAME',

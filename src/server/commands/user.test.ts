@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import type { Session } from '#domain/session.ts'
 import { SecondFactors } from '#engine/second-factors.ts'
+import { Attributes } from '#identity/attributes.ts'
 import { entryIdentity } from '#identity/identity.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -65,9 +66,15 @@ test('users are added, listed, get a new password and are removed, with audit en
     errors: '',
   })
   expect(await run('', 'add', 'bob\u001b[2J', '--no-password')).toMatchObject({
-    code: 0,
-    output: [expect.stringMatching(/^Added "bob\ufffd\[2J" to the directory "people"\. The user has no password and /)],
+    code: 2,
+    errors: expect.stringContaining('LOGIN must not have control, direction, invisible or unassigned characters'),
   })
+  // Another version of the gateway accepted it.
+  await look((storage) =>
+    storage
+      .userDirectory({ name: 'people' })
+      .create({ userID: 'bob\u001b[2J', attributes: Attributes.from([]), groups: [] }),
+  )
   expect((await run('', 'list')).output).toEqual([
     'ada  password  uid=ada,ou=people,o=Tremolo',
     expect.stringMatching(/^bob\ufffd\[2J {2}no password/),

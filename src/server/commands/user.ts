@@ -9,6 +9,7 @@ import { nameKey } from '#engine/second-factors.ts'
 import { endedRows } from '#engine/session/session-end-audit.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Identity } from '#identity/identity.ts'
+import { loginProblem } from '#identity/login-name.ts'
 import type { UserChange } from '#identity/user-directory.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -118,6 +119,8 @@ export const userCommand: RunCommand = (args, io) => userCommandReading(process.
 function add(values: UserValues, login: string, input: PasswordInput, io: CommandIo): Promise<number> {
   const attributes = readPairs('attribute', values.attribute)
   const groups = values.group
+  const problem = loginProblem(login)
+  if (problem !== undefined) throw new WrongUsage(`LOGIN ${problem}; choose another one`)
   return withPeople(values, 'add', login, io, async ({ people, cause, storage, config }) => {
     const password = values['no-password'] ? undefined : await readPassword(input, io.stderr)
     await auditChanges(await people.addPerson({ login, attributes, groups, password }), cause, storage)

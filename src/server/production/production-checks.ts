@@ -1,3 +1,4 @@
+import { withoutSecrets } from '#kernel/text/secret-values.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 import type {
@@ -328,7 +329,13 @@ export function runProductionChecks(setup: ProductionSetup): CheckedLine[] {
     const found = find(setup)
     const message = found.length === 0 ? note?.(setup) : undefined
     if (found.length === 0) return [{ level: 'ok', check, title, ...(message === undefined ? {} : { message }) }]
-    return found.map((finding: Finding) => ({ ...finding, check, title, remedy }))
+    return found.map((finding: Finding) => ({
+      ...finding,
+      message: withoutSecrets(finding.message),
+      check,
+      title,
+      remedy,
+    }))
   })
 }
 

@@ -1,4 +1,5 @@
 import { customTasks, tasks as taskModules } from '#catalog/catalog.ts'
+import { HiddenValues } from '#config/hidden-values.ts'
 import { Substitution } from '#config/substitute.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
@@ -16,6 +17,7 @@ import { secretHash } from '#kernel/ids.ts'
 import { Issues, type Path } from '#kernel/issues.ts'
 import { type LogFields, type Logger, silentLogger } from '#kernel/logger.ts'
 import { MemoryRateLimits } from '#kernel/rate-limit.ts'
+import { SecretValues } from '#kernel/text/secret-values.ts'
 import type { TimeSpan } from '#kernel/time.ts'
 import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
 import type { Configuration, TargetConfig, WorkflowConfig } from '#sdk/module/configuration.ts'
@@ -57,7 +59,7 @@ const environment = { REGION: 'eu-1', DB_PASSWORD: 'hunter2' }
 export function parseTasks(specs: readonly TaskSpec[], own: OwnTasks = {}): ParsedTasks {
   const issues = new Issues()
   const referred: Referred[] = []
-  const values = new Substitution(environment, new Map())
+  const values = new Substitution(environment, new Map(), new HiddenValues(new SecretValues()))
   const context: TaskParseContext = {
     folder: '/',
     customTasks,

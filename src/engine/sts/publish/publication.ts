@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { isForbiddenKey, type JsonObject } from '#kernel/json.ts'
+import { withoutSecrets } from '#kernel/text/secret-values.ts'
 import type { PublishDestination } from '#sdk/sts/token-keys.ts'
 
 const record = z.object({
@@ -64,7 +65,7 @@ export function failed(before: Publication, thrown: unknown, now: number, spread
   return {
     ...before,
     failures,
-    error: reasonOf(thrown).slice(0, mostErrorLength),
+    error: withoutSecrets(reasonOf(thrown)).slice(0, mostErrorLength),
     retryAt: now + Math.round(seconds * (1 + spread / 4) * 1000),
   }
 }

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import type { Directory } from '#identity/directory.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import type { Identity, RunIdentities } from '#identity/identity.ts'
+import { loginProblem } from '#identity/login-name.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { jsonPointer, storableText } from '#modules/shared/http/json-body.ts'
@@ -145,11 +146,18 @@ async function readSubject(
   const { attributes } = body.user
   const found = await findLogin(userID, directory)
   const identity = found.kind === 'entry' ? { identity: found.entry.identity } : {}
+  const pointerOf = (name: string): string => {
+    const at = attributes.findIndex((attribute) => attribute.name.toLowerCase() === name.toLowerCase())
+    return at < 0 ? '/user/uid' : jsonPointer(['user', 'attributes', at, 'values'])
+  }
+  const detail = found.kind === 'none' ? loginProblem(userID) : undefined
+  if (detail !== undefined) {
+    const problems = [{ pointer: pointerOf(uidAttributeName), detail: `${detail}, since no user has this login yet` }]
+    throw new GatewayError('UNPROCESSABLE', `the login of a new user ${detail}`, { problems })
+  }
   if (rules.includes('any')) return { login: userID, ...identity }
   const refuse = (name: string, detail: string): void => {
-    const at = attributes.findIndex((attribute) => attribute.name.toLowerCase() === name.toLowerCase())
-    const pointer = at < 0 ? '/user/uid' : jsonPointer(['user', 'attributes', at, 'values'])
-    refusals.push({ pointer, detail, audit: { kind: 'entry', attribute: 'subject', value: userID } })
+    refusals.push({ pointer: pointerOf(name), detail, audit: { kind: 'entry', attribute: 'subject', value: userID } })
   }
   if (!(await isCovered(found, userID, caller, rules, directory))) {
     const allowed = rules.length === 1 && rules[0] === 'caller' ? 'is not the caller' : 'is not one of these users'

@@ -477,6 +477,12 @@ describe('the groups of a call', () => {
   })
 })
 
+test('a subject whom the directory knows keeps a login that new users may not have', async () => {
+  const { post, runs } = await open(everything, [entry('ａｄａ')])
+  await post({ ...body, user: { attributes: [{ name: 'uid', values: ['ａｄａ'] }] } })
+  expect(runs.calls).toHaveLength(1)
+})
+
 test.each([
   ['no attribute of that name', [], '/uidAttributeName'],
   ['no value', [{ name: 'uid', values: [] }], '/user/attributes/0/values'],
@@ -484,6 +490,8 @@ test.each([
   ['an empty value', [{ name: 'uid', values: [' '] }], '/user/attributes/0/values'],
   ['a line break', [{ name: 'uid', values: ['a\nb'] }], '/user/attributes/0/values'],
   ['a long value', [{ name: 'uid', values: ['x'.repeat(257)] }], '/user/attributes/0/values'],
+  ['full-width letters', [{ name: 'uid', values: ['ａｄａ'] }], '/user/attributes/0/values'],
+  ['an invisible character', [{ name: 'uid', values: ['a\u200bda'] }], '/user/attributes/0/values'],
   ['an attribute twice', [...user.attributes, { name: 'UID', values: ['victim'] }], '/user/attributes/1/name'],
 ])('a subject with %s is rejected', async (_, attributes, pointer) => {
   const { post, runs } = await open()

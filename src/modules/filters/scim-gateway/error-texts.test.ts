@@ -36,7 +36,7 @@ describe('errors say what was wrong, where, and what to do', () => {
       'POST',
       '/Users',
       { userName: 'x'.repeat(7000) },
-      'userName is too long: its address has 7000 characters, and 6000 is the most. Choose a shorter one.',
+      'userName must have at most 256 characters. Send another login.',
     ],
     ['POST', '/Users', { userName: '..' }, 'userName: ".." is reserved in addresses. Choose another one.'],
     [

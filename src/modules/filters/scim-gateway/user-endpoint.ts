@@ -1,3 +1,4 @@
+import { loginProblem } from '#identity/login-name.ts'
 import type { User } from '#identity/user.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -509,9 +510,10 @@ function loginOf(resource: JsonObject): string {
   return login
 }
 
-/** A login can be the id of the user, and is then part of its address. */
+/** For a new login, which can be the id of the user, and is then part of its address. */
 function requireLogin(login: string): void {
-  if (login.trim() === '') throw scimError('invalidValue', 'userName must not be blank. Send a login.')
+  const problem = loginProblem(login)
+  if (problem !== undefined) throw scimError('invalidValue', `userName ${problem}. Send another login.`)
   requireAddress('userName', login)
 }
 

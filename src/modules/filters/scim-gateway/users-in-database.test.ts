@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Attributes } from '#identity/attributes.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { base } from '#testing/scim/scim-gateway-fixture.ts'
 import { builtInParams, openStack } from '#testing/scim/scim-stack.ts'
@@ -25,6 +26,29 @@ async function create(resource: JsonObject = {}) {
   const id = String(answer.body['id'])
   return { id, address: `/Users/${id}`, etag: String(answer.headers['etag']), body: answer.body }
 }
+
+describe('logins that users could take for others', () => {
+  const refused = { status: '400', scimType: 'invalidValue', detail: expect.stringMatching(/^userName must not/) }
+
+  test.each(['ada ', 'ad\r\na', '\u202enimda', 'ａｄａ', 'a\u200bda', ' '])('are refused: %j', async (userName) => {
+    expect((await stack.send('POST', '/Users', { userName })).body).toMatchObject(refused)
+    const { address, body } = await create()
+    expect((await stack.send('PUT', address, { userName })).body).toMatchObject(refused)
+    expect((await stack.send('PATCH', address, replace('userName', userName))).body).toMatchObject(refused)
+    expect((await stack.send('GET', address)).body).toEqual(body)
+  })
+
+  test.each(['old ', 'ol\u202ed', 'ｏｌｄ'])('are kept by users who have them: %j', async (userName) => {
+    await stack.directory.create({ userID: userName, attributes: Attributes.from({}), groups: [] })
+    const filter = encodeURIComponent(`userName eq ${JSON.stringify(userName)}`)
+    const { body } = await stack.send('GET', `/Users?filter=${filter}`)
+    expect(body).toMatchObject({ totalResults: 1, Resources: [{ userName }] })
+    const address = `/Users/${(body['Resources'] as { id: string }[])[0]?.id}`
+    expect((await stack.send('PUT', address, { userName, title: 'x' })).body).toMatchObject({ userName, title: 'x' })
+    expect((await stack.send('PATCH', address, replace('userName', unique()))).status).toBe(200)
+    expect((await stack.send('DELETE', address)).status).toBe(204)
+  })
+})
 
 describe('versions', () => {
   test('every answer has ETag, meta.version and Location', async () => {

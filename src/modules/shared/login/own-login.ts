@@ -2,6 +2,7 @@ import { anonymousLogin } from '#contract/constants.ts'
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { UserRef } from '#identity/identity.ts'
+import { loginProblem } from '#identity/login-name.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 const everywhere = new Dn([])
@@ -54,8 +55,6 @@ export const hasOwnLogin = async (
 export const anothersLoginText =
   'Your login belongs to another user here. Sign in another way, or ask an administrator to link your account.'
 
-const maxLength = 256
-
 /** The login of callers who did not log in: a user with it would pass for the requester of all their requests. */
 export const isAnonymousLogin = (login: string): boolean => login.toLowerCase() === anonymousLogin
 
@@ -63,9 +62,4 @@ export const isAnonymousLogin = (login: string): boolean => login.toLowerCase() 
 export const isPlainText = (text: string): boolean => text.trim() === text && !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text)
 
 /** Whether a new user may have the login. */
-export const isLoginName = (login: string): boolean =>
-  login !== '' &&
-  login.length <= maxLength &&
-  isPlainText(login) &&
-  login.normalize('NFKC') === login &&
-  !isAnonymousLogin(login)
+export const isLoginName = (login: string): boolean => loginProblem(login) === undefined && !isAnonymousLogin(login)
