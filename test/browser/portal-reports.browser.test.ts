@@ -457,6 +457,7 @@ const incidentRun: AdminRun = {
   incident: { task: 'join:0', code: 'TARGET_REFUSED', message: 'It failed.' },
   fence: 1,
   touched: false,
+  involvesCaller: false,
 }
 
 const scimCall = (i: number): ScimCall => ({

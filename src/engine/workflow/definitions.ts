@@ -18,6 +18,8 @@ export interface Step {
   readonly taskType: string
   /** Which one it is, if the task type does not identify it. */
   readonly name?: string
+  /** Workflows it calls. */
+  readonly calls?: readonly string[]
   readonly task: WorkflowTask
 }
 
@@ -46,11 +48,11 @@ export async function createDefinition(config: WorkflowConfig, host: TaskHost, s
   for (let list = pending.shift(); list !== undefined; list = pending.shift()) {
     const steps: Step[] = []
     for (const [index, prepared] of list.tasks.entries()) {
-      const { taskType, name, timeoutMillis, flow } = prepared
+      const { taskType, name, timeoutMillis, flow, calls } = prepared
       const created = scope.own(await prepared.create(host))
       const task = flow.runsCode === true || flow.setsValues === true ? withBoundSubject(created) : created
       const limited = timeoutMillis === undefined ? task : withTimeLimit(task, timeoutMillis)
-      steps.push({ taskType, ...(name === undefined ? {} : { name }), task: limited })
+      steps.push({ taskType, ...(name === undefined ? {} : { name }), calls, task: limited })
       for (const branch of ['onSuccess', 'onFailure'] as const) {
         if (prepared[branch].length === 0) continue
         pending.push({ place: branchPlace(list.place, index, branch), tasks: prepared[branch] })

@@ -148,7 +148,7 @@ export class RunService extends RunInterventions implements Runs {
     if (resource === undefined) return
     try {
       if (state === 'ready') await this.#services.runs.hurry({ id, fence })
-      if (state === 'incident') await this.retry({ id, fence, by, reason: 'The change was requested again.' })
+      if (state === 'incident') await this.tryAgain({ id, fence, by, reason: 'The change was requested again.' })
     } catch (error) {
       // It has changed meanwhile.
       if (!(error instanceof GatewayError) || !error.isRefusal) throw error
@@ -157,7 +157,7 @@ export class RunService extends RunInterventions implements Runs {
 
   async #endReplaced({ requestor: by, replaces = [] }: WorkflowCall): Promise<void> {
     for (const run of replaces) {
-      await this.cancel({ ...run, by, reason: 'A later change replaced it.' }).catch((err: unknown) => {
+      await this.end({ ...run, by, reason: 'A later change replaced it.' }).catch((err: unknown) => {
         this.#services.log.warn('a replaced run has not ended', { workflowId: run.id, err })
       })
     }
