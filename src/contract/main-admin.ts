@@ -25,7 +25,10 @@ export const adminRun = z.object({
       code: z.string(),
       message: z.string(),
       target: z.string().describe('The target that the task called last.').optional(),
-      maySkip: z.boolean().describe('False for an approval, and for a task that contains one.').optional(),
+      maySkip: z
+        .boolean()
+        .describe('False for an approval, and for a task that contains one. Absent if that is unknown.')
+        .optional(),
     })
     .optional(),
   cancel: cancellation.optional(),

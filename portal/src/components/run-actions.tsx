@@ -51,11 +51,11 @@ export function RunActions({ run, onAsk }: { readonly run: AdminRun; readonly on
   const possible = operator && cancel === undefined ? actions.filter(({ states }) => states.includes(state)) : []
   if (possible.length === 0) return null
   if (run.involvesCaller) return <Hint text={t('dashboard.ownRun')} />
-  const mayNotSkip = run.incident !== undefined && run.incident.maySkip !== true
-  const offered = possible.filter(({ action }) => action !== 'skip' || !mayNotSkip)
+  const maySkip = run.incident?.maySkip
+  const offered = possible.filter(({ action }) => action !== 'skip' || maySkip === true)
   return (
     <Group gap="xs">
-      {mayNotSkip && <Hint text={t('dashboard.noSkip')} />}
+      {maySkip === false && <Hint text={t('dashboard.noSkip')} />}
       {offered.map(({ action, label, icon }) => (
         <Button
           key={action}

@@ -345,7 +345,7 @@ export class ClaimedRunExecution {
 
   async #withMaySkip<S extends { readonly incident: Incident }>(next: S, data: JsonObject): Promise<S> {
     const maySkip = await this.#parts.use((workflows) => workflows.maySkip(data))
-    return { ...next, incident: { ...next.incident, maySkip } }
+    return maySkip === undefined ? next : { ...next, incident: { ...next.incident, maySkip } }
   }
 
   async #commit(

@@ -53,7 +53,10 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse' | 's
     const { id, fence } = skip
     const run = await this.#findFor(by, id)
     if (run.state !== 'incident') throw new GatewayError('CONFLICT', `the run ${id} is ${run.state}`)
-    if (run.incident?.maySkip !== true) throw refused(`the task of the run ${id} can't be skipped`, noSkipText)
+    if (run.incident?.maySkip !== true) {
+      const text = run.incident?.maySkip === false ? approvalText : unknownText
+      throw refused(`the task of the run ${id} can't be skipped`, text)
+    }
     const data = skipTask(run.data)
     if (data === undefined) throw new GatewayError('CONFLICT', `the run ${id} has no task left to skip`)
     await this.#store.resume(
@@ -124,8 +127,10 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse' | 's
   }
 }
 
-const noSkipText =
+const approvalText =
   'An approval can not be skipped, nor a task that contains one. Retry the run, with an approver if it has none, or cancel it.'
+const unknownText =
+  'This can not be skipped, since it is unknown whether it contains an approval. Retry the run, or cancel it.'
 
 const refused = (detail: string, publicText: string): GatewayError =>
   new GatewayError('CONFLICT', detail, { publicText })

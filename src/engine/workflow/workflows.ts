@@ -187,14 +187,14 @@ export class Workflows implements WorkflowStarter, Closable {
     await this.#definitions.load(state.pins)
   }
 
-  /** Whether the next task of a stored run can be skipped; see `maySkip`. False if that can't be found out. */
-  async maySkip(data: JsonObject): Promise<boolean> {
+  /** Whether the next task of a stored run can be skipped; see `maySkip`. Undefined if that can't be found out. */
+  async maySkip(data: JsonObject): Promise<boolean | undefined> {
     try {
       const place = placeOf(data)
       await this.load(place)
       return maySkip(place, this.#stepParts.definitions)
     } catch {
-      return false
+      return undefined
     }
   }
 
