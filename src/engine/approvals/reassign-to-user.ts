@@ -73,7 +73,7 @@ function withParty(parties: Parties = { identities: [], names: [] }, user: UserR
 
 const refusals: Readonly<Record<Bar, string>> = {
   involved: 'is the requester or the subject',
-  reassigned: 'reassigned it as an operator and can only give it to another user',
+  reassigned: "can't decide it: operators can only give it to another user",
 }
 
 /** The active user with that login, who may decide. Throws BAD_REQUEST if there is none. */
