@@ -17,6 +17,9 @@ export const consoleApproval = z.object({
   version: z.int().describe('A reassignment names the one it was decided on.'),
   approvers: z.array(z.string()).describe('The logins of the users who may decide it, at most 10.'),
   hasMore: z.boolean().describe('There are more approvers.'),
+  involvesCaller: z
+    .boolean()
+    .describe('The caller requested or submitted it, or is its subject, and so may not reassign it.'),
 })
 export type ConsoleApproval = Wire<typeof consoleApproval>
 

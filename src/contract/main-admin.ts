@@ -25,10 +25,17 @@ export const adminRun = z.object({
       code: z.string(),
       message: z.string(),
       target: z.string().describe('The target that the task called last.').optional(),
+      maySkip: z
+        .boolean()
+        .describe('False for an approval, and for a task that contains one. Absent if that is unknown.')
+        .optional(),
     })
     .optional(),
   cancel: cancellation.optional(),
   touched: z.boolean().describe('A target was changed.'),
+  involvesCaller: z
+    .boolean()
+    .describe('The caller requested or submitted it, or is its subject, and so may not retry, skip or cancel it.'),
   created: z.string(),
   updated: z.string(),
   ended: z.string().optional(),
@@ -150,4 +157,6 @@ export type AdminAction = 'retry' | 'skip' | 'cancel'
 export interface AdminIntervention {
   readonly fence: number
   readonly reason?: string
+  /** Only to retry a run that has no approver. */
+  readonly approver?: string
 }

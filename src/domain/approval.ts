@@ -29,6 +29,12 @@ export interface NewApproval {
   readonly mails: readonly NewMail[]
 }
 
+/** The approver whom an operator chose for a run whose approval found none. */
+export interface AppointedApprover {
+  readonly approver: UserRef
+  readonly by: UserRef
+}
+
 /** An entry in a list of approvals. */
 export interface ApprovalItem {
   readonly id: string

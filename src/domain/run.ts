@@ -28,6 +28,8 @@ export interface Incident {
   readonly message: string
   /** The target that the task called last; absent if it called none. */
   readonly target?: string
+  /** Skipping the task would skip no approval. Absent if that is unknown. */
+  readonly maySkip?: boolean
 }
 
 export interface Cancellation {

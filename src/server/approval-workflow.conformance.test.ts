@@ -183,12 +183,15 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     ])
   })
 
-  test('a request value that would widen the rule finds no approver, which is an incident', async () => {
-    const { storage, ask } = await start(await freshUrl())
-    await ask({ for: '8h', what: '*)(uid=*' }).catch(() => undefined)
-    const incidents = async () => (await storage.runs.list({ states: ['incident'], limit: 5 })).runs
-    await until(async () => (await incidents()).length > 0)
-    expect(await incidents()).toMatchObject([{ name: 'vault', incident: { code: 'NO_APPROVERS' } }])
+  test('a request value that would widen the rule finds no approver, so the escalation is asked at once', async () => {
+    const { storage, ask, chief, desk } = await start(await freshUrl())
+    const { id } = await ask({ for: '8h', what: '*)(uid=*' })
+    const [approval] = (await storage.approvals.listOfRun(id)).map((one) => one.id)
+    expect((await storage.approvals.get(approval ?? ''))?.approvers.map(({ login }) => login).sort()).toEqual([
+      'boss',
+      'chief',
+    ])
+    expect((await desk.list(chief, { limit: 5 })).approvals).toMatchObject([{ id: approval, run: id }])
   })
 
   test('approvers get a preview, which changes nothing', async () => {

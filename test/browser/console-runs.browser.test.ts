@@ -41,6 +41,23 @@ spec:
   tasks: |-
     - { taskType: addAttribute, name: note, value: not-to-be-shown }
     - { taskType: provision, target: broken, sync: true, attributes: [uid] }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: undecided }
+spec:
+  label: Undecided
+  description: Has no approver
+  inList: true
+  orgId: root
+  tasks:
+    - taskType: approval
+      label: Undecided
+      emailTemplate: Please decide.
+      mailAttr: mail
+      failureEmailSubject: Denied
+      failureEmailMsg: Denied
+      approvers: [{ scope: filter, constraint: (uid=nobody) }]
 `
 
 describe.skipIf(!hasChromium())('the console of runs', () => {
@@ -217,6 +234,40 @@ describe.skipIf(!hasChromium())('the console of runs', () => {
     await requests.locator('.recharts-bar-rectangle path >> visible=true').first().click()
     await page.waitForURL(/console\/runs\?/)
     await table.waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  test('an operator chooses an approver where there is none, and changes no run of their own', async () => {
+    for (const login of ['ada', 'linus']) {
+      const { page } = await visit('/portal', login)
+      await page.evaluate(`(async () => {
+        const headers = { 'content-type': 'application/json', 'x-requested-with': 'test' }
+        const body = JSON.stringify([{ uuid: crypto.randomUUID(), name: 'undecided', reason: 'On call' }])
+        await fetch('/portal/main/workflows', { method: 'PUT', headers, body })
+      })()`)
+      await page.context().close()
+    }
+    const { page, complaints } = await visit('/portal/dashboard', 'linus')
+    const count = `fetch('/portal/main/admin/incidents?name=undecided').then((answer) => answer.json())
+      .then(({ runs }) => runs.length)`
+    await until(async () => (await page.evaluate<number>(count)) === 2, 60_000)
+    await page.reload()
+    const own = page.getByRole('article', { name: /undecided.*Linus/ })
+    await own.getByText('Ask another operator.').waitFor({ timeout: 60_000 })
+    expect(await own.getByRole('button').count()).toBe(0)
+    const other = page.getByRole('article', { name: /undecided.*Ada/ })
+    await other.getByText("An approval can't be skipped.").waitFor({ timeout: 60_000 })
+    expect(await other.getByRole('button', { name: /^Skip/ }).count()).toBe(0)
+    await other.getByRole('button', { name: /^Retry/ }).press('Enter')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('textbox', { name: 'Approver' }).fill('joan')
+    await dialog.getByRole('option', { name: 'Joan Clarke' }).click()
+    await dialog.getByRole('textbox', { name: 'Reason' }).fill('No one else is there')
+    await expectAccessible(page, 'the dialog to choose an approver')
+    await dialog.getByRole('button', { name: 'Retry' }).click()
+    await other.waitFor({ state: 'detached' })
+    await page.goto(new URL('/portal/console/approvals?workflow=undecided', page.url()).href)
+    await page.getByRole('table', { name: 'Open approvals' }).getByText('joan').waitFor({ timeout: 60_000 })
     expect(complaints).toEqual([])
   })
 

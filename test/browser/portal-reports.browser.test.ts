@@ -454,9 +454,10 @@ const incidentRun: AdminRun = {
   requestor: 'ada',
   created: new Date().toISOString(),
   updated: new Date().toISOString(),
-  incident: { task: 'join:0', code: 'TARGET_REFUSED', message: 'It failed.' },
+  incident: { task: 'join:0', code: 'TARGET_REFUSED', message: 'It failed.', maySkip: true },
   fence: 1,
   touched: false,
+  involvesCaller: false,
 }
 
 const scimCall = (i: number): ScimCall => ({

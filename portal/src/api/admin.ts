@@ -31,10 +31,14 @@ export interface Intervention extends AdminIntervention {
   readonly action: AdminAction
 }
 
-export const intervene = ({ id, action, fence, reason }: Intervention): Promise<AdminRun> =>
+export const intervene = ({ id, action, fence, reason, approver }: Intervention): Promise<AdminRun> =>
   call<AdminRun>(mainAddress([mainPaths.admin, 'runs', id, action]), {
     method: 'POST',
-    body: { fence, ...(reason === undefined || reason === '' ? {} : { reason }) },
+    body: {
+      fence,
+      ...(reason === undefined || reason === '' ? {} : { reason }),
+      ...(approver === undefined ? {} : { approver }),
+    },
   })
 
 export interface JournalFilter {

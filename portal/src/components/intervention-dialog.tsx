@@ -1,7 +1,9 @@
+import { useState } from 'react'
 import type { AdminAction, AdminRun } from '#contract/main-admin.ts'
 import { intervene } from '../api/admin.ts'
 import { useTranslation } from '../app/i18n.tsx'
 import type { MessageKey } from '../app/messages.ts'
+import { PersonPicker } from './person-picker.tsx'
 import { ReasonDialog } from './reason-dialog.tsx'
 
 interface InterventionDialogProps {
@@ -42,16 +44,22 @@ const words: Readonly<Record<AdminAction, Words>> = {
 export function InterventionDialog({ run, action, onClose }: InterventionDialogProps) {
   const { t } = useTranslation()
   const { id, name, fence, touched } = run
+  const [people, setPeople] = useState<readonly string[]>([])
+  const [approver] = people
+  const needsApprover = action === 'retry' && run.incident?.code === 'NO_APPROVERS'
   const { title, text, button, done } = words[action]
   return (
     <ReasonDialog
       title={t(title, { name })}
-      text={t(text)}
+      text={t(needsApprover ? 'dashboard.approverText' : text)}
       button={t(button)}
       isHarmful={action === 'cancel'}
       {...(action === 'cancel' && touched ? { warning: t('dashboard.touched') } : {})}
-      {...(action === 'retry' ? { optional: t('dashboard.reason') } : {})}
-      send={(reason) => intervene({ id, action, fence, reason })}
+      {...(needsApprover
+        ? { fields: () => <PersonPicker label={t('dashboard.approver')} value={people} onChange={setPeople} single /> }
+        : {})}
+      {...(action === 'retry' && approver === undefined ? { optional: t('dashboard.reason') } : {})}
+      send={(reason) => intervene({ id, action, fence, reason, ...(approver === undefined ? {} : { approver }) })}
       done={() => t(done, { name })}
       changed={t('dashboard.changed')}
       onClose={onClose}

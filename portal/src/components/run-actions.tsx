@@ -1,4 +1,4 @@
-import { Button, Group } from '@mantine/core'
+import { Button, Group, Text } from '@mantine/core'
 import { lazy, type ReactNode, Suspense, useState } from 'react'
 import type { AdminAction, AdminRun } from '#contract/main-admin.ts'
 import { useConfig } from '../app/config.tsx'
@@ -42,16 +42,20 @@ export function useIntervention(): { readonly ask: Ask; readonly dialog: ReactNo
   }
 }
 
-/** What operators can do with a run in its present state. Others see nothing. */
+/** What operators can do with a run in its present state, and why not. Others see nothing. */
 export function RunActions({ run, onAsk }: { readonly run: AdminRun; readonly onAsk: Ask }) {
   const { t } = useTranslation()
   const { operator } = useConfig()
   const { name, state, cancel } = run
   const subject = useNames()(run.subject)
-  const offered = operator && cancel === undefined ? actions.filter(({ states }) => states.includes(state)) : []
-  if (offered.length === 0) return null
+  const possible = operator && cancel === undefined ? actions.filter(({ states }) => states.includes(state)) : []
+  if (possible.length === 0) return null
+  if (run.involvesCaller) return <Hint text={t('dashboard.ownRun')} />
+  const maySkip = run.incident?.maySkip
+  const offered = possible.filter(({ action }) => action !== 'skip' || maySkip === true)
   return (
     <Group gap="xs">
+      {maySkip === false && <Hint text={t('dashboard.noSkip')} />}
       {offered.map(({ action, label, icon }) => (
         <Button
           key={action}
@@ -67,3 +71,9 @@ export function RunActions({ run, onAsk }: { readonly run: AdminRun; readonly on
     </Group>
   )
 }
+
+const Hint = ({ text }: { readonly text: string }) => (
+  <Text size="sm" c="dimmed">
+    {text}
+  </Text>
+)

@@ -1,5 +1,6 @@
 import type { Approval } from '#domain/approval.ts'
-import type { ApprovalPlan, Involved } from '#engine/approvals/approval-plan.ts'
+import { type Bar, barOf } from '#domain/decision-influence.ts'
+import type { ApprovalPlan } from '#engine/approvals/approval-plan.ts'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { isDeactivated } from '#identity/attributes.ts'
@@ -9,10 +10,10 @@ import type { Rule } from '#sdk/auth/rule.ts'
 import type { ApprovalUser } from '#sdk/workflow/approvals.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 
-/** A user's role in an approval. `barred`: the rules allow the user, but the user requested it or is its subject. */
+/** A user's role in an approval. `barred`: the rules or a deputy period allow the user, but something else forbids it. */
 export type DecisionRight =
   | { readonly kind: 'may'; readonly onBehalfOf?: string }
-  | { readonly kind: 'barred' }
+  | { readonly kind: 'barred'; readonly bar: Bar }
   | { readonly kind: 'none' }
 
 interface AuthorityParts {
@@ -38,14 +39,16 @@ export class ApprovalAuthority {
     const active = entries.filter(isActive)
     // A deactivated user may not decide, not even with a link that needs no login.
     if (entries.length > 0 && active.length === 0) return { kind: 'none' }
-    const involved = isInvolved(plan.involved, user, entries)
+    const parties = { ...plan, allowSelf }
     if (await this.#mayDecide(plan, active)) {
-      return involved && !allowSelf ? { kind: 'barred' } : { kind: 'may' }
+      const bar = barOf(parties, user, entries)
+      return bar === undefined ? { kind: 'may' } : { kind: 'barred', bar }
     }
     const onBehalfOf = await this.#represented(approvers, allowSelf, plan, refsOf(user, entries))
     if (onBehalfOf === undefined) return { kind: 'none' }
     // The requester never decides as a deputy, even if the approval allows their own decision.
-    return involved ? { kind: 'barred' } : { kind: 'may', onBehalfOf: onBehalfOf.login }
+    const bar = barOf(parties, user, entries, { forOthers: true })
+    return bar === undefined ? { kind: 'may', onBehalfOf: onBehalfOf.login } : { kind: 'barred', bar }
   }
 
   async #mayDecide({ assigned, approvers }: ApprovalPlan, entries: readonly DirectoryEntry[]): Promise<boolean> {
@@ -74,7 +77,7 @@ export class ApprovalAuthority {
       for (const represented of await this.#parts.delegations.representedBy(ref)) {
         if (!approvers.some((approver) => isSame(approver, represented))) continue
         const entries = await this.#parts.finder.entriesOf(represented)
-        if (!allowSelf && isInvolved(plan.involved, represented, entries)) continue
+        if (barOf({ ...plan, allowSelf }, represented, entries) !== undefined) continue
         if (await this.#mayDecide(plan, entries.filter(isActive))) return represented
       }
     }
@@ -99,21 +102,3 @@ export function refsOf(user: ApprovalUser, entries: readonly DirectoryEntry[] = 
 
 /** By identity; by login only if one of the two is stored without an identity, and the other is a directory entry. */
 const isSame = (one: UserRef, other: UserRef): boolean => isUser(one.identity, other) || isUser(other.identity, one)
-
-/**
- * Whether the user is involved. Names count only for involved users without a known identity. They are compared
- * loosely, since targets may treat spellings as equal that differ here: one approver too few is better than one who
- * requested it.
- */
-export function isInvolved(
-  { identities, names }: Involved,
-  { identity, login }: UserRef,
-  entries: readonly DirectoryEntry[],
-): boolean {
-  if ([identity, ...entries.map((entry) => entry.identity)].some((one) => identities.includes(one))) return true
-  const own = entries.flatMap(({ attributes }) => [...attributes.values('uid'), ...attributes.values('mail')])
-  const known = new Set([login, ...own].map(looseName))
-  return names.some((name) => known.has(looseName(name)))
-}
-
-const looseName = (name: string): string => name.normalize('NFKC').trim().toLowerCase()

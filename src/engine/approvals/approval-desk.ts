@@ -1,5 +1,14 @@
 import type { Approval, ApprovalItem, ApprovalPage, NewApproval } from '#domain/approval.ts'
 import type { AuditEntry } from '#domain/audit.ts'
+import {
+  type Bar,
+  barOf,
+  involvedIn,
+  isInvolvedIn,
+  operatorInvolved,
+  partiesOf,
+  requireUninvolved,
+} from '#domain/decision-influence.ts'
 import type { NewMail } from '#domain/mail.ts'
 import { type Actor, approvalRow, ownTarget } from '#engine/approvals/approval-audit.ts'
 import { ApprovalAuthority, type DecisionRight, refsOf } from '#engine/approvals/approval-authority.ts'
@@ -10,7 +19,7 @@ import { deciderMails } from '#engine/approvals/approver-mail.ts'
 import { DecisionTimes } from '#engine/approvals/decision-times.ts'
 import { type ApprovalRun, openApproval } from '#engine/approvals/open-approval.ts'
 import { escalate, type ReminderRequest, remind } from '#engine/approvals/reassign-approvers.ts'
-import { reassignToUser } from '#engine/approvals/reassign-to-user.ts'
+import { findApprover, reassignToUser } from '#engine/approvals/reassign-to-user.ts'
 import { answerApprover, askRequester } from '#engine/approvals/request-messages.ts'
 import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import type { PortalLinks } from '#engine/mail/mail-links.ts'
@@ -19,7 +28,7 @@ import type { TimerHandler } from '#engine/workflow/timer-loop.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import type { MemberDirectory } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
-import { formerIdentity, type Identity, identitiesOf, isUser, type UserRef } from '#identity/identity.ts'
+import { formerIdentity, identitiesOf, isUser, type UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -123,7 +132,7 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
     if (approval === undefined || right === undefined || right.kind === 'none') {
       throw new GatewayError('NOT_FOUND', `"${user.login}" has no approval ${id}`)
     }
-    if (right.kind === 'barred') throw barred(approval, user)
+    if (right.kind === 'barred') throw barred(approval, user, right.bar)
     checkVersion(approval, version)
     return { approval, right }
   }
@@ -161,7 +170,7 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
       const keys = [...own, ...represented].flatMap(identitiesOf)
       const found = await approvals.listForApprovers(keys.slice(0, maxListed), page)
       const shown = await Promise.all(
-        found.approvals.map(async (one) => ((await isHidden(one, own, approvals)) ? [] : [one])),
+        found.approvals.map(async (one) => ((await isHidden(one, own, represented, approvals)) ? [] : [one])),
       )
       return { approvals: shown.flat(), ...(found.next === undefined ? {} : { next: found.next }) }
     },
@@ -206,9 +215,19 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
       const approval = await approvals.get(id)
       if (approval === undefined) throw new GatewayError('NOT_FOUND', `no approval ${id}`)
       checkLength({ comment: reason })
+      if (barOf(readPlan(approval.rules), by, await finder.entriesOf(by)) === 'involved') throw operatorInvolved(by)
       checkVersion(approval, version)
       const actor = { requestor: by.login, reason, ...(requestId === undefined ? {} : { requestId }) }
-      return await reassignToUser(approval, to, actor, all, by.identity)
+      return await reassignToUser(approval, to, actor, all, by)
+    },
+    async appoint(run, to, by) {
+      requireUninvolved(run, by)
+      const { login, identity } = await findApprover(
+        to,
+        { involved: involvedIn(run), reassignedBy: partiesOf([by]) },
+        finder,
+      )
+      return { approver: { login, identity }, by: { login: by.login, identity: by.identity } }
     },
 
     delegate: (user, period) => delegate(user, period, all),
@@ -235,18 +254,21 @@ async function representedBy(deputy: readonly UserRef[], delegations: Delegation
   return [...new Map(found.flat().map((user) => [user.identity, user])).values()]
 }
 
-/**
- * Whether it is another user's approval that the caller requested or is the subject of, and so may not decide as a
- * deputy. If only a login is known, it is hidden from the user who has it.
- */
+/** Whether it is another user's approval that the caller may not decide as a deputy. */
 async function isHidden(
-  { id, who, requestor, subject }: ApprovalItem,
+  item: ApprovalItem,
   own: readonly UserRef[],
+  represented: readonly UserRef[],
   approvals: ApprovalStore,
 ): Promise<boolean> {
-  const isOwn = (identity: Identity): boolean => own.some((ref) => isUser(identity, ref))
-  if (![who.requestor ?? formerIdentity(requestor), who.subject ?? formerIdentity(subject)].some(isOwn)) return false
-  return !((await approvals.get(id))?.approvers ?? []).some(({ identity }) => isOwn(identity))
+  // The first version was not reassigned by anyone.
+  const isReassigned = item.version > 1 && represented.length > 0
+  if (!isReassigned && !own.some((ref) => isInvolvedIn(item, ref))) return false
+  const approval = await approvals.get(item.id)
+  if (approval === undefined) return true
+  const plan = readPlan(approval.rules)
+  const isOwn = ({ identity }: UserRef): boolean => own.some((ref) => isUser(identity, ref))
+  return !approval.approvers.some(isOwn) && own.some((ref) => barOf(plan, ref, []) !== undefined)
 }
 
 function checkComment({ id, commentRequired }: Approval, vote: ApprovalVote): void {
@@ -285,10 +307,13 @@ function checkEnd({ id, state, accessEnds }: Approval, now: Date): void {
   })
 }
 
-const barred = ({ id }: Approval, { login }: ApprovalUser): GatewayError =>
-  new GatewayError('ACCESS_DENIED', `"${login}" is the requester or the subject of approval ${id}`, {
-    publicText: 'Requesters and subjects cannot approve their own requests.',
-  })
+const barTexts: Readonly<Record<Bar, string>> = {
+  involved: 'Requesters and subjects cannot approve their own requests.',
+  reassigned: 'You reassigned this approval as an operator, so another user must decide it.',
+}
+
+const barred = ({ id }: Approval, { login }: ApprovalUser, bar: Bar): GatewayError =>
+  new GatewayError('ACCESS_DENIED', `"${login}" may not decide approval ${id}: ${bar}`, { publicText: barTexts[bar] })
 
 const actorOf = (
   { onBehalfOf }: { readonly onBehalfOf?: string },

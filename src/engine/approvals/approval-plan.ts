@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Parties } from '#domain/decision-influence.ts'
 import { storedIdentity } from '#identity/identity.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { plainRule, type Rule, ruleScopes } from '#sdk/auth/rule.ts'
@@ -21,17 +22,20 @@ const rule = z
 
 const rules = z.array(rule).readonly()
 
+const parties = z.object({
+  identities: z.array(text.transform(storedIdentity)).readonly(),
+  names: texts,
+})
+
 const approvalPlan = z.object({
   /** Who may decide now. */
   approvers: rules,
   /** Given to these users: they may decide, and no others that the rules name. */
   assigned: z.array(text.transform(storedIdentity)).readonly().exactOptional(),
+  /** Operators who chose its approver, and therefore may never decide it. */
+  reassignedBy: parties.exactOptional(),
   /** Users with an interest in the decision, who therefore may not make it: who requested it, in whose name, and the subject. */
-  involved: z.object({
-    identities: z.array(text.transform(storedIdentity)).readonly(),
-    /** Logins of involved users without a known directory identity. */
-    names: texts,
-  }),
+  involved: parties,
   escalations: z.array(z.object({ approvers: rules, onlyIf: rule.exactOptional() })).readonly(),
   failure: rules.exactOptional(),
   mail: z
@@ -48,18 +52,31 @@ const approvalPlan = z.object({
 
 /** The rules of an open approval, from opening to end. Stored with the approval. */
 export type ApprovalPlan = z.output<typeof approvalPlan>
-export type Involved = ApprovalPlan['involved']
 
-export const storePlan = ({ approvers, assigned, involved, escalations, failure, mail }: ApprovalPlan): JsonObject => ({
+export const storePlan = ({
+  approvers,
+  assigned,
+  reassignedBy,
+  involved,
+  escalations,
+  failure,
+  mail,
+}: ApprovalPlan): JsonObject => ({
   approvers: approvers.map(storeRule),
   ...(assigned && { assigned: [...assigned] }),
-  involved: { identities: [...involved.identities], names: [...involved.names] },
+  ...(reassignedBy && { reassignedBy: storeParties(reassignedBy) }),
+  involved: storeParties(involved),
   escalations: escalations.map(({ approvers: next, onlyIf }) => ({
     approvers: next.map(storeRule),
     ...(onlyIf && { onlyIf: storeRule(onlyIf) }),
   })),
   ...(failure && { failure: failure.map(storeRule) }),
   ...(mail && { mail: { ...mail } }),
+})
+
+const storeParties = ({ identities, names }: Parties): JsonObject => ({
+  identities: [...identities],
+  names: [...names],
 })
 
 function storeRule(rule: Rule): JsonObject {

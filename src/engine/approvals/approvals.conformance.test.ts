@@ -549,6 +549,17 @@ onEachDatabase('approvals', (freshUrl) => {
       await office.desk().decide(chief, { approval: id, approve: true })
     })
 
+    test('assigns the approval to the first escalation that applies and finds someone', async () => {
+      const office = await open()
+      const approvers = [office.group('nobody')]
+      const escalations = [escalation(day, [office.group('none')]), escalation(day, [office.group('chiefs')])]
+      const { id } = await office.ask({ approvers, escalations })
+      expect(await office.approversOf(id)).toEqual(['chief'])
+      expect(await office.desk().decide(chief, { approval: id, approve: true })).toMatchObject({ state: 'approved' })
+      const refused = office.ask({ approvers, escalations }, { requestor: 'chief' })
+      await expect(refused).rejects.toMatchObject({ code: 'NO_APPROVERS' })
+    })
+
     test('rejects too many approvers as well', async () => {
       const office = await open()
       for (let i = 0; i < 1000; i++) office.people.put(`crowd${i}`)
@@ -696,6 +707,38 @@ onEachDatabase('approvals', (freshUrl) => {
       await expect(desk.assign(change('none'))).rejects.toMatchObject({ code: 'NOT_FOUND' })
       expect(await office.audited()).toEqual([])
       expect(await office.approversOf(id)).toEqual(['boss', 'chief'])
+    })
+
+    test('bars the operator from the decision, now and after escalations, also as a deputy', async () => {
+      const office = await open()
+      office.people.put('root', ['chiefs'])
+      const root = userRef('root')
+      const later = { starts: new Date(Date.now() - minute), ends: new Date(Date.now() + day) }
+      const { id } = await office.ask({ allowSelf: true, escalations: [escalation(1, [office.group('chiefs')])] })
+      const vote = { approval: id, approve: true }
+      await office.desk().assign(change(id))
+      await office.mailedTo()
+      await office.desk().delegate(userRef('deputy'), { deputy: 'root', ...later })
+      await expect(office.desk().decide(root, vote)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+      expect((await office.desk().list(root, { limit: 5 })).approvals).toEqual([])
+      await office.desk().remind({ openForMillis: 0, key: 'k' })
+      expect(await office.mailedTo()).toEqual(['deputy@x.org'])
+      const back = office.desk().reassign(userRef('deputy'), { approval: id, to: 'root' })
+      await expect(back).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+      await until(async () => (await office.sweep()) === 1)
+      expect(await office.approversOf(id)).toEqual(['chief'])
+      await office.desk().delegate(chief, { deputy: 'root', ...later })
+      await expect(office.desk().decide(root, vote)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+      expect(await office.desk().decide(chief, vote)).toMatchObject({ state: 'approved' })
+    })
+
+    test('is not for operators who are involved', async () => {
+      const office = await open()
+      const { id } = await office.ask({ allowSelf: true }, { caller: 'boss' })
+      for (const login of ['asker', 'subject', 'boss']) {
+        const assigned = office.desk().assign(change(id, { by: userRef(login) }))
+        await expect(assigned).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+      }
     })
 
     test('ends with the next escalation', async () => {

@@ -34,7 +34,7 @@ const about = {
   step: 2,
   occasion: 'a-1',
   approval: { id: 'a-1', version: 1 },
-  involved: { identities: [], names: [] },
+  parties: { involved: { identities: [], names: [] } },
 } as const
 const mail = { text: 'ada asks.', address: 'mail' }
 const both = [approver('boss'), approver('chief')]

@@ -1,8 +1,8 @@
+import { barOf, type DecisionParties } from '#domain/decision-influence.ts'
 import type { NewMail } from '#domain/mail.ts'
 import type { Run } from '#domain/run.ts'
-import { isInvolved } from '#engine/approvals/approval-authority.ts'
 import type { LinkedApproval, LinksFor } from '#engine/approvals/approval-links.ts'
-import { type Involved, readPlan } from '#engine/approvals/approval-plan.ts'
+import { readPlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import { type PortalLinks, withLinks, withSentences } from '#engine/mail/mail-links.ts'
@@ -43,8 +43,8 @@ interface MailOccasion {
   readonly occasion: string
   /** As it will be stored. */
   readonly approval: LinkedApproval
-  /** Users who may not decide, and so get no mail. */
-  readonly involved: Involved
+  /** Deputies who may not decide get no mail. */
+  readonly parties: DecisionParties
 }
 
 type Submission = Pick<Run, 'requestor' | 'caller' | 'who'>
@@ -92,7 +92,7 @@ export async function approverMails(
       for (const deputy of await delegations.deputiesOf(approver)) {
         const [entry] = await finder.entriesOf(deputy)
         if (entry === undefined || isDeactivated(entry.attributes)) continue
-        if (isInvolved(about.involved, deputy, [entry])) continue
+        if (barOf(about.parties, deputy, [entry], { forOthers: true }) !== undefined) continue
         const { identity } = entry
         if (recipients.some((one) => one.identity === identity)) continue
         recipients.push({ login: deputy.login, identity, entry })

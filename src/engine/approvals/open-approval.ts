@@ -1,19 +1,13 @@
-import type { NewApproval } from '#domain/approval.ts'
+import type { AppointedApprover, NewApproval } from '#domain/approval.ts'
+import { barOf, type DecisionParties, involvedIn, type Parties, partiesOf } from '#domain/decision-influence.ts'
 import type { NewTimer } from '#domain/timer.ts'
-import { isInvolved } from '#engine/approvals/approval-authority.ts'
-import { type ApprovalPlan, type Involved, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
+import type { ApprovalAuthority } from '#engine/approvals/approval-authority.ts'
+import { type ApprovalPlan, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { type ApproverMailParts, approverMails } from '#engine/approvals/approver-mail.ts'
 import { expiryIn } from '#engine/workflow/expiry-parameter.ts'
-import { isSecretAttribute } from '#identity/attributes.ts'
-import {
-  entryOf,
-  formerIdentity,
-  type Identity,
-  isFormer,
-  type RunIdentities,
-  type UserRef,
-} from '#identity/identity.ts'
+import { isDeactivated, isSecretAttribute } from '#identity/attributes.ts'
+import { formerIdentity, type Identity, isFormer, type RunIdentities, type UserRef } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -43,6 +37,7 @@ export interface ApprovalRun {
   readonly request: ReadonlyMap<string, unknown>
   /** The run may only create accounts: approvers see the submitted values. */
   readonly newAccount?: NewAccount
+  readonly appointed?: AppointedApprover
 }
 
 /** The kind of the timers that `escalate` handles. */
@@ -50,6 +45,7 @@ export const escalationTimer = 'approval-escalation'
 
 export interface OpeningParts extends ApproverMailParts {
   readonly clock: Clock
+  readonly authority: ApprovalAuthority
 }
 
 /** The approval, committed with the step that waits for it. */
@@ -62,29 +58,32 @@ export async function openApproval(
   const about = { login: run.subject, identity: run.who.subject ?? formerIdentity(run.subject) }
   const rulesAbout = (given: readonly Rule[]): readonly Rule[] => given.map((rule) => ruleAbout(rule, about))
   const failure = request.failure && rulesAbout(request.failure)
-  const involved = await involvedIn(run, parts.finder)
-  const barred = allowSelf ? undefined : involved
-  let rules = rulesAbout(request.approvers)
-  let approvers = await findApprovers(rules, barred, parts.finder)
-  if (approvers.length === 0 && failure !== undefined) {
-    rules = failure
-    approvers = await findApprovers(rules, barred, parts.finder)
-  }
-  if (approvers.length === 0) throw noApprovers(label, request.approvers)
+  const escalations = request.escalations.map(({ approvers: next, onlyIf }) => ({
+    approvers: rulesAbout(next),
+    ...(onlyIf === undefined ? {} : { onlyIf: ruleAbout(onlyIf, about) }),
+  }))
+  const involved = await allInvolvedIn(run, parts.finder)
+  const chosenBy = run.appointed && { reassignedBy: partiesOf([run.appointed.by]) }
+  const parties: DecisionParties = { involved, allowSelf, ...chosenBy }
+  const appointed = run.appointed && (await appointedApprover(run.appointed.approver, parties, parts.finder))
+  // The escalations are asked at once rather than no one.
+  const choices = [{ approvers: rulesAbout(request.approvers) }, { approvers: failure ?? [] }, ...escalations]
+  const found = appointed === undefined ? await firstChoice(choices, about, parties, parts) : undefined
+  const approvers = appointed === undefined ? found?.approvers : [appointed]
+  if (approvers === undefined) throw noApprovers(label, request.approvers)
   const plan: ApprovalPlan = {
-    approvers: rules,
+    approvers: found?.rules ?? rulesAbout(request.approvers),
+    ...(appointed && { assigned: [appointed.identity] }),
+    ...chosenBy,
     involved,
-    escalations: request.escalations.map(({ approvers: next, onlyIf }) => ({
-      approvers: rulesAbout(next),
-      ...(onlyIf === undefined ? {} : { onlyIf: ruleAbout(onlyIf, about) }),
-    })),
+    escalations,
     ...(failure === undefined ? {} : { failure }),
     ...(mail === undefined ? {} : { mail }),
   }
   const id = newId()
   const accessEnds = expiryIn(run.request)
   const mailAbout = {
-    ...({ subject: 'mail.approval', label, request: run, involved } as const),
+    ...({ subject: 'mail.approval', label, request: run, parties } as const),
     ...{ run: run.id, step: run.step, occasion: id, approval: { id, version: 1 } },
   }
   return {
@@ -109,26 +108,49 @@ const ruleAbout = (rule: Rule, about: UserRef): Rule => (rule.scope === 'custom'
 /** The users that the rules name, without users who may not decide. */
 export async function findApprovers(
   rules: readonly Rule[],
-  barred: Involved | undefined,
+  parties: DecisionParties,
   finder: ApproverFinder,
 ): Promise<readonly Approver[]> {
-  const found = await finder.find(rules)
-  return barred === undefined ? found : found.filter((user) => !isInvolved(barred, user, [user.entry]))
+  return (await finder.find(rules)).filter((user) => barOf(parties, user, [user.entry]) === undefined)
 }
 
-/** Everyone with an interest in the decision: caller, requester and subject. */
-async function involvedIn(run: ApprovalRun, finder: ApproverFinder): Promise<Involved> {
-  const { who, requestor, caller, subject, user } = run
-  const identities = new Set<Identity>()
-  const names = new Set<string>()
-  const note = (identity: Identity | undefined, login: string): void => {
-    if (identity !== undefined) identities.add(identity)
-    // A user known only by a credential may also have an entry under the same name.
-    if (identity === undefined || entryOf(identity) === undefined) names.add(login)
+interface ApproverChoice {
+  readonly approvers: readonly Rule[]
+  readonly onlyIf?: Rule
+}
+
+/** The first rules that find someone. */
+async function firstChoice(
+  choices: readonly ApproverChoice[],
+  about: UserRef,
+  parties: DecisionParties,
+  { finder, authority }: OpeningParts,
+): Promise<{ readonly rules: readonly Rule[]; readonly approvers: readonly Approver[] } | undefined> {
+  for (const { approvers: rules, onlyIf } of choices) {
+    if (onlyIf !== undefined && !(await authority.passes([onlyIf], await finder.entriesOf(about)))) continue
+    const approvers = await findApprovers(rules, parties, finder)
+    if (approvers.length > 0) return { rules, approvers }
   }
-  note(who.requestor, requestor)
-  if (caller !== undefined) note(who.caller, caller)
-  note(who.subject, subject)
+  return undefined
+}
+
+/** Undefined if the user may not decide, or is no longer active. */
+async function appointedApprover(
+  user: UserRef,
+  parties: DecisionParties,
+  finder: ApproverFinder,
+): Promise<Approver | undefined> {
+  const [entry] = await finder.entriesOf(user)
+  if (entry === undefined || isDeactivated(entry.attributes)) return undefined
+  return barOf(parties, user, [entry], { forOthers: true }) === undefined ? { ...user, entry } : undefined
+}
+
+/** With the entries of the user as the tasks see it. */
+async function allInvolvedIn(run: ApprovalRun, finder: ApproverFinder): Promise<Parties> {
+  const { who, subject, user } = run
+  const involved = involvedIn(run)
+  const identities = new Set<Identity>(involved.identities)
+  const names = new Set<string>(involved.names)
   // The subject may be a login that a task chose, or an account that only a target has.
   const known = who.subject === undefined || isFormer(who.subject) ? [] : [subject]
   for (const name of new Set([subject, user.userID, ...user.attributes.values('uid')])) {

@@ -1,7 +1,6 @@
 import type { Approval } from '#domain/approval.ts'
 import type { ClaimedTimer } from '#domain/timer.ts'
 import { approvalRow, gatewayActor, loginsText } from '#engine/approvals/approval-audit.ts'
-import type { ApprovalAuthority } from '#engine/approvals/approval-authority.ts'
 import { type ApprovalPlan, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { type ApproverMessage, approverMails } from '#engine/approvals/approver-mail.ts'
@@ -20,7 +19,6 @@ import type { MailStore } from '#storage/mail-store.ts'
 interface EscalatingParts extends OpeningParts {
   readonly approvals: Pick<ApprovalStore, 'get' | 'reassign'>
   readonly audit: Pick<AuditStore, 'append'>
-  readonly authority: ApprovalAuthority
   readonly log: Logger
 }
 
@@ -66,12 +64,12 @@ async function applies(
 async function firstFound(
   choices: readonly (readonly Rule[])[],
   { id, allowSelf }: Approval,
-  { involved }: ApprovalPlan,
+  plan: ApprovalPlan,
   { finder, log }: EscalatingParts,
 ): Promise<{ readonly rules: readonly Rule[]; readonly approvers: readonly Approver[] } | undefined> {
   for (const rules of choices) {
     try {
-      const approvers = await findApprovers(rules, allowSelf ? undefined : involved, finder)
+      const approvers = await findApprovers(rules, { ...plan, allowSelf }, finder)
       if (approvers.length > 0) return { rules, approvers }
     } catch (err) {
       if (!(err instanceof GatewayError) || err.code !== 'NO_APPROVERS') throw err
@@ -90,10 +88,10 @@ async function reassign(
   parts: EscalatingParts,
 ): Promise<TimerOutcome> {
   const { id, run, step, version, label } = approval
-  const { mail, involved } = plan
+  const { mail } = plan
   const occasion = `${id} ${escalation}`
   const about = {
-    ...({ subject: 'mail.approval', label, request: approval, involved } as const),
+    ...({ subject: 'mail.approval', label, request: approval, parties: plan } as const),
     ...{ run, step, occasion, approval: { id, version: version + 1 } },
   }
   const logins = approvers.map(({ login }) => login)
@@ -181,10 +179,9 @@ async function remindOf(id: string, request: ReminderRequest, parts: RemindingPa
   const approval = await parts.approvals.get(id)
   if (approval?.state !== 'open') return false
   const plan = readPlan(approval.rules)
-  const { involved } = plan
   const approvers =
     plan.assigned === undefined
-      ? await findApprovers(plan.approvers, approval.allowSelf ? undefined : involved, parts.finder)
+      ? await findApprovers(plan.approvers, { ...plan, allowSelf: approval.allowSelf }, parts.finder)
       : await assignedApprovers(approval, parts.finder)
   if (approvers.length === 0) {
     parts.log.error('an open approval has no approvers left', { approval: id, label: approval.label })
@@ -202,7 +199,7 @@ async function remindOf(id: string, request: ReminderRequest, parts: RemindingPa
     step: approval.step,
     occasion: `${id} reminder ${request.key}`,
     approval: { id, version },
-    involved,
+    parties: plan,
   } as const
   const message = { text: reminderText(approval, request, parts.clock()), ...waysOf(plan.mail) }
   const mails = address === undefined ? [] : await approverMails(approvers, { ...message, address }, about, parts)

@@ -1,11 +1,11 @@
 import type { Approval } from '#domain/approval.ts'
+import { type Bar, barOf, type DecisionParties, type Parties, partiesOf } from '#domain/decision-influence.ts'
 import { type Actor, approvalRow } from '#engine/approvals/approval-audit.ts'
-import { isInvolved } from '#engine/approvals/approval-authority.ts'
 import { readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
-import type { Approver } from '#engine/approvals/approver-finder.ts'
+import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { type ApproverMailParts, approverMails } from '#engine/approvals/approver-mail.ts'
 import { isDeactivated } from '#identity/attributes.ts'
-import type { Identity } from '#identity/identity.ts'
+import type { UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
@@ -16,29 +16,27 @@ interface ReassigningParts extends ApproverMailParts {
 }
 
 /**
- * Passes an open approval to another user, who alone may decide it from then on, until it escalates. Throws
- * BAD_REQUEST if that user does not exist, is deactivated, or is the requester or the subject, even if the approval allows
- * their own decision, or is `operator`, who may not decide it by any rule; CONFLICT if the approval was decided or
- * reassigned meanwhile.
+ * Passes an open approval to another user, who alone may decide it from then on, until it escalates. An operator who
+ * does that may never decide it. Throws BAD_REQUEST if that user does not exist, is deactivated or may not decide it, even
+ * if the approval allows the decision of the requester; CONFLICT if the approval was decided or reassigned meanwhile.
  */
 export async function reassignToUser(
   approval: Approval,
   to: string,
   actor: Actor,
   parts: ReassigningParts,
-  operator?: Identity,
+  operator?: UserRef,
 ): Promise<Approval> {
   const { id, run, step, label, state, version, escalation, approvers } = approval
   const plan = readPlan(approval.rules)
-  const { mail, involved } = plan
-  const next = await findUser(to, parts)
+  const { mail } = plan
+  const chosenBy = operator === undefined ? {} : { reassignedBy: withParty(plan.reassignedBy, operator) }
+  const next = await findApprover(to, { ...plan, ...chosenBy }, parts.finder)
   const { login, identity } = next
-  if (isInvolved(involved, next, [next.entry])) throw refused(`"${login}" is the requester or the subject`)
-  if (identity === operator) throw refused('operators can only give it to another user')
   const isAlready = state === 'open' && approvers.length === 1 && approvers[0]?.identity === identity
   if (isAlready) throw refused(`"${login}" is the approver already`)
   const about = {
-    ...({ subject: 'mail.approval', label, request: approval, involved } as const),
+    ...({ subject: 'mail.approval', label, request: approval, parties: { ...plan, ...chosenBy } } as const),
     ...{ run, step, occasion: `${id} reassigned ${version}`, approval: { id, version: version + 1 } },
   }
   try {
@@ -46,7 +44,7 @@ export async function reassignToUser(
       approval: id,
       version,
       approvers: [{ login, identity }],
-      rules: storePlan({ ...plan, assigned: [identity] }),
+      rules: storePlan({ ...plan, ...chosenBy, assigned: [identity] }),
       escalation,
       audit: [approvalRow(approval, actor, parts.clock(), `reassigned to ${login}`)],
       mails: mail === undefined ? [] : await approverMails([next], mail, about, parts),
@@ -61,7 +59,36 @@ export async function reassignToUser(
   }
 }
 
-async function findUser(login: string, { finder }: ReassigningParts): Promise<Approver> {
+const maxOperators = 100
+
+function withParty(parties: Parties = { identities: [], names: [] }, user: UserRef): Parties {
+  const { identities, names } = partiesOf([user])
+  const all = {
+    identities: [...new Set([...parties.identities, ...identities])],
+    names: [...new Set([...parties.names, ...names])],
+  }
+  if (all.identities.length > maxOperators) throw refused(`${maxOperators} operators have reassigned it already`)
+  return all
+}
+
+const refusals: Readonly<Record<Bar, string>> = {
+  involved: 'is the requester or the subject',
+  reassigned: "can't decide it: operators can only give it to another user",
+}
+
+/** The active user with that login, who may decide. Throws BAD_REQUEST if there is none. */
+export async function findApprover(
+  login: string,
+  parties: DecisionParties,
+  finder: Pick<ApproverFinder, 'byLogin'>,
+): Promise<Approver> {
+  const found = await findUser(login, finder)
+  const bar = barOf(parties, found, [found.entry], { forOthers: true })
+  if (bar !== undefined) throw refused(`"${found.login}" ${refusals[bar]}`)
+  return found
+}
+
+async function findUser(login: string, finder: Pick<ApproverFinder, 'byLogin'>): Promise<Approver> {
   const found = (await finder.byLogin(login)).filter(({ attributes }) => !isDeactivated(attributes))
   const [entry, namesake] = found
   if (entry === undefined) throw refused(`no active user has the login "${login}"`)

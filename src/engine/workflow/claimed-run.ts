@@ -34,6 +34,7 @@ import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import type { Workflows } from '#engine/workflow/workflows.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import type { JsonObject } from '#kernel/json.ts'
 import { shownReason } from '#kernel/text/secret-values.ts'
 import type { Texts } from '#sdk/filter/page-texts.ts'
 import { AccountExists } from '#sdk/target/new-account.ts'
@@ -349,6 +350,11 @@ export class ClaimedRunExecution {
     return { state: 'incident', incident }
   }
 
+  async #withMaySkip<S extends { readonly incident: Incident }>(next: S, data: JsonObject): Promise<S> {
+    const maySkip = await this.#parts.use((workflows) => workflows.maySkip(data))
+    return maySkip === undefined ? next : { ...next, incident: { ...next.incident, maySkip } }
+  }
+
   async #commit(
     next: NextState,
     { data, ...secret }: StoredForm,
@@ -358,7 +364,9 @@ export class ClaimedRunExecution {
     const { id, fence } = this.#run
     const { attempts: _, ...plain } = data
     const form = { ...secret, data: attempts === undefined ? plain : { ...plain, attempts } }
-    const state = await this.#parts.commit({ run: { id, fence }, next, ...form, touched: this.#touched, effects })
+    const marked = next.state === 'incident' ? await this.#withMaySkip(next, form.data) : next
+    const step = { run: { id, fence }, next: marked, ...form, touched: this.#touched, effects }
+    const state = await this.#parts.commit(step)
     this.#form = form
     return state
   }

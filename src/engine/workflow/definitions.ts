@@ -18,6 +18,8 @@ export interface Step {
   readonly taskType: string
   /** Which one it is, if the task type does not identify it. */
   readonly name?: string
+  /** Workflows it calls. */
+  readonly calls?: readonly string[]
   readonly task: WorkflowTask
   /** It, a task in its branches or a workflow that it calls may set the run's password. */
   readonly maySetPassword: boolean
@@ -51,13 +53,14 @@ export async function createDefinition(config: WorkflowConfig, host: TaskHost, s
   for (let list = pending.shift(); list !== undefined; list = pending.shift()) {
     const steps: Step[] = []
     for (const [index, prepared] of list.tasks.entries()) {
-      const { taskType, name, timeoutMillis, flow } = prepared
+      const { taskType, name, timeoutMillis, flow, calls } = prepared
       const created = scope.own(await prepared.create(host))
       const task = flow.runsCode === true || flow.setsValues === true ? withBoundSubject(created) : created
       const limited = timeoutMillis === undefined ? task : withTimeLimit(task, timeoutMillis)
       steps.push({
         taskType,
         ...(name === undefined ? {} : { name }),
+        calls,
         task: limited,
         maySetPassword: maySetPassword(prepared),
       })

@@ -143,7 +143,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(await everything(url)).not.toMatch(/hunter2/)
       expect(await everything(url)).toContain('g1.')
       down = false
-      await process.runs.retry({ id, fence: run.fence, by: 'admin' })
+      await process.runs.retry({ id, fence: run.fence, by: userRef('admin') })
       await process.settled(id, 'completed')
       expect(store.passwords.get('jjackson')).toBe('hunter2')
       expect(await everything(url)).not.toMatch(/hunter2|g1\./)
@@ -450,16 +450,16 @@ onEachDatabase('durable runs', (freshUrl) => {
       const { id } = await process.run('w', asynchronous)
       process.worker()
       const run = await process.settled(id, 'incident')
-      const incident = { task: 'w:0', code: 'TARGET_UNREACHABLE', message: 'no route', target: 'store' }
+      const incident = { task: 'w:0', code: 'TARGET_UNREACHABLE', message: 'no route', target: 'store', maySkip: true }
       expect(run.incident).toEqual(incident)
       expect((await process.storage.runs.steps(id)).length).toBe(4)
       const other = await process.run('w', { ...asynchronous, userID: 'other' })
       await process.settled(other.id, 'completed')
       down = false
-      await expect(process.runs.retry({ id, fence: run.fence + 1, by: 'admin' })).rejects.toMatchObject({
+      await expect(process.runs.retry({ id, fence: run.fence + 1, by: userRef('admin') })).rejects.toMatchObject({
         code: 'VERSION_MISMATCH',
       })
-      await process.runs.retry({ id, fence: run.fence, by: 'admin', reason: 'mended' })
+      await process.runs.retry({ id, fence: run.fence, by: userRef('admin'), reason: 'mended' })
       await process.settled(id, 'completed')
       const { rows } = await process.storage.audit.list({ requestor: 'admin', limit: 10 })
       expect(rows).toMatchObject([{ target: 'gatehouse', attribute: 'workflow', value: 'retry', reason: 'mended' }])
@@ -481,10 +481,11 @@ onEachDatabase('durable runs', (freshUrl) => {
         task: 'w:1',
         code: 'ACCESS_DENIED',
         message: expect.stringContaining('the task changed the login from "jjackson" to "boss"'),
+        maySkip: true,
       })
       expect(run.touched).toBe(false)
       expect((await process.storage.runs.steps(id)).map(({ outcome }) => outcome)).toEqual(['next', 'failed'])
-      await process.runs.retry({ id, fence: run.fence, by: 'admin' })
+      await process.runs.retry({ id, fence: run.fence, by: userRef('admin') })
       const again = await process.settled(id, 'incident')
       expect(again.incident?.code).toBe('ACCESS_DENIED')
       expect(store.calls).toEqual([])
@@ -493,7 +494,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(rows.filter(({ action }) => action === 'refuse')).toEqual(
         Array(2).fill(expect.objectContaining({ ...refusal, subject: 'jjackson', reason: expect.any(String) })),
       )
-      await process.runs.skip({ id, fence: again.fence, by: 'admin' })
+      await process.runs.skip({ id, fence: again.fence, by: userRef('admin') })
       await process.settled(id, 'completed')
       expect(store.stored('boss')).toEqual({ attributes: {}, groups: [] })
       expect(store.stored('jjackson')?.attributes).toEqual({ mail: ['a@example.com'] })
@@ -512,11 +513,13 @@ onEachDatabase('durable runs', (freshUrl) => {
       const run = await process.settled(id, 'incident')
       expect(run.incident?.code).toBe('CONFLICT')
       expect((await process.storage.runs.steps(id)).length).toBe(1)
-      await process.runs.skip({ id, fence: run.fence, by: 'admin', reason: 'done by hand' })
+      await process.runs.skip({ id, fence: run.fence, by: userRef('admin'), reason: 'done by hand' })
       await process.settled(id, 'completed')
       expect(targets.other.stored('jjackson')).toBeDefined()
       expect(targets.other.calls[0]?.request.idempotencyKey).toBe(`${id}/2`)
-      await expect(process.runs.skip({ id, fence: run.fence, by: 'admin' })).rejects.toMatchObject({ code: 'CONFLICT' })
+      await expect(process.runs.skip({ id, fence: run.fence, by: userRef('admin') })).rejects.toMatchObject({
+        code: 'CONFLICT',
+      })
     })
 
     test('after the target made the change, with a lost response: the change is in the audit once', async () => {
@@ -556,7 +559,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       process.worker()
       const run = await process.settled(id, 'incident')
       store.put({ userID: 'jjackson' })
-      await process.runs.retry({ id, fence: run.fence, by: 'admin' })
+      await process.runs.retry({ id, fence: run.fence, by: userRef('admin') })
       await process.settled(id, 'completed')
       const { rows } = await process.storage.audit.list({ workflowId: id, limit: 10 })
       expect(rows.map(({ attribute }) => attribute)).toEqual(['workflow'])
@@ -684,7 +687,46 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(status).toBe('waiting')
       process.worker()
       const run = await process.settled(id, 'incident')
-      expect(run.incident).toEqual({ task: 'w:1', code: 'NO_APPROVERS', message: 'nobody passes the rules' })
+      const incident = { task: 'w:1', code: 'NO_APPROVERS', message: 'nobody passes the rules', maySkip: false }
+      expect(run.incident).toEqual(incident)
+      const { fence } = run
+      await expect(process.runs.skip({ id, fence, by: userRef('admin') })).rejects.toMatchObject({ code: 'CONFLICT' })
+      await process.runs.retry({ id, fence, by: userRef('admin') })
+      expect((await process.settled(id, 'incident')).incident).toEqual(incident)
+    })
+
+    test.each([
+      ['a task whose branch has an approval', { taskType: 'broken', onSuccess: [{ taskType: 'approval' }] }],
+      ['a call of a workflow with an approval', { taskType: 'callWorkflow', name: 'called' }],
+    ])("an incident at %s can't be skipped", async (_, task) => {
+      const broken = () => {
+        throw new GatewayError('TARGET_FAILED', 'broken')
+      }
+      const called = [{ taskType: 'broken', onSuccess: [{ taskType: 'approval' }] }, provision()]
+      const options = { workflows: { w: [task, provision()], called }, targets: { store: new MemoryTarget() } }
+      const process = await openDurable(await freshUrl(), { ...options, tasks: { approval, broken }, approvals })
+      const { id } = await process.run('w', asynchronous)
+      process.worker()
+      const { fence, incident } = await process.settled(id, 'incident')
+      expect(incident?.maySkip).toBe(false)
+      await expect(process.runs.skip({ id, fence, by: userRef('admin') })).rejects.toMatchObject({ code: 'CONFLICT' })
+      expect(options.targets.store.calls).toEqual([])
+    })
+
+    test('an operator who requested the run, submitted it or is its subject changes nothing', async () => {
+      const options = { workflows, targets: { store: new MemoryTarget() }, tasks: { approval }, approvals }
+      const process = await openDurable(await freshUrl(), options)
+      const [requestor, caller, subject] = ['req', 'cal', 'sub'].map(userRef)
+      const who = { requestor: requestor?.identity, caller: caller?.identity, subject: subject?.identity }
+      const { id } = await process.run('w', { who, caller: 'cal' } as object)
+      const { fence } = (await process.storage.runs.get(id)) ?? { fence: 0 }
+      for (const by of [requestor, caller, subject]) {
+        const intervention = { id, fence, by: { identity: userRef('x').identity, login: 'renamed', ...by } }
+        for (const action of ['retry', 'skip', 'cancel'] as const) {
+          await expect(process.runs[action](intervention)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+        }
+      }
+      expect(await process.runs.cancel({ id, fence, by: userRef('admin') })).toBe('cancelled')
     })
 
     test('a task may wait until a time', async () => {
@@ -813,8 +855,8 @@ onEachDatabase('durable runs', (freshUrl) => {
       process.worker({ leaseMillis: 1_200 })
       await begun.promise
       const run = await process.settled(id, 'running')
-      const intervention = { id, fence: run.fence, by: 'admin', reason: 'wrong user' }
-      await expect(process.runs.cancel({ ...intervention, onlyUntouched: true })).rejects.toMatchObject({
+      const intervention = { id, fence: run.fence, by: userRef('admin'), reason: 'wrong user' }
+      await expect(process.runs.withdraw({ ...intervention, by: 'admin' })).rejects.toMatchObject({
         code: 'CONFLICT',
       })
       expect(await process.runs.cancel(intervention)).toBe('running')
@@ -831,7 +873,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       const process = await openDurable(await freshUrl(), { workflows: { w: [provision()] }, targets: { store } })
       const { id } = await process.run('w', asynchronous)
       const [claimed] = await process.storage.runs.claim('dead', 1, 100)
-      await process.runs.cancel({ id, fence: claimed?.fence ?? 0, by: 'admin' })
+      await process.runs.cancel({ id, fence: claimed?.fence ?? 0, by: userRef('admin') })
       process.worker()
       await process.settled(id, 'cancelled')
       expect(store.calls).toEqual([])

@@ -1,11 +1,21 @@
+import type { AppointedApprover } from '#domain/approval.ts'
 import type { AuditEntry } from '#domain/audit.ts'
+import { requireUninvolved } from '#domain/decision-influence.ts'
 import type { RunQuery, RunState, RunWithData } from '#domain/run.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
-import { pinnedDefinitions, skipTask } from '#engine/workflow/saved-run.ts'
+import { pinnedDefinitions, skipTask, withAppointed } from '#engine/workflow/saved-run.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import { NewerChange, type PinnedRun, type RunAccess, type RunIntervention } from '#sdk/workflow/runs.ts'
+import type { Operator } from '#sdk/workflow/approvals.ts'
+import {
+  NewerChange,
+  type PinnedRun,
+  type RunAccess,
+  type RunIntervention,
+  type RunRetry,
+  type RunWithdrawal,
+} from '#sdk/workflow/runs.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
@@ -44,33 +54,62 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse' | 's
     return this.#store.steps(id, after)
   }
 
-  async retry(intervention: RunIntervention): Promise<void> {
-    const { id, fence } = intervention
-    const run = await this.#find(id)
-    await this.#requireLatest(run)
-    await this.#store.resume({ id, fence, effects: { audit: [this.#row(run, intervention, 'retry')] } })
+  async retry({ by, appointed, ...retry }: RunRetry): Promise<void> {
+    const run = await this.#findFor(by, retry.id)
+    if (appointed !== undefined && run.incident?.code !== 'NO_APPROVERS') {
+      throw refused(`the run ${run.id} needs no approver`, 'Only an approval without approvers can be given one.')
+    }
+    await this.tryAgain({ ...retry, by: by.login }, appointed)
   }
 
-  async skip(intervention: RunIntervention): Promise<void> {
-    const { id, fence } = intervention
-    const run = await this.#find(id)
+  async skip({ by, ...skip }: RunIntervention): Promise<void> {
+    const { id, fence } = skip
+    const run = await this.#findFor(by, id)
     if (run.state !== 'incident') throw new GatewayError('CONFLICT', `the run ${id} is ${run.state}`)
+    if (run.incident?.maySkip !== true) {
+      const text = run.incident?.maySkip === false ? approvalText : unknownText
+      throw refused(`the task of the run ${id} can't be skipped`, text)
+    }
     await this.#requireLatest(run)
     const data = skipTask(run.data)
     if (data === undefined) throw new GatewayError('CONFLICT', `the run ${id} has no task left to skip`)
-    await this.#store.resume({ id, fence, effects: { audit: [this.#row(run, intervention, 'skip')] } }, data)
+    await this.#store.resume(
+      { id, fence, effects: { audit: [this.#row(run, { ...skip, by: by.login }, `skip ${run.incident.task}`)] } },
+      data,
+    )
   }
 
-  async cancel(intervention: RunIntervention & { readonly onlyUntouched?: boolean }): Promise<RunState> {
-    const { id, fence, by, reason, onlyUntouched = false } = intervention
+  async cancel({ by, ...cancel }: RunIntervention): Promise<RunState> {
+    await this.#findFor(by, cancel.id)
+    return await this.end({ ...cancel, by: by.login })
+  }
+
+  withdraw(withdrawal: RunWithdrawal): Promise<RunState> {
+    return this.end(withdrawal, true)
+  }
+
+  /** A retry that no operator requested, or that was checked before. */
+  protected async tryAgain(retry: RunWithdrawal, appointed?: AppointedApprover): Promise<void> {
+    const { id, fence } = retry
     const run = await this.#find(id)
+    await this.#requireLatest(run)
+    const act = appointed === undefined ? 'retry' : `retry with approver ${appointed.approver.login}`
+    const effects = { audit: [this.#row(run, retry, act)] }
+    await this.#store.resume({ id, fence, effects }, withAppointed(run.data, appointed))
+  }
+
+  /** An end that no operator requested, or that was checked before. */
+  protected async end({ by, ...request }: RunWithdrawal, onlyUntouched = false): Promise<RunState> {
+    const { id, fence, reason } = request
+    const run = await this.#find(id)
+    const act = run.incident === undefined ? 'cancel' : `cancel ${run.incident.task}`
     return await this.#store.cancel({
       id,
       fence,
       onlyUntouched,
       outcome: 'cancelled',
       cancellation: { by, ...(reason === undefined ? {} : { reason }) },
-      effects: { audit: [this.#row(run, intervention, 'cancel')] },
+      effects: { audit: [{ ...this.#row(run, { ...request, by }, act), action: 'delete' }] },
     })
   }
 
@@ -84,13 +123,19 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse' | 's
     if (newer !== undefined) throw new NewerChange(id, newer)
   }
 
+  async #findFor(operator: Operator, id: string): Promise<RunWithData> {
+    const run = await this.#find(id)
+    requireUninvolved(run, operator)
+    return run
+  }
+
   async #find(id: string): Promise<RunWithData> {
     const run = await this.#store.get(id)
     if (run === undefined) throw new GatewayError('NOT_FOUND', `no run ${id}`)
     return run
   }
 
-  #row(run: RunWithData, { by, reason }: RunIntervention, act: 'retry' | 'skip' | 'cancel'): AuditEntry {
+  #row(run: RunWithData, { by, reason }: RunWithdrawal, value: string): AuditEntry {
     return {
       id: newId(),
       time: this.#clock(),
@@ -99,10 +144,18 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse' | 's
       workflow: { id: run.id, name: run.name },
       target: 'gatehouse',
       kind: 'entry',
-      action: act === 'cancel' ? 'delete' : 'replace',
+      action: 'replace',
       attribute: 'workflow',
-      value: act === 'retry' || run.incident === undefined ? act : `${act} ${run.incident.task}`,
+      value,
       ...(reason === undefined ? {} : { reason }),
     }
   }
 }
+
+const approvalText =
+  'An approval can not be skipped, nor a task that contains one. Retry the run, with an approver if it has none, or cancel it.'
+const unknownText =
+  'This can not be skipped, since it is unknown whether it contains an approval. Retry the run, or cancel it.'
+
+const refused = (detail: string, publicText: string): GatewayError =>
+  new GatewayError('CONFLICT', detail, { publicText })

@@ -1,3 +1,4 @@
+import type { AppointedApprover } from '#domain/approval.ts'
 import type { PlannedChange } from '#engine/workflow/planned-changes.ts'
 import type { RunIdentities } from '#identity/identity.ts'
 import type { CreatedAccount, NewAccount } from '#sdk/target/new-account.ts'
@@ -53,6 +54,8 @@ export interface RunProgress {
   end?: 'denied'
   /** The approval that allowed the following steps. */
   approval?: string
+  /** Who decides the approval of the next step, if its rules found no one. */
+  appointed?: AppointedApprover
 }
 
 /** The user that the innermost frame works on. */

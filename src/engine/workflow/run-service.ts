@@ -156,7 +156,7 @@ export class RunService extends RunInterventions implements Runs {
     if (resource === undefined) return false
     try {
       if (state === 'ready') await this.#services.runs.hurry({ id, fence })
-      if (state === 'incident') await this.retry({ id, fence, by, reason: 'The change was requested again.' })
+      if (state === 'incident') await this.tryAgain({ id, fence, by, reason: 'The change was requested again.' })
     } catch (error) {
       if (error instanceof NewerChange) return true
       // It has changed meanwhile.
@@ -217,7 +217,7 @@ export class RunService extends RunInterventions implements Runs {
 
   async #endReplaced({ requestor: by, replaces = [] }: WorkflowCall): Promise<void> {
     for (const run of replaces) {
-      await this.cancel({ ...run, by, reason: 'A later change replaced it.' }).catch((err: unknown) => {
+      await this.end({ ...run, by, reason: 'A later change replaced it.' }).catch((err: unknown) => {
         this.#services.log.warn('a replaced run has not ended', { workflowId: run.id, err })
       })
     }

@@ -71,11 +71,13 @@ export async function prepareWait(
   // A deadline applies while the run waits; its timers end with the wait.
   const timers = deadline === undefined ? [] : [deadlineTimer(state.id, deadline)]
   if ('until' in wait) return { timers: [...timers, wakeTimer(state.id, wait.until)] }
-  const { id, workflow: name, subject, requestor, caller, who, request, newAccount } = state
+  const { id, workflow: name, subject, requestor, caller, who, request, newAccount, appointed } = state
   const run = {
     ...{ id, name, step: state.steps + 1, subject, requestor, who, user: currentUser(state), request },
     ...(newAccount === undefined ? {} : { newAccount }),
+    ...(appointed && { appointed }),
   }
   const approval = await approvals.open(wait.approval, caller === undefined ? run : { ...run, caller })
+  delete state.appointed
   return { approval, timers }
 }

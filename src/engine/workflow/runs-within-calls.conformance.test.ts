@@ -8,6 +8,7 @@ import { onEachDatabase } from '#testing/databases/databases.ts'
 import { MemoryGroups } from '#testing/targets/memory-groups.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { type DurableProcess, dyingStore, openDurable } from '#testing/workflows/durable-fixture.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 import { customTask } from '#testing/workflows/workflow-fixture.ts'
 
 const provision = (extra = {}) => ({ taskType: 'provision', target: 'store', sync: true, ...extra })
@@ -244,10 +245,12 @@ onEachDatabase('runs within calls', (freshUrl) => {
       expect(incident.incident?.message).toContain('store: replace attribute password')
       expect(JSON.stringify(incident)).not.toContain('hunter2')
       const { fence } = incident
-      await expect(other.runs.skip({ id, fence, by: 'admin' })).rejects.toMatchObject({ code: 'CONFLICT' })
-      await other.runs.retry({ id, fence, by: 'admin' })
+      await expect(other.runs.skip({ id, fence, by: userRef('admin') })).rejects.toMatchObject({ code: 'CONFLICT' })
+      await other.runs.retry({ id, fence, by: userRef('admin') })
       const again = await other.settled(id, 'incident')
-      expect(await other.runs.cancel({ id, fence: again.fence, by: 'admin', reason: 'looked' })).toBe('cancelled')
+      expect(await other.runs.cancel({ id, fence: again.fence, by: userRef('admin'), reason: 'looked' })).toBe(
+        'cancelled',
+      )
     })
 
     test('while a group was created: the group is found', async () => {

@@ -1,7 +1,9 @@
 import { type ZodType, z } from 'zod'
+import type { AppointedApprover } from '#domain/approval.ts'
 import { plannedToJson, savedChanges } from '#engine/workflow/planned-changes.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { Attributes, isSecretAttribute } from '#identity/attributes.ts'
+import { storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { ReadVersion } from '#sdk/workflow/workflow.ts'
@@ -80,6 +82,8 @@ const savedNewAccount = z.object({
   refusal: z.object({ recipient: text, subject: text, text, notifier: text.exactOptional() }).exactOptional(),
 })
 
+const savedRef = z.object({ login: text, identity: text.transform(storedIdentity) })
+
 const savedRun = z.object({
   user: savedUser,
   versions: z.array(
@@ -105,6 +109,7 @@ const savedRun = z.object({
   plannedChanges: savedChanges.exactOptional(),
   bound: z.object({ attributes: z.union([z.literal('any'), texts]) }).exactOptional(),
   newAccount: savedNewAccount.exactOptional(),
+  appointed: z.object({ approver: savedRef, by: savedRef }).exactOptional(),
 })
 
 /** Throws WORKFLOW_FAILED for a run that can't be stored, or is too large. */
@@ -127,6 +132,7 @@ export function saveRun(state: RunProgress): SavedRun {
   const hidden = request.filter(([key]) => isSecretAttribute(key))
   if (hidden.length > 0) secrets['request'] = hidden
   const { pins, steps, depth, session, trace, signal, approval, end, plannedChanges, bound, newAccount } = state
+  const { appointed } = state
   const data = toJson(
     {
       format,
@@ -145,6 +151,7 @@ export function saveRun(state: RunProgress): SavedRun {
       plannedChanges: plannedChanges && plannedToJson(plannedChanges),
       bound,
       newAccount,
+      appointed,
     },
     'the run',
   ) as JsonObject
@@ -180,6 +187,17 @@ export function restoreRun(head: RunHead, { data, secret = {} }: SavedRun): RunP
 export const pinnedDefinitions = (data: JsonObject): Readonly<Record<string, string>> =>
   Object.fromEntries(savedRun.shape.pins.safeParse(data['pins']).data ?? [])
 
+/** Where a stored run is, and the definitions that it is pinned to. Throws WORKFLOW_FAILED if it has no saved state. */
+export function placeOf(data: JsonObject): Pick<RunProgress, 'frames' | 'pins'> {
+  const { frames, pins } = readSaved(savedPlace, data, 'run')
+  return { frames, pins: new Map(pins) }
+}
+
+const savedPlace = z.object({
+  frames: z.array(z.object({ workflow: text, hash: text, place: text, next: count })),
+  pins: savedRun.shape.pins,
+})
+
 /** Moves past the next task, even if it waited. Undefined if no task is left. */
 export function skipTask(data: JsonObject): JsonObject | undefined {
   const { frames, steps } = readSaved(savedPosition, data, 'run')
@@ -190,6 +208,12 @@ export function skipTask(data: JsonObject): JsonObject | undefined {
     { ...others, steps: steps + 1, frames: [...frames.slice(0, -1), { ...last, next: last.next + 1 }] },
     'the run',
   ) as JsonObject
+}
+
+/** With the approver of the next task, or without one. */
+export function withAppointed(data: JsonObject, appointed: AppointedApprover | undefined): JsonObject {
+  const { appointed: _, ...others } = data
+  return appointed === undefined ? others : { ...others, appointed: toJson(appointed, 'the approver') }
 }
 
 const savedPosition = z.object({ steps: count, frames: z.array(z.looseObject({ next: count })) })

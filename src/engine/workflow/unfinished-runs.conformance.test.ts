@@ -9,6 +9,7 @@ import { next, type WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { type DurableProcess, dyingStore, openDurable } from '#testing/workflows/durable-fixture.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const addMail = { taskType: 'addAttribute', name: 'mail', value: 'a@example.com' }
 const provision = (target: string) => ({ taskType: 'provision', target, sync: true })
@@ -293,7 +294,7 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       const { run } = await failureOf(process.runs.start(callOf({ kept: true }), key))
       expect(await failureOf(process.runs.start(callOf({ kept: true }), key))).toMatchObject({ run, status: 500 })
       const { fence = 0 } = (await process.storage.runs.get(run)) ?? {}
-      await process.runs.cancel({ id: run, fence, by: 'operator' })
+      await process.runs.cancel({ id: run, fence, by: userRef('operator') })
       await expect(process.runs.start(callOf({ kept: true }), key)).rejects.toMatchObject({
         code: 'CONFLICT',
         publicText: `The run ${run} of this call has ended as cancelled.`,
@@ -366,7 +367,7 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       const newer = await process.runs.run(callOf({ name: 'one', user }))
       const { fence = 0 } = (await process.storage.runs.get(run)) ?? {}
       for (const action of ['retry', 'skip'] as const) {
-        await expect(process.runs[action]({ id: run, fence, by: 'operator' })).rejects.toMatchObject({
+        await expect(process.runs[action]({ id: run, fence, by: userRef('operator') })).rejects.toMatchObject({
           code: 'CONFLICT',
           publicText: expect.stringMatching(
             new RegExp(

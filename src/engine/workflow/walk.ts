@@ -32,6 +32,30 @@ export function nextPosition(state: RunProgress, definitions: DefinitionOf): Pos
   return undefined
 }
 
+/**
+ * Whether the next task can be skipped: neither it, nor its subtasks, nor a workflow that they call has an approval, without
+ * which the tasks after it would run without a decision. Undefined if no task is left.
+ */
+export function maySkip(
+  { frames, pins }: Pick<RunProgress, 'frames' | 'pins'>,
+  definitions: DefinitionOf,
+): boolean | undefined {
+  const seen = new Set<string>()
+  const isFree = ({ taskType, calls = [] }: Step): boolean => taskType !== 'approval' && calls.every(isFreeWorkflow)
+  const isFreeWorkflow = (name: string): boolean => {
+    if (seen.has(name)) return true
+    seen.add(name)
+    return [...definitions(name, pins.get(name)).lists.values()].flat().every(isFree)
+  }
+  const frame = frames.at(-1)
+  if (frame === undefined) return undefined
+  const { lists } = definitions(frame.workflow, frame.hash)
+  const step = lists.get(frame.place)?.[frame.next]
+  const within = `${frame.place === '' ? '' : `${frame.place}/`}${frame.next}/`
+  const subtasks = [...lists].flatMap(([place, steps]) => (place.startsWith(within) ? steps : []))
+  return step && [step, ...subtasks].every(isFree)
+}
+
 /** Counts a step that begins. Throws WORKFLOW_FAILED if there were too many. */
 export function beginStep(state: RunProgress): void {
   if (state.steps >= maxSteps) throw exceeded(state, `more than ${maxSteps} steps`)

@@ -21,11 +21,12 @@ import { isAsynchronous, runOf, startedCall } from '#engine/workflow/run-call.ts
 import type { RunMailing } from '#engine/workflow/run-effects.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { deadlineTimer, prepareWait, type Waiting } from '#engine/workflow/run-timers.ts'
-import { restoreRun, saveRun } from '#engine/workflow/saved-run.ts'
+import { placeOf, restoreRun, saveRun } from '#engine/workflow/saved-run.ts'
 import { newRunOf } from '#engine/workflow/stored-form.ts'
-import type { WaitOutcome } from '#engine/workflow/walk.ts'
+import { maySkip, type WaitOutcome } from '#engine/workflow/walk.ts'
 import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { JsonObject } from '#kernel/json.ts'
 import { buildScoped, type Closable, type Scope } from '#kernel/scope.ts'
 import { addSpan } from '#kernel/time.ts'
 import { type Tracer, tracer } from '#kernel/tracing.ts'
@@ -188,9 +189,20 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   /** Loads the definitions that a stored run needs. Throws WORKFLOW_FAILED if one is not available. */
-  async load(state: RunProgress): Promise<void> {
+  async load(state: Pick<RunProgress, 'frames' | 'pins'>): Promise<void> {
     await this.#definitions.load(state.frames.map(({ workflow, hash }) => [workflow, hash]))
     await this.#definitions.load(state.pins)
+  }
+
+  /** Whether the next task of a stored run can be skipped; see `maySkip`. Undefined if that can't be found out. */
+  async maySkip(data: JsonObject): Promise<boolean | undefined> {
+    try {
+      const place = placeOf(data)
+      await this.load(place)
+      return maySkip(place, this.#stepParts.definitions)
+    } catch {
+      return undefined
+    }
   }
 
   /** Finds out by reading which planned changes were made. Throws errors of targets. */

@@ -1,4 +1,5 @@
 import type {
+  AppointedApprover,
   Approval,
   ApprovalPage,
   ApprovalPageQuery,
@@ -8,6 +9,7 @@ import type {
   OpenApprovalQuery,
   RequestMessage,
 } from '#domain/approval.ts'
+import type { Run } from '#domain/run.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Identity, UserRef } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
@@ -23,11 +25,21 @@ export const approvalUser = (
   subject: Pick<Subject, 'identity' | 'uid' | 'dn' | 'attributes' | 'link'>,
 ): ApprovalUser => ({ ...callerRef(subject), dn: subject.dn })
 
+/** An operator who changes a run or an approval of other users; the names are all that the directory has of them. */
+export interface Operator extends ApprovalUser {
+  readonly names?: readonly string[]
+}
+
+export const operatorOf = (subject: Subject): Operator => ({
+  ...approvalUser(subject),
+  names: [...subject.attributes.values('uid'), ...subject.attributes.values('mail')],
+})
+
 /** An approval as a user who may decide it sees it. */
 export interface ApprovalView extends Approval {
   /** The approver for whom the user would decide as a deputy. */
   readonly onBehalfOf?: string
-  /** False for the requester and the subject, and if it is no longer open. */
+  /** False for users who may not influence it, and if it is no longer open. */
   readonly mayDecide: boolean
 }
 
@@ -90,8 +102,8 @@ export interface ApprovalAssignment {
   readonly version: number
   /** The login of the new approver. */
   readonly to: string
-  /** The user who reassigns it, who can't be the new approver; the login appears in the audit. */
-  readonly by: UserRef
+  /** The operator who reassigns it, and may never decide it from then on; the login appears in the audit. */
+  readonly by: Operator
   /** At most 2,000 characters. */
   readonly reason: string
   /** The HTTP request, as in the access log. */
@@ -154,8 +166,16 @@ export interface ApprovalAccess {
   decisionMillis(workflow: string): Promise<number | undefined>
   /** Open ones of all users. The caller has checked that the user may see them. */
   listOpen(filter: OpenApprovalFilter): Promise<OpenApprovalPage>
-  /** As `reassign`, by a user who is not an approver. Throws NOT_FOUND if there is none, and VERSION_MISMATCH. */
+  /**
+   * As `reassign`, by an operator. Throws NOT_FOUND if there is none, ACCESS_DENIED for its requester, caller and subject,
+   * and VERSION_MISMATCH.
+   */
   assign(assignment: ApprovalAssignment): Promise<Approval>
+  /**
+   * The user with that login as the approver of a run whose approval found none; see `RunAccess.retry`. Throws
+   * ACCESS_DENIED for requester, caller and subject of the run, BAD_REQUEST as `reassign` does. Stores nothing.
+   */
+  appoint(run: Run, to: string, by: Operator): Promise<AppointedApprover>
   /** The user is out of office. BAD_REQUEST for an invalid period or deputy. */
   delegate(user: ApprovalUser, period: NewDeputyPeriod): Promise<DeputyPeriod>
   /** The user's own periods that have not ended, at most 100. */

@@ -1,6 +1,8 @@
+import type { AppointedApprover } from '#domain/approval.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { Run, RunPage, RunQuery, RunState, StoredStep } from '#domain/run.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { Operator } from '#sdk/workflow/approvals.ts'
 import type { UnfinishedChange, WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import type { LabelParameters } from '#sdk/workflow/workflow-label.ts'
 
@@ -156,14 +158,28 @@ export interface PinnedRun extends Run {
   readonly definitions: Readonly<Record<string, string>>
 }
 
-/** An administrator's change of a run. */
-export interface RunIntervention {
+interface RunChange {
   readonly id: string
   /** The fence of the run as it was shown; VERSION_MISMATCH if the run has changed since. */
   readonly fence: number
-  /** The administrator; appears in the audit. */
-  readonly by: string
   readonly reason?: string
+}
+
+/** An operator's change of a run of other users. */
+export interface RunIntervention extends RunChange {
+  /** The login appears in the audit. */
+  readonly by: Operator
+}
+
+export interface RunRetry extends RunIntervention {
+  /** The only user who decides the approval, until it escalates; for a run whose approval found no approver. */
+  readonly appointed?: AppointedApprover
+}
+
+/** The end of a run by the user who requested it, which the caller has checked. */
+export interface RunWithdrawal extends RunChange {
+  /** The login; appears in the audit. */
+  readonly by: string
 }
 
 /** The runs of this installation, in all processes. The caller has checked the user's permission. */
@@ -194,13 +210,18 @@ export interface RunAccess {
   parametersOf(runs: readonly string[]): Promise<ReadonlyMap<string, LabelParameters>>
   /** In order, at most 500 after the one with that id. */
   steps(id: string, after?: number): Promise<readonly StoredStep[]>
-  /** Tries an incident again. Throws NOT_FOUND, CONFLICT when it is not an incident, VERSION_MISMATCH, NewerChange. */
-  retry(intervention: RunIntervention): Promise<void>
-  /** Continues an incident after the task that failed. Throws as `retry` does. */
+  /**
+   * Tries an incident again. Throws NOT_FOUND, ACCESS_DENIED if the operator is requester, caller or subject of the run,
+   * CONFLICT when it is not an incident, or not one that needs an approver, VERSION_MISMATCH, and NewerChange.
+   */
+  retry(intervention: RunRetry): Promise<void>
+  /** Continues an incident after the task that failed. Throws as `retry` does, and CONFLICT unless `maySkip`. */
   skip(intervention: RunIntervention): Promise<void>
   /**
-   * Ends a run before its next task; it stays `running` until then. `onlyUntouched`: only while no target was changed,
-   * CONFLICT otherwise. Throws NOT_FOUND, CONFLICT when it has ended, VERSION_MISMATCH.
+   * Ends a run before its next task; it stays `running` until then. Throws NOT_FOUND, ACCESS_DENIED as `retry` does,
+   * CONFLICT when it has ended, VERSION_MISMATCH.
    */
-  cancel(intervention: RunIntervention & { readonly onlyUntouched?: boolean }): Promise<RunState>
+  cancel(intervention: RunIntervention): Promise<RunState>
+  /** As `cancel`, for the requester, and only while no target was changed; CONFLICT otherwise. */
+  withdraw(withdrawal: RunWithdrawal): Promise<RunState>
 }

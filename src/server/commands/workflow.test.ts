@@ -9,7 +9,7 @@ import { userRef } from '#testing/workflows/user-ref.ts'
 
 const frames = [{ workflow: 'join', hash: 'h', place: '', next: 0 }]
 const data = { format: 1, frames, steps: 0, user: { mail: 'private@example.com' } }
-const incident = { task: 'join:0', code: 'TARGET_FAILED', message: 'no\u001b[2J' }
+const incident = { task: 'join:0', code: 'TARGET_FAILED', message: 'no\u001b[2J', maySkip: true }
 
 async function withStorage(folder: string, work: (storage: Storage) => Promise<void>): Promise<void> {
   const storage = openStorage({ dataFolder: folder, clock: systemClock, log: silentLogger })
@@ -109,6 +109,23 @@ test('an incident is retried, and skipped, and the audit has the operator and th
     expect(row).toMatchObject({ reason: 'done by hand', requestor: expect.stringContaining('command line') })
     expect((await audit.verify()).problems).toEqual([])
   })
+})
+
+test("an approval can't be skipped, nor a run be changed in the name of a user who is involved", async () => {
+  const folder = await dataFolder()
+  await withStorage(folder, async ({ runs }) => {
+    await runs.start(newRun('undecided', { name: 'join', subject: 'ada', data }))
+    const { id, fence } = await claimOne(runs, minute)
+    const next = { state: 'incident', incident: { ...incident, code: 'NO_APPROVERS', maySkip: false } } as const
+    await runs.commit({ run: { id, fence }, next, data, touched: false, effects: {} })
+  })
+  const skipped = await run(folder, 'skip', 'undecided', '--reason', 'no one is there')
+  expect([skipped.code, skipped.errors]).toEqual([1, [expect.stringContaining("an approval can't be skipped")]])
+  expect((await run(folder, 'show', 'undecided')).output.join('\n')).toContain('incident: retry or cancel it')
+  for (const action of ['retry', 'skip', 'cancel']) {
+    const { code, errors } = await run(folder, action, 'stuck', '--reason', 'mine', '--by', 'Ada')
+    expect([code, errors]).toEqual([1, [expect.stringContaining('a request of their own')]])
+  }
 })
 
 test('a run is cancelled with its approvals; an ended one stays unchanged', async () => {

@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os'
 import type { Approval } from '#domain/approval.ts'
 import {
   type Cancellation,
@@ -10,8 +11,10 @@ import {
   type StoredStep,
 } from '#domain/run.ts'
 import { RunInterventions } from '#engine/workflow/interventions.ts'
+import { formerIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { Operator } from '#sdk/workflow/approvals.ts'
 import { NewerChange } from '#sdk/workflow/runs.ts'
 import type { CommandIo } from '#server/commands/command-line.ts'
 import {
@@ -49,7 +52,7 @@ type WorkflowValues = Values<typeof options>
 const hints: Readonly<Record<string, string>> = {
   VERSION_MISMATCH: 'the run has changed; look at it again with "gatehouse workflow show"',
   CONFLICT:
-    'the run is not in a state for this: only incidents can be retried or skipped, and an ended run stays as it is',
+    "the run is not in a state for this: only incidents can be retried or skipped, an approval can't be skipped, and an ended run stays as it is",
 }
 
 export const workflowCommand = defineCommand({
@@ -133,7 +136,7 @@ function intervene(action: 'retry' | 'skip' | 'cancel') {
 }
 
 interface Request {
-  readonly by: string
+  readonly by: Operator
   readonly reason?: string
   readonly fence?: number
 }
@@ -192,10 +195,12 @@ function readIntervention({ reason, fence, by }: WorkflowValues, needsReason: bo
     if (text !== undefined && text.length > maxText)
       throw new WrongUsage(`--reason and --by have at most ${maxText} characters`)
   }
+  const login = by ?? userInfo().username
   const number = fence === undefined ? undefined : wholeNumber(fence, 0, Number.MAX_SAFE_INTEGER)
   if (fence !== undefined && number === undefined) throw new WrongUsage('--fence must be a whole number')
   return {
-    by: operatorName(by),
+    // Only the login is known here, so it is compared with those of the run.
+    by: { identity: formerIdentity(login), login: operatorName(by), names: [login] },
     ...(reason === undefined || reason === '' ? {} : { reason }),
     ...(number === undefined ? {} : { fence: number }),
   }
@@ -250,7 +255,7 @@ function storyLines({ run, steps, approvals }: RunStory): string[] {
 const stateTexts: Partial<Readonly<Record<RunState, (run: Run) => string>>> = {
   ready: ({ due, attempt }) => `ready, due ${due.toISOString()}${attempt === 0 ? '' : `, ${attempt} attempts so far`}`,
   running: ({ worker, leaseUntil }) => `running at ${worker ?? '?'}, lease until ${leaseUntil?.toISOString() ?? '?'}`,
-  incident: () => 'incident: retry, skip or cancel it',
+  incident: ({ incident }) => `incident: retry${incident?.maySkip === true ? ', skip' : ''} or cancel it`,
 }
 
 function stateText(run: Run): string {

@@ -8,7 +8,9 @@ import type {
   RefusedCall,
   RunAccess,
   RunIntervention,
+  RunRetry,
   RunStart,
+  RunWithdrawal,
   SettledChanges,
 } from '#sdk/workflow/runs.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
@@ -26,7 +28,7 @@ export class MemoryRuns implements RunAccess {
   readonly runs = new Map<string, Run>()
   /** By run; a test sets them. */
   readonly parameters = new Map<string, ReadonlyMap<string, string>>()
-  readonly interventions: (RunIntervention & { readonly action: string; readonly onlyUntouched?: boolean })[] = []
+  readonly interventions: (RunWithdrawal & { readonly action: string; readonly onlyUntouched?: boolean })[] = []
   /** The effect of a started run before its answer; may throw. */
   execute: (call: WorkflowCall) => Promise<WorkflowResult['status']> = async ({ asynchronous }) =>
     asynchronous === true ? 'accepted' : 'completed'
@@ -139,7 +141,7 @@ export class MemoryRuns implements RunAccess {
     ].filter(({ id }) => id > after)
   }
 
-  async retry(intervention: RunIntervention): Promise<void> {
+  async retry(intervention: RunRetry): Promise<void> {
     this.#intervene('retry', intervention, 'ready')
   }
 
@@ -147,18 +149,25 @@ export class MemoryRuns implements RunAccess {
     this.#intervene('skip', intervention, 'ready')
   }
 
-  async cancel(intervention: RunIntervention & { readonly onlyUntouched?: boolean }): Promise<RunState> {
-    if (intervention.onlyUntouched === true && this.runs.get(intervention.id)?.touched === true) {
-      throw new GatewayError('CONFLICT', 'a target was changed')
-    }
+  async cancel(intervention: RunIntervention): Promise<RunState> {
     return this.#intervene('cancel', intervention, 'cancelled')
   }
 
-  #intervene(action: string, intervention: RunIntervention, state: RunState): RunState {
+  async withdraw(withdrawal: RunWithdrawal): Promise<RunState> {
+    if (this.runs.get(withdrawal.id)?.touched === true) throw new GatewayError('CONFLICT', 'a target was changed')
+    return this.#intervene('cancel', { ...withdrawal, onlyUntouched: true }, 'cancelled')
+  }
+
+  #intervene(
+    action: string,
+    intervention: (RunRetry | RunWithdrawal) & { readonly onlyUntouched?: boolean },
+    state: RunState,
+  ): RunState {
     const run = this.runs.get(intervention.id)
     if (run === undefined) throw new GatewayError('NOT_FOUND', intervention.id)
     if (run.fence !== intervention.fence) throw new GatewayError('VERSION_MISMATCH', intervention.id)
-    this.interventions.push({ ...intervention, action })
+    const { by } = intervention
+    this.interventions.push({ ...intervention, by: typeof by === 'string' ? by : by.login, action })
     this.runs.set(run.id, { ...run, state, fence: run.fence + 1 })
     return state
   }

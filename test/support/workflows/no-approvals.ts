@@ -9,6 +9,7 @@ export const noApprovals: ApprovalAccess = {
   ofRun: absent,
   listOpen: absent,
   assign: absent,
+  appoint: absent,
   list: absent,
   decided: absent,
   get: absent,

@@ -18,4 +18,5 @@ export const noRuns: RunAccess = {
   retry: absent,
   skip: absent,
   cancel: absent,
+  withdraw: absent,
 }

@@ -241,7 +241,7 @@ class CallWorkflow implements Filter {
   }
 
   async #cancel({ subject }: Exchange, { id, fence }: Run): Promise<GatewayResponse> {
-    const status = await this.#host.runs.cancel({ id, fence, by: subject.uid, onlyUntouched: true })
+    const status = await this.#host.runs.withdraw({ id, fence, by: subject.uid })
     return jsonAnswer(status === 'cancelled' ? 200 : 202, { workflowId: id, status })
   }
 }

@@ -97,11 +97,10 @@ export async function cancelRequest(
       publicText: 'Only the requester can cancel this request.',
     })
   }
-  await parts.host.runs.cancel({
+  await parts.host.runs.withdraw({
     id,
     fence: run.fence,
     by: subject.uid,
-    onlyUntouched: true,
     ...(reason === undefined || reason === null || reason === '' ? {} : { reason }),
   })
   const ended = await ownRun(id, subject, parts)

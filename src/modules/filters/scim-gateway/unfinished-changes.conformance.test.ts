@@ -13,6 +13,7 @@ import { openGateway } from '#testing/scim/scim-gateway-fixture.ts'
 import { MemoryGroups } from '#testing/targets/memory-groups.ts'
 import type { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { openDurable } from '#testing/workflows/durable-fixture.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 import { parseTasks, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
@@ -297,7 +298,7 @@ onEachDatabase('changes over two systems', (freshUrl) => {
       expect((await send('DELETE', `/Users/${body['id']}`)).status).toBe(503)
       const repeated = send('DELETE', `/Users/${body['id']}`)
       const [run] = (await process.storage.runs.list({ states: ['ready'], limit: 5 })).runs
-      await process.runs.cancel({ id: run?.id ?? '', fence: run?.fence ?? 0, by: 'operator' })
+      await process.runs.cancel({ id: run?.id ?? '', fence: run?.fence ?? 0, by: userRef('operator') })
       expect((await repeated).status).toBe(404)
     })
 

@@ -4,7 +4,9 @@ import { adminRun, adminStep } from '#contract/main-admin.ts'
 import type { DecisionView, RequestApproval } from '#contract/main-requests.ts'
 import { wireForm } from '#contract/wire.ts'
 import type { Approval, ApprovalDecision } from '#domain/approval.ts'
+import { isInvolvedIn } from '#domain/decision-influence.ts'
 import { isRunState, type Run, type RunQuery, type RunState, runStates, type StoredStep } from '#domain/run.ts'
+import type { Subject } from '#identity/subject.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer, badRequest, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#modules/shared/http/json-body.ts'
@@ -14,15 +16,20 @@ import { approversOf, type LookUpNames, usersOfRun } from '#modules/shared/peopl
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import type { PinnedRun, RunIntervention } from '#sdk/workflow/runs.ts'
+import { operatorOf } from '#sdk/workflow/approvals.ts'
+import type { PinnedRun } from '#sdk/workflow/runs.ts'
 
 const maxBodyBytes = 16 * 1024
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const fence = z.int().min(0)
 
-/** Skipping a task and cancelling a run need a reason. */
+/** Skipping a task, cancelling a run and choosing an approver need a reason. */
 export const interventions = {
-  retry: z.strictObject({ fence, reason: storableText(2_000).optional() }),
+  retry: z.strictObject({
+    fence,
+    reason: storableText(2_000).optional(),
+    approver: storableText(500).min(1).describe('The login of the approver of a run that has none.').optional(),
+  }),
   skip: z.strictObject({ fence, reason: reasonText }),
   cancel: z.strictObject({ fence, reason: reasonText }),
 }
@@ -111,7 +118,7 @@ export const runOperations = (prefix: '' | '/admin') =>
 
 async function listIncidents(parts: RunParts, exchange: Exchange): Promise<GatewayResponse> {
   return await answerList(exchange, runFilters, (given) =>
-    runList(parts, { ...readRunFilter(given, parts.host.clock()), states: ['incident'] }),
+    runList(parts, exchange, { ...readRunFilter(given, parts.host.clock()), states: ['incident'] }),
   )
 }
 
@@ -123,7 +130,7 @@ async function listRuns(parts: RunParts, exchange: Exchange): Promise<GatewayRes
     ({ state, ...given }) => {
       const states = readStates(state)
       const filter = readRunFilter(given, parts.host.clock())
-      return runList(parts, { ...filter, ...(states.length === 0 ? {} : { states }) })
+      return runList(parts, exchange, { ...filter, ...(states.length === 0 ? {} : { states }) })
     },
     many,
   )
@@ -136,13 +143,14 @@ type RunFilter = Omit<RunQuery, 'after' | 'limit'>
 /** The runs that match the filter. */
 export const runList = (
   { host: { runs }, names }: Pick<RunParts, 'host' | 'names'>,
+  { subject }: Pick<Exchange, 'subject'>,
   filter: RunFilter,
 ): List<AdminRun> => ({
   name: 'runs',
   names,
   read: async (page) => {
     const { runs: found, next } = await runs.list({ ...filter, ...page })
-    return { rows: found.map(runDocument), next, users: found.flatMap(usersOfRun) }
+    return { rows: found.map((run) => runDocument(run, subject)), next, users: found.flatMap(usersOfRun) }
   },
   columns: {
     id: ({ id }) => id,
@@ -188,12 +196,12 @@ const readStates = (words: readonly string[]): readonly RunState[] =>
     throw badRequest(`state must be one of ${runStates.join(', ')}.`)
   })
 
-async function showRun({ host, names }: RunParts, { request }: Exchange, id = ''): Promise<GatewayResponse> {
+async function showRun({ host, names }: RunParts, { request, subject }: Exchange, id = ''): Promise<GatewayResponse> {
   const after = readStep(readQuery(request.query, ['after']).after)
   const run = await requireRun(host, id)
   const [timeline, approvals] = await Promise.all([host.runs.steps(id, after), host.approvals.ofRun(id)])
   return answer({
-    ...runDocument(run),
+    ...runDocument(run, subject),
     definitions: run.definitions,
     timeline: timeline.map(stepDocument),
     approvals: approvals.map((approval) => ({
@@ -212,6 +220,12 @@ function readStep([text]: readonly string[]): number | undefined {
   throw badRequest('after must be the id of a step.')
 }
 
+interface AskedIntervention {
+  readonly fence: number
+  readonly reason?: string | undefined
+  readonly approver?: string | undefined
+}
+
 /** Answers with the changed run. */
 async function intervene(
   { host }: RunParts,
@@ -219,21 +233,19 @@ async function intervene(
   action: Action,
   id: string,
 ): Promise<GatewayResponse> {
-  await requireRun(host, id)
-  const asked = await readJsonBody<{ fence: number; reason?: string | undefined }>(
-    request,
-    interventions[action],
-    maxBodyBytes,
-  )
-  const intervention: RunIntervention = {
-    id,
-    fence: asked.fence,
-    by: subject.uid,
-    ...(asked.reason === undefined || asked.reason.trim() === '' ? {} : { reason: asked.reason.trim() }),
-  }
-  await host.runs[action](intervention)
+  const run = await requireRun(host, id)
+  const {
+    reason = '',
+    approver,
+    ...asked
+  } = await readJsonBody<AskedIntervention>(request, interventions[action], maxBodyBytes)
+  const by = operatorOf(subject)
+  const said = reason.trim() === '' ? {} : { reason: reason.trim() }
+  if (approver !== undefined && reason.trim() === '') throw badRequest('Give a reason for the choice of the approver.')
+  const appointed = approver === undefined ? {} : { appointed: await host.approvals.appoint(run, approver, by) }
+  await host.runs[action]({ id, fence: asked.fence, by, ...said, ...appointed })
   host.log.info('workflow run changed by an administrator', { workflowId: id, action, by: subject.uid })
-  return answer(runDocument(await requireRun(host, id)))
+  return answer(runDocument(await requireRun(host, id), subject))
 }
 
 async function requireRun({ runs }: RunParts['host'], id: string): Promise<PinnedRun> {
@@ -242,7 +254,8 @@ async function requireRun({ runs }: RunParts['host'], id: string): Promise<Pinne
   throw notFound(`no run "${id.slice(0, 80)}"`, 'There is no such run.')
 }
 
-const runDocument = (run: Run): AdminRun => wireForm(adminRun, run)
+const runDocument = (run: Run, subject: Subject): AdminRun =>
+  wireForm(adminRun, { ...run, involvesCaller: isInvolvedIn(run, operatorOf(subject)) })
 
 const stepDocument = (step: StoredStep): AdminStep => wireForm(adminStep, step)
 

@@ -127,6 +127,7 @@ interface ReassignButtonProps {
 function ReassignButton({ approval, onReassign }: ReassignButtonProps) {
   const { t } = useTranslation()
   const subject = useNames()(approval.subject)
+  if (approval.involvesCaller) return t('dashboard.ownRun')
   return (
     <Button
       size="compact-xs"

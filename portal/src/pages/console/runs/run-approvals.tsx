@@ -18,7 +18,7 @@ const looks: Readonly<Record<AdminApproval['status'], { readonly tone: Tone; rea
 }
 
 /** The approvals of a run, with who decided, or whom they wait for. Operators reassign open ones. */
-export function RunApprovals({ run: { approvals, subject } }: { readonly run: AdminRunDetails }) {
+export function RunApprovals({ run: { approvals, subject, involvesCaller } }: { readonly run: AdminRunDetails }) {
   const { t, tn, dateTime } = useTranslation()
   const nameOf = useNames()
   const { operator } = useConfig()
@@ -51,7 +51,7 @@ export function RunApprovals({ run: { approvals, subject } }: { readonly run: Ad
                     : t('timeline.holders', { who: approvers.map((login) => nameOf(login)).join(', ') })}
                 </Text>
               )}
-              {status === 'open' && operator && (
+              {status === 'open' && operator && !involvesCaller && (
                 <Button
                   size="xs"
                   mt="xs"

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { type ConsoleReassigned, type ConsoleReassignment, consoleApproval } from '#contract/console-approvals.ts'
 import { wireForm } from '#contract/wire.ts'
+import { isInvolvedIn } from '#domain/decision-influence.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#modules/shared/http/json-body.ts'
@@ -9,6 +10,7 @@ import type { Routes } from '#modules/shared/http/routes.ts'
 import { usersOfItem } from '#modules/shared/people/person-names.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { operatorOf } from '#sdk/workflow/approvals.ts'
 import { type MainParts, requireOperator } from '../main-parts.ts'
 
 const maxBodyBytes = 16 * 1024
@@ -47,6 +49,7 @@ export const approvalOperations = {
 } satisfies Readonly<Record<string, OperationDescription>>
 
 async function listApprovals({ host, names }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+  const operator = operatorOf(exchange.subject)
   return await answerList(exchange, ['workflow', 'approver', 'overdue'], ({ workflow, approver, overdue }) => {
     const overdueSince = readTime('overdue', overdue, host.clock())
     const filter = {
@@ -60,7 +63,9 @@ async function listApprovals({ host, names }: MainParts, exchange: Exchange): Pr
       read: async (page) => {
         const { approvals, next } = await host.approvals.listOpen({ ...filter, ...page })
         return {
-          rows: approvals.map((approval) => wireForm(consoleApproval, approval)),
+          rows: approvals.map((one) =>
+            wireForm(consoleApproval, { ...one, involvesCaller: isInvolvedIn(one, operator) }),
+          ),
           next,
           users: approvals.flatMap((one) => [...usersOfItem(one), ...one.approvers.map((login) => ({ login }))]),
         }
@@ -96,7 +101,7 @@ async function reassign(parts: MainParts, exchange: Exchange, id = ''): Promise<
   const changed = await host.approvals.assign({
     ...asked,
     approval: id,
-    by: { login: subject.uid, identity: subject.identity },
+    by: operatorOf(subject),
     requestId: request.id,
   })
   host.log.info('approval reassigned by an administrator', { approval: id, to: asked.to, by: subject.uid })

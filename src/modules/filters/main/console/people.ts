@@ -152,5 +152,5 @@ async function listFactors(parts: MainParts, { request }: Exchange, id = ''): Pr
 async function listRuns(parts: MainParts, exchange: Exchange, id = ''): Promise<GatewayResponse> {
   const entry = await findPerson(parts, id)
   const about = { identity: entry.identity, login: parts.people.loginIn(entry, '') }
-  return await answerList(exchange, [], () => runList(parts, { about }))
+  return await answerList(exchange, [], () => runList(parts, exchange, { about }))
 }
