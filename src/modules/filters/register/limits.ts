@@ -21,12 +21,14 @@ export class Limits {
   readonly #submits: RateLimit
   readonly #reads: RateLimit
   readonly #values: RateLimit
+  readonly #invitations: RateLimit
 
   constructor(settings: LimitSettings, clock: Clock) {
     this.#settings = settings
     this.#submits = new RateLimit(rememberedKeys, clock)
     this.#reads = new RateLimit(rememberedKeys, clock)
     this.#values = new RateLimit(rememberedKeys, clock)
+    this.#invitations = new RateLimit(rememberedKeys, clock)
   }
 
   takeSubmit(address: string): void {
@@ -35,6 +37,14 @@ export class Limits {
 
   takeRead(address: string): void {
     take(this.#reads, networkOf(address), this.#settings.readsPerMinute, 1)
+  }
+
+  /** A mail to an address that the user with this identity chooses. */
+  takeInvitation(identity: string): void {
+    const retryAfter = this.#invitations.take(identity, { burst: 100, perMinute: 2 })
+    if (retryAfter !== undefined) {
+      throw new GatewayError('TOO_MANY_REQUESTS', `${identity} sends too many invitations`, { retryAfter })
+    }
   }
 
   takeValues(values: readonly UniqueValue[]): void {
