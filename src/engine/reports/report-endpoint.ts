@@ -35,7 +35,7 @@ export interface ReportLimits {
 }
 
 /** A workbook has to fit in memory, and no one reads a page with more rows. */
-const usualLimits: ReportLimits = { rows: { json: 10_000, csv: 100_000, xlsx: 10_000 }, timeoutMillis: 30_000 }
+export const usualLimits: ReportLimits = { rows: { json: 10_000, csv: 100_000, xlsx: 10_000 }, timeoutMillis: 30_000 }
 
 const busy = (reason: string): GatewayError =>
   new GatewayError('TOO_MANY_REQUESTS', reason, {

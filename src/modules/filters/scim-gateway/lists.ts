@@ -1,3 +1,4 @@
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import type { TimeAttribute } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
@@ -288,6 +289,8 @@ async function candidates<T>(
     read += found.items.length
     if (found.items.length === 0 || read >= found.total) return matching
     place = found.next === undefined ? { offset: read } : { offset: 0, after: found.next }
+    // On SQLite nothing above waits, so others would.
+    await yieldToOthers()
   }
 }
 
