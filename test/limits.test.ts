@@ -14,6 +14,7 @@ import { maxReviewBytes } from '#protocols/admission/admission-review.ts'
 import { maxFilterDepth } from '#protocols/scim/filter/parse-filter.ts'
 import { maxCount } from '#protocols/scim/lists.ts'
 import { maxOperations } from '#protocols/scim/patch/parse-patch.ts'
+import { longestForm } from '#protocols/sts/token-exchange.ts'
 import { descriptionOf } from '#sdk/module/parameter-types.ts'
 import { defaultConnectionLimits, httpLimits } from '#server/http-limits.ts'
 
@@ -79,6 +80,7 @@ describe('the page of limits', () => {
     ],
     ['| Changes of users and groups', [`${count(maxOperations)} operations of a PATCH`]],
     ['| POST /Bulk', [size(maxBulkPayload), `${count(maxBulkOperations)} operations`]],
+    ['| [filters.StsToken]', [size(longestForm)]],
     ['| [filters.StsInjector]', [size(maxReviewBytes)]],
   ] as const)('%s has the numbers of the code', (start, numbers) => {
     const row = rows.find((line) => line.startsWith(start)) ?? ''
