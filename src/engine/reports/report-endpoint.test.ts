@@ -493,10 +493,14 @@ describe('a report that a page sends back', () => {
     ['{"x":"reportid"}', 'BAD_REQUEST'],
     [String.raw`{"x":"\",\"reportid\":\"x\""}`, 'BAD_REQUEST'],
     [String.raw`{"reportid":"\x"}`, 'BAD_REQUEST'],
-    [`{"reportid":"${'x'.repeat(5_000)}"}`, 'BAD_REQUEST'],
     [String.raw`{"x":[{"y":["}"]}],"report\u0069d" : "x" }`, 'NOT_FOUND'],
-  ])('%.60s is refused with %s', async (body, code) => {
+  ])('%s is refused with %s', async (body, code) => {
     await expect(setUp().ask('/excelx', { method: 'PUT', body })).rejects.toMatchObject({ code })
+  })
+
+  test('with a reference that is too long is refused', async () => {
+    const body = JSON.stringify({ reportid: 'x'.repeat(5_000) })
+    await expect(setUp().ask('/excelx', { method: 'PUT', body })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
   test('is searched in pieces of any size, and never as a whole', async () => {
