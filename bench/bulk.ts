@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { cp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Attributes } from '#identity/attributes.ts'
@@ -43,13 +44,27 @@ export async function measureBulk(folder: string): Promise<BulkFigures> {
   const storage = openStorage({ url: database.url, clock: systemClock, log: silentLogger })
   let gateway: MeasuredGateway | undefined
   try {
-    gateway = await startMeasured('examples/quickstart', join(folder, 'bulk'), database.url)
+    gateway = await startMeasured(await prepareConfig(folder), join(folder, 'bulk'), database.url)
     return await measure(gateway, storage)
   } finally {
     await gateway?.stop()
     await storage.close()
     await database.stop()
   }
+}
+
+/** The quickstart, in which one user may have all these requests open. */
+async function prepareConfig(folder: string): Promise<string> {
+  const config = join(folder, 'bulk-config')
+  await cp('examples/quickstart', config, { recursive: true })
+  const portal = join(config, 'portal.yaml')
+  const text = await readFile(portal, 'utf8')
+  const limit = `maxOpenRequests: "${requests}"`
+  await writeFile(
+    portal,
+    text.replace(/^( +)canDelegate: .*$/m, (line, indent) => `${line}\n${indent}${limit}`),
+  )
+  return config
 }
 
 async function measure(gateway: MeasuredGateway, storage: Storage): Promise<BulkFigures> {

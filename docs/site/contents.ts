@@ -133,6 +133,7 @@ export const sections: readonly Section[] = [
       'docs/reference/command-line.md',
       'docs/reference/errors.md',
       'docs/reference/deprecations.md',
+      'docs/reference/limits.md',
       'docs/reference/metrics.md',
       'docs/reference/report-views.md',
       'docs/reference/sdk.md',

@@ -160,6 +160,10 @@ export const submitOutcome = z.object({
       "Only of a line with a decision that was submitted. `taken`: about everybody's first approval that there was; `left`: at least one was not the requester's to decide, or is still to come, and waits for others; `none`: there was nothing to decide.",
     )
     .optional(),
+  alreadyOpen: z
+    .literal(true)
+    .describe('Nothing was started: the caller has open requests with the same workflow, users and parameters.')
+    .optional(),
 })
 export type SubmitOutcome = Wire<typeof submitOutcome>
 

@@ -43,6 +43,16 @@ describe('bounds', () => {
     ['{"a": "b\nc"}', 'The request body is not valid JSON: unexpected character at line 1, column 9.'],
     [`${']'.repeat(100)}1,2,3,4,5,6`, 'The request body is not valid JSON: unexpected character at line 1, column 1.'],
     ['"\\', 'The request body is not valid JSON: unexpected character at line 1, column 2.'],
+    [
+      `${'\n'.repeat(1_000_000)}x`,
+      'The request body is not valid JSON: unexpected character at line 1000001, column 1.',
+    ],
+    [`"${'a'.repeat(1_000_000)}`, 'The request body is not valid JSON: it ends too early, at line 1, column 1000002.'],
+    // The place is not searched for in a longer text.
+    [
+      `${'\n'.repeat(2_000_000)}x`,
+      'The request body is not valid JSON: a character is unexpected, or it ends too early.',
+    ],
   ])('%.60s is rejected', (text, publicText) => {
     expect(() => parse(text)).toThrow(refused(publicText))
   })

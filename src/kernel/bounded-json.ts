@@ -56,23 +56,37 @@ function decoded(bytes: Buffer): string {
   }
 }
 
+/** To find the place takes longer than to parse. */
+const maxLocatedLength = 1024 * 1024
+
 /** Where a text stops being JSON, without quoting it. */
 function jsonProblem(text: string): string {
-  if (text.trim() === '') return 'it is empty'
+  if (!/\S/.test(text)) return 'it is empty'
+  if (text.length > maxLocatedLength) return 'a character is unexpected, or it ends too early'
   const at = invalidAt(text)
-  const before = text.slice(0, at).split('\n')
-  const place = `line ${before.length}, column ${(before.at(-1) ?? '').length + 1}`
+  let [line, start] = [1, 0]
+  for (let end = text.indexOf('\n'); end >= 0 && end < at; end = text.indexOf('\n', start)) {
+    line++
+    start = end + 1
+  }
+  const place = `line ${line}, column ${at - start + 1}`
   return at >= text.length ? `it ends too early, at ${place}` : `unexpected character at ${place}`
 }
 
 const literal = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
+const blanks = /[ \t\n\r]*/y
+const escaped = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a string can't have them
+const plain = /[^"\\\x00-\x1f]*/y
 
 /** The offset of the first character that can't be part of a JSON text; its length if the text ends too early. */
 function invalidAt(text: string): number {
   const open: string[] = []
   let want: 'value' | 'value or ]' | 'name' | 'name or }' | ':' | 'next' = 'value'
   for (let at = 0; ; ) {
-    while (at < text.length && ' \t\n\r'.includes(text[at] ?? '')) at++
+    blanks.lastIndex = at
+    blanks.test(text)
+    at = blanks.lastIndex
     const char = text[at]
     if (char === undefined) return at
     if (want === ':') {
@@ -108,16 +122,16 @@ function invalidAt(text: string): number {
 
 /** The offset after the closing quote, or of a character that can't be in a string. */
 function textEnd(text: string, start: number): { readonly at: number; readonly closed: boolean } {
-  for (let at = start + 1; at < text.length; at++) {
-    const char = text[at] ?? ''
-    if (char === '"') return { at: at + 1, closed: true }
-    if (char < ' ') return { at, closed: false }
-    if (char !== '\\') continue
-    const escaped = /^(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/.exec(text.slice(at + 1, at + 6))?.[0]
-    if (escaped === undefined) return { at, closed: false }
-    at += escaped.length
+  for (let at = start + 1; ; ) {
+    plain.lastIndex = at
+    plain.test(text)
+    at = plain.lastIndex
+    if (at >= text.length) return { at, closed: false }
+    if (text[at] === '"') return { at: at + 1, closed: true }
+    escaped.lastIndex = at
+    if (!escaped.test(text)) return { at, closed: false }
+    at = escaped.lastIndex
   }
-  return { at: text.length, closed: false }
 }
 
 /** Undefined if the text is within its limits, or is not JSON in a way that the parser finds sooner. */

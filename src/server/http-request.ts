@@ -102,13 +102,24 @@ export class HttpRequest implements GatewayRequest {
   }
 
   async body(limit: number = httpLimits.bodyBytes): Promise<Buffer> {
-    this.#body ??= this.#read(limit)
+    this.#body ??= this.#collect(limit)
     const body = await this.#body
     if (body.length > limit) throw tooLarge(limit)
     return body
   }
 
-  #read(limit: number): Promise<Buffer> {
+  async readBody(take: (piece: Buffer) => void, limit: number): Promise<void> {
+    if (this.#body === undefined) await this.#read(take, limit)
+    else take(await this.body(limit))
+  }
+
+  async #collect(limit: number): Promise<Buffer> {
+    const chunks: Buffer[] = []
+    await this.#read((chunk) => chunks.push(chunk), limit)
+    return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)
+  }
+
+  async #read(take: (chunk: Buffer) => void, limit: number): Promise<void> {
     const raw = this.#raw
     const encoding = header(this, 'content-encoding')
     if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
@@ -128,17 +139,16 @@ export class HttpRequest implements GatewayRequest {
     // bearable size is received and discarded.
     const announced = Number(header(this, 'content-length') ?? 0)
     if (announced > Math.max(limit, httpLimits.discardedBytes)) throw tooLarge(limit)
-    return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = []
+    await new Promise<void>((resolve, reject) => {
       let size = 0
       raw.on('data', (chunk: Buffer) => {
         size += chunk.length
-        if (size <= limit && announced <= limit) chunks.push(chunk)
+        if (size <= limit && announced <= limit) take(chunk)
         else if (announced <= limit) reject(tooLarge(limit))
       })
       raw.once('end', () => {
         if (size > limit) reject(tooLarge(limit))
-        else resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
+        else resolve()
       })
       raw.once(bodyFailure, () => reject(brokenOff(raw)))
       raw.once('aborted', () => reject(brokenOff(raw)))

@@ -202,6 +202,7 @@ function requestOf({ method = 'GET', url = '/', headers = {}, body = '' }: Trial
       if (bytes.length > limit) throw new GatewayError('BODY_TOO_LARGE', `the body has more than ${limit} bytes`)
       return bytes
     },
+    readBody: async (take) => take(Buffer.from(body)),
   }
 }
 

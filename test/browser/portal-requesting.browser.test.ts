@@ -15,6 +15,15 @@ spec:
     - { taskType: addAttribute, name: note, value: "1" }
 `
 
+/** The same workflow under another name, with an end that distinguishes open requests for it. */
+const until = (workflow: string): string =>
+  workflow
+    .replace(/name: (note|vault-access)\b/, 'name: $1-until')
+    .replace(/^ {2}label: (.*)$/m, '  label: $1 until a day')
+    .replace(/^ {2}inList: true$/m, '  inList: true\n  accessEnds: { choose: optional }')
+
+const endOf = (i: number): string => new Date(Date.now() + 86_400_000 + i * 60_000).toISOString()
+
 describe.skipIf(!hasChromium())('requesting access', () => {
   // Reasons to choose from, a first decision by the requester, and a workflow without a decision.
   const { visit } = usePortal({
@@ -25,12 +34,12 @@ describe.skipIf(!hasChromium())('requesting access', () => {
           'reasonIsList: "true"\n            reasons: [On call, New project, Audit]\n            canPreApprove: "YES"',
         ),
       'workflows.yaml': (text) =>
-        text.replace(
+        `${text.replace(
           /^ {6}label: Access to the vault for/m,
           (label) => `      allowSelfApproval: "true"\n      commentRequired: true\n${label}`,
-        ),
+        )}\n---\n${until(text.split(/^---$/m).find((one) => one.includes('name: vault-access\n')) ?? '')}`,
     },
-    more: { 'note.yaml': note },
+    more: { 'note.yaml': note, 'note-until.yaml': until(note) },
   })
 
   const reason = (page: Page) => page.getByRole('combobox', { name: 'Reason', exact: true })
@@ -160,7 +169,8 @@ describe.skipIf(!hasChromium())('requesting access', () => {
     await mary.getByRole('heading', { level: 1 }).waitFor()
     const lines = Array.from({ length: 210 }, (_, i) => ({
       uuid: `vault-${i}`,
-      name: 'vault-access',
+      name: 'vault-access-until',
+      expires: endOf(i),
       reason: i === 209 ? 'New project' : 'Audit',
     }))
     await askForMany(mary, '/portal/main', lines)
@@ -184,7 +194,8 @@ describe.skipIf(!hasChromium())('requesting access', () => {
     await page.getByRole('heading', { level: 1 }).waitFor()
     const lines = Array.from({ length: 1_210 }, (_, i) => ({
       uuid: `note-${i}`,
-      name: 'note',
+      name: 'note-until',
+      expires: endOf(i),
       reason: i === 0 ? 'New project' : 'Audit',
     }))
     await askForMany(page, '/portal/main', lines)

@@ -303,7 +303,10 @@ describe('the documents of the APIs', () => {
     expect((await main('PUT', '/user', { displayName: { value: '' } })).status).toBe(500)
     const line = { uuid: 'one', name: 'vault-access', reason: 'on call' }
     expect((await main('PUT', '/workflows', [line])).body).toEqual({ one: 'success' })
-    expect((await main('PUT', '/workflows?outcomes=true', [{ ...line, uuid: 'two' }])).status).toBe(200)
+    const again = await main('PUT', '/workflows?outcomes=true', [{ ...line, uuid: 'again' }])
+    expect(again.body).toEqual({ again: { result: 'success', alreadyOpen: true } })
+    const forLinus = { ...line, subjects: ['linus'] }
+    expect((await main('PUT', '/workflows', [{ ...forLinus, uuid: 'two' }])).status).toBe(200)
     const requests = async () => (await main('GET', '/requests')).body.requests
     await until(async () => (await requests()).length > 1, 20_000)
     const [{ id }] = await requests()
@@ -314,7 +317,7 @@ describe('the documents of the APIs', () => {
     expect((await main('POST', '/recent', { kind: 'url', name: 'wiki' })).status).toBe(204)
     expect((await main('GET', '/favourites')).body.favourites).toHaveLength(1)
     expect((await main('DELETE', '/favourites/url/wiki')).status).toBe(204)
-    await main('PUT', '/workflows', [{ ...line, uuid: 'three' }])
+    await main('PUT', '/workflows', [{ ...forLinus, uuid: 'three' }])
     const open = async () => (await main('GET', '/approvals', undefined, 'grace')).body.approvals
     await until(async () => (await open()).length > 1, 20_000)
     const [first, second] = (await open()).map(({ approval }: { approval: string }) => approval)
@@ -324,6 +327,8 @@ describe('the documents of the APIs', () => {
     expect((await main('PUT', `/approvals/${first}`, vote, 'grace')).status).toBe(409)
     expect((await main('PUT', '/approvals', { ...vote, approvals: [second] }, 'grace')).status).toBe(200)
     expect((await main('GET', '/decisions?limit=1', undefined, 'grace')).body.decisions).toHaveLength(1)
+    const hasEnded = ({ state }: { state: string }) => ['completed', 'cancelled'].includes(state)
+    await until(async () => (await requests()).every(hasEnded), 20_000)
     await main('PUT', '/workflows', [{ ...line, uuid: 'four' }])
     await until(async () => (await open()).length > 0, 20_000)
     const [{ approval: third }] = await open()

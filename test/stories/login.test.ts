@@ -86,7 +86,10 @@ describe('login by a form, over the embedded directory', () => {
     const copy = browser.at(gateway.url)
     const check = await browser.get('/sessioncheck')
     expect(JSON.parse(check.body)).toEqual({ minsLeft: 14 })
-    const out = await browser.get('/hello/logout')
+    const asked = await browser.get('/hello/logout', { 'sec-fetch-site': 'cross-site' })
+    expect([asked.status, asked.body]).toEqual([200, expect.stringContaining('<form action="/hello/logout">')])
+    expect((await browser.get('/hello')).status).toBe(200)
+    const out = await browser.get('/hello/logout', { 'sec-fetch-site': 'same-origin' })
     expect([out.status, out.location]).toEqual([303, '/auth/signed-out'])
     expect((await browser.get(out.location)).body).toContain('You are signed out')
     for (const one of [browser, copy]) {

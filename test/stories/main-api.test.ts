@@ -136,6 +136,34 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await post(`/requests/${workflow}/cancel`, {})).status).toBe(409)
   })
 
+  test('equal open requests are one, and a cart names at most 500 users', async () => {
+    const cart = Array.from({ length: 100 }, (_, i) => ({
+      uuid: crypto.randomUUID(),
+      name: 'vault-access',
+      reason: `because ${i}`,
+      subjects: ['linus', 'LINUS'],
+    }))
+    const submitted = await put('/workflows?outcomes=true', cart)
+    expect(Object.values(submitted.body).filter((one) => JSON.stringify(one).includes('alreadyOpen'))).toHaveLength(99)
+    const { workflow } = await approvalFor('linus')
+    expect(onlyResult((await ask({ subjects: ['linus'] })).body)).toBe('success')
+    const open = async () =>
+      (await get('/requests')).body.requests.filter(({ state }: { state: string }) => state === 'waiting')
+    expect(await open()).toMatchObject([{ id: workflow }])
+    await post(`/requests/${workflow}/cancel`, {})
+    expect(onlyResult((await ask({ subjects: ['linus'] })).body)).toBe('success')
+    const { workflow: next } = await approvalFor('linus')
+    expect(next).not.toBe(workflow)
+    await post(`/requests/${next}/cancel`, {})
+
+    const subjects = Array.from({ length: 400 }, (_, i) => `ghost${i}`)
+    const many = cart.slice(0, 2).map((line) => ({ ...line, subjects }))
+    expect((await put('/workflows', many)).status).toBe(400)
+    const [one] = many
+    const refused = String(onlyResult((await put('/workflows', [{ ...one, uuid: crypto.randomUUID() }])).body))
+    expect(refused.match(/does not exist/g)?.length).toBeLessThan(20)
+  })
+
   test('D7: neither unlisted workflows nor those elsewhere can be requested, and nothing is started', async () => {
     const before = (await get('/admin/runs', 'linus')).body.runs.length
     expect(onlyResult((await ask({ name: 'internal-cleanup' })).body)).toBe('Not Found')

@@ -137,9 +137,12 @@ test('each endpoint answers with the fields of the specification', async () => {
       'Login must have at least 2 characters',
       'Logins are made of letters and digits',
       'Team has a value that is not in the list',
-      'Mail is not available',
     ],
   })
+  const taken = await post('/open/register/submit', {
+    attributes: { uid: 'ada2', mail: 'ada@example.com', team: 'blue' },
+  })
+  expect([taken.status, await taken.json()]).toEqual([500, { errors: ['Mail is not available'] }])
 
   const swagger = await jsonOf<Description>(await get('/open/register/swagger.json'))
   expect(swagger).toMatchObject({

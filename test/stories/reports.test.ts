@@ -120,4 +120,29 @@ describe('reports', () => {
     }
     expect((await get(`/reports/excel/${reportid}/report.xlsx`, 'grace')).status).toBe(404)
   })
+  test('a workbook is refused while two bodies of the same user still arrive, and a large body is not built', async () => {
+    const { reportid } = await json('/reports/My%20Open%20Requests')
+    const end: (() => void)[] = []
+    const arriving = Array.from({ length: 2 }, () => {
+      const body = new ReadableStream<Uint8Array>({
+        start: (controller) => {
+          const send = (text: string) => controller.enqueue(Buffer.from(text))
+          send('{"grouping":[')
+          end.push(() => {
+            // More values than the gateway would build.
+            for (let i = 0; i < 100; i++) send(`${'[1],'.repeat(30_000)}`)
+            send(`[]],"reportid":${JSON.stringify(reportid)}}`)
+            controller.close()
+          })
+        },
+      })
+      return put('/reports/excelx', body, 'ada')
+    })
+    const more = () => put('/reports/excelx', { reportid: 'unknown' }, 'ada')
+    await until(async () => (await more()).status === 429, 20_000)
+    expect((await put('/reports/excelx', { reportid: 'unknown' }, 'grace')).status).toBe(404)
+    for (const finish of end) finish()
+    expect((await Promise.all(arriving)).map(({ status }) => status)).toEqual([200, 200])
+    expect((await more()).status).toBe(404)
+  })
 })

@@ -98,6 +98,7 @@ class Office {
       accessEnds?: Date
       who?: RunIdentities
       newAccount?: NewAccount
+      desk?: ApprovalDesk
     } = {},
   ) {
     const { subject = 'subject', requestor = 'asker', caller, uid, accessEnds, who = {}, newAccount } = about
@@ -110,7 +111,7 @@ class Office {
       mail: { text: 'Please decide.', address: 'mail' },
       ...more,
     }
-    const approval = await this.desk().open(request, {
+    const approval = await (about.desk ?? this.desk()).open(request, {
       id: run,
       name: 'vault',
       step: 1,
@@ -210,6 +211,17 @@ onEachDatabase('approvals', (freshUrl) => {
       ])
       expect(await office.desk().mailsToDeciders('another run', () => 'x')).toEqual([])
     })
+  })
+
+  test('an approver gets a hundred mails about requests of one requester at once, and all of the requests', async () => {
+    const office = await open()
+    const now = new Date()
+    const desk = office.desk(office.one, { clock: () => now })
+    for (let i = 0; i < 105; i++) await office.ask({}, { desk })
+    await office.ask({}, { desk, requestor: 'another' })
+    const mailed = await office.mailedTo()
+    expect(mailed.filter((recipient) => recipient === 'boss@x.org')).toHaveLength(101)
+    expect((await desk.list(boss, { limit: 200 })).approvals).toHaveLength(106)
   })
 
   describe('deciding', () => {

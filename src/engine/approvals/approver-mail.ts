@@ -10,6 +10,7 @@ import { channelMessage, newMails } from '#engine/mail/mail-outbox.ts'
 import { anyReader, type MailReader, readerOf, withReaders } from '#engine/mail/mail-reader.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import { formerIdentity } from '#identity/identity.ts'
+import type { RateLimit } from '#kernel/rate-limit.ts'
 import { oneLine } from '#kernel/text/one-line.ts'
 import type { Texts } from '#sdk/filter/page-texts.ts'
 import { isMailAddress, type MailSentence, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
@@ -30,7 +31,12 @@ export interface ApproverMailParts {
   readonly pages?: PortalLinks | undefined
   /** Without it, every approver is mailed. */
   readonly choices?: MailChoices
+  /** Limits the mails that each approver gets about new requests of one requester. Absent: unlimited. */
+  readonly limit?: RateLimit
 }
+
+/** More than someone decides in an hour; the portal and digests have the rest. */
+const mailRate = { burst: 100, perMinute: 2 }
 
 interface MailOccasion {
   /** What is written about it: that a decision is needed, or a reminder. */
@@ -74,7 +80,7 @@ export async function approverMails(
   approvers: readonly Approver[],
   mail: ApproverMessage,
   about: MailOccasion,
-  { finder, delegations, linksFor, choices }: ApproverMailParts,
+  { finder, delegations, linksFor, choices, limit }: ApproverMailParts,
 ): Promise<NewMail[]> {
   const { address, channel, required, text, ...way } = mail
   const sentences = await callerSentence(about.request, finder)
@@ -102,7 +108,11 @@ export async function approverMails(
   const identities = recipients.map(({ identity }) => identity)
   const wanting = required === true ? undefined : await choices?.mailedNow('approval', identities)
   const mails: StepMail[] = []
-  const wanted = recipients.filter(({ identity }) => wanting?.has(identity) !== false)
+  const { requestor, who } = about.request
+  const isWithinLimit = (recipient: string): boolean =>
+    about.subject === 'mail.reminder' ||
+    limit?.take(JSON.stringify([who.requestor ?? requestor, recipient]), mailRate) === undefined
+  const wanted = recipients.filter(({ identity }) => wanting?.has(identity) !== false && isWithinLimit(identity))
   for (const [{ login, identity, entry }, reader] of await withReaders(wanted, (one) => one.entry, choices)) {
     const addresses = entry.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses)
     if (addresses.length === 0) continue
@@ -111,7 +121,7 @@ export async function approverMails(
     for (const recipient of addresses) mails.push({ ...said, recipient })
   }
   const messages = newMails(about.run, about.step, mails, about.occasion)
-  if (channel === undefined) return messages
+  if (channel === undefined || !isWithinLimit(`channel ${channel}`)) return messages
   const links = (await linksFor?.(about.approval, undefined, anyReader.texts)) ?? []
   const message = { ...messageFor(anyReader), notifier: channel, links }
   return [...messages, channelMessage(about.run, about.step, message, about.occasion)]

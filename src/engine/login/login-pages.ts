@@ -19,6 +19,14 @@ export function signedOut(request: GatewayRequest, back: string | undefined): Ga
   return page(200, t('logout.doneTitle'), content, { request, narrow: true })
 }
 
+/** A logout that another site began. What follows may be another site, such as that of the login. */
+export function askLogout(request: GatewayRequest): GatewayResponse {
+  const t = textsFor(request)
+  const content = html`<p>${t('logout.foreign')}</p>
+<form action="${request.path}"><button type="submit">${t('logout.submit')}</button></form>`
+  return page(200, t('logout.askTitle'), content, { request, narrow: true, formsLeadAnywhere: true })
+}
+
 export function unknownLogin(request: GatewayRequest, back: string | undefined): GatewayResponse {
   const t = textsFor(request)
   const content = html`<p>${t('login.ended')}</p>${link(back, t('login.endedAgain'))}`

@@ -165,6 +165,23 @@ describe('a session by cookie', () => {
     expect(begun).toEqual(['ou=10,o=Tremolo', 'ou=20,o=Tremolo'])
   })
 
+  test('a link of another site to the logout address asks first, and its pages may not end the session', async () => {
+    const { call } = setUp()
+    const { cookie } = await call('/portal', bearer)
+    const foreign = { cookie, 'sec-fetch-site': 'cross-site' }
+    const asked = await call('/portal/logout', { ...foreign, 'sec-fetch-mode': 'navigate' })
+    expect(asked).toMatchObject({ status: 200, setCookie: '' })
+    expect(String(asked.body)).toContain('<form action="/portal/logout"><button type="submit">Sign out</button></form>')
+    expect(await call('/portal/logout', { ...foreign, 'sec-fetch-mode': 'no-cors' })).toMatchObject({
+      status: 403,
+      setCookie: '',
+    })
+    expect((await call('/portal', { cookie })).status).toBe(200)
+    const own = { cookie, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' }
+    expect((await call('/portal/logout', own)).status).toBe(303)
+    expect((await call('/portal', { cookie })).status).toBe(401)
+  })
+
   test('ends at the logout address, which also removes the cookie', async () => {
     const { call, rows } = setUp()
     const { cookie } = await call('/portal', bearer)

@@ -1,5 +1,5 @@
 import { LoginDesk, type LoginServices } from '#engine/login/login-desk.ts'
-import { createLogout, type Logout } from '#engine/login/login-pages.ts'
+import { askLogout, createLogout, type Logout } from '#engine/login/login-pages.ts'
 import { addressOf, isNavigation, type LoginRoutes, loginPrefix } from '#engine/login/login-routes.ts'
 import { authenticate, refusal, serveOpenPath, startSession } from '#engine/pipeline/authenticate.ts'
 import type { Chain, ChainRunner } from '#engine/pipeline/chain.ts'
@@ -141,6 +141,11 @@ const loadSession =
         // A prefetching browser was not asked to log out.
         if (/prefetch/i.test(header(request, 'sec-purpose') ?? header(request, 'purpose') ?? '')) {
           return { status: 204, headers: { 'cache-control': 'no-store' } }
+        }
+        // Nor was a user who followed a link of another site. The session stays, and so does its cookie.
+        if (header(request, 'sec-fetch-site') === 'cross-site') {
+          if (isNavigation(request)) return askLogout(request)
+          throw new GatewayError('ACCESS_DENIED', 'a logout by a page of another site')
         }
         const location = await logout(session, context)
         const headers = { 'set-cookie': sessions.clearing(cookies), 'cache-control': 'no-store' }

@@ -9,7 +9,7 @@ import { issuerIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { ReportSpec } from '#model/portal.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 import { unzipped } from '#testing/gateway/unzipped.ts'
 import { fakeSecretBox } from '#testing/login/fake-login-services.ts'
 import { subject } from '#testing/login/subjects.ts'
@@ -123,6 +123,7 @@ function setUp({ limits, ...options }: Setting = {}) {
       signal = new AbortController().signal,
       body = '',
       type = 'application/json',
+      parts = {} as Partial<GatewayRequest>,
     } = {},
   ) =>
     reports.answer({
@@ -134,6 +135,7 @@ function setUp({ limits, ...options }: Setting = {}) {
             ...(body === '' ? {} : { body, headers: { 'content-type': type } }),
           }),
           signal,
+          ...parts,
         },
         application: 'portal',
         mount: '/main',
@@ -483,10 +485,73 @@ describe('a report that a page sends back', () => {
     ['{"reportid":7}', 'BAD_REQUEST'],
     ['{"reportid":"x"}', 'NOT_FOUND'],
     ['{"reportid":', 'INVALID_JSON'],
-    [`${'['.repeat(20)}${']'.repeat(20)}`, 'INVALID_JSON'],
-    [JSON.stringify(Array.from({ length: 10_001 }, () => 1)), 'INVALID_JSON'],
+    ['{"reportid":"x', 'INVALID_JSON'],
+    ['7', 'BAD_REQUEST'],
+    ['["reportid","x"]', 'BAD_REQUEST'],
+    ['[{"reportid":"x"}]', 'BAD_REQUEST'],
+    ['{"x":{"reportid":"x"}}', 'BAD_REQUEST'],
+    ['{"x":"reportid"}', 'BAD_REQUEST'],
+    [String.raw`{"x":"\",\"reportid\":\"x\""}`, 'BAD_REQUEST'],
+    [String.raw`{"reportid":"\x"}`, 'BAD_REQUEST'],
+    [String.raw`{"x":[{"y":["}"]}],"report\u0069d" : "x" }`, 'NOT_FOUND'],
   ])('%s is refused with %s', async (body, code) => {
     await expect(setUp().ask('/excelx', { method: 'PUT', body })).rejects.toMatchObject({ code })
+  })
+
+  test('with a reference that is too long is refused', async () => {
+    const body = JSON.stringify({ reportid: 'x'.repeat(5_000) })
+    await expect(setUp().ask('/excelx', { method: 'PUT', body })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  test('is searched in pieces of any size, and never as a whole', async () => {
+    const { ask } = setUp()
+    const { reportid } = JSON.parse(await bodyOf(await ask('/Open Approvals')))
+    const text = Buffer.from(
+      JSON.stringify({ name: '"Grüße\\"', grouping: [{ data: [{ reportid: 'no' }] }], reportid }),
+    )
+    for (const length of [1, 7]) {
+      const pieces = Array.from({ length: Math.ceil(text.length / length) }, (_, i) =>
+        text.subarray(i * length, (i + 1) * length),
+      )
+      const answer = await ask('/excelx', {
+        method: 'PUT',
+        body: 'sent in pieces',
+        parts: {
+          body: () => Promise.reject(new Error('the body is not built')),
+          readBody: async (take) => pieces.forEach(take),
+        },
+      })
+      expect(answer.status).toBe(200)
+    }
+  })
+
+  test('is refused before it is read while two of the same user, or 16 of all, still arrive', async () => {
+    const { ask } = setUp()
+    const finish: (() => void)[] = []
+    let reads = 0
+    const slow = (login: string) =>
+      ask('/excelx', {
+        method: 'PUT',
+        login,
+        body: 'slow',
+        parts: {
+          readBody: async (take) => {
+            reads++
+            await new Promise<void>((resolve) => finish.push(resolve))
+            take(Buffer.from('{"reportid":"x"}'))
+          },
+        },
+      })
+    const arriving = Array.from({ length: 16 }, (_, i) => slow(`user${Math.floor(i / 2)}`).catch(({ code }) => code))
+    const busy = { code: 'TOO_MANY_REQUESTS', retryAfter: 5 }
+    await expect(slow('user0')).rejects.toMatchObject(busy)
+    await expect(slow('another')).rejects.toMatchObject(busy)
+    expect(reads).toBe(16)
+    // Bodies that arrive take no place of a report.
+    expect((await ask('/Open Approvals', { login: 'user0' })).status).toBe(200)
+    for (const end of finish) end()
+    expect(await Promise.all(arriving)).toEqual(Array(16).fill('NOT_FOUND'))
+    await expect(ask('/excelx', { method: 'PUT', body: '{"reportid":"x"}' })).rejects.toMatchObject({ status: 404 })
   })
 
   test('is JSON, by PUT; GET says that the address exists', async () => {

@@ -4,23 +4,16 @@ import { NotCreated } from '#engine/create-at.ts'
 import { ReportTable, type ServedReport, serveReport } from '#engine/reports/report.ts'
 import { reportCsv } from '#engine/reports/report-csv.ts'
 import { reportXlsx } from '#engine/reports/report-xlsx.ts'
+import { maxReference, readShownReport } from '#engine/reports/shown-report.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Identity } from '#identity/identity.ts'
-import { type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
-import {
-  type ReportCall,
-  type ReportEndpoint,
-  type ReportList,
-  type ReportParameter,
-  type ReportReference,
-  shownReport,
-} from '#sdk/filter/reports.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/filter/reports.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { Translate } from '#sdk/module/configured-texts.ts'
 import { type BoundParameter, reportParameters } from '#sdk/report/report-statement.ts'
@@ -42,7 +35,7 @@ export interface ReportLimits {
 }
 
 /** A workbook has to fit in memory, and no one reads a page with more rows. */
-const usualLimits: ReportLimits = { rows: { json: 10_000, csv: 100_000, xlsx: 10_000 }, timeoutMillis: 30_000 }
+export const usualLimits: ReportLimits = { rows: { json: 10_000, csv: 100_000, xlsx: 10_000 }, timeoutMillis: 30_000 }
 
 const busy = (reason: string): GatewayError =>
   new GatewayError('TOO_MANY_REQUESTS', reason, {
@@ -69,6 +62,8 @@ export class Reports implements ReportEndpoint {
   readonly #references: ReportReferences
   /** Reports take long, so no user runs more than two at once, and all users together four. */
   readonly #running = new KeyedQueue({ width: 2, maxPerKey: 2, maxPending: 4, refuse: busy })
+  /** Bodies that arrive. A slow one takes no place of a report that runs. */
+  readonly #arriving = new KeyedQueue({ width: 2, maxPerKey: 2, maxPending: 16, refuse: busy })
 
   constructor(parts: ReportParts) {
     this.#parts = parts
@@ -147,7 +142,9 @@ export class Reports implements ReportEndpoint {
     if (request.method !== 'PUT') {
       throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD, PUT' } })
     }
-    return await this.#run(await this.#referred(await readShownReport(request), call), call)
+    const { identity } = call.exchange.subject
+    const reference = await this.#arriving.run(identity, () => readShownReport(request))
+    return await this.#run(await this.#referred(reference, call), call)
   }
 
   async #run(run: Run, { exchange, login, translate }: ReportCall): Promise<GatewayResponse> {
@@ -323,24 +320,6 @@ interface ReferredReport {
 /** A page may show a report for a while before its reader wants the file. */
 const shownMillis = 60 * 60_000
 const fileMillis = 10 * 60_000
-const maxLength = 4_000
-
-/** As large as a report that a page shows can be. */
-const maxShownBytes = 32 * 1024 * 1024
-const shownBounds: JsonBounds = { depth: 8, members: 1_000, elements: 10_000, values: 2_000_000 }
-
-async function readShownReport(request: GatewayRequest): Promise<string> {
-  const type = header(request, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase()
-  if (type !== 'application/json') {
-    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${type ?? ''}"`, {
-      publicText: 'The body must be application/json.',
-    })
-  }
-  const read = shownReport.safeParse(parseBoundedJson(await request.body(maxShownBytes), shownBounds).value)
-  if (read.success) return read.data.reportid
-  const publicText = 'The body must be a report as GET reports/{name} returns it, with its reportid.'
-  throw new GatewayError('BAD_REQUEST', 'a report without its reportid', { publicText })
-}
 
 /**
  * References to reports with their values, each for one user and for a limited time. Any gateway of the
@@ -362,7 +341,7 @@ class ReportReferences {
 
   /** Undefined for one that is expired, another user's, or invalid. */
   async read(reference: string, user: Identity): Promise<ReferredReport | undefined> {
-    if (reference.length > maxLength) return undefined
+    if (reference.length > maxReference) return undefined
     const opened = await this.#secrets.open(reference, user).catch(() => undefined)
     const { name, values, until } = opened ?? {}
     if (typeof name !== 'string' || typeof until !== 'number' || !isJsonObject(values)) return undefined

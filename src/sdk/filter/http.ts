@@ -23,6 +23,8 @@ export interface GatewayRequest {
   look?: PageLook | undefined
   /** The whole body; throws BODY_TOO_LARGE beyond the limit (by default the server's). Can be called repeatedly. */
   body(limit?: number): Promise<Buffer>
+  /** The same body in pieces, as they arrive, without storing it. Can be called once. */
+  readBody(take: (piece: Buffer) => void, limit: number): Promise<void>
 }
 
 /** The response to the client. */

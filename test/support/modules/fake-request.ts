@@ -26,5 +26,6 @@ export function fakeRequest({
     remoteAddress: '127.0.0.1',
     signal: new AbortController().signal,
     body: async () => Buffer.from(body),
+    readBody: async (take) => take(Buffer.from(body)),
   }
 }

@@ -151,6 +151,7 @@ export async function openMain(options: MainOptions = {}) {
     body?: unknown,
     who: Subject = ann,
     type = 'application/json',
+    signal?: AbortSignal,
   ) => {
     const url = `https://gw.example.com${mount}${path}`
     const request = fakeRequest({
@@ -163,7 +164,13 @@ export async function openMain(options: MainOptions = {}) {
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
     return await filter.handle(
-      { request, application: 'portal', mount, pathInfo: request.path.slice(mount.length), subject: who },
+      {
+        request: signal === undefined ? request : { ...request, signal },
+        application: 'portal',
+        mount,
+        pathInfo: request.path.slice(mount.length),
+        subject: who,
+      },
       async () => {
         throw new Error('there is nothing behind this filter')
       },

@@ -5,7 +5,7 @@ import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gatew
 export interface PortalApiRequest {
   readonly as?: string
   readonly method?: string
-  /** Sent as JSON, unless it is a text. */
+  /** Sent as JSON, unless it is a text or a stream. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -46,7 +46,7 @@ export function usePortalApi(
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
           ...headers,
         },
-        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+        ...(body === undefined ? {} : { body: bodyOf(body), duplex: 'half' }),
       })
       const text = await response.clone().text()
       const type = response.headers.get('content-type')
@@ -56,3 +56,6 @@ export function usePortalApi(
     sendAnonymously: (path) => fetch(address(path)),
   }
 }
+
+const bodyOf = (body: unknown): string | ReadableStream<Uint8Array> =>
+  typeof body === 'string' || body instanceof ReadableStream ? body : JSON.stringify(body)

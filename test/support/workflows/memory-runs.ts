@@ -50,6 +50,7 @@ export class MemoryRuns implements RunAccess {
       const status = await this.execute(call)
       answered.result = { id, status, changes: 1 }
       if (status !== 'completed') this.add({ id, name: call.name, ...whose(call) })
+      this.parameters.set(id, new Map(Object.entries(call.params)))
       return { kind: 'started', result: answered.result }
     } catch (error) {
       if (place !== undefined) this.#answered.delete(place)

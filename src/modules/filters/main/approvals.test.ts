@@ -361,6 +361,14 @@ describe('deciding', () => {
     })
   })
 
+  test('decides none of several after the client has gone', async () => {
+    const { send, votes } = await open()
+    const vote = { approvals: [other, id], approved: true, reason: 'ok' }
+    const sent = send('PUT', '/approvals', vote, undefined, 'application/json', AbortSignal.abort())
+    await expect(sent).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' })
+    expect(votes).toEqual([])
+  })
+
   test('limits and validates several', async () => {
     const { send, votes } = await open()
     const wrong = [[], ['1'], [id, id], Array.from({ length: 101 }, () => newId())]

@@ -24,6 +24,7 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import { answer, emptyAnswer, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
+import { pauseWork } from '#modules/shared/http/long-request.ts'
 import { readLimit, readQuery } from '#modules/shared/http/routes.ts'
 import { isAnonymousLogin } from '#modules/shared/login/own-login.ts'
 import { approversOf, usersOfItem } from '#modules/shared/people/person-names.ts'
@@ -310,7 +311,10 @@ export async function decideApprovals({ host }: MainParts, { request, subject }:
       return { status: error.status, text: error.publicText, code: error.code }
     }
   }
-  const decided = await inParallel(approvals, decidedAtOnce, async (one) => [one, await decide(one)] as const)
+  const decided = await inParallel(approvals, decidedAtOnce, async (one) => {
+    await pauseWork(request)
+    return [one, await decide(one)] as const
+  })
   return answer({ results: Object.fromEntries(decided) } satisfies BulkResults)
 }
 

@@ -4,6 +4,7 @@ import type { UserRef } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
+import type { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { spanMillis } from '#kernel/time.ts'
 import { clusterGroups } from '#modules/shared/clusters/cluster-groups.ts'
 import type { FormAttribute } from '#modules/shared/forms/form-attribute.ts'
@@ -26,6 +27,8 @@ export interface MainParts {
   readonly visibility: Visibility
   readonly people: People
   readonly names: LookUpNames
+  /** Requests that users submit, by identity. */
+  readonly carts: KeyedQueue
   /** Texts of the configuration, in the caller's language. */
   readonly translate: Translate
 }

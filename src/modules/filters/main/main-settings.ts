@@ -319,6 +319,13 @@ export const parameters = {
     about: 'The workflow that creates a user who is not in the directory and for whom access is requested.',
     reference: 'workflow',
   }),
+  maxOpenRequests: wholeNumber({
+    about:
+      'How many requests of one user may be open: submitted, and neither decided nor ended. Further ones are refused, with 429 if nothing of a cart was submitted.',
+    fallback: 1_000,
+    min: 1,
+    max: 10_000,
+  }),
   enableApprovals: flag({ about: 'Whether approvals are served.', fallback: true }),
   approvalAttributeNames: list({
     about: 'The attributes of a user that approvers see; required if approvals are enabled.',

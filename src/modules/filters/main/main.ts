@@ -1,6 +1,7 @@
 import type { DelegationRights, WorkflowListItem } from '#contract/main.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { portalLook } from '#modules/shared/forms/page-theme.ts'
 import { apiPlace, placeBelow } from '#modules/shared/http/api-description.ts'
@@ -97,6 +98,7 @@ function createMain(settings: MainSettings, host: FilterHost): Filter {
       nameAttribute: displayNameAttribute,
       log: host.log,
     }),
+    carts: new KeyedQueue({ maxPerKey: 32, waitMillis: 30_000 }),
     translate: (text) => text,
   }
   const events = new ChangeStreams()

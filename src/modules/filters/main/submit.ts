@@ -10,6 +10,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { answer } from '#modules/shared/http/json-answer.ts'
 import { jsonBounds, readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
+import { pauseWork } from '#modules/shared/http/long-request.ts'
 import { anothersLoginText, isLoginName } from '#modules/shared/login/own-login.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { type GatewayResponse, header } from '#sdk/filter/http.ts'
@@ -22,17 +23,37 @@ import type { CallKey } from '#sdk/workflow/runs.ts'
 import { isEngineKey, type WorkflowCall, type WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import { auditRefusal, loginOf, type MainParts, ownsLogin, rightsOf, userOf } from './main-parts.ts'
+import { OpenRequests } from './open-requests.ts'
 
 /** How long a line waits for the same line that came just before it. */
 const waitMillis = 10_000
 const atOnce = 4
+/** Runs of a line that are started at once. */
+const startsAtOnce = 8
+/** Unknown logins of a line that are looked up before it is refused. */
+const maxUnknown = 10
 
-/** Each line is its own request; the failure of one does not affect the others. */
-export async function submitCart(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+/**
+ * Each line is its own request; the failure of one does not affect the others. Carts of one user are submitted one
+ * after the other, so that the limit of open requests holds and equal requests are found.
+ */
+export function submitCart(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+  return parts.carts.run(exchange.subject.identity, () => submitInTurn(parts, exchange))
+}
+
+async function submitInTurn(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const lines = await readJsonBody(exchange.request, cartSchema, maxCartBytes, cartBounds)
   await noteLanguage(exchange, parts)
+  const open = await OpenRequests.of(userOf(parts, exchange.subject), parts)
+  const cart: Cart = { parts, exchange, open, users: new Map(), parameterSets: new Map() }
   const outcomes: Record<string, SubmitOutcome> = Object.create(null)
-  for (const line of lines) outcomes[line.uuid] = await submitLine(line, exchange, parts)
+  for (const line of lines) outcomes[line.uuid] = await submitLine(line, cart)
+  const { maxOpenRequests } = parts.settings.given
+  if (Object.values(outcomes).every(({ result }) => result === tooManyText(maxOpenRequests))) {
+    throw new GatewayError('TOO_MANY_REQUESTS', `"${exchange.subject.uid}" has ${maxOpenRequests} open requests`, {
+      publicText: tooManyText(maxOpenRequests),
+    })
+  }
   // Clients of OpenUnison treat any text but `success`, and any other member, as a failure.
   return answer(exchange.request.query.get('outcomes') === 'true' ? outcomes : resultsOf(outcomes))
 }
@@ -43,16 +64,37 @@ function resultsOf(outcomes: SubmitOutcomes): SubmitResults {
   return results
 }
 
-async function submitLine(line: CartLine, exchange: Exchange, parts: MainParts): Promise<SubmitOutcome> {
+const tooManyText = (most: number): string =>
+  `You have ${most} open requests, which is the limit. Try again when some of them are decided, or cancel some.`
+
+/** What the lines of one request share. */
+interface Cart {
+  readonly parts: MainParts
+  readonly exchange: Exchange
+  readonly open: OpenRequests
+  /** Users that were looked up, by login in lower case. */
+  readonly users: Map<string, Promise<UserRef | undefined>>
+  /** What dynamic workflows offer the caller, by workflow. */
+  readonly parameterSets: Map<string, Promise<readonly ParameterSet[]>>
+  ownsLogin?: Promise<boolean>
+}
+
+async function submitLine(line: CartLine, cart: Cart): Promise<SubmitOutcome> {
+  const { parts, exchange } = cart
   const { host } = parts
   const { subject, request } = exchange
   try {
-    const ready = await readLine(line, subject, parts)
-    for (const login of ready.unknown) await createPerson(login, exchange, parts)
-    const decisions = await inParallel(ready.subjects, atOnce, (one) => startFor(one, ready, exchange, parts))
+    const ready = await readLine(line, cart)
+    for (const login of ready.unknown) await createPerson(login, cart)
+    const started = await inParallel(ready.subjects, startsAtOnce, (one) => startFor(one, ready, cart))
     await noteUse(ready.workflow, subject, parts)
-    return { result: 'success', ...(ready.preApproval === undefined ? {} : { decision: decisionOf(decisions) }) }
+    return {
+      result: 'success',
+      ...(ready.preApproval === undefined ? {} : { decision: decisionOf(started.map(({ decision }) => decision)) }),
+      ...(started.every(({ wasOpen }) => wasOpen) ? { alreadyOpen: true } : {}),
+    }
   } catch (thrown) {
+    if (request.signal.aborted) throw thrown
     if (thrown instanceof AnothersLogin) await auditRefusal(parts, exchange, line.name)
     if (thrown instanceof Refused) return { result: thrown.message }
     host.log.error('a request could not be submitted', {
@@ -90,7 +132,11 @@ async function noteUse(name: string, subject: Subject, parts: MainParts): Promis
 }
 
 /** Creates a user before something is requested for it. */
-async function createPerson(login: string, { subject, request }: Exchange, parts: MainParts): Promise<void> {
+async function createPerson(login: string, cart: Cart): Promise<void> {
+  const { parts, users } = cart
+  const { subject, request } = cart.exchange
+  await pauseWork(cart.exchange.request)
+  users.delete(login.toLowerCase())
   const { jitWorkflow, uidAttributeName } = parts.settings.given
   if (jitWorkflow === undefined) throw new Refused(`Error, user ${login} does not exist;`)
   await parts.host.workflows.run({
@@ -104,10 +150,40 @@ async function createPerson(login: string, { subject, request }: Exchange, parts
   })
 }
 
-async function startFor(one: RequestSubject, line: ReadyLine, exchange: Exchange, parts: MainParts): Promise<Decision> {
+async function startFor(
+  one: RequestSubject,
+  line: ReadyLine,
+  cart: Cart,
+): Promise<{ readonly decision: Decision; readonly wasOpen: boolean }> {
+  const started = await startUnlessOpen(one, line, cart)
+  const { wasOpen = false } = started
+  if (line.preApproval === undefined) return { decision: 'none', wasOpen }
+  return { decision: await decideFirst(started, line.preApproval, cart.exchange, cart.parts), wasOpen }
+}
+
+/** A request that is equal to an open one of the same requester is that one. */
+async function startUnlessOpen(one: RequestSubject, line: ReadyLine, cart: Cart): Promise<StartedRun> {
+  const { exchange, parts, open } = cart
+  await pauseWork(cart.exchange.request)
+  const { workflow, parameterNames } = line
+  const wanted = { workflow, subject: one, parameters: withEnd(line), parameterNames }
+  const equal = await open.equalTo(wanted)
+  if (equal !== undefined) return { result: { id: equal, status: 'accepted', changes: 0 }, isNew: false, wasOpen: true }
+  if (open.isFull) throw new Refused(tooManyText(parts.settings.given.maxOpenRequests))
+  const release = open.reserve()
+  try {
+    const started = await startOnce(callFor(one, line, exchange, parts), callKey(one, line, exchange), parts)
+    if (started.isNew && started.result.status !== 'completed') open.add(started.result.id, wanted)
+    return started
+  } finally {
+    release()
+  }
+}
+
+function callFor(one: RequestSubject, line: ReadyLine, exchange: Exchange, parts: MainParts): WorkflowCall {
   const { subject, request } = exchange
   const { login, identity } = one
-  const call: WorkflowCall = {
+  return {
     name: line.workflow,
     requestor: subject.uid,
     who: { requestor: subject.identity, ...(identity === undefined ? {} : { subject: identity }) },
@@ -124,8 +200,6 @@ async function startFor(one: RequestSubject, line: ReadyLine, exchange: Exchange
     requestId: request.id,
     ...(line.reason === '' ? {} : { reason: line.reason }),
   }
-  const started = await startOnce(call, callKey(one, line, exchange), parts)
-  return line.preApproval === undefined ? 'none' : decideFirst(started, line.preApproval, exchange, parts)
 }
 
 /** The expiry date that the requester chose overrides a parameter of the same name. */
@@ -164,6 +238,8 @@ interface StartedRun {
   readonly result: WorkflowResult
   /** False if the same line was sent before. */
   readonly isNew: boolean
+  /** It is an earlier request that is equal to this one. */
+  readonly wasOpen?: true
 }
 
 /** The decision about several runs; one that is left to others takes precedence. */
@@ -215,6 +291,8 @@ interface ReadyLine {
   readonly workflow: string
   readonly reason: string
   readonly parameters: ParameterSet
+  /** Those that distinguish requests for the workflow. */
+  readonly parameterNames: ReadonlySet<string>
   /** When the access expires; undefined if it does not. */
   readonly ends: Date | undefined
   /** With logins as the directory spells them; at least one, each once. */
@@ -228,7 +306,10 @@ interface ReadyLine {
 class AnothersLogin extends Refused {}
 
 /** Throws Refused. Only listed workflows of an org that the caller sees can be requested. */
-async function readLine(line: CartLine, subject: Subject, parts: MainParts): Promise<ReadyLine> {
+async function readLine(line: CartLine, cart: Cart): Promise<ReadyLine> {
+  const { parts } = cart
+  const { subject } = cart.exchange
+  await pauseWork(cart.exchange.request)
   const workflow = await findWorkflow(line.name, subject, parts)
   const reason = readReason(line.reason ?? '', parts)
   const ends = readEnd(line.expires ?? '', workflow, parts)
@@ -237,19 +318,20 @@ async function readLine(line: CartLine, subject: Subject, parts: MainParts): Pro
   const own = loginOf(parts, subject)
   const wanted = subjectsOf(line)
   const isNamed = wanted.some((login) => sameLogin(login, own))
-  const isOwn = (wanted.length === 0 || isNamed) && (await ownsLogin(parts, subject))
+  if (wanted.length === 0 || isNamed) cart.ownsLogin ??= ownsLogin(parts, subject)
+  const isOwn = (wanted.length === 0 || isNamed) && (await cart.ownsLogin) === true
   if (!isOwn && (wanted.length === 0 || (isNamed && !delegate))) throw new AnothersLogin(anothersLoginText)
   const others = isOwn ? wanted.filter((login) => !sameLogin(login, own)) : wanted
   if (others.length > 0 && !delegate) throw new Refused('Unauthorized')
   const preApproval = readPreApproval(line, workflow)
-  const parameters = await readParameters(line.encryptedParams ?? '', workflow, subject, parts)
-  const found = await inParallel(others, atOnce, (login) => findLogin(login, parts))
+  const { parameters, parameterNames } = await readParameters(line.encryptedParams ?? '', workflow, cart)
+  const found = await findUsers(others, cart)
   const unknown = others.filter((_, i) => found[i] === undefined)
-  const lost = parts.settings.given.jitWorkflow === undefined ? unknown : unknown.filter((login) => !isLoginName(login))
-  if (lost.length > 0) throw new Refused(lost.map((login) => `Error, user ${login} does not exist;`).join(''))
   const known = others.map((login, i): RequestSubject => found[i] ?? { login })
   const subjects = onceEach(isOwn ? [{ login: own, identity: subject.identity }, ...known] : known)
-  return { uuid: line.uuid, workflow: workflow.name, reason, parameters, ends, subjects, unknown, preApproval }
+  const { uuid } = line
+  const read = { uuid, workflow: workflow.name, reason, parameters, parameterNames, ends, preApproval }
+  return { ...read, subjects, unknown }
 }
 
 async function findWorkflow(name: string, subject: Subject, { host, visibility }: MainParts): Promise<PortalWorkflow> {
@@ -298,22 +380,23 @@ function readPreApproval(
 async function readParameters(
   reference: string,
   { name, dynamic }: PortalWorkflow,
-  subject: Subject,
-  parts: MainParts,
-): Promise<ParameterSet> {
+  { parts, exchange: { subject }, parameterSets }: Cart,
+): Promise<Pick<ReadyLine, 'parameters' | 'parameterNames'>> {
   if (dynamic === undefined) {
-    if (reference === '') return {}
+    if (reference === '') return { parameters: {}, parameterNames: new Set([expiryKey]) }
     throw new Refused('Not Found')
   }
   const offered =
     reference === '' ? undefined : await parts.host.portal.memory.offered(userOf(parts, subject), reference)
   if (offered?.workflow !== name) throw new Refused('Not Found')
-  const sets = await dynamic.parameterSets(subject)
+  const offering = parameterSets.get(name) ?? Promise.resolve(dynamic.parameterSets(subject))
+  parameterSets.set(name, offering)
+  const sets = await offering
   if (!sets.some((set) => sameParameters(set, offered.parameters))) throw new Refused('Unauthorized')
   if (Object.keys(offered.parameters).some(isEngineKey)) {
     throw new GatewayError('INTERNAL', `the source of "${name}" gives a parameter that steers the engine`)
   }
-  return offered.parameters
+  return { parameters: offered.parameters, parameterNames: new Set([expiryKey, ...sets.flatMap(Object.keys)]) }
 }
 
 function sameParameters(one: ParameterSet, other: ParameterSet): boolean {
@@ -328,6 +411,29 @@ function sameParameters(one: ParameterSet, other: ParameterSet): boolean {
 const onceEach = (subjects: readonly RequestSubject[]): RequestSubject[] => [
   ...new Map(subjects.map((one) => [one.identity ?? one.login, one])).values(),
 ]
+
+/**
+ * The users with these logins, each looked up once for a cart; undefined for one that has to be created. Throws
+ * Refused with the first logins of users who neither exist nor can be created.
+ */
+async function findUsers(logins: readonly string[], cart: Cart): Promise<(UserRef | undefined)[]> {
+  const { users, parts } = cart
+  const { jitWorkflow } = parts.settings.given
+  const lost = new Set<string>()
+  const found = await inParallel(logins, atOnce, async (login) => {
+    if (lost.size >= maxUnknown) return undefined
+    const key = login.toLowerCase()
+    if (!users.has(key)) await pauseWork(cart.exchange.request)
+    const looked = users.get(key) ?? findLogin(login, parts)
+    users.set(key, looked)
+    const user = await looked
+    if (user === undefined && (jitWorkflow === undefined || !isLoginName(login))) lost.add(login)
+    return user
+  })
+  if (lost.size === 0) return found
+  const named = logins.filter((login) => lost.has(login))
+  throw new Refused(named.map((login) => `Error, user ${login} does not exist;`).join(''))
+}
 
 async function findLogin(login: string, { people }: MainParts): Promise<UserRef | undefined> {
   try {
@@ -367,7 +473,9 @@ const line = z.strictObject({
     .array(storableText(256))
     .max(maxSubjects)
     .nullish()
-    .describe('Logins of the users whom it is for. The caller if absent.'),
+    .describe(
+      `Logins of the users whom it is for, at most ${maxSubjects} in all lines together. The caller if absent.`,
+    ),
   doPreApproval: yesOrNo.nullish().describe('Whether the caller also decides the first approval.'),
   approved: yesOrNo.nullish().describe('That decision.'),
   approvalReason: storableText(maxReason).nullish().describe('The comment of that decision.'),
@@ -377,6 +485,10 @@ export const cartSchema = z
   .array(line)
   .min(1)
   .max(maxLines)
+  .refine(
+    (lines) => lines.reduce((sum, { subjects }) => sum + (subjects?.length ?? 0), 0) <= maxSubjects,
+    `has more than ${maxSubjects} subjects in all lines together`,
+  )
   .refine((lines) => new Set(lines.map(({ uuid }) => uuid)).size === lines.length, 'has a uuid twice')
 
 type CartLine = z.infer<typeof line>

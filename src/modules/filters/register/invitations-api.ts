@@ -1,6 +1,7 @@
 import { type InvitationOffer, type InvitationView, invitationView } from '#contract/register.ts'
 import { wireForm } from '#contract/wire.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
+import type { Limits } from '#modules/filters/register/limits.ts'
 import { Mails } from '#modules/filters/register/mails.ts'
 import { invitationRequest, type RegisterSettings } from '#modules/filters/register/register-settings.ts'
 import { checkValue } from '#modules/shared/forms/form-values.ts'
@@ -22,6 +23,7 @@ interface InvitationApiParts {
   readonly settings: RegisterSettings
   readonly form: string
   readonly mails: Mails
+  readonly limits: Pick<Limits, 'takeInvitation'>
   readonly host: Pick<FilterHost, 'registrations' | 'authorize'>
 }
 
@@ -61,10 +63,11 @@ export class InvitationsApi {
 
   async create(exchange: Exchange): Promise<GatewayResponse> {
     await this.#mayInvite(exchange)
-    const { settings, host, form, mails } = this.#parts
+    const { settings, host, form, mails, limits } = this.#parts
     const { email, attributes = {} } = await readJsonBody(exchange.request, invitationRequest, maxBody)
     const problems = draftProblems(settings, email, attributes)
     if (problems.length > 0) throw new GatewayError('BAD_REQUEST', 'an invitation that is not in order', { problems })
+    await limits.takeInvitation(exchange.subject.identity)
     const draft = { ...mails.invitation(exchange.request), email, attributes }
     const created = await host.registrations.invitations.create(form, draft, actorOf(exchange))
     host.registrations.counted(form, 'invited')
@@ -81,7 +84,8 @@ export class InvitationsApi {
   async resend(exchange: Exchange, id: string): Promise<GatewayResponse> {
     await this.#mayInvite(exchange)
     if (!invitationId.test(id)) throw noInvitation()
-    const { host, form, mails } = this.#parts
+    const { host, form, mails, limits } = this.#parts
+    await limits.takeInvitation(exchange.subject.identity)
     const mail = mails.invitation(exchange.request)
     return answer(view(await host.registrations.invitations.resend(form, id, mail, actorOf(exchange))))
   }

@@ -29,6 +29,11 @@ export class Limits {
     await this.#take('reads of a registration form', [networkOf(address)], this.#settings.readsPerMinute)
   }
 
+  /** A mail to an address that the user with this identity chooses. */
+  async takeInvitation(identity: string): Promise<void> {
+    await requireRate(this.#rateLimits, 'invitations of one user', identity, { burst: 100, perMinute: 2 })
+  }
+
   async takeValues(values: readonly UniqueValue[]): Promise<void> {
     for (const { attribute, value } of values) {
       const key = [attribute.toLowerCase(), value.toLowerCase()]

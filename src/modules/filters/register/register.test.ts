@@ -201,10 +201,18 @@ describe('a registration', () => {
         'Invalid attribute x',
         'Mail has only spaces',
         'Team has a value that is not in the list',
-        'Login is not available',
       ],
     })
     expect(registrations.calls).toEqual([])
+  })
+
+  test('an invalid registration does not reveal whether a login exists', async () => {
+    const { post } = await open({ ...basic, requireReason: 'true' })
+    const errorsFor = async (uid: string) => (await post({ attributes: { uid } })).body.errors
+    expect(await errorsFor('alice')).toEqual(await errorsFor('unheard-of'))
+    expect((await post({ attributes: { uid: 'alice' }, reason: 'work' })).body.errors).toEqual([
+      'Login is not available',
+    ])
   })
 
   test('D5: absent, empty and null differ', async () => {

@@ -190,7 +190,7 @@ class RegisterFilter implements Filter {
       host,
     })
     this.#verification = new VerificationPage(this.#registrar, settings, host.texts)
-    this.#invitations = new InvitationsApi({ settings, form, mails, host })
+    this.#invitations = new InvitationsApi({ settings, form, mails, limits: this.#limits, host })
     this.#body = readRequest(given.honeypotField)
   }
 

@@ -77,12 +77,12 @@ export class Registrar {
     // Only a caller who passed the human check learns whether a value is taken, and only if the rest is valid.
     if (human.length > 0) return { kind: 'refused', errors, notHuman: true }
     errors.push(...(await this.#askSources(checked.values, subject)))
+    if (errors.length > 0) return { kind: 'refused', errors }
     const unique = uniqueValues(settings.attributes, checked.values)
     await limits.takeValues(this.#counted(unique, checked.values))
     const taken = await takenValues(host.directory, unique)
     const hidden = settings.given.hideExisting
-    if (!hidden) errors.push(...taken.map((value) => this.#notAvailable(value)))
-    if (errors.length > 0) return { kind: 'refused', errors }
+    if (!hidden && taken.length > 0) return { kind: 'refused', errors: taken.map((value) => this.#notAvailable(value)) }
     const sent = this.#registration(submission, checked.values)
     const registration = await this.#chosen(sent, subject)
     if ('errors' in registration) return { kind: 'refused', errors: registration.errors }

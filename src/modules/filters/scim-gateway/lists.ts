@@ -1,3 +1,4 @@
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { type TimeAttribute, timeAttributes } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
@@ -293,6 +294,8 @@ async function candidates<T>(
       return matching
     }
     place = found.next === undefined ? { offset: read } : { offset: 0, after: found.next }
+    // On SQLite nothing above waits, so others would.
+    await yieldToOthers()
   }
 }
 

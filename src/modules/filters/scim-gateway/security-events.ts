@@ -83,6 +83,7 @@ async function readResource(
     remoteAddress,
     signal,
     body: async () => Buffer.alloc(0),
+    readBody: async () => {},
   }
   try {
     const { body } = await router({ ...exchange, request, pathInfo })

@@ -1,16 +1,32 @@
 import { Readable } from 'node:stream'
+import { GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { byteOrderMark, csvLine } from '#kernel/text/csv.ts'
 import { parseTime } from '#kernel/time.ts'
 import { answer, badRequest } from '#modules/shared/http/json-answer.ts'
+import { pauseWork } from '#modules/shared/http/long-request.ts'
 import { readLimit, readQuery } from '#modules/shared/http/routes.ts'
 import type { LookUpNames, NamedUser } from '#modules/shared/people/person-names.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 
 const defaultLimit = 100
 const maxLimit = 500
 /** Rows of one file; a file that was cut says so in its last line. */
 export const maxExported = 100_000
+/** Files that one user, and all together, receive at a time. */
+export const exportsAtOnce = { perUser: 2, total: 8 }
+
+const exporting = new KeyedQueue({
+  width: exportsAtOnce.perUser,
+  maxPerKey: exportsAtOnce.perUser,
+  maxPending: exportsAtOnce.total,
+  refuse: (reason) =>
+    new GatewayError('TOO_MANY_REQUESTS', reason, {
+      publicText: 'Other files are being exported. Try again in a few seconds.',
+      retryAfter: 5,
+    }),
+})
 
 export interface ListPage<R> {
   readonly rows: readonly R[]
@@ -48,7 +64,7 @@ export const listParameters = ['after', 'limit', 'format'] as const satisfies re
  * the `filters` of this list besides; those in `many` may repeat.
  */
 export async function answerList<R, const N extends string>(
-  { request }: Pick<Exchange, 'request'>,
+  { request, subject }: Pick<Exchange, 'request' | 'subject'>,
   filters: readonly N[],
   list: (given: Readonly<Record<N, readonly string[]>>) => List<R>,
   many: readonly NoInfer<N>[] = [],
@@ -66,20 +82,30 @@ export async function answerList<R, const N extends string>(
     return answer({ [name]: rows, ...(next === undefined ? {} : { next }), ...named })
   }
   if (format !== 'csv') throw badRequest('format must be json or csv.')
-  const first = await read({ ...start, limit: maxLimit })
-  return {
-    status: 200,
-    headers: {
-      'content-type': 'text/csv; charset=utf-8',
-      'content-disposition': `attachment; filename="${file}.csv"`,
-    },
-    body: Readable.from(csv(first, described)),
+  const endTurn = await exporting.enter(subject.identity)
+  try {
+    const first = await read({ ...start, limit: maxLimit })
+    const body = Readable.from(csv(first, described, request))
+    body.once('close', endTurn)
+    request.signal.addEventListener('abort', endTurn, { once: true })
+    return {
+      status: 200,
+      headers: {
+        'content-type': 'text/csv; charset=utf-8',
+        'content-disposition': `attachment; filename="${file}.csv"`,
+      },
+      body,
+    }
+  } catch (error) {
+    endTurn()
+    throw error
   }
 }
 
 async function* csv<R>(
   first: ListPage<R>,
   { read, names, columns, nameColumns = {} }: List<R>,
+  request: Pick<GatewayRequest, 'signal'>,
 ): AsyncGenerator<string> {
   const cells = Object.values(columns)
   const named = names === undefined ? {} : nameColumns
@@ -97,6 +123,7 @@ async function* csv<R>(
     count += page.rows.length
     if (page.next === undefined) return
     if (count >= maxExported) break
+    await pauseWork(request)
   }
   yield csvLine([`The first ${count} rows. The others were left out.`])
 }
