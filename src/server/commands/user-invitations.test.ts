@@ -35,7 +35,7 @@ async function setUp(...forms: object[]) {
     return { code, output: output.join('\n') }
   }
   // The first user creates the database.
-  expect(await run('add', 'grace', '--no-password')).toEqual({ code: 0, output: '' })
+  expect((await run('add', 'grace', '--no-password')).code).toBe(0)
   return run
 }
 

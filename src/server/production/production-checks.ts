@@ -10,6 +10,7 @@ import type {
 import {
   certificateNote,
   findBadCertificates,
+  findOwnCertificate,
   findPlainDatabase,
   findPlainListener,
   findPublicMetrics,
@@ -234,7 +235,10 @@ export const productionChecks: readonly ProductionCheck[] = [
     id: 'certificate',
     title: 'Renew certificates in time',
     remedy: 'Replace certificate and key together; a running gateway takes them up within seconds.',
-    find: findBadCertificates,
+    find: (setup) => {
+      const bad = findBadCertificates(setup)
+      return bad.some(({ level }) => level === 'fail') ? bad : [...bad, ...findOwnCertificate(setup)]
+    },
     note: certificateNote,
   },
   {

@@ -52,7 +52,7 @@ export function findBadCertificates(setup: ProductionSetup): Finding[] {
     try {
       const given = pair()
       const expires = checkPair(given)
-      const problem = timeProblem(given, now) ?? (at === '--tls-cert' ? ownAuthority(given) : undefined)
+      const problem = timeProblem(given, now)
       if (problem !== undefined) return [fail(at, problem)]
       const days = Math.floor((expires.getTime() - now.getTime()) / dayMillis)
       return days >= soonDays ? [] : [warn(at, `the certificate expires on ${expires.toISOString()}, in ${days} days`)]
@@ -62,10 +62,13 @@ export function findBadCertificates(setup: ProductionSetup): Finding[] {
   })
 }
 
-const ownAuthority = ({ certificate }: CertificateWithKey): string | undefined =>
-  isOfOwnAuthority(certificate)
-    ? 'the certificate is the one that init made for a first start, which browsers and identity providers do not trust'
-    : undefined
+/** The certificate for a first start, which is no problem until users come. */
+export function findOwnCertificate({ settings: { tls } }: ProductionSetup): Finding[] {
+  if (tls === undefined || !isOfOwnAuthority(new NamedFiles().read(tls.certFile))) return []
+  const message =
+    'the certificate is the one that init made for a first start, which browsers and identity providers do not trust'
+  return [fail('--tls-cert', message)]
+}
 
 export function certificateNote(setup: ProductionSetup): string | undefined {
   const lines = givenCertificates(setup).map(({ at, pair }) => `${at} expires on ${checkPair(pair()).toISOString()}`)

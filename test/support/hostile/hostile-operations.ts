@@ -63,7 +63,7 @@ export type InsertOperation = keyof typeof insertOperations
 
 export type Tally<O extends string> = Partial<Record<O, number>>
 
-/** They close it, or compute names and defaults without a call. */
+/** They close it, or compute names, places and defaults without sending a value. */
 const noOperations = new Set([
   'constructor',
   'close',
@@ -72,6 +72,7 @@ const noOperations = new Set([
   'entryOf',
   'personEntry',
   'storable',
+  'requirePlaces',
   'defaultValue',
 ])
 
