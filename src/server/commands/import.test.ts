@@ -202,7 +202,7 @@ test('a message that would quote a secret does not', async () => {
   await writeFile(join(work, 'charts', 'all.yaml'), `${chart}${url.replace('name: wiki', 'name: leak')}`)
   const { text } = await importFrom('charts', '--with-secrets')
   expect(text).toContain('PortalUrl leak: spec.url')
-  expect(text).toContain('"#[DB_PASSWORD]" is neither')
+  expect(text).toContain('"secret orchestra-secrets-source/DB_PASSWORD" is neither')
   expect(text).not.toContain(secretText)
   expect(await written('set-aside/portalurls/leak.yaml')).not.toContain(secretText)
 })
@@ -406,7 +406,7 @@ test('a secret that begins like another one is not shown in part', async () => {
   const stored = `---\napiVersion: v1\nkind: Secret\nmetadata: { name: s }\ndata: { ${secret('SHORT', 'hunter')}, ${secret('LONG', 'hunter-and-gatherer')} }\n`
   await writeFile(join(work, 'charts', 'all.yaml'), [values, link('SHORT'), link('LONG'), stored].join(''))
   const { text, err } = await importFrom('charts', '--with-secrets')
-  expect(text).toMatch(/"#\[SHORT\]" is neither.*"#\[LONG\]" is neither/s)
+  expect(text).toMatch(/"secret s\/SHORT" is neither.*"secret s\/LONG" is neither/s)
   const shown = [text, ...err, await written('set-aside/portalurls/long.yaml')].join('\n')
   expect(shown).not.toMatch(/hunter|gatherer/)
 })

@@ -209,7 +209,7 @@ test('sts explain --token names a kubeconfig that does not exist', async () => {
     join(folder, 'cluster.yaml'),
   )
   vi.unstubAllEnvs()
-  expect([code, err.join()]).toEqual([1, expect.stringContaining('the kubeconfig /none/kubeconfig does not exist')])
+  expect([code, err.join()]).toEqual([1, expect.stringContaining('the kubeconfig #[KUBECONFIG] does not exist')])
 })
 
 describe('sts explain --as', () => {
