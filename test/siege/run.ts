@@ -16,6 +16,7 @@ const sieges = {
   registrations: { projects: ['stories'], files: ['test/stories/registration.test.ts'] },
   reload: { projects: ['stories'], files: ['test/stories/reload.test.ts'] },
   people: { projects: ['stories'], files: ['test/stories/scim-clients/delta-aggregation.test.ts'] },
+  worst: { projects: ['stories'], files: ['test/stories/hostile/worst-requests.test.ts'] },
   races: { projects: ['stories'], files: ['test/stories/scim-clients/clients'] },
   values: { projects: ['unit', 'conformance'], files: withSamples },
 } as const
