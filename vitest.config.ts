@@ -27,7 +27,11 @@ const projects: Readonly<Record<string, TestProjectInlineConfiguration>> = {
   unit: { test: { ...shared, ...unit } },
   portal: {
     // The portal does not know the names that begin with a #.
-    resolve: { alias: { '#contract': resolve('src/contract') } },
+    resolve: {
+      alias: Object.fromEntries(
+        ['contract', 'features', 'sdk', 'kernel'].map((room) => [`#${room}`, resolve('src', room)]),
+      ),
+    },
     test: { ...shared, ...unit },
   },
   conformance: { test: { ...realParts, ...shared, ...setup('postgres', 'slapd') } },

@@ -5,7 +5,14 @@ import { defineConfig } from 'vite'
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),
   base: './',
-  resolve: { alias: { '#contract': fileURLToPath(new URL('../src/contract', import.meta.url)) } },
+  resolve: {
+    alias: Object.fromEntries(
+      ['contract', 'features', 'sdk', 'kernel'].map((room) => [
+        `#${room}`,
+        fileURLToPath(new URL(`../src/${room}`, import.meta.url)),
+      ]),
+    ),
+  },
   build: {
     target: 'es2023',
     // No inline data: the policy of the pages allows none but icons.
