@@ -1,14 +1,14 @@
 import { catalog } from '#catalog/catalog.ts'
 import { buildConfiguration } from '#config/load.ts'
 import type { LocatedIssue } from '#config/located-issue.ts'
+import type { Named, Registry } from '#kernel/registry.ts'
 import {
   insteadOf,
   type OpenUnisonClass,
   openUnisonClasses,
   openUnisonPrefix,
   outsideAreas,
-} from '#config/openunison-classes.ts'
-import type { Named, Registry } from '#kernel/registry.ts'
+} from '#openunison/class-list.ts'
 
 const statuses = ['served', 'built in', 'accepted', 'set aside'] as const
 type Status = (typeof statuses)[number]

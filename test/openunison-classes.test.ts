@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
-import { openUnisonClasses, openUnisonPrefix } from '#config/openunison-classes.ts'
 import { unknownClass } from '#config/unknown-class.ts'
+import { openUnisonClasses, openUnisonPrefix } from '#openunison/class-list.ts'
 import { openUnisonRows } from '../docs/openunison-page.ts'
 
 const rows = openUnisonRows()

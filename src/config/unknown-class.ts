@@ -1,6 +1,6 @@
-import { insteadOf, openUnisonClasses, openUnisonPrefix } from '#config/openunison-classes.ts'
 import type { Named, Registry } from '#kernel/registry.ts'
 import { suggestion } from '#kernel/suggest.ts'
+import { insteadOf, openUnisonClasses, openUnisonPrefix } from '#openunison/class-list.ts'
 
 /** Why no module of the slot has that name: it is a class of OpenUnison that is not served or of another slot, or mistyped. */
 export function unknownClass(registry: Pick<Registry<Named>, 'slot' | 'unknown'>, name: string): string {

@@ -1,6 +1,6 @@
 import * as z from 'zod'
+import type { Wire } from '#kernel/wire.ts'
 import { personNames } from './person-names.ts'
-import type { Wire } from './wire.ts'
 
 /** An open approval, as administrators see it. */
 export const consoleApproval = z.object({

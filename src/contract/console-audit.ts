@@ -1,6 +1,6 @@
 import * as z from 'zod'
+import type { Wire } from '#kernel/wire.ts'
 import { personNames } from './person-names.ts'
-import type { Wire } from './wire.ts'
 
 /** A change to a target, or a decision about a token, a login or an approval. */
 export const auditEntry = z.object({

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { Wire } from './wire.ts'
+import type { Wire } from '#kernel/wire.ts'
 
 export const configurationProblem = z.object({
   level: z.enum(['error', 'warning']),

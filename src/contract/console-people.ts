@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { Wire } from './wire.ts'
+import type { Wire } from '#kernel/wire.ts'
 
 const id = z.string().describe('The identity; it stays when the user or group is renamed.')
 const next = z.string().describe('Where the next page starts; absent on the last page.').optional()

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { Wire } from './wire.ts'
+import type { Wire } from '#kernel/wire.ts'
 
 export const replica = z.object({
   name: z.string().describe('Host, process and a unique part.'),

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { Wire } from './wire.ts'
+import type { Wire } from '#kernel/wire.ts'
 
 /** A configured target, as the process that answers sees it. */
 export const consoleTarget = z.object({

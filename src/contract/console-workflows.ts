@@ -1,6 +1,6 @@
 import * as z from 'zod'
+import type { Wire } from '#kernel/wire.ts'
 import { runState } from './main-requests.ts'
-import type { Wire } from './wire.ts'
 
 /** A configured workflow, as administrators see it. */
 export const consoleWorkflow = z.object({

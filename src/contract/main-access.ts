@@ -1,7 +1,7 @@
 import * as z from 'zod'
+import type { Wire } from '#kernel/wire.ts'
 import { workflowListItem } from './main.ts'
 import { runState } from './main-requests.ts'
-import type { Wire } from './wire.ts'
 
 /** The user's own access, in the Main API. */
 

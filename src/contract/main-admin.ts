@@ -1,7 +1,7 @@
 import * as z from 'zod'
+import type { Wire } from '#kernel/wire.ts'
 import { cancellation, requestApproval, requestStep, runState } from './main-requests.ts'
 import { personNames } from './person-names.ts'
-import type { Wire } from './wire.ts'
 
 /** A run that did not end within its call. */
 export const adminRun = z.object({

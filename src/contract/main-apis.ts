@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { Wire } from './wire.ts'
+import type { Wire } from '#kernel/wire.ts'
 
 /** An API of the running configuration. */
 export const apiEntry = z.object({

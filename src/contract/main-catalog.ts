@@ -1,6 +1,6 @@
 import * as z from 'zod'
+import type { Wire } from '#kernel/wire.ts'
 import { workflowListItem } from './main.ts'
-import type { Wire } from './wire.ts'
 
 /** GET workflows/named/{name}: what the catalog says about one workflow. */
 export const catalogItem = z.object({

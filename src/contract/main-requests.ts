@@ -1,7 +1,7 @@
 import * as z from 'zod'
+import type { Wire } from '#kernel/wire.ts'
 import { attributeValues } from './main.ts'
 import { personNames } from './person-names.ts'
-import type { Wire } from './wire.ts'
 
 /** Secret values are left out. */
 export const previewAttribute = z.object({

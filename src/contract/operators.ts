@@ -1,6 +1,6 @@
 import * as z from 'zod'
+import type { Wire } from '#kernel/wire.ts'
 import { attributeValues, formAttributeView } from './main.ts'
-import type { Wire } from './wire.ts'
 
 const labelledAttribute = z.object({
   name: z.string(),

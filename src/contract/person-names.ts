@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { Wire } from './wire.ts'
+import type { Wire } from '#kernel/wire.ts'
 
 /**
  * Answers name users by login, since logins are what other calls take. This member has their display names, once for

@@ -1,6 +1,6 @@
 import type { JsonObject } from '#kernel/json.ts'
-import { type TokenAlgorithm, tokenAlgorithms } from '#kernel/signing-key.ts'
 import type { StsPreset } from '#model/sts.ts'
+import { type TokenAlgorithm, tokenAlgorithms } from '#protocols/jwt/signing-key.ts'
 
 /** A value that an SDK needs besides the token. Annotations and `injector.settings` set it under this name. */
 interface PresetSetting {

@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { tokenAlgorithms } from '#kernel/signing-key.ts'
 import { azRulesSchema, paramValueSchema } from '#model/envelope.ts'
+import { tokenAlgorithms } from '#protocols/jwt/signing-key.ts'
 
 const url = z.url({ protocol: /^https?$/, error: 'is not a URL that starts with https://' })
 const bucket = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/

@@ -15,7 +15,7 @@ async function main(args: readonly string[]): Promise<number> {
     return name === undefined ? 2 : 0
   }
   if (name === '--version') {
-    const { version } = await import('#server/version.ts')
+    const { version } = await import('#kernel/version.ts')
     io.stdout(await version())
     return 0
   }

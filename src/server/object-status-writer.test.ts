@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { LoadResult } from '#config/load.ts'
 import { configResources } from '#config/sources/kubernetes-source.ts'
-import type { ClusterObject } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { KindNotServed } from '#protocols/kubernetes/api-failure.ts'
+import type { ClusterObject } from '#protocols/kubernetes/cluster.ts'
 import { ObjectStatusWriter } from '#server/object-status-writer.ts'
 
 interface Stored {

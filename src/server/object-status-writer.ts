@@ -2,12 +2,12 @@ import type { LoadResult } from '#config/load.ts'
 import { type ObjectReading, objectVerdict, type ReadOutcome, statusToWrite } from '#config/object-status.ts'
 import { type ConfigResource, objectPlace } from '#config/sources/kubernetes-source.ts'
 import type { Clock } from '#kernel/clock.ts'
-import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { KindNotServed } from '#protocols/kubernetes/api-failure.ts'
+import type { ClusterObject, ClusterResource } from '#protocols/kubernetes/cluster.ts'
 import type { LoadOutcome } from '#server/configuration-source.ts'
 
 export interface WatchedKind {

@@ -3,8 +3,8 @@ import process from 'node:process'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
+import { version } from '#kernel/version.ts'
 import type { ListenerFacts, ReplicaFacts, SystemAccess, SystemFacts } from '#sdk/filter/system-access.ts'
-import { version } from '#server/version.ts'
 import type { Storage } from '#storage/open.ts'
 
 interface SystemParts {

@@ -2,8 +2,6 @@ import type { BuildContext } from '#config/build-context.ts'
 import type { JavaScriptObject } from '#config/draft.ts'
 import { readIcon } from '#kernel/picture.ts'
 import { readSchedule, type ScheduleFields } from '#kernel/schedule.ts'
-import { checkScript } from '#legacy-script/legacy-script.ts'
-import { type LegacySignatures, mappingSignatures } from '#legacy-script/legacy-signatures.ts'
 import type { AzRulesSpec } from '#model/envelope.ts'
 import type { AuditAnchorSpec, AuditSinkSpec, NotifierSpec, OUJobSpec } from '#model/operations.ts'
 import type { OrgSpec, PortalUrlSpec, ReportSpec } from '#model/portal.ts'
@@ -13,6 +11,8 @@ import type {
   JavaScriptSpec,
   NamespaceGroupMetaDataSpec,
 } from '#model/provisioning.ts'
+import { checkScript } from '#openunison/scripts/legacy-script.ts'
+import { type LegacySignatures, mappingSignatures } from '#openunison/scripts/legacy-signatures.ts'
 import type { PreparedAuditSink } from '#sdk/audit/audit-sink.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import { defaultAnchorMillis } from '#sdk/module/configuration.ts'

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import { loadConfiguration } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
-import { tokenAlgorithms } from '#kernel/signing-key.ts'
+import { tokenAlgorithms } from '#protocols/jwt/signing-key.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
 import { badKeys, certificateOnly, goodKey } from '#testing/sts/bad-keys.ts'
 

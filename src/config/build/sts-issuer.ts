@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import type { BuildContext } from '#config/build-context.ts'
 import { isLoopbackHost } from '#kernel/address.ts'
 import type { Path } from '#kernel/issues.ts'
+import type { StsCustodySpec, StsDestinationSpec, StsEndpointSpec, StsFrame } from '#model/sts.ts'
+import { consumerLimits } from '#model/sts-preset.ts'
 import {
   isKeyName,
   looksLikePrivateKey,
   privateKeyEndings,
   readSigningKey,
   type TokenAlgorithm,
-} from '#kernel/signing-key.ts'
-import type { StsCustodySpec, StsDestinationSpec, StsEndpointSpec, StsFrame } from '#model/sts.ts'
-import { consumerLimits } from '#model/sts-preset.ts'
+} from '#protocols/jwt/signing-key.ts'
 import type { PublishDestination, TokenIssuer, TransitCustody } from '#sdk/sts/token-keys.ts'
 
 const hostAndPort = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/

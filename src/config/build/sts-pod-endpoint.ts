@@ -1,10 +1,16 @@
 import type { BuildContext } from '#config/build-context.ts'
 import type { Path } from '#kernel/issues.ts'
-import { isLabelName, labelName, type PodEndpoint, type PodSetting, type PodVariable } from '#kernel/pod-endpoint.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
 import type { StsEndpointSpec } from '#model/sts.ts'
 import { type PresetInjection, presetInjection, providerOf } from '#model/sts-preset.ts'
+import {
+  isLabelName,
+  labelName,
+  type PodEndpoint,
+  type PodSetting,
+  type PodVariable,
+} from '#protocols/admission/pod-endpoint.ts'
 
 /** The minimum that every release of Kubernetes accepts. */
 const variableName = /^[A-Za-z_.-][A-Za-z0-9_.-]{0,252}$/

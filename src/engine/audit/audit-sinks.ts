@@ -1,14 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AuditRecord } from '#domain/audit.ts'
 import type { AuditMeter } from '#engine/audit/audit-anchors.ts'
-import {
-  type DeliveryFailure,
-  type DeliveryTimes,
-  type DeliveryTurn,
-  LeasedDelivery,
-} from '#engine/events/leased-delivery.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
+import { type DeliveryFailure, type DeliveryTimes, type DeliveryTurn, LeasedDelivery } from '#kernel/leased-delivery.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { AuditSink, SinkRecord } from '#sdk/audit/audit-sink.ts'
 import type { AuditSinkConfig } from '#sdk/module/configuration.ts'

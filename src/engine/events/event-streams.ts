@@ -1,13 +1,13 @@
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
 import {
   type DeliveryFailure,
   type DeliveryTimes,
   type DeliveryTurn,
   defaultTimes,
   LeasedDelivery,
-} from '#engine/events/leased-delivery.ts'
-import type { Clock } from '#kernel/clock.ts'
-import { GatewayError } from '#kernel/errors.ts'
-import { newId } from '#kernel/ids.ts'
+} from '#kernel/leased-delivery.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type SpanStart, tracer } from '#kernel/tracing.ts'
 import { EventPusher, eventClaims, type PushOutcome, signEventToken } from '#protocols/secevent/event-pusher.ts'

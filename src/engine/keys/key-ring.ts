@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { type TokenAlgorithm, tokenAlgorithms } from '#kernel/signing-key.ts'
+import { type TokenAlgorithm, tokenAlgorithms } from '#protocols/jwt/signing-key.ts'
 import type { PublicTokenKey } from '#sdk/sts/token-keys.ts'
 
 type KeyState = 'next' | 'active' | 'retiring'

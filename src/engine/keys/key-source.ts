@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { derivedKey, fileOnce, loadSecretKeys, type SecretKey } from '#engine/keys/secret-keys.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { isKeyName } from '#kernel/signing-key.ts'
 import { readSmallFileIfPresent } from '#kernel/small-file.ts'
+import { isKeyName } from '#protocols/jwt/signing-key.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 
 interface KeyFolders {

@@ -1,14 +1,14 @@
 import type { KeyObject } from 'node:crypto'
 import { join } from 'node:path'
 import { GatewayError } from '#kernel/errors.ts'
+import { readSmallFileIfPresent } from '#kernel/small-file.ts'
 import {
   isKeyName,
   looksLikePrivateKey,
   privateKeyEndings,
   readSigningKey,
   type TokenAlgorithm,
-} from '#kernel/signing-key.ts'
-import { readSmallFileIfPresent } from '#kernel/small-file.ts'
+} from '#protocols/jwt/signing-key.ts'
 
 /**
  * The private key in `<folder>/<name>.key|pem`; undefined if there is none, or the file has only a certificate or a

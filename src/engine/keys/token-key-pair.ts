@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import type { KeyCustody } from '#engine/keys/key-ring.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { TokenAlgorithm } from '#kernel/signing-key.ts'
+import type { TokenAlgorithm } from '#protocols/jwt/signing-key.ts'
 
 const generate = promisify(generateKeyPair)
 

@@ -22,7 +22,7 @@ import {
 import { type KeyCustodian, makePrivateKey, openPrivateKey, sealPrivateKey } from '#engine/keys/token-key-pair.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { digestOf, type TokenAlgorithm } from '#kernel/signing-key.ts'
+import { digestOf, type TokenAlgorithm } from '#protocols/jwt/signing-key.ts'
 import { discoveryDocument } from '#protocols/sts/discovery-document.ts'
 import { localSigner, publicTokenKey } from '#protocols/sts/signed-token.ts'
 import type { IssuerDocuments, PublicTokenKey, TokenIssuer, TokenKey, TokenKeys } from '#sdk/sts/token-keys.ts'

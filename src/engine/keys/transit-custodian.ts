@@ -3,7 +3,7 @@ import type { KeyCustody } from '#engine/keys/key-ring.ts'
 import type { CustodyVersion, KeyCustodian } from '#engine/keys/token-key-pair.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
-import { digestOf, signingAlgorithm, type TokenAlgorithm } from '#kernel/signing-key.ts'
+import { digestOf, signingAlgorithm, type TokenAlgorithm } from '#protocols/jwt/signing-key.ts'
 import { type TransitClient, TransitRefusal } from '#protocols/transit/transit-client.ts'
 
 const keyTypes: Readonly<Record<TokenAlgorithm, string>> = {

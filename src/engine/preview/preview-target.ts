@@ -4,9 +4,9 @@ import { Attributes } from '#identity/attributes.ts'
 import { groupChanges, valueChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import { type ClusterObject, type ClusterResource, objectPath } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject } from '#kernel/json.ts'
+import { type ClusterObject, type ClusterResource, objectPath } from '#protocols/kubernetes/cluster.ts'
 import { type ClusterApi, isCluster } from '#sdk/target/kubernetes-cluster.ts'
 import {
   type CreateOptions,

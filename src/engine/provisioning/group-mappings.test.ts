@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { ClusterObject } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import type { ClusterObject } from '#protocols/kubernetes/cluster.ts'
 import type { Target } from '#sdk/target/target.ts'
 import { KnownGroupMappings } from './group-mappings.ts'
 

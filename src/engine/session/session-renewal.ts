@@ -4,12 +4,12 @@ import type { LiveSession, Sessions } from '#engine/session/sessions.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import { type DirectoryEntry, type DirectoryLink, type EntryDirectory, entryId } from '#identity/directory.ts'
 import { storeFilter } from '#identity/filter/stored-filter.ts'
+import { shownAttributes } from '#identity/shown-attributes.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 
 /** How long directory data of a logged-in user is used without a check. */
 export interface RenewalTimes {

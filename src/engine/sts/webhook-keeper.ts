@@ -1,6 +1,5 @@
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
-import type { ClusterObject } from '#kernel/cluster.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { type WebhookOptions, webhookConfiguration } from '#protocols/admission/webhook-configuration.ts'
@@ -12,6 +11,7 @@ import {
   type WebhookTls,
   withRegistration,
 } from '#protocols/admission/webhook-tls.ts'
+import type { ClusterObject } from '#protocols/kubernetes/cluster.ts'
 import { webhookKeys } from '#sdk/sts/sts-webhook.ts'
 import type { ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
 import type { KeyStore } from '#storage/key-store.ts'

@@ -7,9 +7,9 @@ import {
   savedChanges,
   unreported,
 } from '#engine/workflow/planned-changes.ts'
-import type { ClusterObject } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import type { ClusterObject } from '#protocols/kubernetes/cluster.ts'
 import type { ClusterApi } from '#sdk/target/kubernetes-cluster.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { jsonpatch } from 'json-p3'
 import { describe, expect, test } from 'vitest'
-import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { diffToPatch } from '#protocols/admission/admission-review.ts'
 import { inject } from '#protocols/admission/inject.ts'
@@ -11,6 +10,7 @@ import { escapeVariables } from '#protocols/admission/sidecar-container.ts'
 import { sampled } from '#testing/hostile/sample.ts'
 import { awsEndpoint, cartAccount, claudeEndpoint, injectorSettings } from '#testing/sts/injector-fixture.ts'
 import { isKept } from '#testing/sts/is-kept.ts'
+import type { PodEndpoint } from './pod-endpoint.ts'
 
 const text = (template: string) => parseTemplate(template, { keys: false, attributes: true })
 const endpoints: readonly PodEndpoint[] = [

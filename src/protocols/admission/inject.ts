@@ -1,5 +1,4 @@
 import { posix } from 'node:path'
-import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import {
   fileOf,
   type InjectorSettings,
@@ -24,6 +23,7 @@ import {
   sidecarContainer,
   tokenVolumeOf,
 } from '#protocols/admission/sidecar-container.ts'
+import type { PodEndpoint } from './pod-endpoint.ts'
 
 /** The patch has a line for each, and no node runs so many. */
 const mostContainers = 1000

@@ -1,8 +1,8 @@
-import { annotationDomain, labelName, type PodEndpoint, type PodSetting } from '#kernel/pod-endpoint.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import type { Template } from '#kernel/template.ts'
 import { isQuantity, type SidecarResources, tokenFileOf, workloadName } from '#protocols/admission/injector-settings.ts'
 import type { Pod } from '#protocols/admission/pod.ts'
+import { annotationDomain, labelName, type PodEndpoint, type PodSetting } from './pod-endpoint.ts'
 
 /** The service account of a pod, as far as the injector knows it. */
 export interface PodAccount {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { isLabelName } from '#kernel/pod-endpoint.ts'
 import { webhookConfiguration } from '#protocols/admission/webhook-configuration.ts'
+import { isLabelName } from './pod-endpoint.ts'
 
 const service = { namespace: 'gatehouse', name: 'gatehouse-webhook', port: 443, path: '/sts/inject' }
 const options = { name: 'gatehouse-sts', client: { service }, certificates: 'PEM', ownNamespace: 'gatehouse' }

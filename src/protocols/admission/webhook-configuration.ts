@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import { isLabelName, labelName } from '#kernel/pod-endpoint.ts'
+import { isLabelName, labelName } from './pod-endpoint.ts'
 
 export interface WebhookOptions {
   /** Of the MutatingWebhookConfiguration. */

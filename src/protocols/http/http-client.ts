@@ -1,8 +1,8 @@
 import type { Agent, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
-import { Agent as HttpAgent, request as httpRequest } from '#kernel/node-http.ts'
 import { type Tracer, tracer, writeTraceparent } from '#kernel/tracing.ts'
+import { Agent as HttpAgent, request as httpRequest } from './node-http.ts'
 
 export interface HttpCall {
   readonly method: string

@@ -3,9 +3,9 @@ import { stat } from 'node:fs/promises'
 import type { Agent, OutgoingHttpHeaders } from 'node:http'
 import { type AgentOptions, Agent as HttpsAgent, type RequestOptions } from 'node:https'
 import { dirname } from 'node:path'
-import { Agent as HttpAgent } from '#kernel/node-http.ts'
 import { readSmallFile, readSmallFileSync } from '#kernel/small-file.ts'
 import { exchange, type HttpCall, openExchange, readBody } from '#protocols/http/http-client.ts'
+import { Agent as HttpAgent } from '#protocols/http/node-http.ts'
 
 /** An API server's URL, and the credentials for each call. */
 export interface ApiServer {

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import type { ClusterObject } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { AccessRefused, ExpiredList, KindNotServed } from '#protocols/kubernetes/api-failure.ts'
 import { Informer, type WatchedObjects } from '#protocols/kubernetes/informer.ts'
 import type { ObjectChange, Snapshot, WatchSelection } from '#protocols/kubernetes/object-client.ts'
+import type { ClusterObject } from './cluster.ts'
 
 const resource = { group: 'g', version: 'v1', plural: 'things', namespace: 'ns' }
 const times = { watchSeconds: 60, firstPauseMillis: 2, longestPauseMillis: 8 }

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { ExpiredList, KindNotServed } from '#protocols/kubernetes/api-failure.ts'
 import type { ObjectChange, Selection, Snapshot, WatchSelection } from '#protocols/kubernetes/object-client.ts'
+import type { ClusterObject, ClusterResource } from './cluster.ts'
 
 /** The part of an ObjectClient that an informer needs. */
 export interface WatchedObjects {

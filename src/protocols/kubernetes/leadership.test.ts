@@ -1,8 +1,8 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import type { ClusterObject } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { Leadership, type LeaseObjects } from '#protocols/kubernetes/leadership.ts'
+import type { ClusterObject } from './cluster.ts'
 
 const times = { leaseMillis: 5_000, renewMillis: 20 }
 

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '#kernel/clock.ts'
-import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+import type { ClusterObject, ClusterResource } from './cluster.ts'
 
 /** The part of an ObjectClient that an election needs. */
 export interface LeaseObjects {

@@ -1,4 +1,3 @@
-import type { ClusterObject, ClusterPatch, ClusterResource, ServedKind } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import {
   type ApiAnswer,
@@ -9,6 +8,7 @@ import {
   openLines,
 } from '#protocols/kubernetes/api-connection.ts'
 import { apiFailure, ExpiredList, isMissing, noAnswer } from '#protocols/kubernetes/api-failure.ts'
+import type { ClusterObject, ClusterPatch, ClusterResource, ServedKind } from './cluster.ts'
 
 interface ObjectClientOptions {
   /** The name of the cluster in messages. */

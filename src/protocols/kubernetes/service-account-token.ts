@@ -3,7 +3,6 @@ import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import * as errors from 'jose/errors'
 import { jwtVerify } from 'jose/jwt/verify'
 import type { Clock } from '#kernel/clock.ts'
-import type { AccountTokenVerdict } from '#kernel/cluster.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import {
@@ -13,6 +12,7 @@ import {
   type FetchLimits,
 } from '#protocols/jwt/discovered-key-set.ts'
 import { type KeySet, signatureAlgorithms } from '#protocols/jwt/keys.ts'
+import type { AccountTokenVerdict } from './cluster.ts'
 
 /** Seconds by which this machine's clock and the cluster's may differ. */
 const clockTolerance = 30

@@ -1,8 +1,8 @@
 import type { Clock } from '#kernel/clock.ts'
-import type { AccountTokenVerdict } from '#kernel/cluster.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { callApi, type KubernetesConnection, openApiServer } from '#protocols/kubernetes/api-connection.ts'
 import { createClusterKeySet, verifyServiceAccountToken } from '#protocols/kubernetes/service-account-token.ts'
+import type { AccountTokenVerdict } from './cluster.ts'
 
 interface ServiceAccountVerifier {
   /** Throws TARGET_UNREACHABLE if the cluster's keys were never read, or not for too long. */

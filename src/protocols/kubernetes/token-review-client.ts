@@ -1,6 +1,6 @@
-import type { TokenReview } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { callApi, type KubernetesConnection, openApiServer } from '#protocols/kubernetes/api-connection.ts'
+import type { TokenReview } from './cluster.ts'
 
 export interface TokenReviewClient {
   /** Throws TARGET_UNREACHABLE without a review by the API server. No message contains the token. */

@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
-import { checkJavaScript } from '#kernel/javascript-source.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import { PluginHost, type PluginHostOptions } from '#protocols/plugin/plugin-host.ts'
+import { checkJavaScript } from './javascript-source.ts'
 
 const opened: PluginHost[] = []
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'plugin-host-')))

@@ -1,6 +1,6 @@
-import type { JavaScriptCode } from '#kernel/javascript-source.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { LogLevel } from '#kernel/logger.ts'
+import type { JavaScriptCode } from './javascript-source.ts'
 
 /**
  * For scripts with their own objects instead of those of Node.js: the modules of a runtime, each with the modules

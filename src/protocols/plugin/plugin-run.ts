@@ -5,7 +5,6 @@ import { stripTypeScriptTypes } from 'node:module'
 import { tmpdir } from 'node:os'
 import type { Duplex, Readable } from 'node:stream'
 import { asGatewayError, type ErrorCode, GatewayError } from '#kernel/errors.ts'
-import type { JavaScriptCode } from '#kernel/javascript-source.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import {
@@ -17,6 +16,7 @@ import {
   type ServiceQuestion,
   type ThrownError,
 } from '#protocols/plugin/plugin-messages.ts'
+import type { JavaScriptCode } from './javascript-source.ts'
 
 export interface PluginOptions {
   /** For the log: `target "crm"`. */

@@ -1,4 +1,4 @@
-import { scimError } from '#protocols/scim/scim-error.ts'
+import { scimError } from '#protocols/scim/schema/scim-error.ts'
 
 /** The entity tags of an If-Match or If-None-Match header (RFC 9110 13.1). */
 interface EntityTags {

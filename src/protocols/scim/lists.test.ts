@@ -13,8 +13,8 @@ import {
   sortResources,
   writeCursor,
 } from '#protocols/scim/lists.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { enterpriseUserSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 
 const page = (query: string) => parsePage(new URLSearchParams(query))
 

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { compareCodePoints, foldValue } from '#kernel/text/compare-texts.ts'
 import { member, requireMessageOf, textMember, wholeMember } from '#protocols/scim/message.ts'
-import { readAttribute } from '#protocols/scim/resource.ts'
-import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { dateTimeMillis, defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
-import { quoted, scimError } from '#protocols/scim/scim-error.ts'
+import { readAttribute } from '#protocols/scim/schema/resource.ts'
+import type { AttributePath, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { dateTimeMillis, defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema/schema.ts'
+import { quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
 
 export const defaultCount = 100
 export const maxCount = 200

@@ -1,6 +1,6 @@
 import { type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { scimError, scimMediaType } from '#protocols/scim/scim-error.ts'
+import { scimError, scimMediaType } from '#protocols/scim/schema/scim-error.ts'
 
 /** A member of a message, in any letter case; undefined if it is absent or null. */
 export function member(message: JsonObject, name: string): JsonValue | undefined {

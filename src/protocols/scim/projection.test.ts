@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { parseProjection } from '#protocols/scim/projection.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { attribute } from '#protocols/scim/schema.ts'
-import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { attribute } from '#protocols/scim/schema/schema.ts'
+import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])
 const enterprise = enterpriseUserSchema.id

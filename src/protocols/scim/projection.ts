@@ -1,8 +1,8 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
-import type { AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import type { SchemaAttribute } from '#protocols/scim/schema.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
+import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/schema/resource.ts'
+import type { AttributeRef, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import type { SchemaAttribute } from '#protocols/scim/schema/schema.ts'
+import { scimError } from '#protocols/scim/schema/scim-error.ts'
 
 const maxProjectionLength = 4096
 

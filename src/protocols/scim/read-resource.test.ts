@@ -4,9 +4,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { clientValues, readResource } from '#protocols/scim/read-resource.ts'
 import { requireAttributes } from '#protocols/scim/resource-rules.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { attribute } from '#protocols/scim/schema.ts'
-import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { attribute } from '#protocols/scim/schema/schema.ts'
+import { enterpriseUserSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])
 const enterprise = enterpriseUserSchema.id

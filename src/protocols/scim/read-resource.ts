@@ -1,10 +1,10 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { distinctElements } from '#protocols/scim/filter/elements.ts'
 import { jsonInText, requireMessage } from '#protocols/scim/message.ts'
-import { distinctElements } from '#protocols/scim/patch/elements.ts'
-import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
-import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { defaultSubAttribute, isDateTime, type SchemaAttribute } from '#protocols/scim/schema.ts'
-import { quoted, scimError } from '#protocols/scim/scim-error.ts'
+import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/schema/resource.ts'
+import type { AttributePath, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { defaultSubAttribute, isDateTime, type SchemaAttribute } from '#protocols/scim/schema/schema.ts'
+import { quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
 
 /**
  * A whole resource as a client sent it (POST, PUT), in the schema's own form. Ignores readOnly and unknown

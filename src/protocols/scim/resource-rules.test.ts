@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { readResource } from '#protocols/scim/read-resource.ts'
 import { replaceResource } from '#protocols/scim/resource-rules.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { attribute } from '#protocols/scim/schema.ts'
-import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { attribute } from '#protocols/scim/schema/schema.ts'
+import { enterpriseUserSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 
 const enterprise = enterpriseUserSchema.id
 const site = 'urn:example:Site'

@@ -1,8 +1,8 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
-import type { AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
+import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/schema/resource.ts'
+import type { AttributeRef, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema/schema.ts'
+import { scimError } from '#protocols/scim/schema/scim-error.ts'
 
 /**
  * The outcome of a PUT (RFC 7644 3.5.1): attributes that the client leaves out are cleared, except readOnly and immutable

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { type AttributeType, isDateTime, type SchemaAttribute } from '#protocols/scim/schema.ts'
+import { type AttributeType, isDateTime, type SchemaAttribute } from '#protocols/scim/schema/schema.ts'
 
 /** Decodes a stored text; undefined for a text that the built-in mapping does not write. */
 type Decode = (text: string) => JsonValue | undefined

@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import type { JsonValue } from '#kernel/json.ts'
-import { digestOf, signingAlgorithm, type TokenAlgorithm } from '#kernel/signing-key.ts'
+import { digestOf, signingAlgorithm, type TokenAlgorithm } from '#protocols/jwt/signing-key.ts'
 
 /** What issuing needs of a key: the private part may be in another process. */
 interface TokenSigner {

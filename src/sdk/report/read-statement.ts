@@ -5,9 +5,9 @@ import {
   type ReplacedTable,
   type TableUse,
   unknownColumns,
-} from './former-tables.ts'
+} from '#openunison/report-tables/former-tables.ts'
+import type { SqlToken } from '#protocols/sql/sql-tokens.ts'
 import { reportViews, viewInsteadOf } from './report-views.ts'
-import type { SqlToken } from './sql-tokens.ts'
 
 interface ReadStatement {
   /** The names of the columns, if they have one; undefined if the statement does not name them all. */

@@ -1,8 +1,8 @@
 import type { ReportSpec } from '#model/portal.ts'
-import { viewsInstead } from './former-tables.ts'
+import { viewsInstead } from '#openunison/report-tables/former-tables.ts'
+import { type Piece, rewriteStatement } from '#openunison/report-tables/rewrite-statement.ts'
+import { type SqlToken, sqlTokens } from '#protocols/sql/sql-tokens.ts'
 import { readStatement } from './read-statement.ts'
-import { type Piece, rewriteStatement } from './rewrite-statement.ts'
-import { type SqlToken, sqlTokens } from './sql-tokens.ts'
 
 /** In the order in which OpenUnison binds them to question marks. */
 export const reportParameters = ['beginDate', 'endDate', 'userKey', 'currentUser'] as const

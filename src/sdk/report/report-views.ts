@@ -1,4 +1,4 @@
-import { formerTable } from './former-tables.ts'
+import { formerTable } from '#openunison/report-tables/former-tables.ts'
 
 /** All views that a report can read, with their columns in order; the migrations create them. */
 export const reportViews: Readonly<Record<string, readonly string[]>> = {

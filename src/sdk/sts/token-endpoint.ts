@@ -1,6 +1,6 @@
-import type { TokenAlgorithm } from '#kernel/signing-key.ts'
 import type { Template } from '#kernel/template.ts'
 import type { StsPreset } from '#model/sts.ts'
+import type { TokenAlgorithm } from '#protocols/jwt/signing-key.ts'
 
 /** An endpoint of the token service with all defaults filled in. */
 export interface TokenEndpoint {

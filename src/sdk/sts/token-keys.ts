@@ -1,4 +1,4 @@
-import type { TokenAlgorithm } from '#kernel/signing-key.ts'
+import type { TokenAlgorithm } from '#protocols/jwt/signing-key.ts'
 
 /** The current signing key. `kid` is its RFC 7638 thumbprint. The private part may be in another process. */
 export interface TokenKey {

@@ -1,5 +1,5 @@
-import type { ClusterObject, ClusterPatch, ClusterResource, ServedKind } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { ClusterObject, ClusterPatch, ClusterResource, ServedKind } from '#protocols/kubernetes/cluster.ts'
 import type { Target, TargetSource } from '#sdk/target/target.ts'
 
 /** The condition for deleting an object. */

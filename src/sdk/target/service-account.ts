@@ -1,5 +1,5 @@
 import { Attributes } from '#identity/attributes.ts'
-import type { TokenReview } from '#kernel/cluster.ts'
+import type { TokenReview } from '#protocols/kubernetes/cluster.ts'
 
 type ServiceAccount =
   | { readonly kind: 'service account'; readonly attributes: Attributes }

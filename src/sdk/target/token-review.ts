@@ -1,4 +1,4 @@
-import type { AccountTokenVerdict, TokenReview } from '#kernel/cluster.ts'
+import type { AccountTokenVerdict, TokenReview } from '#protocols/kubernetes/cluster.ts'
 import type { Target } from '#sdk/target/target.ts'
 
 /** Optional: the target is a cluster that can review tokens. */

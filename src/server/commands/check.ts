@@ -3,6 +3,7 @@ import { catalog } from '#catalog/catalog.ts'
 import { checkAuditKeys } from '#engine/keys/audit-keys.ts'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { version } from '#kernel/version.ts'
 import { checkFormats } from '#server/commands/check-formats.ts'
 import type { CommandIo } from '#server/commands/command-line.ts'
 import {
@@ -20,7 +21,6 @@ import { ownPlaces } from '#server/private-files.ts'
 import { ConfiguredObjects, type ServeSettings } from '#server/production/production-check.ts'
 import { runProductionChecks } from '#server/production/production-checks.ts'
 import { temporaryFolders } from '#server/production/serving-checks.ts'
-import { version } from '#server/version.ts'
 
 /** As for `serve`; only with `--production`. */
 const servingOptions = { ...databaseOptions, ...listenOptions }

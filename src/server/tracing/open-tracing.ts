@@ -1,10 +1,10 @@
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { useTracer } from '#kernel/tracing.ts'
+import { version } from '#kernel/version.ts'
 import { OtlpExporter, type SpanMeter } from '#server/tracing/otlp-exporter.ts'
 import { SpanTracer } from '#server/tracing/span-tracer.ts'
 import type { TracingOptions } from '#server/tracing/tracing-options.ts'
-import { version } from '#server/version.ts'
 
 interface TracingParts {
   /** Identifies this process among the replicas. */

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:
 import { constants, copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { isKeyName } from '#kernel/signing-key.ts'
+import { isKeyName } from '#protocols/jwt/signing-key.ts'
 import { dropOwnTables } from '#storage/backup/backup.ts'
 import { DamagedCopy } from '#storage/backup/checked-copy.ts'
 

@@ -1,5 +1,5 @@
-import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { ClusterObject, ClusterResource } from '#protocols/kubernetes/cluster.ts'
 import { resourcePath } from '#protocols/kubernetes/object-client.ts'
 import type { ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
 

@@ -1,7 +1,7 @@
 import { groupMapping, userMapping } from '#modules/filters/scim-gateway/mapping-config.ts'
 import type { SchemaMapping } from '#modules/filters/scim-gateway/schema-mapping.ts'
-import { internalName, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { internalName, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 
 /** An internal attribute of the built-in mapping, for which another system needs a column or type. */
 export interface ScimAttribute {

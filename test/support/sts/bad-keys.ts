@@ -1,5 +1,5 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
-import type { TokenAlgorithm } from '#kernel/signing-key.ts'
+import type { TokenAlgorithm } from '#protocols/jwt/signing-key.ts'
 import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 
 export interface BadKey {

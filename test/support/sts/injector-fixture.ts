@@ -1,6 +1,6 @@
-import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
 import type { Pod } from '#protocols/admission/pod.ts'
+import type { PodEndpoint } from '#protocols/admission/pod-endpoint.ts'
 import type { PodAccount } from '#protocols/admission/pod-request.ts'
 
 export const awsEndpoint: PodEndpoint = {

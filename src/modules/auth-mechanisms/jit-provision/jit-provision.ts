@@ -2,6 +2,7 @@ import { type Attributes, isDeactivated } from '#identity/attributes.ts'
 import { directoryLink } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import { shownAttributes } from '#identity/shown-attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isMailName, unverifiedMail, unverifiedMailWarning } from '#modules/shared/login/linked-subject.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
@@ -13,7 +14,6 @@ import {
 } from '#sdk/auth/auth-mechanism.ts'
 import { flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
-import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 
 const parameters = {
   nameAttr: text({

@@ -1,6 +1,6 @@
-import { type LegacySignatures, parameter } from '#legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
 import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#modules/shared/plugin/plugin-code.ts'
+import { type LegacySignatures, parameter } from '#openunison/scripts/legacy-signatures.ts'
 import { defineAuthorization } from '#sdk/auth/authorization.ts'
 
 const functionName = 'isAuthorized'

@@ -1,7 +1,7 @@
 import { Dn } from '#identity/dn.ts'
-import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { isMailName, unverifiedMail } from '#modules/shared/login/linked-subject.ts'
+import type { ClusterObject, ClusterResource } from '#protocols/kubernetes/cluster.ts'
 import { defineAuthorization } from '#sdk/auth/authorization.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
 import { objectsOf } from '#sdk/target/kubernetes-cluster.ts'

@@ -1,6 +1,6 @@
 import { Dn } from '#identity/dn.ts'
-import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { isForbiddenKey, isJsonObject } from '#kernel/json.ts'
+import type { ClusterObject, ClusterResource } from '#protocols/kubernetes/cluster.ts'
 import { flag, list, parsed, text } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
 import { clustersOf, objectsOf } from '#sdk/target/kubernetes-cluster.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { ClusterObject } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import endSessions from '#modules/filters/end-sessions/end-sessions.ts'
+import type { ClusterObject } from '#protocols/kubernetes/cluster.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { Target } from '#sdk/target/target.ts'
 import { noSessions } from '#testing/login/no-sessions.ts'

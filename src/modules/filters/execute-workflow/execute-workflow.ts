@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { shownAttributes } from '#identity/shown-attributes.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isMailName, unverifiedMail } from '#modules/shared/login/linked-subject.ts'
@@ -9,7 +10,6 @@ import { defineFilter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
-import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 
 /** Runs a workflow for the caller, once in a session, before the filters after it. If the run fails, they don't run. */
 export default defineFilter({

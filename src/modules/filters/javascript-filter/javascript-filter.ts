@@ -1,4 +1,3 @@
-import { type LegacySignatures, parameter } from '#legacy-script/legacy-signatures.ts'
 import { failClosed } from '#modules/shared/plugin/fail-closed.ts'
 import { addHeaders, readFilterAnswer } from '#modules/shared/plugin/filter-answer.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
@@ -9,6 +8,7 @@ import {
   plainRequest,
   plainSubject,
 } from '#modules/shared/plugin/plugin-request.ts'
+import { type LegacySignatures, parameter } from '#openunison/scripts/legacy-signatures.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { list } from '#sdk/module/parameter-types.ts'

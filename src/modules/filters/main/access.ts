@@ -9,11 +9,11 @@ import {
   type TimedAccess,
   timedAccess,
 } from '#contract/main-access.ts'
-import { wireForm } from '#contract/wire.ts'
 import type { Grant } from '#domain/grant.ts'
 import { hasEnded, type Run } from '#domain/run.ts'
 import { isUser } from '#identity/identity.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
+import { wireForm } from '#kernel/wire.ts'
 import { answer, notFound } from '#modules/shared/http/json-answer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'

@@ -8,9 +8,9 @@ import type {
   SearchResults,
 } from '#contract/main.ts'
 import { mainConfig } from '#contract/main.ts'
-import { wireForm } from '#contract/wire.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { wireForm } from '#kernel/wire.ts'
 import { clusterGroupColumns } from '#modules/shared/clusters/cluster-groups.ts'
 import { viewFormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import { answer, badRequest, emptyAnswer, notFound } from '#modules/shared/http/json-answer.ts'

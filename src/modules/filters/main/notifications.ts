@@ -8,11 +8,11 @@ import {
   questionNotification,
   requestNotification,
 } from '#contract/main-notifications.ts'
-import { wireForm } from '#contract/wire.ts'
 import { expiryWarning } from '#domain/grant.ts'
 import { runOutcomes } from '#domain/run.ts'
 import { isUser } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
+import { wireForm } from '#kernel/wire.ts'
 import { answer, badRequest } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
 import { readQuery } from '#modules/shared/http/routes.ts'

@@ -2,10 +2,10 @@ import { deactivationAttributes } from '#identity/attributes.ts'
 import type { Directory, DirectoryEntry, DirectoryPage } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import { groupNamesOf } from '#identity/group-names.ts'
 import { entryOf, type Identity, isFormer, storedIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { groupNamesOf } from '#modules/shared/people/group-names.ts'
 
 const everywhere = Dn.parse('')
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }

@@ -1,6 +1,6 @@
 import { type InvitationOffer, type InvitationView, invitationView } from '#contract/register.ts'
-import { wireForm } from '#contract/wire.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
+import { wireForm } from '#kernel/wire.ts'
 import type { Limits } from '#modules/filters/register/limits.ts'
 import { Mails } from '#modules/filters/register/mails.ts'
 import { invitationRequest, type RegisterSettings } from '#modules/filters/register/register-settings.ts'

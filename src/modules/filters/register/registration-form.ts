@@ -6,10 +6,10 @@ import {
   type RegisterConfig,
   registerConfig,
 } from '#contract/register.ts'
-import { wireForm } from '#contract/wire.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { wireForm } from '#kernel/wire.ts'
 import {
   defaultSubmitText,
   defaultSubmittedText,

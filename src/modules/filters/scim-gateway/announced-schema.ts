@@ -1,5 +1,5 @@
-import { type AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import type { Schema, SchemaAttribute } from '#protocols/scim/schema.ts'
+import { type AttributePath, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import type { Schema, SchemaAttribute } from '#protocols/scim/schema/schema.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 
 export interface Support {

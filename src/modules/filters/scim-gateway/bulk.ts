@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { member, requireMessageOf, textMember, wholeMember } from '#protocols/scim/message.ts'
 import { patchSchema } from '#protocols/scim/patch/parse-patch.ts'
-import { errorBody, errorSchema, quoted, scimError } from '#protocols/scim/scim-error.ts'
+import { errorBody, errorSchema, quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { answer, type Handler, type Route, type ScimCall } from './scim-call.ts'
 

@@ -7,7 +7,7 @@ import { pageInMemory } from '#identity/paging.ts'
 import { type Awaitable, firstResult } from '#kernel/awaitable.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { groupsAbove } from '#modules/shared/targets/containing-groups.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
+import { scimError } from '#protocols/scim/schema/scim-error.ts'
 import type { ContainingGroup, SearchPage } from '#sdk/target/target.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import {

@@ -1,7 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { defaultCount, listResponse, maxCount } from '#protocols/scim/lists.ts'
-import { coreUrn, schemaDocument } from '#protocols/scim/schema.ts'
+import { coreUrn, schemaDocument } from '#protocols/scim/schema/schema.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { maxBulkOperations, maxBulkPayload } from './bulk.ts'
 import type { GatewayParts } from './run-workflow.ts'

@@ -1,7 +1,13 @@
 import type { Dn } from '#identity/dn.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
-import { type AttributePath, internalName, isCore, pathKey, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import {
+  type AttributePath,
+  internalName,
+  isCore,
+  pathKey,
+  ResourceSchema,
+} from '#protocols/scim/schema/resource-schema.ts'
+import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 import type { EventStreamOptions } from '#sdk/filter/event-stream.ts'
 import { type PreparedMapping, prepareMapping } from '#sdk/mapper/mapping.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'

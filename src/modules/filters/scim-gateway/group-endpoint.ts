@@ -9,10 +9,15 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { applyPatch, changedAttributes } from '#protocols/scim/patch/apply-patch.ts'
 import { type PatchOperation, parsePatch } from '#protocols/scim/patch/parse-patch.ts'
 import { type ReadOptions, readResource } from '#protocols/scim/read-resource.ts'
-import { readAttribute, type ScimResource } from '#protocols/scim/resource.ts'
 import { requireAttributes } from '#protocols/scim/resource-rules.ts'
-import { type AttributePath, internalName, isCore, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
+import { readAttribute, type ScimResource } from '#protocols/scim/schema/resource.ts'
+import {
+  type AttributePath,
+  internalName,
+  isCore,
+  type ResourceSchema,
+} from '#protocols/scim/schema/resource-schema.ts'
+import { scimError } from '#protocols/scim/schema/scim-error.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { noVersion } from '#sdk/workflow/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'

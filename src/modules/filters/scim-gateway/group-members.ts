@@ -11,7 +11,7 @@ import {
   needsPresentMembers,
 } from '#protocols/scim/patch/member-change.ts'
 import type { PatchOperation } from '#protocols/scim/patch/parse-patch.ts'
-import { quoted, scimError } from '#protocols/scim/scim-error.ts'
+import { quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
 import { type FoundGroup, type FoundUser, idUnderName, type Lookups, type Member } from './lookups.ts'
 import {
   type GatewayParts,

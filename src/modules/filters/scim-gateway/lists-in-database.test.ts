@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
 import { parseSort, sortResources, writeCursor } from '#protocols/scim/lists.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { enterpriseUserSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 import { openStack } from '#testing/scim/scim-stack.ts'
 import scimGateway from './scim-gateway.ts'
 

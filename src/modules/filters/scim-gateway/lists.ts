@@ -20,9 +20,9 @@ import {
   writeCursor,
 } from '#protocols/scim/lists.ts'
 import type { Projection } from '#protocols/scim/projection.ts'
-import { readPath, resourceTypeOf, type ScimResource } from '#protocols/scim/resource.ts'
-import { type AttributePath, internalName, isCore, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
+import { readPath, resourceTypeOf, type ScimResource } from '#protocols/scim/schema/resource.ts'
+import { type AttributePath, internalName, isCore, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { scimError } from '#protocols/scim/schema/scim-error.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { SearchPage } from '#sdk/target/target.ts'
 import { locate, locateTime, type NameOf, type Translation, translateFilter } from './filter-translation.ts'

@@ -3,9 +3,14 @@ import { readJsonTemplate, type TemplateNode } from '#identity/mapping/template.
 import type { Issues, Path } from '#kernel/issues.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import { extendResourceSchema, type ReportProblem, readSchema } from '#protocols/scim/read-schema.ts'
-import { type AttributePath, type AttributeRef, pathKey, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { defaultSubAttribute, type Schema, type SchemaAttribute } from '#protocols/scim/schema.ts'
+import { extendResourceSchema, type ReportProblem, readSchema } from '#protocols/scim/schema/read-schema.ts'
+import {
+  type AttributePath,
+  type AttributeRef,
+  pathKey,
+  type ResourceSchema,
+} from '#protocols/scim/schema/resource-schema.ts'
+import { defaultSubAttribute, type Schema, type SchemaAttribute } from '#protocols/scim/schema/schema.ts'
 import type { MappingRule } from '#sdk/mapper/mapping.ts'
 import type { ParsedParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'

@@ -1,9 +1,9 @@
 import type { Attributes } from '#identity/attributes.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { objectIn, type ScimResource } from '#protocols/scim/resource.ts'
-import { type AttributePath, type AttributeRef, internalName } from '#protocols/scim/resource-schema.ts'
-import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
-import { quoted, scimError } from '#protocols/scim/scim-error.ts'
+import { objectIn, type ScimResource } from '#protocols/scim/schema/resource.ts'
+import { type AttributePath, type AttributeRef, internalName } from '#protocols/scim/schema/resource-schema.ts'
+import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema/schema.ts'
+import { quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
 import { decoder, encodeList } from '#protocols/scim/stored-value.ts'
 
 /** Where the elements of one type are stored. */

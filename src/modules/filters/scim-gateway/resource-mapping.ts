@@ -7,9 +7,14 @@ import type { Logger } from '#kernel/logger.ts'
 import { isoTime } from '#kernel/time.ts'
 import { entityTag } from '#protocols/scim/entity-tag.ts'
 import type { Projection } from '#protocols/scim/projection.ts'
-import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
 import { resourceAddress } from '#protocols/scim/resource-address.ts'
-import { type AttributePath, type AttributeRef, pathKey, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/schema/resource.ts'
+import {
+  type AttributePath,
+  type AttributeRef,
+  pathKey,
+  type ResourceSchema,
+} from '#protocols/scim/schema/resource-schema.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { FoundGroup, FoundUser, Lookups, Member } from './lookups.ts'

@@ -2,15 +2,15 @@ import { Attributes } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { type ReadOptions, readSingle, readValue } from '#protocols/scim/read-resource.ts'
-import { objectIn, readPath, type ScimResource, sameValue } from '#protocols/scim/resource.ts'
+import { objectIn, readPath, type ScimResource, sameValue } from '#protocols/scim/schema/resource.ts'
 import {
   type AttributePath,
   type AttributeRef,
   internalName,
   pathKey,
   type ResourceSchema,
-} from '#protocols/scim/resource-schema.ts'
-import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
+} from '#protocols/scim/schema/resource-schema.ts'
+import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema/schema.ts'
 import { decoder, emptyMark, encodeList } from '#protocols/scim/stored-value.ts'
 import type { PlainList } from './plain-list.ts'
 

@@ -4,9 +4,9 @@ import { isJsonObject, type JsonObject, type JsonValue, jsonBody } from '#kernel
 import { entityTag, parseEntityTags } from '#protocols/scim/entity-tag.ts'
 import { isJsonContent, parseBody } from '#protocols/scim/message.ts'
 import { type Projection, parseProjection } from '#protocols/scim/projection.ts'
-import { readAttribute, type ScimResource } from '#protocols/scim/resource.ts'
-import { type AttributeRef, internalName, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { quoted, scimError, scimMediaType } from '#protocols/scim/scim-error.ts'
+import { readAttribute, type ScimResource } from '#protocols/scim/schema/resource.ts'
+import { type AttributeRef, internalName, type ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { quoted, scimError, scimMediaType } from '#protocols/scim/schema/scim-error.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 

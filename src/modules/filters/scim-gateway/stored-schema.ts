@@ -4,7 +4,13 @@ import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { nearestName, suggestion } from '#kernel/suggest.ts'
-import { readAttribute, readPath, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
+import {
+  readAttribute,
+  readPath,
+  type ScimResource,
+  sameValue,
+  writeAttribute,
+} from '#protocols/scim/schema/resource.ts'
 import {
   type AttributePath,
   type AttributeRef,
@@ -12,10 +18,10 @@ import {
   isCore,
   pathKey,
   type ResourceSchema,
-} from '#protocols/scim/resource-schema.ts'
-import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
-import { quoted, scimError } from '#protocols/scim/scim-error.ts'
-import { enterpriseUserSchema } from '#protocols/scim/standard-schemas.ts'
+} from '#protocols/scim/schema/resource-schema.ts'
+import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema/schema.ts'
+import { quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
+import { enterpriseUserSchema } from '#protocols/scim/schema/standard-schemas.ts'
 import { hasPasswords, type StorableAttributes, type TargetSource } from '#sdk/target/target.ts'
 import type { AttributeFlow, AttributeWrite, FlowProblem, WorkflowWrites } from '#sdk/workflow/flow.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
-import { createServer } from '#kernel/node-http.ts'
+import { createServer } from '#protocols/http/node-http.ts'
 import { oauthErrors, oauthRefusal } from '#protocols/sts/token-exchange.ts'
 import { isInstalled } from '#testing/run/installed.ts'
 

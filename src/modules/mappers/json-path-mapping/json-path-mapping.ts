@@ -1,7 +1,7 @@
 import type { MappingSource } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
-import { compileJsonPath, type JsonPath } from '#kernel/json-path.ts'
+import { compileJsonPath, type JsonPath } from '#kernel/text/json-path.ts'
 import { readPositional } from '#modules/shared/mappers/mapper-parameters.ts'
 import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 

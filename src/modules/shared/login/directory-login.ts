@@ -5,13 +5,13 @@ import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import type { UserRef } from '#identity/identity.ts'
+import { shownAttributes } from '#identity/shown-attributes.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import type { LoginGuard } from '#sdk/auth/login.ts'
 import type { Params } from '#sdk/module/params.ts'
-import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 
 /** The maximum length of a login. */
 export const maxUser = 256

@@ -3,13 +3,13 @@ import { directoryLink } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import { issuerIdentity } from '#identity/identity.ts'
+import { shownAttributes } from '#identity/shown-attributes.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { flag, parsed, text } from '#sdk/module/parameter-types.ts'
 import type { ParsedParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
-import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 
 /** The parameters of every mechanism that turns a token's claims into a subject. */
 export const linkParameters = {

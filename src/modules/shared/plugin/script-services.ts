@@ -3,11 +3,11 @@ import type { Directory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { entryChange, newGroupChanges } from '#identity/entry-changes.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
+import { shownAttributes } from '#identity/shown-attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 import { type ClusterCall, type ClusterCalls, isCluster } from '#sdk/target/kubernetes-cluster.ts'
 import {
   type GroupTarget,

@@ -5,7 +5,6 @@ import type { Group } from '#identity/group.ts'
 import { pageInMemory } from '#identity/paging.ts'
 import type { User } from '#identity/user.ts'
 import { directoryLimits } from '#identity/user-directory.ts'
-import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { groupCollection, userCollection, withAttributes } from '#modules/shared/targets/collections.ts'
@@ -16,6 +15,7 @@ import {
   type StoredUser,
   type UserStore,
 } from '#modules/shared/targets/user-reconciler.ts'
+import type { ClusterObject, ClusterResource } from '#protocols/kubernetes/cluster.ts'
 import type { ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
 import type { LookupTarget, StorableAttributes, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 

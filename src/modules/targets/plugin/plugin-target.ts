@@ -5,7 +5,6 @@ import { pageInMemory } from '#identity/paging.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
-import { type LegacyParameter, type LegacySignatures, parameter, value } from '#legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
 import { openPlugin, type PluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import { groupCollection, userCollection, withAttributes } from '#modules/shared/targets/collections.ts'
@@ -19,6 +18,7 @@ import {
   type StoredUser,
   type UserStore,
 } from '#modules/shared/targets/user-reconciler.ts'
+import { type LegacyParameter, type LegacySignatures, parameter, value } from '#openunison/scripts/legacy-signatures.ts'
 import type { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 import type {

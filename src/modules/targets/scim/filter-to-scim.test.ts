@@ -7,9 +7,9 @@ import { type FilterName, type Narrowed, narrow, slotName } from '#modules/targe
 import { ResourceMapping } from '#modules/targets/scim/resource-mapping.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { printScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { attribute } from '#protocols/scim/schema.ts'
-import { userSchema } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { attribute } from '#protocols/scim/schema/schema.ts'
+import { userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 import { sampled } from '#testing/hostile/sample.ts'
 
 const schema = new ResourceSchema(userSchema, [

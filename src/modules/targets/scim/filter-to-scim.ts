@@ -1,9 +1,9 @@
 import { timeAttribute, timeValue, valueMillis } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter, PresentFilter, SubstringFilter } from '#identity/filter/ast.ts'
 import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import type { SchemaAttribute } from '#protocols/scim/schema.ts'
-import { isDateTime } from '#protocols/scim/schema.ts'
+import type { AttributePath, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import type { SchemaAttribute } from '#protocols/scim/schema/schema.ts'
+import { isDateTime } from '#protocols/scim/schema/schema.ts'
 import { isText, type ResourceMapping } from './resource-mapping.ts'
 
 /** The meaning of a name in a filter to the server. */

@@ -3,7 +3,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { type ErrorCode, GatewayError, type GatewayErrorOptions, unavailableText } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { AnswerTooLong, type HttpAnswer, type HttpSend } from '#protocols/http/http-client.ts'
-import { scimMediaType } from '#protocols/scim/scim-error.ts'
+import { scimMediaType } from '#protocols/scim/schema/scim-error.ts'
 import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
 
 export interface ScimRequest {

@@ -1,4 +1,4 @@
-import type { JsonPath } from '#kernel/json-path.ts'
+import type { JsonPath } from '#kernel/text/json-path.ts'
 import type { Authority } from '#modules/shared/authority/authority.ts'
 import type { BodyTemplate, HeaderTemplate, RequestTemplate } from './templates.ts'
 

@@ -1,7 +1,7 @@
 import { parseTrustedUrl } from '#kernel/address.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { compileJsonPath, type JsonPath } from '#kernel/json-path.ts'
 import { suggestion } from '#kernel/suggest.ts'
+import { compileJsonPath, type JsonPath } from '#kernel/text/json-path.ts'
 import { authorityParameters, readAuthority } from '#modules/shared/authority/authority.ts'
 import type { Parameter, ParameterOptions } from '#sdk/module/parameter-types.ts'
 import { flag, parsed, parsedList, text, wholeNumber } from '#sdk/module/parameter-types.ts'

@@ -1,7 +1,7 @@
-import { type LegacySignatures, parameter, value } from '#legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
 import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#modules/shared/plugin/plugin-code.ts'
 import { plainSubject } from '#modules/shared/plugin/plugin-request.ts'
+import { type LegacySignatures, parameter, value } from '#openunison/scripts/legacy-signatures.ts'
 import type { SourceItem, ValueSource } from '#sdk/mapper/mapper.ts'
 import { notInSource } from '#sdk/mapper/mapper.ts'
 import { defineValueSource } from '#sdk/mapper/mapper-module.ts'

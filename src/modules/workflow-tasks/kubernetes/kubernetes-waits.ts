@@ -1,10 +1,10 @@
-import { objectPath } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
-import { compileJsonPath, type JsonPath } from '#kernel/json-path.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
+import { compileJsonPath, type JsonPath } from '#kernel/text/json-path.ts'
 import { nameTemplate } from '#modules/shared/tasks/task-fields.ts'
 import { renderTask } from '#modules/shared/tasks/task-template.ts'
+import { objectPath } from '#protocols/kubernetes/cluster.ts'
 import { parsed, parsedList, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
 import {

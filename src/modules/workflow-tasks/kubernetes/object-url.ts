@@ -1,7 +1,7 @@
-import type { ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
 import { renderName, renderTask } from '#modules/shared/tasks/task-template.ts'
+import type { ClusterResource } from '#protocols/kubernetes/cluster.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 
 /** The path of an object, or of a selection of objects, in which namespace, name and selector may contain `$key$`. */

@@ -1,8 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type ClusterObject, type ClusterPatch, type ClusterResource, objectPath } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { hasCode } from '#modules/shared/targets/user-reconciler.ts'
+import {
+  type ClusterObject,
+  type ClusterPatch,
+  type ClusterResource,
+  objectPath,
+} from '#protocols/kubernetes/cluster.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
 import type { StepCluster } from './on-cluster.ts'
 

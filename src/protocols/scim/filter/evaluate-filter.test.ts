@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { evaluateFilter, never, settleFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { groupSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 
 const schema = new ResourceSchema(userSchema, [groupSchema])
 

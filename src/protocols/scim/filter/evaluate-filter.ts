@@ -1,9 +1,9 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { compareCodePoints, foldPart, foldValue } from '#kernel/text/compare-texts.ts'
 import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import { readAttribute } from '#protocols/scim/resource.ts'
-import type { AttributePath, AttributeRef } from '#protocols/scim/resource-schema.ts'
-import { dateTimeMillis, type SchemaAttribute } from '#protocols/scim/schema.ts'
+import { readAttribute } from '#protocols/scim/schema/resource.ts'
+import type { AttributePath, AttributeRef } from '#protocols/scim/schema/resource-schema.ts'
+import { dateTimeMillis, type SchemaAttribute } from '#protocols/scim/schema/schema.ts'
 
 type FilterTest = (object: JsonObject) => boolean
 

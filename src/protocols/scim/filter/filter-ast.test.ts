@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type CompareOperator, printScimFilter, type ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
-import { type AttributePath, internalName, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { type AttributePath, internalName, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { enterpriseUserSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])
 

@@ -1,4 +1,4 @@
-import { type AttributePath, type AttributeRef, internalName } from '#protocols/scim/resource-schema.ts'
+import { type AttributePath, type AttributeRef, internalName } from '#protocols/scim/schema/resource-schema.ts'
 
 export type CompareOperator = 'eq' | 'ne' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le'
 

@@ -4,8 +4,8 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { maxFilterDepth, parseFilter } from '#protocols/scim/filter/parse-filter.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { enterpriseUserSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 import { sampled } from '#testing/hostile/sample.ts'
 
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])

@@ -1,12 +1,12 @@
 import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import {
   type AttributeType,
   dateTimeMillis,
   defaultSubAttribute,
   type SchemaAttribute,
-} from '#protocols/scim/schema.ts'
-import { quoted, redacted, type ScimErrorType, scimError } from '#protocols/scim/scim-error.ts'
+} from '#protocols/scim/schema/schema.ts'
+import { quoted, redacted, type ScimErrorType, scimError } from '#protocols/scim/schema/scim-error.ts'
 
 const maxFilterLength = 4096
 export const maxFilterDepth = 50

@@ -4,8 +4,8 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { applyPatch, changedAttributes } from '#protocols/scim/patch/apply-patch.ts'
 import { maxOperations, parsePatch } from '#protocols/scim/patch/parse-patch.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 import { sampled } from '#testing/hostile/sample.ts'
 
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])

@@ -1,14 +1,20 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { elementMatcher, identityOf, isPrimary, joinElements, twoPrimaries } from '#protocols/scim/filter/elements.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { conjuncts, type ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import { elementMatcher, identityOf, isPrimary, joinElements, twoPrimaries } from '#protocols/scim/patch/elements.ts'
 import type { PatchOperation, PatchTarget } from '#protocols/scim/patch/parse-patch.ts'
 import { maxValues } from '#protocols/scim/read-resource.ts'
-import { isUnassigned, readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
 import { cannotChange, requireImmutable, requireKept } from '#protocols/scim/resource-rules.ts'
-import type { AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
+import {
+  isUnassigned,
+  readAttribute,
+  type ScimResource,
+  sameValue,
+  writeAttribute,
+} from '#protocols/scim/schema/resource.ts'
+import type { AttributeRef, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema/schema.ts'
+import { scimError } from '#protocols/scim/schema/scim-error.ts'
 
 /** The most values that all operations together may visit; each visits every value of its attribute. */
 const maxVisits = 2_000_000

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '#kernel/json.ts'
 import { memberChange, memberReferences, needsPresentMembers } from '#protocols/scim/patch/member-change.ts'
 import { parsePatch } from '#protocols/scim/patch/parse-patch.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { groupSchema } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { groupSchema } from '#protocols/scim/schema/standard-schemas.ts'
 
 const schema = new ResourceSchema(groupSchema)
 const present = [

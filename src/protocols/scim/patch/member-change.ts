@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import type { PatchOperation } from '#protocols/scim/patch/parse-patch.ts'
-import { quoted, scimError } from '#protocols/scim/scim-error.ts'
+import { quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
 
 export type MemberType = 'User' | 'Group'
 

@@ -4,9 +4,9 @@ import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { type FilterOptions, parseElementFilter, tokenize } from '#protocols/scim/filter/parse-filter.ts'
 import { jsonInText, requireMessage } from '#protocols/scim/message.ts'
 import { clientValues, complexInText, type ReadOptions, readSingle, readValue } from '#protocols/scim/read-resource.ts'
-import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import type { Schema } from '#protocols/scim/schema.ts'
-import { quoted, scimError } from '#protocols/scim/scim-error.ts'
+import type { AttributePath, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import type { Schema } from '#protocols/scim/schema/schema.ts'
+import { quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
 
 export const maxOperations = 1000
 export const patchSchema = 'urn:ietf:params:scim:api:messages:2.0:PatchOp'

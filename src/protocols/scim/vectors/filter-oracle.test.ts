@@ -3,8 +3,8 @@ import { expect, test, vi } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { userSchema } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 import { sampled } from '#testing/hostile/sample.ts'
 
 /**

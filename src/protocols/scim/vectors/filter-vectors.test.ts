@@ -3,9 +3,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { attribute } from '#protocols/scim/schema.ts'
-import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { attribute } from '#protocols/scim/schema/schema.ts'
+import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 
 /** Each row: its source, the filter, and its result for the resource. */
 type Row = readonly [source: string, filter: string, outcome: boolean | 'refused']

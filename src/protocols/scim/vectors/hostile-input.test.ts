@@ -7,9 +7,9 @@ import { memberChange } from '#protocols/scim/patch/member-change.ts'
 import { maxOperations, parsePatch } from '#protocols/scim/patch/parse-patch.ts'
 import { parseProjection } from '#protocols/scim/projection.ts'
 import { clientValues, readResource } from '#protocols/scim/read-resource.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { attribute } from '#protocols/scim/schema.ts'
-import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { attribute } from '#protocols/scim/schema/schema.ts'
+import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 
 vi.setConfig({ testTimeout: 30_000 })
 

@@ -4,9 +4,9 @@ import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { applyPatch } from '#protocols/scim/patch/apply-patch.ts'
 import { parsePatch, patchSchema } from '#protocols/scim/patch/parse-patch.ts'
 import { clientValues } from '#protocols/scim/read-resource.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { attribute } from '#protocols/scim/schema.ts'
-import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { attribute } from '#protocols/scim/schema/schema.ts'
+import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 
 const enterprise = enterpriseUserSchema.id
 const custom = 'urn:example:params:scim:schemas:extension:site:2.0:User'

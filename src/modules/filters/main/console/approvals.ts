@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { type ConsoleReassigned, type ConsoleReassignment, consoleApproval } from '#contract/console-approvals.ts'
-import { wireForm } from '#contract/wire.ts'
 import { isInvolvedIn } from '#domain/decision-influence.ts'
+import { wireForm } from '#kernel/wire.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#modules/shared/http/json-body.ts'

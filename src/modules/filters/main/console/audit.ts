@@ -4,9 +4,9 @@ import {
   auditEntry,
   auditVerification,
 } from '#contract/console-audit.ts'
-import { wireForm } from '#contract/wire.ts'
 import type { AuditEntry, AuditQuery } from '#domain/audit.ts'
 import { isSecretName, withoutTokens } from '#kernel/text/redaction.ts'
+import { wireForm } from '#kernel/wire.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer } from '#modules/shared/http/json-answer.ts'
 import { answerList, listQuery, readTime } from '#modules/shared/http/list-answer.ts'

@@ -1,9 +1,9 @@
 import { type ConsoleGroup, type ConsolePerson, consoleGroup, consolePerson } from '#contract/console-people.ts'
-import { wireForm } from '#contract/wire.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
+import { wireForm } from '#kernel/wire.ts'
 import { badRequest } from '#modules/shared/http/json-answer.ts'
 import { isEntryId, type People } from '../people.ts'
 

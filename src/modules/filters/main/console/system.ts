@@ -1,5 +1,5 @@
 import { system } from '#contract/console-system.ts'
-import { wireForm } from '#contract/wire.ts'
+import { wireForm } from '#kernel/wire.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer, notFound } from '#modules/shared/http/json-answer.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'

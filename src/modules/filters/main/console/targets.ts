@@ -1,5 +1,5 @@
 import { type ConsoleTarget, consoleTarget } from '#contract/console-targets.ts'
-import { wireForm } from '#contract/wire.ts'
+import { wireForm } from '#kernel/wire.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answerList, listQuery } from '#modules/shared/http/list-answer.ts'
 import type { Routes } from '#modules/shared/http/routes.ts'

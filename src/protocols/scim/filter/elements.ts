@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { equalBySchema, foldBySchema } from '#protocols/scim/filter/evaluate-filter.ts'
-import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
-import { scimError } from '#protocols/scim/scim-error.ts'
+import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema/schema.ts'
+import { scimError } from '#protocols/scim/schema/scim-error.ts'
+import { equalBySchema, foldBySchema } from './evaluate-filter.ts'
 
 /**
  * A key that is equal for values of a multi-valued attribute that are the same value. RFC 7643 2.4 identifies a value by

@@ -1,24 +1,10 @@
 import type { AnyNode } from 'acorn'
-import { checkJavaScript, checkJavaScriptModule, type JavaScriptCode } from '#kernel/javascript-source.ts'
-import { insteadOfMember, insteadOfType } from '#legacy-script/alternatives.ts'
-import { javaMembers } from '#legacy-script/java/java-global.ts'
-import {
-  inferJava,
-  type JavaFact,
-  javaMember,
-  loadedType,
-  memberName,
-  servedType,
-} from '#legacy-script/java-inference.ts'
-import type { LegacySignatures } from '#legacy-script/legacy-signatures.ts'
-import {
-  lineOf,
-  parseScript,
-  type Scope,
-  type ScopedNode,
-  scopedNodes,
-  variableOf,
-} from '#legacy-script/script-scopes.ts'
+import { javaMembers } from '#openunison/scripts/java/java-global.ts'
+import { checkJavaScript, checkJavaScriptModule, type JavaScriptCode } from '#protocols/plugin/javascript-source.ts'
+import { insteadOfMember, insteadOfType } from './alternatives.ts'
+import { inferJava, type JavaFact, javaMember, loadedType, memberName, servedType } from './java-inference.ts'
+import type { LegacySignatures } from './legacy-signatures.ts'
+import { lineOf, parseScript, type Scope, type ScopedNode, scopedNodes, variableOf } from './script-scopes.ts'
 
 /** An unsupported use in a legacy script. */
 interface LegacyFinding {

@@ -1,6 +1,6 @@
-import type { Directory } from '#identity/directory.ts'
-import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import type { Directory } from './directory.ts'
+import { Dn } from './dn.ts'
 
 const everywhere = Dn.parse('')
 const maxGroups = 1_000

@@ -1,4 +1,4 @@
-import { attribute, labelledValues, type Schema, type SchemaAttribute } from '#protocols/scim/schema.ts'
+import { attribute, labelledValues, type Schema, type SchemaAttribute } from './schema.ts'
 
 const readOnly = { mutability: 'readOnly' } as const
 const immutable = { mutability: 'immutable' } as const

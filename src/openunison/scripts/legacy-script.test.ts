@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { checkModule, checkScript } from '#legacy-script/legacy-script.ts'
-import { type LegacySignatures, parameter, value } from '#legacy-script/legacy-signatures.ts'
+import { checkModule, checkScript } from './legacy-script.ts'
+import { type LegacySignatures, parameter, value } from './legacy-signatures.ts'
 
 const signatures: LegacySignatures = {
   init: [parameter('attributes', 0), parameter('manager'), value(1)],

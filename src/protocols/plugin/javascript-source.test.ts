@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkJavaScript, checkJavaScriptModule } from '#kernel/javascript-source.ts'
+import { checkJavaScript, checkJavaScriptModule } from './javascript-source.ts'
 
 test('plain functions are a script, text with import or export is a module', () => {
   expect(checkJavaScript('function findUser(id) { return null }').form).toBe('script')

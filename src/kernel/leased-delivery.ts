@@ -1,4 +1,4 @@
-import type { Clock } from '#kernel/clock.ts'
+import type { Clock } from './clock.ts'
 
 export interface DeliveryTimes {
   /** How often to look without a wake-up, for what another process stored and did not deliver. */

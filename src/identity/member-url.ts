@@ -1,6 +1,6 @@
-import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
+import { Dn } from './dn.ts'
 
 /** The users that a dynamic group covers. */
 interface MemberUrl {

@@ -1,6 +1,6 @@
 import { type FilterFunction, FunctionExpressionType, JSONPathEnvironment, type JSONValue } from 'json-p3'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
-import { compilePattern, type SafePattern } from '#kernel/text/safe-pattern.ts'
+import { compilePattern, type SafePattern } from './safe-pattern.ts'
 
 /** Returns the values that a path finds, in order. */
 export type JsonPath = (document: JsonValue) => readonly JsonValue[]

@@ -1,5 +1,5 @@
-import type { Schema, SchemaAttribute } from '#protocols/scim/schema.ts'
-import { commonAttributes } from '#protocols/scim/standard-schemas.ts'
+import type { Schema, SchemaAttribute } from './schema.ts'
+import { commonAttributes } from './standard-schemas.ts'
 
 /** A top-level attribute, in the resource itself or in the object of an extension. */
 export interface AttributeRef {

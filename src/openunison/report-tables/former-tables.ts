@@ -1,4 +1,4 @@
-import type { SqlToken } from './sql-tokens.ts'
+import type { SqlToken } from '#protocols/sql/sql-tokens.ts'
 
 /** What else a `select` reads that names a former table; it decides which rows the table needs. */
 export interface TableUse {

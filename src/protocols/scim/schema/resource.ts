@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { AttributePath, AttributeRef } from '#protocols/scim/resource-schema.ts'
+import type { AttributePath, AttributeRef } from './resource-schema.ts'
 
 /** A SCIM resource under construction. Its keys come from schema tables, never from input. */
 export type ScimResource = Record<string, JsonValue>

@@ -1,5 +1,5 @@
 import { nearestName } from '#kernel/suggest.ts'
-import { servedType, servedTypes } from '#legacy-script/java-inference.ts'
+import { servedType, servedTypes } from './java-inference.ts'
 
 const signing = 'tokens come from an identity provider (a Trust) or the token service'
 const statements = 'read accounts by findUser() or MyVDConnection.search(), or write a Report'

@@ -1,9 +1,9 @@
 import type { Path } from '#kernel/issues.ts'
 import { isForbiddenKey, isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import { type AttributeType, attribute, type Schema, type SchemaAttribute } from '#protocols/scim/schema.ts'
-import { commonAttributes } from '#protocols/scim/standard-schemas.ts'
+import { ResourceSchema } from './resource-schema.ts'
+import { type AttributeType, attribute, type Schema, type SchemaAttribute } from './schema.ts'
+import { commonAttributes } from './standard-schemas.ts'
 
 export const maxSchemaAttributes = 200
 const maxSubAttributes = 50

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { IssuerHealth } from '#engine/issuer-health.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { DiscoveredKeySet } from '#protocols/jwt/discovered-key-set.ts'
+import { DiscoveredKeySet } from './discovered-key-set.ts'
+import { IssuerHealth } from './issuer-health.ts'
 
 test('an issuer is unchecked, then down with the reason, then up', async () => {
   let now = 1_000_000

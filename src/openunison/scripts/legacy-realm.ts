@@ -3,7 +3,7 @@ import { findPackageJSON, stripTypeScriptTypes } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parse } from 'acorn'
-import type { LegacySignatures } from '#legacy-script/legacy-signatures.ts'
+import type { LegacySignatures } from './legacy-signatures.ts'
 
 /** The modules of the runtime that legacy scripts run in, and how their functions are called. */
 export interface LegacyRealm {

@@ -1,5 +1,5 @@
+import type { SqlToken } from '#protocols/sql/sql-tokens.ts'
 import { formerTable, type ReplacedTable } from './former-tables.ts'
-import type { SqlToken } from './sql-tokens.ts'
 
 /** A piece of the statement for each database; a placeholder has its name instead. */
 export type Piece = { readonly postgres: string; readonly sqlite: string } | { readonly place: string }

@@ -1,6 +1,6 @@
-import type { Attributes } from '#identity/attributes.ts'
-import type { DirectoryEntry } from '#identity/directory.ts'
 import { isSecretName } from '#kernel/text/redaction.ts'
+import type { Attributes } from './attributes.ts'
+import type { DirectoryEntry } from './directory.ts'
 
 /** The attributes that a subject takes from an entry: passwords that a system shows stay out of sessions. */
 export function shownAttributes({ attributes: all }: Pick<DirectoryEntry, 'attributes'>): Attributes {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { retryDelay } from '#engine/events/leased-delivery.ts'
+import { retryDelay } from './leased-delivery.ts'
 
 test.each([
   [1, 500, 1000],

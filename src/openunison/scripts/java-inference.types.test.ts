@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { javaMembers } from '#legacy-script/java/java-global.ts'
-import { givenTypes, returnedType, type ServedType, servedTypes } from '#legacy-script/java-inference.ts'
+import { javaMembers } from '#openunison/scripts/java/java-global.ts'
+import { givenTypes, returnedType, type ServedType, servedTypes } from './java-inference.ts'
 
-const guide = readFileSync(new URL('../../docs/guides/legacy-scripts.md', import.meta.url), 'utf8')
+const guide = readFileSync(new URL('../../../docs/guides/legacy-scripts.md', import.meta.url), 'utf8')
 const all = [...servedTypes, ...givenTypes]
 
 const row = ({ name, constructs, statics, methods }: ServedType): string => {
