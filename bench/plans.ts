@@ -1,6 +1,6 @@
+import { Databases } from '#database/databases.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { Databases } from '#storage/client/databases.ts'
 import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
 import { plannedReads, planOf } from '#testing/databases/directory-plans.ts'
 import { recordedQueries } from '#testing/databases/recorded-queries.ts'

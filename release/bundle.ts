@@ -13,6 +13,7 @@ const folders: Readonly<Record<string, string>> = {
   '../../../../portal/dist/': '../portal/',
   '../../../deploy/schema/': '../schema/',
   '../../../examples/': '../examples/',
+  './migrations/': '../migrations/',
 }
 
 /** Files that are read as they are, although they are TypeScript. */
@@ -20,7 +21,7 @@ const texts: readonly string[] = ['src/sdk/plugin/plugin-types.ts']
 
 /** What a release has as it is in the sources, and where. The image of deploy/Dockerfile has it too. */
 export const copies: Readonly<Record<string, string>> = {
-  'src/storage/migrations': 'migrations',
+  'src/database/migrations': 'migrations',
   'deploy/schema': 'schema',
   examples: 'examples',
   LICENSE: 'LICENSE',

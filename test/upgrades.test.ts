@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { expect, test } from 'vitest'
-import { readMigrations } from '#storage/client/migrations.ts'
+import { readMigrations } from '#database/migrations.ts'
 import { migrationsIn } from './upgrades/dump.ts'
 
 const dialects = ['sqlite', 'postgres'] as const
@@ -44,7 +44,7 @@ const problems = (script: string): string[] => {
 }
 
 test('a migration after the first leaves the version before it able to serve', () => {
-  const later = globSync(['src/storage/migrations/*/*.sql', 'test/upgrades/next/*/*.sql']).filter(
+  const later = globSync(['src/database/migrations/*/*.sql', 'test/upgrades/next/*/*.sql']).filter(
     (file) => basename(file) !== '0001_initial.sql',
   )
   expect(later.length).toBeGreaterThanOrEqual(2)

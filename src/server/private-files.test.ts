@@ -3,11 +3,11 @@ import { chmodSync, lstatSync, mkdirSync, readFileSync, rmSync, statSync, symlin
 import { join } from 'node:path'
 import process from 'node:process'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { lockInstance } from '#database/instance-lock.ts'
 import { openSigningKey } from '#engine/keys/key-source.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { type LogFields, silentLogger } from '#kernel/logger.ts'
 import { openDataFolder, protectGivenKey } from '#server/private-files.ts'
-import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
 

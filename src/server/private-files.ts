@@ -1,9 +1,9 @@
 import { chmodSync, lstatSync, mkdirSync, readdirSync, realpathSync, type Stats } from 'node:fs'
 import { dirname, join } from 'node:path'
 import process from 'node:process'
+import { readAddress } from '#database/databases.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { OwnPlaces } from '#sdk/module/own-file.ts'
-import { readAddress } from '#storage/client/databases.ts'
 
 /** The system calls that decide, so that tests can be another user. */
 interface FileSystem {

@@ -1,4 +1,16 @@
 import sql, { join, raw } from 'sql-template-tag'
+import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
+import {
+  columns,
+  dateOrNull,
+  dynamic,
+  inserted,
+  ListStatement,
+  RowInsert,
+  statement,
+  withoutNulls,
+} from '#database/statement.ts'
+import { assertStorable, isStorable, optionalText, storable } from '#database/text-keys.ts'
 import type {
   Approval,
   ApprovalDecision,
@@ -22,18 +34,6 @@ import { type Identity, storedIdentity, type UserRef } from '#identity/identity.
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { appendToChain } from '#storage/audit/audit-chain.ts'
-import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
-import {
-  columns,
-  dateOrNull,
-  dynamic,
-  inserted,
-  ListStatement,
-  RowInsert,
-  statement,
-  withoutNulls,
-} from '#storage/client/statement.ts'
-import { assertStorable, isStorable, optionalText, storable } from '#storage/client/text-keys.ts'
 import { insertMails } from '#storage/mail-store.ts'
 import { insertMessage, readLatestMessages, readMessages } from '#storage/request-messages.ts'
 import {

@@ -1,10 +1,10 @@
+import type { SqlClient } from '#database/sql-client.ts'
+import { columns, inserted, statement } from '#database/statement.ts'
+import { assertStorable, isStorable } from '#database/text-keys.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import { type Identity, storedIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { appendAudit } from '#storage/audit/audit-chain.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, inserted, statement } from '#storage/client/statement.ts'
-import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
 const maxListed = 100
 

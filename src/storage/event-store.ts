@@ -1,7 +1,7 @@
+import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
+import { columns, ListStatement, RowInsert, statement } from '#database/statement.ts'
+import { assertStorable, isStorable } from '#database/text-keys.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
-import { columns, ListStatement, RowInsert, statement } from '#storage/client/statement.ts'
-import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
 /** A Security Event Token before it is signed. */
 export interface StoredEvent {

@@ -1,10 +1,10 @@
+import { type DueValues, dueText, dueValues, readNow, timeOf } from '#database/database-time.ts'
+import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
+import { columns, dateOrNull, inserted, statement, withoutNulls } from '#database/statement.ts'
+import { assertStorable, isStorable, lookupKey, storable } from '#database/text-keys.ts'
 import type { Grant, GrantRevocation, NewGrant } from '#domain/grant.ts'
 import type { When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { type DueValues, dueText, dueValues, readNow, timeOf } from '#storage/client/database-time.ts'
-import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
-import { columns, dateOrNull, inserted, statement, withoutNulls } from '#storage/client/statement.ts'
-import { assertStorable, isStorable, lookupKey, storable } from '#storage/client/text-keys.ts'
 
 interface GrantRow extends Pick<Grant, 'id' | 'target' | 'subject' | 'kind' | 'name' | 'state'> {
   readonly subjectKey: string

@@ -1,8 +1,8 @@
+import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
+import { deletedAtOnce, deleteInParts, statement } from '#database/statement.ts'
+import { assertStorable, isStorable } from '#database/text-keys.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
-import { deletedAtOnce, deleteInParts, statement } from '#storage/client/statement.ts'
-import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
 const maxLength = 500
 

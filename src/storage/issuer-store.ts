@@ -1,4 +1,4 @@
-import type { SqlClient } from '#storage/client/sql-client.ts'
+import type { SqlClient } from '#database/sql-client.ts'
 import {
   columns,
   deletedAtOnce,
@@ -7,8 +7,8 @@ import {
   type Statement,
   statement,
   withoutNulls,
-} from '#storage/client/statement.ts'
-import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
+} from '#database/statement.ts'
+import { assertStorable, isStorable } from '#database/text-keys.ts'
 
 /** Identifies a record of one of our issuers. */
 export interface IssuerKey {

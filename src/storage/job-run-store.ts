@@ -1,13 +1,6 @@
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import {
-  columns,
-  dateOrNull,
-  deletedAtOnce,
-  deleteInParts,
-  statement,
-  withoutNulls,
-} from '#storage/client/statement.ts'
-import { assertStorable, isStorable, optionalText } from '#storage/client/text-keys.ts'
+import type { SqlClient } from '#database/sql-client.ts'
+import { columns, dateOrNull, deletedAtOnce, deleteInParts, statement, withoutNulls } from '#database/statement.ts'
+import { assertStorable, isStorable, optionalText } from '#database/text-keys.ts'
 
 const maxListed = 500
 

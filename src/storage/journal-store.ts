@@ -1,9 +1,9 @@
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
+import type { SqlClient } from '#database/sql-client.ts'
+import { columns, dynamic, RowInsert, statement, withoutNulls } from '#database/statement.ts'
+import { isStorable, optionalText, storable } from '#database/text-keys.ts'
 import type { JournalEntry, JournalPage, JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, dynamic, RowInsert, statement, withoutNulls } from '#storage/client/statement.ts'
-import { isStorable, optionalText, storable } from '#storage/client/text-keys.ts'
 
 const maxPage = 500
 

@@ -1,8 +1,8 @@
+import type { SqlClient } from '#database/sql-client.ts'
+import { columns, type Statement, statement } from '#database/statement.ts'
+import { assertStorable, isStorable } from '#database/text-keys.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, type Statement, statement } from '#storage/client/statement.ts'
-import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
 const maxListed = 500
 

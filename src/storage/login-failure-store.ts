@@ -1,5 +1,5 @@
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, deletedAtOnce, deleteInParts, statement } from '#storage/client/statement.ts'
+import type { SqlClient } from '#database/sql-client.ts'
+import { columns, deletedAtOnce, deleteInParts, statement } from '#database/statement.ts'
 
 /** Failed attempts under one key, such as an account or a client address. */
 interface LoginFailures {

@@ -1,7 +1,7 @@
+import type { SqlClient } from '#database/sql-client.ts'
+import { columns, deletedAtOnce, deleteInParts, inserted, statement } from '#database/statement.ts'
+import { assertStorable, isStorable } from '#database/text-keys.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, deletedAtOnce, deleteInParts, inserted, statement } from '#storage/client/statement.ts'
-import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
 /** A login that has not finished: its chain waits for the user. */
 export interface Login {

@@ -1,10 +1,5 @@
-import type { AuditEntry } from '#domain/audit.ts'
-import type { ClaimedMail, MailClaim, MailKind, MailLink, MailState, MailSummary, NewMail } from '#domain/mail.ts'
-import type { When } from '#domain/timer.ts'
-import { GatewayError } from '#kernel/errors.ts'
-import { appendToChain } from '#storage/audit/audit-chain.ts'
-import { type DueValues, dueText, dueValues, readNow } from '#storage/client/database-time.ts'
-import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
+import { type DueValues, dueText, dueValues, readNow } from '#database/database-time.ts'
+import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import {
   columns,
   type DialectText,
@@ -14,8 +9,13 @@ import {
   type Statement,
   statement,
   withoutNulls,
-} from '#storage/client/statement.ts'
-import { assertStorable, isStorable, optionalText, storable } from '#storage/client/text-keys.ts'
+} from '#database/statement.ts'
+import { assertStorable, isStorable, optionalText, storable } from '#database/text-keys.ts'
+import type { AuditEntry } from '#domain/audit.ts'
+import type { ClaimedMail, MailClaim, MailKind, MailLink, MailState, MailSummary, NewMail } from '#domain/mail.ts'
+import type { When } from '#domain/timer.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { appendToChain } from '#storage/audit/audit-chain.ts'
 
 const maxPage = 500
 

@@ -1,4 +1,8 @@
 import sql, { join } from 'sql-template-tag'
+import { readNow } from '#database/database-time.ts'
+import type { SqlClient } from '#database/sql-client.ts'
+import { deletedAtOnce, deleteInParts, dynamic, statement } from '#database/statement.ts'
+import { assertStorable, optionalText } from '#database/text-keys.ts'
 import type { NewMail } from '#domain/mail.ts'
 import {
   type MailChoice,
@@ -11,10 +15,6 @@ import {
   usualMail,
 } from '#domain/notification.ts'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
-import { readNow } from '#storage/client/database-time.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import { deletedAtOnce, deleteInParts, dynamic, statement } from '#storage/client/statement.ts'
-import { assertStorable, optionalText } from '#storage/client/text-keys.ts'
 import { insertMails } from '#storage/mail-store.ts'
 
 interface SettingsRow {

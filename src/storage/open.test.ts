@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { readAddress } from '#database/databases.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { readAddress } from '#storage/client/databases.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 
 function folder(): string {

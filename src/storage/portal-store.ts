@@ -1,8 +1,8 @@
+import { readNow } from '#database/database-time.ts'
+import type { SqlClient } from '#database/sql-client.ts'
+import { RowInsert, statement } from '#database/statement.ts'
+import { assertStorable, isStorable, storable } from '#database/text-keys.ts'
 import type { Identity, UserRef } from '#identity/identity.ts'
-import { readNow } from '#storage/client/database-time.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import { RowInsert, statement } from '#storage/client/statement.ts'
-import { assertStorable, isStorable, storable } from '#storage/client/text-keys.ts'
 
 /** `read`: notifications that the user has read. */
 type MarkList = 'favourite' | 'recent' | 'read'

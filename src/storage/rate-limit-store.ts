@@ -1,8 +1,8 @@
+import type { SqlClient } from '#database/sql-client.ts'
+import { deletedAtOnce, deleteInParts, statement } from '#database/statement.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { Rate, RateLimits } from '#kernel/rate-limit.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import { deletedAtOnce, deleteInParts, statement } from '#storage/client/statement.ts'
 
 /** Beyond this number, those that are full again first are forgotten. */
 const mostKeys = 200_000

@@ -1,19 +1,12 @@
+import { readNow } from '#database/database-time.ts'
+import type { SqlClient } from '#database/sql-client.ts'
+import { columns, type DialectText, deletedAtOnce, deleteInParts, inserted, statement } from '#database/statement.ts'
+import { assertStorable, isStorable } from '#database/text-keys.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { Invitation } from '#domain/invitation.ts'
 import type { NewMail } from '#domain/mail.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { appendAudit } from '#storage/audit/audit-chain.ts'
-import { readNow } from '#storage/client/database-time.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import {
-  columns,
-  type DialectText,
-  deletedAtOnce,
-  deleteInParts,
-  inserted,
-  statement,
-} from '#storage/client/statement.ts'
-import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import { insertMails } from '#storage/mail-store.ts'
 
 const maxPage = 500

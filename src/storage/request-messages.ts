@@ -1,10 +1,10 @@
 import sql, { join, raw } from 'sql-template-tag'
+import type { DatabaseReader, DatabaseTransaction } from '#database/sql-client.ts'
+import { columns, dynamic, inserted, statement } from '#database/statement.ts'
+import { isStorable, storable } from '#database/text-keys.ts'
 import type { LatestMessage, NewRequestMessage, RequestMessage } from '#domain/approval.ts'
 import { storedIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { DatabaseReader, DatabaseTransaction } from '#storage/client/sql-client.ts'
-import { columns, dynamic, inserted, statement } from '#storage/client/statement.ts'
-import { isStorable, storable } from '#storage/client/text-keys.ts'
 
 const maxMessages = 100
 

@@ -1,9 +1,9 @@
+import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
+import { columns, RowInsert, statement } from '#database/statement.ts'
+import { assertStorable, isStorable } from '#database/text-keys.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { SecondFactor } from '#domain/second-factor.ts'
 import { appendAudit } from '#storage/audit/audit-chain.ts'
-import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
-import { columns, RowInsert, statement } from '#storage/client/statement.ts'
-import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
 export interface StoredFactor extends Omit<SecondFactor, 'kind' | 'secret'> {
   /** The key of the owner's identity. */

@@ -1,7 +1,7 @@
+import { restoreMarker } from '#database/migrations.ts'
+import type { SqlClient } from '#database/sql-client.ts'
+import { columns, statement } from '#database/statement.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
-import { restoreMarker } from '#storage/client/migrations.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, statement } from '#storage/client/statement.ts'
 
 /** A gateway process that uses the database. */
 interface Replica {

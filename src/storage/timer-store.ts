@@ -1,9 +1,9 @@
+import { type DueValues, dueText, dueValues, timeOf } from '#database/database-time.ts'
+import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
+import { columns, RowInsert, statement, withoutNulls } from '#database/statement.ts'
 import type { ClaimedTimer, NewTimer, TimerClaim, When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { type DueValues, dueText, dueValues, timeOf } from '#storage/client/database-time.ts'
-import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
-import { columns, RowInsert, statement, withoutNulls } from '#storage/client/statement.ts'
 
 interface TimerRow extends TimerClaim {
   readonly kind: string

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
+import { readAddress } from '#database/databases.ts'
+import { migrate, readMigrations } from '#database/migrations.ts'
+import { PostgresClient } from '#database/postgres.ts'
+import type { SqlClient } from '#database/sql-client.ts'
+import { SqliteClient } from '#database/sqlite.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { readAddress } from '#storage/client/databases.ts'
-import { migrate, readMigrations } from '#storage/client/migrations.ts'
-import { PostgresClient } from '#storage/client/postgres.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import { SqliteClient } from '#storage/client/sqlite.ts'
 
 /** Of the replicas that made the dumps; it also seals their audit. */
 export const dumpKey = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 9).toString('base64') }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { statement } from '#database/statement.ts'
 import { JobScheduler, type ScheduledJob } from '#engine/jobs/job-scheduler.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { readSchedule } from '#kernel/schedule.ts'
 import type { Job, JobContext } from '#sdk/job/job.ts'
-import { statement } from '#storage/client/statement.ts'
 import { JobRunStore } from '#storage/job-run-store.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 

@@ -1,6 +1,7 @@
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import process from 'node:process'
+import { readAddress } from '#database/databases.ts'
 import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { version } from '#kernel/version.ts'
@@ -10,7 +11,6 @@ import { closeToOthers, databaseUrl } from '#server/commands/installation.ts'
 import { databaseOptions } from '#server/commands/options.ts'
 import { Progress } from '#server/commands/progress.ts'
 import { keyFilesIn, makeBackup } from '#storage/backup/backup.ts'
-import { readAddress } from '#storage/client/databases.ts'
 
 const options = {
   ...databaseOptions,

@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
+import { SchemaMismatch } from '#database/migrations.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { shownReason } from '#kernel/text/secret-values.ts'
 import { parseTime } from '#kernel/time.ts'
-import { SchemaMismatch } from '#storage/client/migrations.ts'
 
 /** The output of a command; tests pass their own. */
 export interface CommandIo {

@@ -6,7 +6,7 @@ import { silentLogger } from '#kernel/logger.ts'
 // Loaded here, since the first load takes longer than a test may.
 import '#server/commands/backup.ts'
 import '#server/commands/migrate.ts'
-import { lockInstance } from '#storage/instance-lock.ts'
+import { lockInstance } from '#database/instance-lock.ts'
 import { openStorage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
 import { runCommand } from '#testing/gateway/command.ts'

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { readAddress, readSchemaAt } from '#database/databases.ts'
+import { lockInstance } from '#database/instance-lock.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import { type CommandIo, defineCommand, type Values } from '#server/commands/command-line.ts'
 import { closeToOthers, databaseUrl } from '#server/commands/installation.ts'
 import { databaseOptions } from '#server/commands/options.ts'
 import { Progress } from '#server/commands/progress.ts'
-import { readAddress, readSchemaAt } from '#storage/client/databases.ts'
-import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage } from '#storage/open.ts'
 
 const options = {

@@ -1,7 +1,7 @@
+import { readAddress } from '#database/databases.ts'
 import { parseHostPort } from '#kernel/address.ts'
 import { checkOptions, type Values, WrongUsage } from '#server/commands/command-line.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
-import { readAddress } from '#storage/client/databases.ts'
 
 /** The options of commands that work on the database of a gateway. */
 export const databaseOptions = {

@@ -1,6 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
+import { AuditSeal } from '#database/audit-seal.ts'
+import { readAddress } from '#database/databases.ts'
+import { lockInstance } from '#database/instance-lock.ts'
 import type { AuditKey } from '#domain/audit.ts'
 import type { AuditProblem } from '#domain/audit-report.ts'
 import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
@@ -24,13 +27,10 @@ import {
 import { databaseUrl, withDatabase } from '#server/commands/installation.ts'
 import { databaseOptions } from '#server/commands/options.ts'
 import { Progress } from '#server/commands/progress.ts'
-import { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { flush } from '#storage/backup/backup.ts'
 import { checkCopy } from '#storage/backup/checked-copy.ts'
 import { isRestoreLeftover, restoreFolderStart } from '#storage/backup/restore-folder.ts'
 import { unpackBackup } from '#storage/backup/unpack-backup.ts'
-import { readAddress } from '#storage/client/databases.ts'
-import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 
 const options = {

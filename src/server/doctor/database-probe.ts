@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { readAddress } from '#database/databases.ts'
+import { pendingMigrations, readMigrations, SchemaMismatch } from '#database/migrations.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import { isDamaged } from '#protocols/sql/sqlite.ts'
 import { clockFinding, type Finding, ok, type Probe, problem, reasonOf, warning } from '#server/doctor/diagnosis.ts'
-import { readAddress } from '#storage/client/databases.ts'
-import { pendingMigrations, readMigrations, SchemaMismatch } from '#storage/client/migrations.ts'
 import { isUnfinished } from '#storage/runs/run-store.ts'
 
 interface Applied {
@@ -72,7 +72,7 @@ const slowMillis = 50
 const oldestPostgres = 14
 
 async function postgres(address: string): Promise<Finding[]> {
-  const { PostgresClient } = await import('#storage/client/postgres.ts')
+  const { PostgresClient } = await import('#database/postgres.ts')
   const client = new PostgresClient(address, silentLogger)
   const query = <R>(sql: string): Promise<R[]> => client.query<R>({ sql, params: [], name: undefined })
   try {

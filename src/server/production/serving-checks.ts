@@ -2,13 +2,13 @@ import { existsSync, globSync, lstatSync, readFileSync, type Stats, statSync } f
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve, sep } from 'node:path'
 import { NamedFiles } from '#config/secrets.ts'
+import { readAddress } from '#database/databases.ts'
 import { isLoopbackHost, parseHostPort } from '#kernel/address.ts'
 import { isOfOwnAuthority } from '#protocols/admission/webhook-tls.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { CertificateWithKey, GivenWebhookTls } from '#sdk/sts/sts-webhook.ts'
 import { checkPair, timeProblem } from '#server/listener-certificate.ts'
 import type { Finding, ProductionSetup, ServeSettings } from '#server/production/production-check.ts'
-import { readAddress } from '#storage/client/databases.ts'
 
 const fail = (at: string, message: string): Finding => ({ level: 'fail', at, message })
 const warn = (at: string, message: string): Finding => ({ level: 'warn', at, message })

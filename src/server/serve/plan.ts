@@ -1,6 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import process from 'node:process'
+import { readAddress } from '#database/databases.ts'
 import { defaultRenewalTimes, type RenewalTimes } from '#engine/session/session-renewal.ts'
 import { defaultLimits } from '#engine/workflow/run-worker.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
@@ -10,7 +11,6 @@ import type { WorkflowLimits } from '#server/gateway.ts'
 import { type ConnectionLimits, defaultConnectionLimits } from '#server/http-limits.ts'
 import type { TlsFiles } from '#server/listener-certificate.ts'
 import { type LogThreshold, logLevels } from '#server/log/log.ts'
-import { readAddress } from '#storage/client/databases.ts'
 
 /** More processes than any machine that serves one gateway has cores. */
 const mostWorkers = 64

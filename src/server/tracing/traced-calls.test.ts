@@ -1,11 +1,11 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { inMemory, SqliteClient } from '#database/sqlite.ts'
 import { useTracer, writeTraceparent } from '#kernel/tracing.ts'
 import { exchange } from '#protocols/http/http-client.ts'
 import { createAccessLog, createLogger } from '#server/log/log.ts'
 import { type EndedSpan, SpanTracer } from '#server/tracing/span-tracer.ts'
-import { inMemory, SqliteClient } from '#storage/client/sqlite.ts'
 
 let ended: EndedSpan[] = []
 const tracer = new SpanTracer({ parentBased: true, ratio: 1 }, (span) => ended.push(span))

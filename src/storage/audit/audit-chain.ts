@@ -1,4 +1,7 @@
 import { hash } from 'node:crypto'
+import { type AuditSeal, authenticity, type ChainState, missingKey } from '#database/audit-seal.ts'
+import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
+import { columnName, columns, RowInsert, statement } from '#database/statement.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -12,9 +15,6 @@ import {
   storedRecord,
   toRecords,
 } from '#storage/audit/audit-record.ts'
-import { type AuditSeal, authenticity, type ChainState, missingKey } from '#storage/audit/audit-seal.ts'
-import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
-import { columnName, columns, RowInsert, statement } from '#storage/client/statement.ts'
 
 const chains = 16
 const tokenChains = 4

@@ -1,8 +1,8 @@
+import type { DatabaseReader, SqlClient } from '#database/sql-client.ts'
+import { statement } from '#database/statement.ts'
 import type { AuditRecord } from '#domain/audit.ts'
 import { auditChains, type ChainedRecord, chainedRecord, readChains } from '#storage/audit/audit-chain.ts'
 import { toEntries } from '#storage/audit/audit-record.ts'
-import type { DatabaseReader, SqlClient } from '#storage/client/sql-client.ts'
-import { statement } from '#storage/client/statement.ts'
 
 /** The number of the last record that a sink has, by chain; 0 if absent. */
 export type SinkPositions = ReadonlyMap<number, number>

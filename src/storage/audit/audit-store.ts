@@ -1,4 +1,8 @@
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
+import { type AuditSeal, authenticity, type ChainState, missingKey } from '#database/audit-seal.ts'
+import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
+import { columns, dynamic, statement } from '#database/statement.ts'
+import { isStorable, lookupKey } from '#database/text-keys.ts'
 import type { AuditAnchor, AuditEntry, AuditPage, AuditPart, AuditQuery, AuditRecord } from '#domain/audit.ts'
 import type { AuditReport } from '#domain/audit-report.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
@@ -29,7 +33,6 @@ import {
   recordProperties,
   toEntries,
 } from '#storage/audit/audit-record.ts'
-import { type AuditSeal, authenticity, type ChainState, missingKey } from '#storage/audit/audit-seal.ts'
 import { findReceived, type SinkPositions } from '#storage/audit/audit-sink-store.ts'
 import {
   type AuditComparison,
@@ -38,9 +41,6 @@ import {
   compareRecords,
   verifyAudit,
 } from '#storage/audit/audit-verification.ts'
-import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
-import { columns, dynamic, statement } from '#storage/client/statement.ts'
-import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
 
 const maxPage = 500
 const rememberedContexts = 50_000

@@ -1,4 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
+import { type AuditSeal, type Authenticity, authenticity, type ChainState } from '#database/audit-seal.ts'
+import type { DatabaseReader } from '#database/sql-client.ts'
+import { ListStatement, statement } from '#database/statement.ts'
 import type { AuditAnchor, AuditEntry, AuditLink, AuditRecord } from '#domain/audit.ts'
 import type { AuditProblem, AuditReport } from '#domain/audit-report.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -11,9 +14,6 @@ import {
   readChains,
 } from '#storage/audit/audit-chain.ts'
 import { toEntries } from '#storage/audit/audit-record.ts'
-import { type AuditSeal, type Authenticity, authenticity, type ChainState } from '#storage/audit/audit-seal.ts'
-import type { DatabaseReader } from '#storage/client/sql-client.ts'
-import { ListStatement, statement } from '#storage/client/statement.ts'
 
 const pageSize = 500
 const maxProblems = 100

@@ -2,12 +2,12 @@ import { closeSync, fsyncSync, linkSync, openSync, readdirSync, renameSync, rmSy
 import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
 import { backup, DatabaseSync } from 'node:sqlite'
+import { AuditSeal } from '#database/audit-seal.ts'
 import type { AuditKey } from '#domain/audit.ts'
 import { newId } from '#kernel/ids.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
 import { isKeyName } from '#protocols/jwt/signing-key.ts'
 import { sqliteError } from '#protocols/sql/sqlite.ts'
-import { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { type CopyContents, checkCopy } from '#storage/backup/checked-copy.ts'
 
 interface BackupOptions {

@@ -1,10 +1,10 @@
+import type { DatabaseTransaction } from '#database/sql-client.ts'
+import { ListStatement, RowInsert } from '#database/statement.ts'
+import { assertStorable, foldKey, indexKey, isLong, numberOf } from '#database/text-keys.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import { missingValues, valueChanges } from '#identity/entry-changes.ts'
 import { directoryLimits, type UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
-import { ListStatement, RowInsert } from '#storage/client/statement.ts'
-import { assertStorable, foldKey, indexKey, isLong, numberOf } from '#storage/client/text-keys.ts'
 import { attributesByKey, type LockedEntry, replaceAttributes, storedAttributes } from '#storage/directory/entries.ts'
 
 /** A value of an attribute, indexed for searches. */

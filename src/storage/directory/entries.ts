@@ -1,12 +1,12 @@
+import type { DatabaseReader, DatabaseTransaction, SqlQuery } from '#database/sql-client.ts'
+import { inserted, ListStatement, statement } from '#database/statement.ts'
+import { foldKey, numberOf } from '#database/text-keys.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { MemberGroup } from '#identity/group.ts'
 import type { GroupReading } from '#identity/user-directory.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
-import type { DatabaseReader, DatabaseTransaction, SqlQuery } from '#storage/client/sql-client.ts'
-import { inserted, ListStatement, statement } from '#storage/client/statement.ts'
-import { foldKey, numberOf } from '#storage/client/text-keys.ts'
 
 /** A user with its groups, or a group with its members. */
 export interface Entry {

@@ -1,10 +1,10 @@
 import sql, { empty, join, type Sql } from 'sql-template-tag'
+import { afterPrefix, assertStorable, foldKey, indexKey, isLong, numberOf } from '#database/text-keys.ts'
 import { timeAttribute, valueMillis } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter, SubstringFilter } from '#identity/filter/ast.ts'
 import { isAlways, type Truth, truthOf, type ValueFilter } from '#identity/filter/rewrite-filter.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { finalSigma, foldPart, foldValue, sigma } from '#kernel/text/compare-texts.ts'
-import { afterPrefix, assertStorable, foldKey, indexKey, isLong, numberOf } from '#storage/client/text-keys.ts'
 
 /** What is searched: the users or the groups of a directory. */
 export interface SearchSpace {

@@ -1,9 +1,9 @@
+import { foldKey, isStorable } from '#database/text-keys.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
 import type { GroupUpdate, UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import { foldKey, isStorable } from '#storage/client/text-keys.ts'
 import { checkAttributes, checkName, checkNames, syncAttributes, valueRows } from '#storage/directory/attributes.ts'
 import {
   bumpEntries,

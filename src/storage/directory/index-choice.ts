@@ -1,9 +1,9 @@
 import sql, { join, raw, type Sql } from 'sql-template-tag'
+import type { DatabaseReader } from '#database/sql-client.ts'
+import { dynamic } from '#database/statement.ts'
 import { type TimeAttribute, timeAttribute, timeAttributes } from '#identity/entry-times.ts'
 import type { Truth, ValueFilter } from '#identity/filter/rewrite-filter.ts'
 import { keyLength } from '#identity/paging.ts'
-import type { DatabaseReader } from '#storage/client/sql-client.ts'
-import { dynamic } from '#storage/client/statement.ts'
 import {
   and,
   attributeValues,

@@ -1,8 +1,8 @@
+import type { DatabaseReader } from '#database/sql-client.ts'
+import { statement } from '#database/statement.ts'
+import { foldKey } from '#database/text-keys.ts'
 import type { MembersPage } from '#identity/group.ts'
 import type { GroupReading } from '#identity/user-directory.ts'
-import type { DatabaseReader } from '#storage/client/sql-client.ts'
-import { statement } from '#storage/client/statement.ts'
-import { foldKey } from '#storage/client/text-keys.ts'
 import { firstValue, membersPerPage } from '#storage/directory/entries.ts'
 import { keyList, listedKeys } from '#storage/directory/search.ts'
 

@@ -1,10 +1,10 @@
+import type { DatabaseTransaction } from '#database/sql-client.ts'
+import { columnName, ListStatement, RowInsert, statement } from '#database/statement.ts'
+import { foldKey, isStorable } from '#database/text-keys.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import type { UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
-import { columnName, ListStatement, RowInsert, statement } from '#storage/client/statement.ts'
-import { foldKey, isStorable } from '#storage/client/text-keys.ts'
 import { findEntries, insertEntryIfAbsent, lockVersions, type StoredEntry } from '#storage/directory/entries.ts'
 
 interface MemberRow {

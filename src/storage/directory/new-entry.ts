@@ -1,5 +1,5 @@
-import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
-import { statement } from '#storage/client/statement.ts'
+import type { DatabaseTransaction } from '#database/sql-client.ts'
+import { statement } from '#database/statement.ts'
 import { insertValues, type ValueRow } from '#storage/directory/attributes.ts'
 import {
   addToPresentSize,

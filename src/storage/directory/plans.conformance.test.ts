@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { SqlClient } from '#database/sql-client.ts'
 import { systemClock } from '#kernel/clock.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
 import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
 import { bulkPeople, createDirectory } from '#testing/databases/bulk-people.ts'
 import { connectTo, onEachDatabase } from '#testing/databases/databases.ts'

@@ -1,4 +1,7 @@
 import sql, { raw, type Sql } from 'sql-template-tag'
+import type { DatabaseReader, SqlQuery } from '#database/sql-client.ts'
+import { type DialectText, dynamic, statement } from '#database/statement.ts'
+import { assertStorable, foldKey, isLong, isStorable } from '#database/text-keys.ts'
 import { timeAttribute } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
 import type { Truth } from '#identity/filter/rewrite-filter.ts'
@@ -6,9 +9,6 @@ import { type PageScope, readPosition, unknownPosition, writePosition } from '#i
 import { directoryLimits, type Page, type SortOrder, type UserSearch } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
-import type { DatabaseReader, SqlQuery } from '#storage/client/sql-client.ts'
-import { type DialectText, dynamic, statement } from '#storage/client/statement.ts'
-import { assertStorable, foldKey, isLong, isStorable } from '#storage/client/text-keys.ts'
 import {
   type Entry,
   type EntryRow,

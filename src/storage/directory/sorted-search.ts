@@ -1,12 +1,12 @@
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
+import type { DatabaseReader } from '#database/sql-client.ts'
+import { dynamic } from '#database/statement.ts'
+import { assertStorable } from '#database/text-keys.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Truth } from '#identity/filter/rewrite-filter.ts'
 import { compareSortKeys, exactLength, type SortKey } from '#identity/paging.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
-import type { DatabaseReader } from '#storage/client/sql-client.ts'
-import { dynamic } from '#storage/client/statement.ts'
-import { assertStorable } from '#storage/client/text-keys.ts'
 import {
   and,
   count,

@@ -1,3 +1,6 @@
+import type { DatabaseReader, SqlClient } from '#database/sql-client.ts'
+import { inserted, statement } from '#database/statement.ts'
+import { assertStorable, foldKey, isStorable } from '#database/text-keys.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type {
@@ -15,9 +18,6 @@ import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { DatabaseReader, SqlClient } from '#storage/client/sql-client.ts'
-import { inserted, statement } from '#storage/client/statement.ts'
-import { assertStorable, foldKey, isStorable } from '#storage/client/text-keys.ts'
 import { checkAttributes, checkName, checkNames, syncAttributes, valueRows } from '#storage/directory/attributes.ts'
 import {
   bumpEntries,

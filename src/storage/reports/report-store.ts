@@ -1,6 +1,6 @@
+import { readAddress } from '#database/databases.ts'
 import type { ReportCursor, ReportQuery, ReportReader, ReportRun } from '#domain/report.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { readAddress } from '#storage/client/databases.ts'
 
 /**
  * Runs reports separately from all other work, so that they do not slow down the gateway. A report sees the committed

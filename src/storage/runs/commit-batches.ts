@@ -1,5 +1,5 @@
+import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
 import { type ReadyRuns, transactionWithWakeUp, type WakeUp } from '#storage/runs/wake-up.ts'
 
 const maxUnits = 64

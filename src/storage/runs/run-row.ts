@@ -1,9 +1,9 @@
+import type { DatabaseTransaction } from '#database/sql-client.ts'
+import { columns, type DialectText, dateOrNull, statement, withoutNulls } from '#database/statement.ts'
+import { isStorable } from '#database/text-keys.ts'
 import type { Cancellation, ClaimedRun, Incident, Run, RunState, RunWithData } from '#domain/run.ts'
 import { type Identity, type RunIdentities, storedIdentity } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
-import { columns, type DialectText, dateOrNull, statement, withoutNulls } from '#storage/client/statement.ts'
-import { isStorable } from '#storage/client/text-keys.ts'
 
 /** A run in the database. Times are milliseconds since 1970, by the database's clock. */
 export interface RunRow extends IdentityColumns {

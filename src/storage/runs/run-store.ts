@@ -1,4 +1,16 @@
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
+import { readNow } from '#database/database-time.ts'
+import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
+import {
+  columns,
+  deletedAtOnce,
+  deleteInParts,
+  dynamic,
+  ListStatement,
+  statement,
+  withoutNulls,
+} from '#database/statement.ts'
+import { isStorable, lookupKey } from '#database/text-keys.ts'
 import type { NewApproval } from '#domain/approval.ts'
 import {
   type ClaimedRun,
@@ -18,18 +30,6 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import { insertApproval } from '#storage/approval-store.ts'
-import { readNow } from '#storage/client/database-time.ts'
-import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
-import {
-  columns,
-  deletedAtOnce,
-  deleteInParts,
-  dynamic,
-  ListStatement,
-  statement,
-  withoutNulls,
-} from '#storage/client/statement.ts'
-import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
 import { type IdempotentCall, type Reservation, reserveKey, reserveKeys } from '#storage/idempotency-store.ts'
 import { CommitBatches } from '#storage/runs/commit-batches.ts'
 import {

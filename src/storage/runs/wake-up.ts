@@ -1,4 +1,4 @@
-import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 
 /**
  * Notifies workers that runs can be claimed. Too many notifications do no harm. When one is lost, the regular look of the

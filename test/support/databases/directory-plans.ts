@@ -1,7 +1,7 @@
 import pg from 'pg'
+import type { SqlClient, SqlQuery } from '#database/sql-client.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
-import type { SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 
 interface PlannedRead {
   readonly name: string

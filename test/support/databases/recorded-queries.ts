@@ -1,4 +1,4 @@
-import type { SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
+import type { SqlClient, SqlQuery } from '#database/sql-client.ts'
 
 /** A client that keeps the statements that were run outside of transactions. */
 export function recordedQueries(client: SqlClient): {

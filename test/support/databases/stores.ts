@@ -1,9 +1,9 @@
 import { DatabaseSync } from 'node:sqlite'
 import { onTestFinished } from 'vitest'
+import { readAddress } from '#database/databases.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
-import { readAddress } from '#storage/client/databases.ts'
 import { openStorage, type Storage, type StorageOptions } from '#storage/open.ts'
 import { runSql } from '#testing/databases/postgres.ts'
 

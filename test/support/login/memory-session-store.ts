@@ -1,5 +1,5 @@
+import { statement } from '#database/statement.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { statement } from '#storage/client/statement.ts'
 import { SessionStore } from '#storage/session-store.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 

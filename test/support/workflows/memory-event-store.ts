@@ -1,4 +1,4 @@
-import { columns, statement } from '#storage/client/statement.ts'
+import { columns, statement } from '#database/statement.ts'
 import { EventStore } from '#storage/event-store.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Sql } from 'sql-template-tag'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import type { SqlDialect, SqlValue } from '#protocols/sql/sql-database.ts'
-import type { DatabaseReader, DatabaseTransaction, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
+import type { DatabaseReader, DatabaseTransaction, SqlClient, SqlQuery } from './sql-client.ts'
 
 /** The few phrases that SQLite and PostgreSQL write differently. */
 export interface DialectText {

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import type { AuditAnchor, AuditEntry, AuditKey, AuditRecord } from '#domain/audit.ts'
 import { type ChainedRecord, chainedRecord, linkHash } from '#storage/audit/audit-chain.ts'
 import type { Storage } from '#storage/open.ts'
-import { onEachDatabase } from '#testing/databases/databases.ts'
-import { type SealedDatabase, sealedDatabase } from '#testing/databases/sealed-database.ts'
-import { auditRow } from '#testing/databases/workflow-stores.ts'
+import { onEachDatabase } from '../../test/support/databases/databases.ts'
+import { type SealedDatabase, sealedDatabase } from '../../test/support/databases/sealed-database.ts'
+import { auditRow } from '../../test/support/databases/workflow-stores.ts'
 
 const auditKey = (id: string): AuditKey => ({ id, key: createSecretKey(randomBytes(32)) })
 

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage } from '#storage/open.ts'
+import { lockInstance } from './instance-lock.ts'
 
 let dataFolder: string
 beforeEach(() => {

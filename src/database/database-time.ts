@@ -1,6 +1,6 @@
 import type { When } from '#domain/timer.ts'
-import type { DatabaseReader } from '#storage/client/sql-client.ts'
-import { type DialectText, statement } from '#storage/client/statement.ts'
+import type { DatabaseReader } from './sql-client.ts'
+import { type DialectText, statement } from './statement.ts'
 
 /** The time in milliseconds, in a transaction that began at `now`. */
 export const timeOf = (when: When, now: number): number =>

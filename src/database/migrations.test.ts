@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readMigrations } from '#storage/client/migrations.ts'
+import { readMigrations } from './migrations.ts'
 
 test('both databases have the same migrations, numbered without a gap', () => {
   const names = readMigrations('sqlite').map(({ name }) => name)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { compareValues } from '#identity/filter/compare-values.ts'
-import { afterPrefix, foldKey, indexKey, isLong, isStorable, lookupKey } from '#storage/client/text-keys.ts'
+import { afterPrefix, foldKey, indexKey, isLong, isStorable, lookupKey } from './text-keys.ts'
 
 const order = (a: string, b: string): number => Math.sign(compareValues(`x${a}`, `x${b}`, true))
 const text = fc.string({ unit: 'binary', maxLength: 6 }).filter(isStorable)

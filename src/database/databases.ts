@@ -4,10 +4,10 @@ import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
-import type { AuditSeal } from '#storage/audit/audit-seal.ts'
-import { type MigrationPolicy, migrate, readMigrations, readSchema, type Schema } from '#storage/client/migrations.ts'
-import type { DatabaseTransaction, Durability, MigrationPlan, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
-import { SqliteClient } from '#storage/client/sqlite.ts'
+import type { AuditSeal } from './audit-seal.ts'
+import { type MigrationPolicy, migrate, readMigrations, readSchema, type Schema } from './migrations.ts'
+import type { DatabaseTransaction, Durability, MigrationPlan, SqlClient, SqlQuery } from './sql-client.ts'
+import { SqliteClient } from './sqlite.ts'
 
 interface Opened {
   readonly client: LazyClient
@@ -83,7 +83,7 @@ async function connect(
   seal: AuditSeal | undefined,
 ): Promise<SqlClient> {
   if (dialect === 'sqlite') return new SqliteClient(address, seal)
-  const { PostgresClient } = await import('#storage/client/postgres.ts')
+  const { PostgresClient } = await import('./postgres.ts')
   return new PostgresClient(address, log, seal)
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { SqlValue } from '#protocols/sql/sql-database.ts'
-import type { SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
-import { connectTo, onEachEmptyDatabase } from '#testing/databases/databases.ts'
+import { connectTo, onEachEmptyDatabase } from '../../test/support/databases/databases.ts'
+import type { SqlClient, SqlQuery } from './sql-client.ts'
 
 const statement = <R>(client: SqlClient, sql: string, ...params: SqlValue[]): SqlQuery<R> => ({
   sql: client.dialect === 'sqlite' ? sql : sql.replace(/\?/g, () => `$${++counter.value}`),

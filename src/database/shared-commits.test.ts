@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { type CommitConnection, type CommitEnd, SharedCommits } from '#storage/client/shared-commits.ts'
+import { type CommitConnection, type CommitEnd, SharedCommits } from './shared-commits.ts'
 
 /** Records what happens to it. A written row represents a unit's work. */
 function fakeConnection() {

@@ -8,9 +8,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import { tracer } from '#kernel/tracing.ts'
 import { isBusy, isDamaged, StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
 import { traceStatement, traceTransaction } from '#protocols/sql/statement-span.ts'
-import type { AuditSeal } from '#storage/audit/audit-seal.ts'
-import { type CommitConnection, type CommitEnd, type Lateness, SharedCommits } from '#storage/client/shared-commits.ts'
-import type { DatabaseTransaction, MigrationPlan, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
+import type { AuditSeal } from './audit-seal.ts'
+import { type CommitConnection, type CommitEnd, type Lateness, SharedCommits } from './shared-commits.ts'
+import type { DatabaseTransaction, MigrationPlan, SqlClient, SqlQuery } from './sql-client.ts'
 
 /**
  * `case_sensitive_like` makes LIKE compare as PostgreSQL does; letter case is folded by us, before a value is stored.

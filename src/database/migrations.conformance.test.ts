@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { type Migration, migrate, migration, readMigrations, readSchema } from '#storage/client/migrations.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import { statement } from '#storage/client/statement.ts'
-import { connectTo, onEachEmptyDatabase } from '#testing/databases/databases.ts'
+import { connectTo, onEachEmptyDatabase } from '../../test/support/databases/databases.ts'
+import { type Migration, migrate, migration, readMigrations, readSchema } from './migrations.ts'
+import type { SqlClient } from './sql-client.ts'
+import { statement } from './statement.ts'
 
 const first = migration('0001_first.sql', 'create table first (a bigint); create table second (a bigint);')
 const later = migration('0002_later.sql', 'create table third (a bigint);')

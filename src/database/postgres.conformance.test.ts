@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
-import { PostgresClient } from '#storage/client/postgres.ts'
-import type { DatabaseTransaction, SqlQuery } from '#storage/client/sql-client.ts'
-import { freshSchema, postgresUrl, runSql } from '#testing/databases/postgres.ts'
+import { freshSchema, postgresUrl, runSql } from '../../test/support/databases/postgres.ts'
+import { PostgresClient } from './postgres.ts'
+import type { DatabaseTransaction, SqlQuery } from './sql-client.ts'
 
 const query = (sql: string, ...params: string[]): SqlQuery<{ id: string; amount: number; pid: number }> => ({
   sql,

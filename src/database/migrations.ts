@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
-import type { DatabaseReader, SqlClient } from '#storage/client/sql-client.ts'
-import { statement } from '#storage/client/statement.ts'
+import type { DatabaseReader, SqlClient } from './sql-client.ts'
+import { statement } from './statement.ts'
 
 export interface Migration {
   readonly name: string
@@ -43,7 +43,7 @@ const namePattern = /^\d{4}_[a-z0-9_]+\.sql$/
 
 /** The migrations of a dialect, in order. A released file is never changed: the next one corrects it. */
 export function readMigrations(dialect: SqlDialect): Migration[] {
-  const folder = new URL(`../migrations/${dialect}/`, import.meta.url)
+  const folder = new URL(`${dialect}/`, new URL('./migrations/', import.meta.url))
   return readdirSync(fileURLToPath(folder))
     .filter((name) => namePattern.test(name))
     .sort()

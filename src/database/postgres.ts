@@ -2,8 +2,8 @@ import pg from 'pg'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type Execution, PostgresPool } from '#protocols/sql/postgres.ts'
-import type { AuditSeal } from '#storage/audit/audit-seal.ts'
-import type { DatabaseTransaction, Durability, MigrationPlan, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
+import type { AuditSeal } from './audit-seal.ts'
+import type { DatabaseTransaction, Durability, MigrationPlan, SqlClient, SqlQuery } from './sql-client.ts'
 
 /** Any number that no other program uses as an advisory lock in the same database. */
 const migrationLock = 7_236_582_401

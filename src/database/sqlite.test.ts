@@ -6,11 +6,11 @@ import { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { SqlQuery } from '#storage/client/sql-client.ts'
-import { SqliteClient } from '#storage/client/sqlite.ts'
 import { openStorage } from '#storage/open.ts'
-import { damageTable } from '#testing/databases/damage.ts'
-import { temporaryFolder } from '#testing/databases/databases.ts'
+import { damageTable } from '../../test/support/databases/damage.ts'
+import { temporaryFolder } from '../../test/support/databases/databases.ts'
+import type { SqlQuery } from './sql-client.ts'
+import { SqliteClient } from './sqlite.ts'
 
 const query = <R>(sql: string): SqlQuery<R> => ({ sql, params: [], name: undefined })
 const things = query<{ id: string }>('select id from things order by id')

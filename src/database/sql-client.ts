@@ -1,6 +1,6 @@
 import type { Awaitable } from '#kernel/awaitable.ts'
 import type { SqlDialect, SqlValue } from '#protocols/sql/sql-database.ts'
-import type { AuditSeal } from '#storage/audit/audit-seal.ts'
+import type { AuditSeal } from './audit-seal.ts'
 
 /** A statement and its values, always separate. `R` is the shape of its rows. */
 export interface SqlQuery<R> {

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { isBusy, sqliteError } from '#protocols/sql/sqlite.ts'
-import { readAddress } from '#storage/client/databases.ts'
+import { readAddress } from './databases.ts'
 
 interface InstanceLockOptions {
   /** As for the storage. PostgreSQL serves any number of gateways, so it needs no lock. */
