@@ -54,12 +54,12 @@ describe('the image', () => {
     expect(texts('COPY', first?.instructions)).toEqual(['package.json package-lock.json .npmrc ./'])
   })
 
-  test('has the portal from its own build stage, made from its sources and the contract', () => {
+  test('has the portal from its own build stage, made from its sources and the contracts', () => {
     const [, portal] = stages
     expect(texts('COPY', portal?.instructions)).toEqual([
       'package.json package-lock.json .npmrc tsconfig.json ./',
       'portal ./portal',
-      'src/contract ./src/contract',
+      'src ./src',
     ])
     expect(texts('RUN', portal?.instructions).join()).toContain('node portal/build.ts')
     expect(texts('COPY')).toContain('--from=portal /app/portal/dist ./portal/dist')

@@ -106,7 +106,7 @@ test('messages of the portal and of the other pages are in plain English', () =>
     'portal/src/i18n/console/en.json',
     'portal/src/i18n/apis/en.json',
     'portal/src/i18n/settings/en.json',
-    'src/sdk/filter/page-texts/en.json',
+    'src/sdk/page/page-texts/en.json',
   ]) {
     expect(findings(messages(file))).toEqual([])
   }

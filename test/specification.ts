@@ -37,7 +37,7 @@ export const sections: readonly (readonly [number: string, title: string])[] = [
 const by = (file: string, title?: string): Proof => ({ file, ...(title === undefined ? {} : { title }) })
 
 const form = by('test/stories/registration.test.ts', 'each endpoint answers with the fields of the specification')
-const formValues = (title: string): Proof => by('src/modules/shared/forms/form-values.test.ts', title)
+const formValues = (title: string): Proof => by('src/sdk/forms/form-values.test.ts', title)
 const register = (title: string): Proof => by('src/modules/filters/register/register.test.ts', title)
 const configured = register('every field of Config and of its attributes has the configured value')
 const page = (title: string): Proof => by('portal/src/pages/register/register-form.test.ts', title)

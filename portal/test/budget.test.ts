@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { languages } from '#contract/languages.ts'
+import { languages } from '#sdk/page/languages.ts'
 
 const dist = 'portal/dist'
 const budget = 200_000

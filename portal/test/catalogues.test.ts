@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { languages } from '#contract/languages.ts'
+import { languages } from '#sdk/page/languages.ts'
 
 /** The portal has its texts, and so have the pages without scripts. */
 const sets = [
@@ -8,7 +8,7 @@ const sets = [
   { folder: 'portal/src/i18n/console', users: 'portal/src/**/*.{ts,tsx}' },
   { folder: 'portal/src/i18n/settings', users: 'portal/src/**/*.{ts,tsx}' },
   { folder: 'portal/src/i18n/apis', users: 'portal/src/**/*.{ts,tsx}' },
-  { folder: 'src/sdk/filter/page-texts', users: 'src/{sdk/filter,modules,engine}/**/*.ts' },
+  { folder: 'src/sdk/page/page-texts', users: 'src/**/*.ts' },
 ] as const
 
 const read = (language: string, folder: string = sets[0].folder): Record<string, string> =>

@@ -9,14 +9,14 @@ import { unknownClass } from '#config/unknown-class.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { Named, Registry } from '#kernel/registry.ts'
 import type { AzRulesSpec, SecretParamsSpec } from '#model/envelope.ts'
-import { parseRule, type Rule } from '#sdk/auth/rule.ts'
-import type { MapperInstance, PreparedValueSource } from '#sdk/mapper/mapper.ts'
+import { type OwnPlaces, ownFile } from '#sdk/host/own-file.ts'
 import type { Catalog } from '#sdk/module/catalog.ts'
 import type { Placed } from '#sdk/module/configuration.ts'
-import { type OwnPlaces, ownFile } from '#sdk/module/own-file.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext, ReferenceKind, ShownValue } from '#sdk/module/parse-context.ts'
-import type { GroupSource } from '#sdk/workflow/group-mappings.ts'
+import { parseRule, type Rule } from '#sdk/rule/rule.ts'
+import type { GroupSource } from '#sdk/target/group-mappings.ts'
+import type { MapperInstance, PreparedValueSource } from '#sdk/target/mapper.ts'
 
 /** What all objects of one load share. */
 export interface LoadState {

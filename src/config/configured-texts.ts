@@ -2,7 +2,7 @@ import type { ConfigDocument } from '#config/config-document.ts'
 import { readYaml } from '#config/locate.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
-import { type ConfiguredTexts, textLanguages } from '#sdk/module/configured-texts.ts'
+import { type ConfiguredTexts, textLanguages } from '#sdk/page/configured-texts.ts'
 
 /** An annotation `texts.gatehouse.dev/de` holds a YAML map from texts of its object to German ones. */
 const prefix = 'texts.gatehouse.dev/'

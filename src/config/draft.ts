@@ -5,6 +5,7 @@ import type { OrgSpec, PortalUrlSpec, ReportSpec } from '#model/portal.ts'
 import type { TrustSpec } from '#model/trust.ts'
 import type { AuthMechanismModule } from '#sdk/auth/auth-mechanism.ts'
 import type { IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
+import type { AttributeFlow, CallableWorkflows } from '#sdk/flow/flow.ts'
 import type {
   ApplicationConfig,
   AuditAnchorConfig,
@@ -25,8 +26,7 @@ import type {
 import type { Params } from '#sdk/module/params.ts'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
 import type { StsWebhookConfig } from '#sdk/sts/sts-webhook.ts'
-import type { AttributeFlow, CallableWorkflows } from '#sdk/workflow/flow.ts'
-import type { GroupMapping, GroupSource } from '#sdk/workflow/group-mappings.ts'
+import type { GroupMapping, GroupSource } from '#sdk/target/group-mappings.ts'
 
 /** A trust before its issuer, and so its default chain, is known. */
 export type DraftTrust = Omit<IssuerTrust, 'chain'> & { readonly chain: string | undefined }

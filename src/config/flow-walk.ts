@@ -1,7 +1,7 @@
 import type { ConfigDocument } from '#config/config-document.ts'
 import type { Draft, Gateway } from '#config/draft.ts'
+import type { AttributePlace, TaskFlow } from '#sdk/flow/flow.ts'
 import type { Catalog } from '#sdk/module/catalog.ts'
-import type { AttributePlace, TaskFlow } from '#sdk/workflow/flow.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
 /** One way to start a workflow; without a gateway, with unknown attributes. */

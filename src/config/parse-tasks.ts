@@ -6,7 +6,7 @@ import type { Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { parseTemplate } from '#kernel/template.ts'
-import { noFlow } from '#sdk/workflow/flow.ts'
+import { noFlow } from '#sdk/flow/flow.ts'
 import type { PreparedTask, TaskModule, TaskParseContext } from '#sdk/workflow/workflow-task.ts'
 
 const maxDepth = 20

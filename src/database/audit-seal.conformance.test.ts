@@ -1,6 +1,6 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import type { AuditAnchor, AuditEntry, AuditKey, AuditRecord } from '#domain/audit.ts'
+import type { AuditAnchor, AuditEntry, AuditKey, AuditRecord } from '#sdk/audit/audit-entry.ts'
 import { type ChainedRecord, chainedRecord, linkHash } from '#storage/audit/audit-chain.ts'
 import type { Storage } from '#storage/open.ts'
 import { onEachDatabase } from '../../test/support/databases/databases.ts'

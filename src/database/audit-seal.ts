@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { AuditAnchor, AuditKey } from '#domain/audit.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { AuditAnchor, AuditKey } from '#sdk/audit/audit-entry.ts'
 
 /** A row of `audit_chains`: the head of a chain, its base, and the MAC over both. */
 export interface ChainState {

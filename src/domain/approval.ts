@@ -1,7 +1,7 @@
-import type { NewMail } from '#domain/mail.ts'
 import type { NewTimer } from '#domain/timer.ts'
 import type { Identity, RunIdentities, UserRef } from '#identity/identity.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import type { NewMail } from '#sdk/mail/new-mail.ts'
 
 export type ApprovalState = 'open' | 'approved' | 'denied' | 'cancelled'
 

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import process from 'node:process'
 import { readAddress } from '#database/databases.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { OwnPlaces } from '#sdk/module/own-file.ts'
+import type { OwnPlaces } from '#sdk/host/own-file.ts'
 
 /** The system calls that decide, so that tests can be another user. */
 interface FileSystem {

@@ -27,12 +27,12 @@ import type {
   OpenApprovalQuery,
   RequestMessage,
 } from '#domain/approval.ts'
-import type { AuditEntry } from '#domain/audit.ts'
-import type { NewMail } from '#domain/mail.ts'
 import type { NewTimer, TimerClaim } from '#domain/timer.ts'
 import { type Identity, storedIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
+import type { NewMail } from '#sdk/mail/new-mail.ts'
 import { appendToChain } from '#storage/audit/audit-chain.ts'
 import { insertMails } from '#storage/mail-store.ts'
 import { insertMessage, readLatestMessages, readMessages } from '#storage/request-messages.ts'

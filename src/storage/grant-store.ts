@@ -2,9 +2,9 @@ import { type DueValues, dueText, dueValues, readNow, timeOf } from '#database/d
 import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { columns, dateOrNull, inserted, statement, withoutNulls } from '#database/statement.ts'
 import { assertStorable, isStorable, lookupKey, storable } from '#database/text-keys.ts'
-import type { Grant, GrantRevocation, NewGrant } from '#domain/grant.ts'
 import type { When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { Grant, GrantRevocation, NewGrant } from '#sdk/workflow/grant.ts'
 
 interface GrantRow extends Pick<Grant, 'id' | 'target' | 'subject' | 'kind' | 'name' | 'state'> {
   readonly subjectKey: string

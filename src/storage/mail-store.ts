@@ -11,10 +11,10 @@ import {
   withoutNulls,
 } from '#database/statement.ts'
 import { assertStorable, isStorable, optionalText, storable } from '#database/text-keys.ts'
-import type { AuditEntry } from '#domain/audit.ts'
-import type { ClaimedMail, MailClaim, MailKind, MailLink, MailState, MailSummary, NewMail } from '#domain/mail.ts'
 import type { When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
+import type { ClaimedMail, MailClaim, MailKind, MailLink, MailState, MailSummary, NewMail } from '#sdk/mail/new-mail.ts'
 import { appendToChain } from '#storage/audit/audit-chain.ts'
 
 const maxPage = 500

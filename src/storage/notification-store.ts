@@ -3,7 +3,6 @@ import { readNow } from '#database/database-time.ts'
 import type { SqlClient } from '#database/sql-client.ts'
 import { deletedAtOnce, deleteInParts, dynamic, statement } from '#database/statement.ts'
 import { assertStorable, optionalText } from '#database/text-keys.ts'
-import type { NewMail } from '#domain/mail.ts'
 import {
   type MailChoice,
   type MailTime,
@@ -15,6 +14,7 @@ import {
   usualMail,
 } from '#domain/notification.ts'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
+import type { NewMail } from '#sdk/mail/new-mail.ts'
 import { insertMails } from '#storage/mail-store.ts'
 
 interface SettingsRow {

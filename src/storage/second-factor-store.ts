@@ -1,8 +1,8 @@
 import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { columns, RowInsert, statement } from '#database/statement.ts'
 import { assertStorable, isStorable } from '#database/text-keys.ts'
-import type { AuditEntry } from '#domain/audit.ts'
 import type { SecondFactor } from '#domain/second-factor.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import { appendAudit } from '#storage/audit/audit-chain.ts'
 
 export interface StoredFactor extends Omit<SecondFactor, 'kind' | 'secret'> {

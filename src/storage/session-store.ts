@@ -1,11 +1,11 @@
 import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { columns, deletedAtOnce, deleteInParts, inserted, ListStatement, statement } from '#database/statement.ts'
 import { assertStorable, isStorable, lookupKey } from '#database/text-keys.ts'
-import type { AuditEntry } from '#domain/audit.ts'
 import { type EndedSession, type Session, sessionExpiry, touchEverySeconds } from '#domain/session.ts'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import { appendAudit } from '#storage/audit/audit-chain.ts'
 
 /** How many of a user's sessions are listed. */

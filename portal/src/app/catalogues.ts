@@ -1,4 +1,4 @@
-import type { Language } from '#contract/languages.ts'
+import type { Language } from '#sdk/page/languages.ts'
 import type { Catalogue } from './messages.ts'
 import { part } from './part.ts'
 

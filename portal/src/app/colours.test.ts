@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { black, type Colour, contrast, readable, readColour, white, writeColour } from '#contract/colours.ts'
+import { black, type Colour, contrast, readable, readColour, white, writeColour } from '#sdk/page/colors.ts'
 import { defaultColours, type PortalColours, shades, surfaces, themeOf, variablesOf } from './theme.ts'
 
 const names = ['primary', 'secondary', 'red', 'green', 'yellow']

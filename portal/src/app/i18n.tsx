@@ -1,5 +1,5 @@
 import { createContext, type ReactNode, use, useCallback, useEffect, useMemo, useState } from 'react'
-import { choiceCookies, type Language } from '#contract/languages.ts'
+import { choiceCookies, type Language } from '#sdk/page/languages.ts'
 import { gatewayNow } from '../api/gateway-clock.ts'
 import { loadCatalogue, showCatalogue } from './catalogues.ts'
 import { writeChoiceCookie } from './choice-cookie.ts'

@@ -1,5 +1,5 @@
 import { ActionIcon, Menu } from '@mantine/core'
-import { isLanguage, type Language, languages } from '#contract/languages.ts'
+import { isLanguage, type Language, languages } from '#sdk/page/languages.ts'
 import { Icon } from '../components/icon.tsx'
 import { MenuChoice } from '../components/menu-choice.tsx'
 import { useSay } from '../components/notices.tsx'

@@ -1,4 +1,4 @@
-import type { Language } from '#contract/languages.ts'
+import type { Language } from '#sdk/page/languages.ts'
 
 /** The locale of dates: the user's own region, if it uses the language. */
 export const localeOf = (language: Language, preferred: readonly string[]): string =>

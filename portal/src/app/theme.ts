@@ -8,9 +8,9 @@ import {
   Modal,
   Paper,
 } from '@mantine/core'
-import { black, type Colour, mix, readable, readColour, white, writeColour } from '#contract/colours.ts'
-import { defaultColors } from '#contract/default-colors.ts'
 import type { MainConfig } from '#contract/main.ts'
+import { black, type Colour, mix, readable, readColour, white, writeColour } from '#sdk/page/colors.ts'
+import { defaultColors } from '#sdk/page/default-colors.ts'
 
 /** The colors of a configuration. */
 export type PortalColours = Pick<MainConfig, keyof typeof defaultColors>

@@ -1,6 +1,6 @@
 import { localStorageColorSchemeManager, type MantineColorSchemeManager, MantineProvider } from '@mantine/core'
 import { type ReactNode, useMemo } from 'react'
-import { choiceCookies } from '#contract/languages.ts'
+import { choiceCookies } from '#sdk/page/languages.ts'
 import { writeChoiceCookie } from './choice-cookie.ts'
 import { settings } from './settings.ts'
 import { type PortalColours, themeOf, variablesOf } from './theme.ts'

@@ -10,13 +10,13 @@ import { isForbiddenKey } from '#kernel/json.ts'
 import type { UrlSpec } from '#model/application.ts'
 import type { TrustSpec } from '#model/trust.ts'
 import { type IssuerConfig, type IssuerTrust, serviceTokenSeconds } from '#sdk/auth/issuer.ts'
-import type { Rule } from '#sdk/auth/rule.ts'
 import type { PreparedFilter } from '#sdk/filter/filter.ts'
 import { type MappingRule, prepareMapping } from '#sdk/mapper/mapping.ts'
 import type { UrlConfig } from '#sdk/module/configuration.ts'
 import { choice, flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
+import type { Rule } from '#sdk/rule/rule.ts'
 
 const classNames = ['idp.OpenIDConnect', 'com.tremolosecurity.idp.providers.OpenIDConnectIdP']
 const issuerUri = /^\/auth\/idp\/([A-Za-z0-9._-]{1,64})$/

@@ -1,6 +1,5 @@
 import type { BuildContext } from '#config/build-context.ts'
 import type { JavaScriptObject } from '#config/draft.ts'
-import { readIcon } from '#kernel/picture.ts'
 import { readSchedule, type ScheduleFields } from '#kernel/schedule.ts'
 import type { AzRulesSpec } from '#model/envelope.ts'
 import type { AuditAnchorSpec, AuditSinkSpec, NotifierSpec, OUJobSpec } from '#model/operations.ts'
@@ -14,10 +13,11 @@ import type {
 import { checkScript } from '#openunison/scripts/legacy-script.ts'
 import { type LegacySignatures, mappingSignatures } from '#openunison/scripts/legacy-signatures.ts'
 import type { PreparedAuditSink } from '#sdk/audit/audit-sink.ts'
-import type { Rule } from '#sdk/auth/rule.ts'
 import { defaultAnchorMillis } from '#sdk/module/configuration.ts'
+import { readIcon } from '#sdk/page/picture.ts'
 import { readReport } from '#sdk/report/report-statement.ts'
-import { mappingsOf } from '#sdk/workflow/group-mappings.ts'
+import type { Rule } from '#sdk/rule/rule.ts'
+import { mappingsOf } from '#sdk/target/group-mappings.ts'
 
 /** Kinds that are read, checked and passed on unchanged. */
 

@@ -9,9 +9,9 @@ import { isForbiddenKey } from '#kernel/json.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
 import type { StsEndpointSpec, StsFrame } from '#model/sts.ts'
 import { consumerLimits } from '#model/sts-preset.ts'
-import type { Rule } from '#sdk/auth/rule.ts'
 import { type MappingRule, prepareMapping } from '#sdk/mapper/mapping.ts'
 import type { StsEndpointConfig } from '#sdk/module/configuration.ts'
+import type { Rule } from '#sdk/rule/rule.ts'
 import type { AwsTags, SubjectIssuer, TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 
 /** The audience of sidecars' tokens, unless the configuration names another. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { accountShapes, issuerShapes, judgeSubject } from '#config/build/sts-subject-template.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
 import { parseTemplate } from '#kernel/template.ts'
-import type { Rule } from '#sdk/auth/rule.ts'
+import type { Rule } from '#sdk/rule/rule.ts'
 import { sampled } from '#testing/hostile/sample.ts'
 
 const rule = (constraint: string): Rule => ({ scope: 'filter', constraint, filter: parseFilter(constraint) })

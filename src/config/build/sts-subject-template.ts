@@ -4,7 +4,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import type { Path } from '#kernel/issues.ts'
 import { attributeParts, parseTemplate, type TemplatePart } from '#kernel/template.ts'
 import type { StsEndpointSpec } from '#model/sts.ts'
-import type { Rule } from '#sdk/auth/rule.ts'
+import type { Rule } from '#sdk/rule/rule.ts'
 
 export const defaultSubject = '${token_sub}'
 

@@ -10,9 +10,9 @@ import type { Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { type StsFrame, stsEndpointSchema, stsFrameSchema } from '#model/sts.ts'
 import { labelName } from '#protocols/admission/pod-endpoint.ts'
-import type { Rule } from '#sdk/auth/rule.ts'
 import type { PreparedFilter } from '#sdk/filter/filter.ts'
 import type { StsEndpointConfig, UrlConfig } from '#sdk/module/configuration.ts'
+import type { Rule } from '#sdk/rule/rule.ts'
 import { webhookHost, webhookKeys, webhookPath } from '#sdk/sts/sts-webhook.ts'
 
 /** The application with the URLs of the token endpoints. */

@@ -3,7 +3,7 @@ import type { DraftTrust } from '#config/draft.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { TrustSpec } from '#model/trust.ts'
 import type { ExchangeRights } from '#sdk/auth/issuer.ts'
-import { parseRuleText, type Rule } from '#sdk/auth/rule.ts'
+import { parseRuleText, type Rule } from '#sdk/rule/rule.ts'
 
 /** The common part of a Trust object and an inline trust. */
 interface WrittenTrust {

@@ -1,6 +1,6 @@
 import type { Approval } from '#domain/approval.ts'
-import type { AuditEntry } from '#domain/audit.ts'
 import { newId } from '#kernel/ids.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 
 /** The target that audit entries name for Gatehouse's own records. */
 export const ownTarget = 'gatehouse'

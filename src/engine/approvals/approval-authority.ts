@@ -6,7 +6,7 @@ import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { isUser, type UserRef } from '#identity/identity.ts'
-import type { Rule } from '#sdk/auth/rule.ts'
+import type { Rule } from '#sdk/rule/rule.ts'
 import type { ApprovalUser } from '#sdk/workflow/approvals.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 

@@ -1,5 +1,4 @@
 import type { Approval, ApprovalItem, ApprovalPage, NewApproval } from '#domain/approval.ts'
-import type { AuditEntry } from '#domain/audit.ts'
 import {
   type Bar,
   barOf,
@@ -9,7 +8,6 @@ import {
   partiesOf,
   requireUninvolved,
 } from '#domain/decision-influence.ts'
-import type { NewMail } from '#domain/mail.ts'
 import { type Actor, approvalRow, ownTarget } from '#engine/approvals/approval-audit.ts'
 import { ApprovalAuthority, type DecisionRight, refsOf } from '#engine/approvals/approval-authority.ts'
 import type { LinksFor } from '#engine/approvals/approval-links.ts'
@@ -34,9 +32,11 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
-import type { Texts } from '#sdk/filter/page-texts.ts'
-import type { ApprovalRequest, ApprovalSignal } from '#sdk/workflow/approval.ts'
+import type { NewMail } from '#sdk/mail/new-mail.ts'
+import type { Texts } from '#sdk/page/page-texts.ts'
+import type { ApprovalRequest, ApprovalSignal } from '#sdk/workflow/approval-request.ts'
 import type {
   ApprovalAccess,
   ApprovalUser,

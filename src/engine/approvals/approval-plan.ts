@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Parties } from '#domain/decision-influence.ts'
 import { storedIdentity } from '#identity/identity.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import { plainRule, type Rule, ruleScopes } from '#sdk/auth/rule.ts'
+import { plainRule, type Rule, ruleScopes } from '#sdk/rule/rule.ts'
 
 const text = z.string()
 const texts = z.array(text).readonly()

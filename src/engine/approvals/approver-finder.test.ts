@@ -5,7 +5,7 @@ import { parseFilter } from '#identity/filter/filter-text.ts'
 import { formerIdentity, issuerIdentity, type UserRef } from '#identity/identity.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
-import type { Rule } from '#sdk/auth/rule.ts'
+import type { Rule } from '#sdk/rule/rule.ts'
 import { MemoryPeople } from '#testing/workflows/memory-people.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 

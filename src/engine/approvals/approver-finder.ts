@@ -8,7 +8,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { oneLine } from '#kernel/text/one-line.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
-import type { Rule } from '#sdk/auth/rule.ts'
+import type { Rule } from '#sdk/rule/rule.ts'
 import type { ApprovalUser } from '#sdk/workflow/approvals.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 

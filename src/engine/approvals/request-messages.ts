@@ -1,5 +1,4 @@
 import type { Approval, NewRequestMessage } from '#domain/approval.ts'
-import type { NewMail } from '#domain/mail.ts'
 import { type Actor, approvalRow } from '#engine/approvals/approval-audit.ts'
 import { readPlan } from '#engine/approvals/approval-plan.ts'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
@@ -12,7 +11,8 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { oneLine } from '#kernel/text/one-line.ts'
-import { isMailAddress } from '#sdk/notifier/mail.ts'
+import { isMailAddress } from '#sdk/mail/mail.ts'
+import type { NewMail } from '#sdk/mail/new-mail.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
 
 interface MessageParts {

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { AuditRecord } from '#domain/audit.ts'
 import type { AuditMeter } from '#engine/audit/audit-anchors.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import { type DeliveryFailure, type DeliveryTimes, type DeliveryTurn, LeasedDelivery } from '#kernel/leased-delivery.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { AuditRecord } from '#sdk/audit/audit-entry.ts'
 import type { AuditSink, SinkRecord } from '#sdk/audit/audit-sink.ts'
+import type { OwnPlaces } from '#sdk/host/own-file.ts'
 import type { AuditSinkConfig } from '#sdk/module/configuration.ts'
-import type { OwnPlaces } from '#sdk/module/own-file.ts'
 import type { AuditSinkStore, SinkPositions, SinkTurn } from '#storage/audit/audit-sink-store.ts'
 
 interface AuditSinksParts extends OwnPlaces {

@@ -4,7 +4,7 @@ import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 
 /** A user as the applications of an issuer know them. */

@@ -4,7 +4,7 @@ import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
-import type { GatewayRequest } from '#sdk/filter/http.ts'
+import type { GatewayRequest } from '#sdk/http/http.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 export interface IssuerAuditParts {

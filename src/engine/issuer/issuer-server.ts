@@ -38,14 +38,14 @@ import {
   type TokenMinting,
 } from '#sdk/auth/issuer.ts'
 import { seeOther } from '#sdk/auth/login.ts'
-import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
 import type { SessionAccess } from '#sdk/auth/session.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
-import { textsFor } from '#sdk/filter/page-texts.ts'
-import { readForm } from '#sdk/filter/read-form.ts'
 import type { ChangeSubject } from '#sdk/filter/subject-filter.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
+import { readForm } from '#sdk/http/read-form.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
+import { textsFor } from '#sdk/page/page-texts.ts'
+import type { Rule, RuleDecision } from '#sdk/rule/rule.ts'
 
 export interface IssuerServerParts extends ProviderSource, IssuerAuditParts {
   readonly claims: Mapping

@@ -5,7 +5,7 @@ import { type IssuerRecords, sessionSeconds } from '#engine/issuer/issuer-record
 import { newId } from '#kernel/ids.ts'
 import type { TokenAlgorithm } from '#protocols/jwt/signing-key.ts'
 import type { IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
-import type { TextKey } from '#sdk/filter/page-texts.ts'
+import type { TextKey } from '#sdk/page/page-texts.ts'
 
 interface ProviderParts {
   readonly config: IssuerConfig

@@ -23,9 +23,9 @@ import {
   tokenExchangeAnswer,
 } from '#protocols/sts/token-exchange.ts'
 import type { ExchangeRights, IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
-import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
+import type { Rule, RuleDecision } from '#sdk/rule/rule.ts'
 import type { TokenKeys } from '#sdk/sts/token-keys.ts'
 
 interface ExchangerParts {

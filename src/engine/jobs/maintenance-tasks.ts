@@ -1,6 +1,6 @@
-import type { AuditPart } from '#domain/audit.ts'
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import type { Clock } from '#kernel/clock.ts'
+import type { AuditPart } from '#sdk/audit/audit-entry.ts'
 import type { AuditRetention, DigestMails, MaintenanceTasks, OutcomeMails } from '#sdk/job/maintenance-tasks.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AuditKey } from '#domain/audit.ts'
 import {
   derivedKey,
   loadSecretKeys,
@@ -8,6 +7,7 @@ import {
   type SecretKey,
   type SecretKeySource,
 } from '#engine/keys/secret-keys.ts'
+import type { AuditKey } from '#sdk/audit/audit-entry.ts'
 
 const variable = 'GATEHOUSE_AUDIT_KEY'
 const purpose = 'gatehouse audit'

@@ -1,8 +1,8 @@
-import type { AuditEntry } from '#domain/audit.ts'
 import type { KeyRing, RingKey } from '#engine/keys/key-ring.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /** What can happen to a key, with its log line and its audit action. */

@@ -4,7 +4,7 @@ import type { Identity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId, secretHash } from '#kernel/ids.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
-import type { GatewayRequest } from '#sdk/filter/http.ts'
+import type { GatewayRequest } from '#sdk/http/http.ts'
 import type { CookieConfig } from '#sdk/module/configuration.ts'
 
 /** Records that a user logged in with this browser before. */

@@ -1,9 +1,9 @@
-import type { AuditEntry } from '#domain/audit.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { RateLimits } from '#kernel/rate-limit.ts'
-import { type GatewayRequest, header } from '#sdk/filter/http.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
+import { type GatewayRequest, header } from '#sdk/http/http.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 interface LoginAuditParts {

@@ -3,9 +3,9 @@ import type { ChainRunner } from '#engine/pipeline/chain.ts'
 import { applyResults, type RequestContext } from '#engine/pipeline/request-context.ts'
 import type { LiveSession, Sessions } from '#engine/session/sessions.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
-import { html, type Markup, notice, page } from '#sdk/filter/page.ts'
-import { textsFor } from '#sdk/filter/page-texts.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
+import { html, type Markup, notice, page } from '#sdk/page/page.ts'
+import { textsFor } from '#sdk/page/page-texts.ts'
 
 export const signedOutPath = '/auth/signed-out'
 

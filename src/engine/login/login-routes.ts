@@ -1,7 +1,7 @@
 import type { ChainLink, ChainRunner } from '#engine/pipeline/chain.ts'
 import type { Application } from '#engine/pipeline/routes.ts'
 import type { AuthMechanism } from '#sdk/auth/auth-mechanism.ts'
-import { type GatewayRequest, header } from '#sdk/filter/http.ts'
+import { type GatewayRequest, header } from '#sdk/http/http.ts'
 
 export const loginPrefix = '/auth/'
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { portalLinks, withLinks } from '#engine/mail/mail-links.ts'
-import { textsIn } from '#sdk/filter/page-texts.ts'
+import type { MailText } from '#sdk/mail/mail.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import type { MailText } from '#sdk/notifier/mail.ts'
+import { textsIn } from '#sdk/page/page-texts.ts'
 
 const links = [
   { label: 'Approve', url: 'https://x.test/?a=1&b=2' },

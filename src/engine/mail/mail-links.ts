@@ -1,9 +1,9 @@
-import type { MailLink } from '#domain/mail.ts'
 import { escapeHtml } from '#kernel/text/html.ts'
-import type { Texts } from '#sdk/filter/page-texts.ts'
+import type { MailText } from '#sdk/mail/mail.ts'
+import { htmlOfText } from '#sdk/mail/mail-body.ts'
+import type { MailLink } from '#sdk/mail/new-mail.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import type { MailText } from '#sdk/notifier/mail.ts'
-import { htmlOfText } from '#sdk/notifier/mail-body.ts'
+import type { Texts } from '#sdk/page/page-texts.ts'
 
 /** Links to pages of the portal. Their address comes from the configuration, never from a request. */
 export interface PortalLinks {

@@ -1,7 +1,7 @@
-import type { MailLink, NewMail } from '#domain/mail.ts'
 import { secretHash } from '#kernel/ids.ts'
 import { inWrittenOrder } from '#kernel/text/one-line.ts'
-import { checkMail, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
+import { checkMail, type MailText, type StepMail } from '#sdk/mail/mail.ts'
+import type { MailLink, NewMail } from '#sdk/mail/new-mail.ts'
 
 /**
  * Mails for the outbox. Each gets an id derived from the run, the step, the occasion and the recipient, so that the

@@ -1,8 +1,8 @@
 import type { NotificationSettings } from '#domain/notification.ts'
 import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import type { Attributes } from '#identity/attributes.ts'
-import { type Texts, type TextsLanguage, textsIn, textsLanguage } from '#sdk/filter/page-texts.ts'
-import type { MailUser } from '#sdk/notifier/mail.ts'
+import type { MailUser } from '#sdk/mail/mail.ts'
+import { type Texts, type TextsLanguage, textsIn, textsLanguage } from '#sdk/page/page-texts.ts'
 
 /** How texts for one reader of mails are written. */
 export interface MailReader {

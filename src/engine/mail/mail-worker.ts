@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type ClaimedMail, type MailKind, mailKinds } from '#domain/mail.ts'
 import type { Notifiers } from '#engine/mail/notifiers.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { withoutSecrets } from '#kernel/text/secret-values.ts'
 import { type Tracer, tracer } from '#kernel/tracing.ts'
-import { htmlOfText } from '#sdk/notifier/mail-body.ts'
+import { htmlOfText } from '#sdk/mail/mail-body.ts'
+import { type ClaimedMail, type MailKind, mailKinds } from '#sdk/mail/new-mail.ts'
 import type { SendOutcome } from '#sdk/notifier/notifier.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 

@@ -1,4 +1,3 @@
-import type { NewMail } from '#domain/mail.ts'
 import type { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import { entryKey } from '#engine/login/device-cookie.ts'
 import type { LoginServices } from '#engine/login/login-desk.ts'
@@ -23,7 +22,6 @@ import type { Subject } from '#identity/subject.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { languageOf, type PageReader, type TextsLanguage, textsFor } from '#sdk/filter/page-texts.ts'
 import type {
   OwnPasswordChange,
   PasswordAccess,
@@ -32,8 +30,10 @@ import type {
   ResetOutcome,
   ResetRequest,
 } from '#sdk/filter/password-changes.ts'
+import { checkMail, isMailAddress, type MailText } from '#sdk/mail/mail.ts'
+import type { NewMail } from '#sdk/mail/new-mail.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import { checkMail, isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
+import { languageOf, type PageReader, type TextsLanguage, textsFor } from '#sdk/page/page-texts.ts'
 import { hasPasswords } from '#sdk/target/target.ts'
 import type { TaskTargets } from '#sdk/workflow/workflow-task.ts'
 import type { NotificationStore } from '#storage/notification-store.ts'

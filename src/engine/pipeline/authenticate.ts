@@ -9,7 +9,7 @@ import { ownIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 
 /** The caller if no chain ran. Rules still decide what it may do. */
 export const anonymous: Subject = {

@@ -4,8 +4,8 @@ import type { Chain, ChainLink } from '#engine/pipeline/chain.ts'
 import type { Application, Url } from '#engine/pipeline/routes.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { tracer } from '#kernel/tracing.ts'
-import { jsonErrors } from '#sdk/filter/error-format.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
+import { jsonErrors } from '#sdk/http/error-format.ts'
 import type { ApplicationConfig, Configuration, UrlConfig } from '#sdk/module/configuration.ts'
 
 interface CreationParts {

@@ -13,10 +13,10 @@ import { type Awaitable, firstResult, settle } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { seeOther } from '#sdk/auth/login.ts'
-import { jsonErrors } from '#sdk/filter/error-format.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
+import { jsonErrors } from '#sdk/http/error-format.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 
 export interface PipelineParts extends LoginServices {
   readonly routes: Routes

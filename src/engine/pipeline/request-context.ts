@@ -2,9 +2,9 @@ import type { Application, MatchedUrl, ResultActions } from '#engine/pipeline/ro
 import type { LiveSession } from '#engine/session/sessions.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
-import type { ErrorFormat } from '#sdk/filter/error-format.ts'
 import type { LoggedCaller } from '#sdk/filter/exchange.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import type { ErrorFormat } from '#sdk/http/error-format.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 
 /** One request on its way through the steps. Steps add to it; none writes to the socket. */
 export interface RequestContext {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Application, Routes, type Url } from '#engine/pipeline/routes.ts'
 import { compilePattern } from '#kernel/text/safe-pattern.ts'
-import { jsonErrors } from '#sdk/filter/error-format.ts'
+import { jsonErrors } from '#sdk/http/error-format.ts'
 
 function url(at: string, hosts: string[], uri: string, regex = false): Url {
   const results = { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined }

@@ -7,7 +7,7 @@ import type { Subject } from '#identity/subject.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
-import type { Rule, RuleDecision, RuleVerdict } from '#sdk/auth/rule.ts'
+import type { Rule, RuleDecision, RuleVerdict } from '#sdk/rule/rule.ts'
 
 type Verdict = Pick<RuleVerdict, 'passed' | 'reason'>
 

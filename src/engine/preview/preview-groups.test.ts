@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Grant } from '#domain/grant.ts'
 import { Attributes } from '#identity/attributes.ts'
+import type { Grant } from '#sdk/workflow/grant.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 import { MemoryGroups, MemoryNestedGroups } from '#testing/targets/memory-groups.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { AuditEntry } from '#domain/audit.ts'
 import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
 
 const run = { workflow: { id: 'w1', name: 'sync' }, requestor: 'idp' }

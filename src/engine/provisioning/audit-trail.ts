@@ -1,6 +1,6 @@
-import type { AuditEntry } from '#domain/audit.ts'
 import { isSecretAttribute } from '#identity/attributes.ts'
 import { newId } from '#kernel/ids.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 

@@ -1,9 +1,8 @@
-import type { AuditEntry } from '#domain/audit.ts'
 import type { Invitation } from '#domain/invitation.ts'
-import type { NewMail } from '#domain/mail.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type {
   InvitationAccess,
   InvitationActor,
@@ -12,7 +11,8 @@ import type {
   InvitationRecord,
   InvitationsPage,
 } from '#sdk/filter/registrations.ts'
-import { checkMail, type StepMail } from '#sdk/notifier/mail.ts'
+import { checkMail, type StepMail } from '#sdk/mail/mail.ts'
+import type { NewMail } from '#sdk/mail/new-mail.ts'
 import type { RegistrationStore } from '#storage/registration-store.ts'
 
 interface InvitationParts {

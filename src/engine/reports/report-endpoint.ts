@@ -12,10 +12,10 @@ import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/filter/reports.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import type { Translate } from '#sdk/module/configured-texts.ts'
+import type { Translate } from '#sdk/page/configured-texts.ts'
 import { type BoundParameter, reportParameters } from '#sdk/report/report-statement.ts'
 
 export interface ReportParts {

@@ -1,5 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { type GatewayRequest, header } from '#sdk/filter/http.ts'
+import { type GatewayRequest, header } from '#sdk/http/http.ts'
 
 /** As large as a report that a page shows can be. */
 const maxShownBytes = 32 * 1024 * 1024

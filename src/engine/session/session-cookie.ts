@@ -1,4 +1,4 @@
-import { type GatewayRequest, header } from '#sdk/filter/http.ts'
+import { type GatewayRequest, header } from '#sdk/http/http.ts'
 import type { CookieConfig } from '#sdk/module/configuration.ts'
 
 /** The `__Host-` prefix makes browsers reject a cookie that another host or an insecure page set. */

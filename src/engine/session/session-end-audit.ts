@@ -1,6 +1,6 @@
-import type { AuditEntry } from '#domain/audit.ts'
 import type { EndedSession } from '#domain/session.ts'
 import { newId } from '#kernel/ids.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 
 type Cause = Pick<AuditEntry, 'workflow' | 'requestor'> & Partial<Pick<AuditEntry, 'caller' | 'requestId' | 'reason'>>
 

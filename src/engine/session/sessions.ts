@@ -14,7 +14,7 @@ import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import { isForbiddenKey, isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { OperatorChange } from '#sdk/auth/operator-change.ts'
 import type { SessionAccess, SessionContribution, SessionHandle, SessionView } from '#sdk/auth/session.ts'
-import { type GatewayRequest, header } from '#sdk/filter/http.ts'
+import { type GatewayRequest, header } from '#sdk/http/http.ts'
 import type { Configuration, CookieConfig } from '#sdk/module/configuration.ts'
 import type { SessionStore } from '#storage/session-store.ts'
 

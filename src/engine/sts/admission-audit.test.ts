@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import type { AuditEntry } from '#domain/audit.ts'
 import { AdmissionAudit } from '#engine/sts/admission-audit.ts'
 import { type LogFields, silentLogger } from '#kernel/logger.ts'
 import { MemoryRateLimits } from '#kernel/rate-limit.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
 
 const admission: PodAdmission = {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { AuditEntry } from '#domain/audit.ts'
 import { SharedAudit } from '#engine/sts/shared-audit.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 
 const row = (id: string): AuditEntry => ({
   id,

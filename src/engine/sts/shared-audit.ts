@@ -1,5 +1,5 @@
-import type { AuditEntry } from '#domain/audit.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 interface Waiting {

@@ -1,5 +1,4 @@
 import type { AppointedApprover } from '#domain/approval.ts'
-import type { AuditEntry } from '#domain/audit.ts'
 import { requireUninvolved } from '#domain/decision-influence.ts'
 import type { RunQuery, RunState, RunWithData } from '#domain/run.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
@@ -7,6 +6,7 @@ import { pinnedDefinitions, skipTask, withAppointed } from '#engine/workflow/sav
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { Operator } from '#sdk/workflow/approvals.ts'
 import {
   NewerChange,

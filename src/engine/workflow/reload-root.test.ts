@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { reloadRoot } from '#engine/workflow/reload-root.ts'
 import { Dn } from '#identity/dn.ts'
-import { noFlow } from '#sdk/workflow/flow.ts'
+import { noFlow } from '#sdk/flow/flow.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
 const task = (more: Partial<PreparedTask> = {}): PreparedTask => ({

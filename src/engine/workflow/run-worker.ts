@@ -1,5 +1,4 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
-import type { AuditEntry } from '#domain/audit.ts'
 import type { ClaimedRun, RunState } from '#domain/run.ts'
 import { ClaimKeeper, type ClaimTimes } from '#engine/workflow/claim-keeper.ts'
 import { ClaimedRunExecution, type UseWorkflows } from '#engine/workflow/claimed-run.ts'
@@ -9,6 +8,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { processName } from '#kernel/ids.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { readTraceparent, type Tracer, tracer } from '#kernel/tracing.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { StepCommit } from '#storage/runs/run-commit.ts'
 
 export interface WorkerLimits extends ClaimTimes {

@@ -15,7 +15,7 @@ import {
 import { Attributes } from '#identity/attributes.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
-import { noFlow } from '#sdk/workflow/flow.ts'
+import { noFlow } from '#sdk/flow/flow.ts'
 import type { PreparedTask, TaskContext, TaskHost, TaskOutcome, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { copyUser } from '#sdk/workflow/workflow-user.ts'
 import { noEffects } from '#testing/workflows/no-effects.ts'

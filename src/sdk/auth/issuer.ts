@@ -1,10 +1,10 @@
 import type { Subject } from '#identity/subject.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { Rule } from '#sdk/auth/rule.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 import type { PreparedSubjectFilter } from '#sdk/filter/subject-filter.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
+import type { Rule } from '#sdk/rule/rule.ts'
 import type { TokenIssuer } from '#sdk/sts/token-keys.ts'
 
 /** An application of one of our own issuers. */

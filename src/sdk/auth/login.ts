@@ -1,5 +1,5 @@
 import type { UserRef } from '#identity/identity.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 
 /** The state of an interactive login. It is in storage, bound to the browser by a cookie, and expires after minutes. */
 export interface LoginStep {

@@ -1,7 +1,7 @@
 import type { Identity } from '#identity/identity.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { OperatorChange } from '#sdk/auth/operator-change.ts'
-import type { GatewayRequest } from '#sdk/filter/http.ts'
+import type { GatewayRequest } from '#sdk/http/http.ts'
 
 /** What a module may read and store in the session of a request. The secret in the cookie is not here. */
 export interface SessionHandle {

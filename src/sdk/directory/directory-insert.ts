@@ -4,7 +4,7 @@ import type { UserChange } from '#identity/user-directory.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 import type { StoredAccount } from '#sdk/target/target.ts'
-import type { TargetHost } from '#sdk/target/target-module.ts'
+import type { TargetHost } from '#sdk/target-module/target-module.ts'
 
 /**
  * A part of the virtual directory: everything at and below one suffix. All names that it gets and returns,

@@ -1,5 +1,5 @@
-import type { AuditPage, AuditQuery } from '#domain/audit.ts'
 import type { AuditReport } from '#domain/audit-report.ts'
+import type { AuditPage, AuditQuery } from '#sdk/audit/audit-entry.ts'
 
 /** The audit, for administrators. */
 export interface AuditAccess {

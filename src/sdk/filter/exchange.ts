@@ -1,6 +1,6 @@
 import type { Subject } from '#identity/subject.ts'
 import type { SessionHandle } from '#sdk/auth/session.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 
 /** The caller of a request, for the access log. Has no credential. */
 export interface LoggedCaller {

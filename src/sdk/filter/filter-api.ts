@@ -1,5 +1,5 @@
 import type { JsonObject } from '#kernel/json.ts'
-import type { Rule } from '#sdk/auth/rule.ts'
+import type { Rule } from '#sdk/rule/rule.ts'
 
 /** Where an API is, as its documents say. */
 export interface ApiPlace {

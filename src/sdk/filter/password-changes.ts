@@ -1,10 +1,10 @@
-import type { Language } from '#contract/languages.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Subject } from '#identity/subject.ts'
-import type { GatewayRequest } from '#sdk/filter/http.ts'
-import type { PageReader } from '#sdk/filter/page-texts.ts'
-import type { MailText } from '#sdk/notifier/mail.ts'
+import type { GatewayRequest } from '#sdk/http/http.ts'
+import type { MailText } from '#sdk/mail/mail.ts'
+import type { Language } from '#sdk/page/languages.ts'
+import type { PageReader } from '#sdk/page/page-texts.ts'
 
 /** How new passwords reach the system that checks them. */
 export interface PasswordWriter {

@@ -1,7 +1,7 @@
 import type { InvitationState } from '#contract/register.ts'
 import type { Invitation } from '#domain/invitation.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { MailText } from '#sdk/notifier/mail.ts'
+import type { MailText } from '#sdk/mail/mail.ts'
 import type { UniqueValue } from '#sdk/target/new-account.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 

@@ -1,6 +1,6 @@
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
-import type { Translate } from '#sdk/module/configured-texts.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
+import type { Translate } from '#sdk/page/configured-texts.ts'
 
 export type { ReportList, ReportParameter, ReportReference } from '#contract/main.ts'
 

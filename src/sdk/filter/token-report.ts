@@ -1,4 +1,4 @@
-import type { RequestPlace } from './host-origins.ts'
+import type { RequestPlace } from '#sdk/http/host-origins.ts'
 
 /** The issuers of tokens with their keys, for administrators. Private parts of keys are never in it. */
 export interface TokenReportAccess {

@@ -1,7 +1,7 @@
 import type { Issues, Path } from '#kernel/issues.ts'
-import type { MapperInstance, ValueSource } from '#sdk/mapper/mapper.ts'
 import { defineModule, type Module, type ModuleDefinition } from '#sdk/module/module.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
+import type { MapperInstance, ValueSource } from '#sdk/target/mapper.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
 
 /** A kind of mapper, as the catalog lists it. */

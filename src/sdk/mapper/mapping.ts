@@ -9,10 +9,10 @@ import {
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { buildScoped, type Closable } from '#kernel/scope.ts'
-import type { MapperInstance } from '#sdk/mapper/mapper.ts'
+import type { AttributePlace, AttributeSources } from '#sdk/flow/flow.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
+import type { MapperInstance } from '#sdk/target/mapper.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
-import type { AttributePlace, AttributeSources } from '#sdk/workflow/flow.ts'
 
 /** What a rule of a mapping can take the value from. */
 export const sourceTypes = ['user', 'static', 'composite', 'custom'] as const

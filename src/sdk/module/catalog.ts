@@ -7,7 +7,7 @@ import type { FilterModule } from '#sdk/filter/filter.ts'
 import type { JobModule } from '#sdk/job/job.ts'
 import type { MapperModule, ValueSourceModule } from '#sdk/mapper/mapper-module.ts'
 import type { NotifierModule } from '#sdk/notifier/notifier.ts'
-import type { PreparedTarget, TargetModule } from '#sdk/target/target-module.ts'
+import type { PreparedTarget, TargetModule } from '#sdk/target-module/target-module.ts'
 import type { DynamicWorkflowModule } from '#sdk/workflow/dynamic-workflow.ts'
 import type { CustomTaskModule, TaskModule } from '#sdk/workflow/workflow-task.ts'
 

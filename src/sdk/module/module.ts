@@ -1,5 +1,5 @@
 import type { Issues } from '#kernel/issues.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { ModuleHost } from '#sdk/host/host.ts'
 import type { ParameterTable } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'

@@ -1,7 +1,7 @@
 import type { Issues, Path } from '#kernel/issues.ts'
-import type { MapperInstance, PreparedValueSource } from '#sdk/mapper/mapper.ts'
 import type { Params } from '#sdk/module/params.ts'
-import type { GroupSource } from '#sdk/workflow/group-mappings.ts'
+import type { GroupSource } from '#sdk/target/group-mappings.ts'
+import type { MapperInstance, PreparedValueSource } from '#sdk/target/mapper.ts'
 
 /** Kinds of objects that a parameter can name. */
 export type ReferenceKind =

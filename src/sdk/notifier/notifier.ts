@@ -1,6 +1,6 @@
-import type { MailLink } from '#domain/mail.ts'
 import type { Path } from '#kernel/issues.ts'
 import type { Closable } from '#kernel/scope.ts'
+import type { MailLink } from '#sdk/mail/new-mail.ts'
 import { defineModule, type ModuleDefinition, type ModuleOf, type Prepared } from '#sdk/module/module.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 

@@ -2,7 +2,7 @@ import type { Directory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import type { StepMail } from '#sdk/notifier/mail.ts'
+import type { StepMail } from '#sdk/mail/mail.ts'
 
 /** A value, of any attribute, that no other user may have, without regard to letter case. */
 export interface UniqueValue {

@@ -7,7 +7,7 @@ import type { SortOrder } from '#identity/user-directory.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { ModuleHost } from '#sdk/host/host.ts'
 import type { CreatedAccount, UniqueValue } from '#sdk/target/new-account.ts'
 
 /** One change that a target made, for the audit. */

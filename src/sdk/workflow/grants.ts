@@ -1,6 +1,6 @@
-import type { Grant } from '#domain/grant.ts'
 import type { When } from '#domain/timer.ts'
 import type { Identity } from '#identity/identity.ts'
+import type { Grant } from './grant.ts'
 
 /** Reads and extends access that expires. The caller has checked that the user may. */
 export interface GrantAccess {

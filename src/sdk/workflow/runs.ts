@@ -1,7 +1,7 @@
 import type { AppointedApprover } from '#domain/approval.ts'
-import type { AuditEntry } from '#domain/audit.ts'
 import type { Run, RunPage, RunQuery, RunState, StoredStep } from '#domain/run.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { Operator } from '#sdk/workflow/approvals.ts'
 import type { UnfinishedChange, WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import type { LabelParameters } from '#sdk/workflow/workflow-label.ts'

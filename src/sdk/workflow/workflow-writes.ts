@@ -1,5 +1,5 @@
+import type { AttributePlace, AttributeWrite, TaskFlow, WorkflowWrites } from '#sdk/flow/flow.ts'
 import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
-import type { AttributePlace, AttributeWrite, TaskFlow, WorkflowWrites } from '#sdk/workflow/flow.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
 /** Workflows and targets, during a check or at run time. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { AuditEntry, AuditPart, AuditQuery } from '#domain/audit.ts'
 import type { AuditProblem, AuditReport } from '#domain/audit-report.ts'
 import { auditJsonLines } from '#engine/audit/audit-sinks.ts'
+import type { AuditEntry, AuditPart, AuditQuery } from '#sdk/audit/audit-entry.ts'
 import {
   compareWithAnchors,
   compareWithExport,

@@ -1,8 +1,8 @@
-import type { AuditEntry } from '#domain/audit.ts'
-import type { MailState, MailSummary } from '#domain/mail.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
+import type { MailState, MailSummary } from '#sdk/mail/new-mail.ts'
 import type { CommandIo } from '#server/commands/command-line.ts'
 import {
   defineCommand,

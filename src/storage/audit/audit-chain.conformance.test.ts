@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { AuditEntry } from '#domain/audit.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { openStores } from '#testing/databases/stores.ts'
 import { auditRow } from '#testing/databases/workflow-stores.ts'

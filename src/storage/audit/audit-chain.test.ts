@@ -2,7 +2,7 @@ import { createSecretKey } from 'node:crypto'
 import { StatementSync } from 'node:sqlite'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { AuditSeal } from '#database/audit-seal.ts'
-import type { AuditEntry } from '#domain/audit.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import { AuditStore } from '#storage/audit/audit-store.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 

@@ -2,11 +2,11 @@ import { hash } from 'node:crypto'
 import { type AuditSeal, authenticity, type ChainState, missingKey } from '#database/audit-seal.ts'
 import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { columnName, columns, RowInsert, statement } from '#database/statement.ts'
-import type { AuditEntry } from '#domain/audit.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import {
   type AuditContext,
   type AuditRecordRow,

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { DatabaseTransaction } from '#database/sql-client.ts'
 import { type DialectText, ListStatement, RowInsert, statement } from '#database/statement.ts'
 import { isStorable, lookupKey, storable } from '#database/text-keys.ts'
-import type { AuditEntry } from '#domain/audit.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 
 /** The maximum number of entries in one record. */
 const maxEntries = 100

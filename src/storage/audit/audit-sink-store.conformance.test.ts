@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import type { AuditRecord } from '#domain/audit.ts'
+import type { AuditRecord } from '#sdk/audit/audit-entry.ts'
 import type { SinkPositions } from '#storage/audit/audit-sink-store.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { sealedDatabase } from '#testing/databases/sealed-database.ts'

@@ -1,6 +1,6 @@
 import type { DatabaseReader, SqlClient } from '#database/sql-client.ts'
 import { statement } from '#database/statement.ts'
-import type { AuditRecord } from '#domain/audit.ts'
+import type { AuditRecord } from '#sdk/audit/audit-entry.ts'
 import { auditChains, type ChainedRecord, chainedRecord, readChains } from '#storage/audit/audit-chain.ts'
 import { toEntries } from '#storage/audit/audit-record.ts'
 

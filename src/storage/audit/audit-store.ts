@@ -3,12 +3,12 @@ import { type AuditSeal, authenticity, type ChainState, missingKey } from '#data
 import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { columns, dynamic, statement } from '#database/statement.ts'
 import { isStorable, lookupKey } from '#database/text-keys.ts'
-import type { AuditAnchor, AuditEntry, AuditPage, AuditPart, AuditQuery, AuditRecord } from '#domain/audit.ts'
 import type { AuditReport } from '#domain/audit-report.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { AuditAnchor, AuditEntry, AuditPage, AuditPart, AuditQuery, AuditRecord } from '#sdk/audit/audit-entry.ts'
 import {
   type AuditSealing,
   appendToChain,

@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { type AuditSeal, type Authenticity, authenticity, type ChainState } from '#database/audit-seal.ts'
 import type { DatabaseReader } from '#database/sql-client.ts'
 import { ListStatement, statement } from '#database/statement.ts'
-import type { AuditAnchor, AuditEntry, AuditLink, AuditRecord } from '#domain/audit.ts'
 import type { AuditProblem, AuditReport } from '#domain/audit-report.ts'
 import { systemClock } from '#kernel/clock.ts'
+import type { AuditAnchor, AuditEntry, AuditLink, AuditRecord } from '#sdk/audit/audit-entry.ts'
 import {
   auditChains,
   type ChainedRecord,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { NewGrant } from '#domain/grant.ts'
+import type { NewGrant } from '#sdk/workflow/grant.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { openStores } from '#testing/databases/stores.ts'
 import { minute, newRun, noLease, outcomes } from '#testing/databases/workflow-stores.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { AuditEntry } from '#domain/audit.ts'
-import type { ClaimedMail, MailKind, NewMail } from '#domain/mail.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
+import type { ClaimedMail, MailKind, NewMail } from '#sdk/mail/new-mail.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { minute, noLease, workflowStores } from '#testing/databases/workflow-stores.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { NewMail } from '#domain/mail.ts'
+import type { NewMail } from '#sdk/mail/new-mail.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { openStores } from '#testing/databases/stores.ts'
 import { minute } from '#testing/databases/workflow-stores.ts'

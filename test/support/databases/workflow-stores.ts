@@ -1,6 +1,6 @@
 import type { NewApproval } from '#domain/approval.ts'
-import type { AuditEntry } from '#domain/audit.ts'
 import type { ClaimedRun, RunWithData, StepRecord } from '#domain/run.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { Storage } from '#storage/open.ts'
 import type { NewRun, NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'

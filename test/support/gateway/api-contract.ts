@@ -7,9 +7,9 @@ import { ownPasswordApi } from '#modules/filters/own-password/own-password.ts'
 import { passwordResetApi } from '#modules/filters/passwords/api-description.ts'
 import { registerApi } from '#modules/filters/register/api-description.ts'
 import { tokenApiDescription } from '#modules/filters/token-api/token-api.ts'
-import { type ApiAnswer, type ApiOperation, DescribedApi } from '#modules/shared/http/api-description.ts'
+import { type ApiAnswer, type ApiOperation, DescribedApi } from '#sdk/api/api-description.ts'
 import type { PreparedFilter } from '#sdk/filter/filter.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 
 /** The described APIs, by the prefix of their paths. */
 export const describedApis = {

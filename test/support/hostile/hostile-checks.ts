@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { QueryTarget } from '#modules/shared/targets/query-target.ts'
+import type { QueryTarget } from '#sdk/target/query-target.ts'
 
 /** Whether it succeeded; it may only be rejected for an allowed reason. */
 export async function accepted(work: () => Promise<unknown>, mayBeRefused: boolean): Promise<boolean> {

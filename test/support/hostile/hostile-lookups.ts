@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { Dn } from '#identity/dn.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import { hasQueries } from '#modules/shared/targets/query-target.ts'
+import { hasQueries } from '#sdk/target/query-target.ts'
 import type { SearchQuery } from '#sdk/target/target.ts'
 import { fails, isReadBack, nobody, same } from '#testing/hostile/hostile-checks.ts'
 import type { Entry } from '#testing/hostile/hostile-entry.ts'

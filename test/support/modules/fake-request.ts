@@ -1,4 +1,4 @@
-import type { GatewayRequest } from '#sdk/filter/http.ts'
+import type { GatewayRequest } from '#sdk/http/http.ts'
 
 export interface FakeRequest {
   readonly method?: string

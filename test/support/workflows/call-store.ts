@@ -1,4 +1,4 @@
-import type { AuditEntry } from '#domain/audit.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { RunEffects } from '#storage/runs/run-commit.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 

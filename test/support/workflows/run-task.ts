@@ -1,6 +1,6 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { StepMail } from '#sdk/notifier/mail.ts'
+import type { StepMail } from '#sdk/mail/mail.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type {
   GrantedAccess,

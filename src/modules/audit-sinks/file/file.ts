@@ -2,7 +2,7 @@ import { type FileHandle, lstat, mkdir, open, realpath, rename, stat, unlink } f
 import { dirname, resolve } from 'node:path'
 import { isJsonObject } from '#kernel/json.ts'
 import { type AuditSink, defineAuditSink, type SinkOutcome, type SinkRecord } from '#sdk/audit/audit-sink.ts'
-import { type OwnPlaces, ownFile } from '#sdk/module/own-file.ts'
+import { type OwnPlaces, ownFile } from '#sdk/host/own-file.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 

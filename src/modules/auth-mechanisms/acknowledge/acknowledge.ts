@@ -1,11 +1,11 @@
-import { readLoginForm } from '#modules/shared/login/login-form.ts'
 import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'
-import { html, page } from '#sdk/filter/page.ts'
-import { languageOf, textsFor } from '#sdk/filter/page-texts.ts'
-import { translator } from '#sdk/module/configured-texts.ts'
+import { readLoginForm } from '#sdk/login/login-form.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import { translator } from '#sdk/page/configured-texts.ts'
+import { html, page } from '#sdk/page/page.ts'
+import { languageOf, textsFor } from '#sdk/page/page-texts.ts'
 
 const parameters = {
   banner: text({ about: 'The text that users agree to; an empty line begins a paragraph.', required: true }),

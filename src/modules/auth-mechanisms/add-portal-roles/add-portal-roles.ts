@@ -1,12 +1,12 @@
 import type { Subject } from '#identity/subject.ts'
+import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import { readParameters, withParameters } from '#sdk/module/parameters.ts'
+import { clustersOf } from '#sdk/target/kubernetes-cluster.ts'
 import {
   clusterGroupParameters,
   clusterGroups,
   readClusterGroupNames,
-} from '#modules/shared/clusters/cluster-groups.ts'
-import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
-import { readParameters, withParameters } from '#sdk/module/parameters.ts'
-import { clustersOf } from '#sdk/target/kubernetes-cluster.ts'
+} from '#sdk/target-module/cluster-group-parameters.ts'
 
 /** What the caller's attribute `groups` means, as one JSON text that the portal shows as a table. */
 const attributeName = 'portalGroups'

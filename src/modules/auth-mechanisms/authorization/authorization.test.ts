@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Subject } from '#identity/subject.ts'
 import authorization from '#modules/auth-mechanisms/authorization/authorization.ts'
-import type { Rule } from '#sdk/auth/rule.ts'
+import type { Rule } from '#sdk/rule/rule.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'

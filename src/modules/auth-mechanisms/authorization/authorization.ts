@@ -1,8 +1,8 @@
 import type { Subject } from '#identity/subject.ts'
-import { readRuleParameter } from '#modules/shared/login/rule-parameter.ts'
 import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import { readRuleParameter } from '#sdk/rule/rule-parameter.ts'
 
 const parameters = {
   rules: list({

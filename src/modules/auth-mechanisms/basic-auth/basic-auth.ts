@@ -2,7 +2,6 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { DirectoryLogin, parseLookup } from '#modules/shared/login/directory-login.ts'
-import { linkedForMillis } from '#modules/shared/login/linked-subject.ts'
 import {
   type AuthAttempt,
   type AuthHost,
@@ -11,7 +10,8 @@ import {
   defineAuthMechanism,
 } from '#sdk/auth/auth-mechanism.ts'
 import type { LoginGuard } from '#sdk/auth/login.ts'
-import { type GatewayRequest, header } from '#sdk/filter/http.ts'
+import { type GatewayRequest, header } from '#sdk/http/http.ts'
+import { linkedForMillis } from '#sdk/login/linked-subject.ts'
 import { parsed, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 

@@ -1,6 +1,4 @@
-import { pageTheme, pageThemeParameters } from '#modules/shared/forms/page-theme.ts'
 import { DirectoryLogin, maxUser, parseLookup } from '#modules/shared/login/directory-login.ts'
-import { readLoginForm } from '#modules/shared/login/login-form.ts'
 import {
   type AuthAttempt,
   type AuthMechanism,
@@ -9,13 +7,15 @@ import {
   type LoginAttempt,
 } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
-import { html, type Markup, page } from '#sdk/filter/page.ts'
-import type { Theme } from '#sdk/filter/page-look.ts'
-import { durationText, languageOf, textsFor } from '#sdk/filter/page-texts.ts'
-import { type ConfiguredTexts, translator } from '#sdk/module/configured-texts.ts'
+import { pageTheme, pageThemeParameters } from '#sdk/forms/page-theme.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
+import type { Theme } from '#sdk/http/page-look.ts'
+import { readLoginForm } from '#sdk/login/login-form.ts'
 import { flag, parsed, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import { type ConfiguredTexts, translator } from '#sdk/page/configured-texts.ts'
+import { html, type Markup, page } from '#sdk/page/page.ts'
+import { durationText, languageOf, textsFor } from '#sdk/page/page-texts.ts'
 
 const parameters = {
   uidAttr: text({

@@ -1,10 +1,10 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { allowMethods } from '#modules/shared/http/routes.ts'
-import { claimAttributes, linkSubject } from '#modules/shared/login/linked-subject.ts'
+import { allowMethods } from '#sdk/api/routes.ts'
 import type { AuthAttempt, AuthHost, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'
+import { claimAttributes, linkSubject } from '#sdk/login/linked-subject.ts'
 import { GitHubApi, GitHubRefusal, type GitHubUser } from './github-api.ts'
 import type { GitHubConfig } from './parameters.ts'
 

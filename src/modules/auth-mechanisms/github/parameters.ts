@@ -1,6 +1,6 @@
 import { parseTrustedUrl } from '#kernel/address.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { linkParameters, parseSubjectLink } from '#modules/shared/login/linked-subject.ts'
+import { linkParameters, parseSubjectLink } from '#sdk/login/linked-subject.ts'
 import { parsed, text } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'

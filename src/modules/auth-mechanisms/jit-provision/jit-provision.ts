@@ -4,7 +4,6 @@ import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { shownAttributes } from '#identity/shown-attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { isMailName, unverifiedMail, unverifiedMailWarning } from '#modules/shared/login/linked-subject.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import {
   type AuthAttempt,
@@ -12,6 +11,7 @@ import {
   type AuthOutcome,
   defineAuthMechanism,
 } from '#sdk/auth/auth-mechanism.ts'
+import { isMailName, unverifiedMail, unverifiedMailWarning } from '#sdk/login/linked-subject.ts'
 import { flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 

@@ -1,7 +1,7 @@
-import { hasQueries, namePlaces } from '#modules/shared/targets/query-target.ts'
 import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
+import { hasQueries, namePlaces } from '#sdk/target/query-target.ts'
 
 const place = 'uid'
 

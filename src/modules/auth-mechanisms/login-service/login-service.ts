@@ -1,16 +1,16 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { readLoginForm } from '#modules/shared/login/login-form.ts'
 import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
-import { html, page } from '#sdk/filter/page.ts'
-import { languageOf, textsFor } from '#sdk/filter/page-texts.ts'
-import { type Translate, translator } from '#sdk/module/configured-texts.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
+import { readLoginForm } from '#sdk/login/login-form.ts'
 import { list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
+import { type Translate, translator } from '#sdk/page/configured-texts.ts'
+import { html, page } from '#sdk/page/page.ts'
+import { languageOf, textsFor } from '#sdk/page/page-texts.ts'
 
 const parameters = {
   chains: list({

@@ -2,13 +2,6 @@ import { parseIssuerUrl } from '#kernel/address.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { Issues } from '#kernel/issues.ts'
-import {
-  claimAttributes,
-  linkedForMillis,
-  linkParameters,
-  linkSubject,
-  parseSubjectLink,
-} from '#modules/shared/login/linked-subject.ts'
 import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
 import { DiscoveredKeySet } from '#protocols/jwt/discovered-key-set.ts'
 import { type KeySet, pinnedKeySet, type VerificationKey } from '#protocols/jwt/keys.ts'
@@ -19,7 +12,14 @@ import {
   type VerifiedToken,
 } from '#protocols/jwt/token-verifier.ts'
 import { type AuthHost, type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
+import {
+  claimAttributes,
+  linkedForMillis,
+  linkParameters,
+  linkSubject,
+  parseSubjectLink,
+} from '#sdk/login/linked-subject.ts'
 import { flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'

@@ -4,6 +4,10 @@ import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { Issues } from '#kernel/issues.ts'
+import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
+import { longestToken, otherAudience } from '#protocols/jwt/token-verifier.ts'
+import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
+import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import {
   linkedForMillis,
   linkParameters,
@@ -11,11 +15,7 @@ import {
   mockName,
   parseSubjectLink,
   type SubjectLink,
-} from '#modules/shared/login/linked-subject.ts'
-import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
-import { longestToken, otherAudience } from '#protocols/jwt/token-verifier.ts'
-import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
-import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+} from '#sdk/login/linked-subject.ts'
 import { list, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'

@@ -19,11 +19,11 @@ import {
   verifyRequest,
 } from '#protocols/webauthn/passkeys.ts'
 import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
-import type { GatewayRequest } from '#sdk/filter/http.ts'
-import { html, type Markup } from '#sdk/filter/page.ts'
-import { type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
+import type { GatewayRequest } from '#sdk/http/http.ts'
 import { choice, flag, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import { html, type Markup } from '#sdk/page/page.ts'
+import { type TextKey, textsFor } from '#sdk/page/page-texts.ts'
 
 const verifications = ['required', 'preferred', 'discouraged'] as const
 const notUsed = 'Not used: passkeys are stored in the database of Gatehouse.'

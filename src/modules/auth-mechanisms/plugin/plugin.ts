@@ -1,18 +1,13 @@
 import type { Attributes } from '#identity/attributes.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import {
-  linkParameters,
-  linkSubject,
-  parseSubjectLink,
-  type SubjectLink,
-} from '#modules/shared/login/linked-subject.ts'
-import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-code.ts'
-import { maxBodyKilobytes, plainRequest, plainSubject, readHeaders } from '#modules/shared/plugin/plugin-request.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import { linkParameters, linkSubject, parseSubjectLink, type SubjectLink } from '#sdk/login/linked-subject.ts'
 import { list, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import { PluginAnswerReader } from '#sdk/plugin/plugin-answer.ts'
+import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#sdk/plugin/plugin-code.ts'
+import { maxBodyKilobytes, plainRequest, plainSubject, readHeaders } from '#sdk/plugin/plugin-request.ts'
 
 interface PluginMechanismConfig {
   readonly code: PluginCode

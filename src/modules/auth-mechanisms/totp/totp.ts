@@ -8,10 +8,10 @@ import {
 } from '#modules/shared/login/second-factor-login.ts'
 import { openTotp, qrCode, type Totp } from '#protocols/otp/totp.ts'
 import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
-import { html, type Markup } from '#sdk/filter/page.ts'
-import { type Texts, textsFor } from '#sdk/filter/page-texts.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import { html, type Markup } from '#sdk/page/page.ts'
+import { type Texts, textsFor } from '#sdk/page/page-texts.ts'
 
 /** Where OpenUnison stored keys, and its page. */
 const formerParameters = {

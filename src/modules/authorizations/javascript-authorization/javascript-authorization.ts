@@ -1,7 +1,7 @@
-import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#modules/shared/plugin/plugin-code.ts'
 import { type LegacySignatures, parameter } from '#openunison/scripts/legacy-signatures.ts'
 import { defineAuthorization } from '#sdk/auth/authorization.ts'
+import { PluginAnswerReader } from '#sdk/plugin/plugin-answer.ts'
+import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#sdk/plugin/plugin-code.ts'
 
 const functionName = 'isAuthorized'
 const listName = 'listPossibleApprovers'

@@ -1,8 +1,8 @@
 import { Dn } from '#identity/dn.ts'
-import { loadAuthority } from '#modules/shared/authority/authority.ts'
 import { ldapConnection, ldapConnectionParameters, ldapSystem } from '#modules/shared/ldap/ldap-parameters.ts'
 import { binaryByNature } from '#protocols/ldap/ldap-entry.ts'
 import { defineDirectoryInsert } from '#sdk/directory/directory-insert.ts'
+import { loadAuthority } from '#sdk/module/authority.ts'
 import { list, parsed, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 

@@ -1,8 +1,8 @@
 import { isForbiddenKey, type JsonValue } from '#kernel/json.ts'
-import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#modules/shared/plugin/plugin-code.ts'
 import { type LegacySignatures, parameter } from '#openunison/scripts/legacy-signatures.ts'
 import { list } from '#sdk/module/parameter-types.ts'
+import { PluginAnswerReader } from '#sdk/plugin/plugin-answer.ts'
+import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#sdk/plugin/plugin-code.ts'
 import { defineDynamicWorkflow, type ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
 
 const functionName = 'generateWorkflows'

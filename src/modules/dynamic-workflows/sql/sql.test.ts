@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { QueryRow, QueryTarget } from '#modules/shared/targets/query-target.ts'
+import type { QueryRow, QueryTarget } from '#sdk/target/query-target.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'

@@ -1,7 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { hasQueries } from '#modules/shared/targets/query-target.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
+import { hasQueries } from '#sdk/target/query-target.ts'
 import { defineDynamicWorkflow } from '#sdk/workflow/dynamic-workflow.ts'
 
 const parameters = {

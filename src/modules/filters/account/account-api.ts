@@ -13,16 +13,16 @@ import {
   renewCodes,
   stepUp,
 } from '#modules/filters/account/factors.ts'
-import { answer, emptyAnswer, notFound } from '#modules/shared/http/json-answer.ts'
-import { readJsonBody } from '#modules/shared/http/json-body.ts'
-import { answerRoute, pathBelow, type Routes } from '#modules/shared/http/routes.ts'
 import { passwordWriter } from '#modules/shared/passwords/password-parameters.ts'
 import { openTotp } from '#protocols/otp/totp.ts'
 import { openPasswordRules } from '#protocols/passwords/password-rules.ts'
+import { answer, emptyAnswer, notFound } from '#sdk/api/json-answer.ts'
+import { readJsonBody } from '#sdk/api/json-body.ts'
+import { answerRoute, pathBelow, type Routes } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { AccountSettings } from './settings.ts'
 
 export async function createAccount(settings: AccountSettings, host: FilterHost): Promise<Filter> {

@@ -17,7 +17,7 @@ import { secondFactorProof, secondFactorSlot } from '#sdk/auth/second-factors.ts
 import type { SessionView } from '#sdk/auth/session.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import { memorySecondFactors } from '#testing/login/memory-second-factors.ts'
 import { noSessions } from '#testing/login/no-sessions.ts'
 import { SoftAuthenticator } from '#testing/login/soft-authenticator.ts'

@@ -1,4 +1,4 @@
-import { placeBelow } from '#modules/shared/http/api-description.ts'
+import { placeBelow } from '#sdk/api/api-description.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { accountApi } from './api-description.ts'
 import { type AccountSettings, accountErrors, parameters, parseAccount } from './settings.ts'

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import * as schemas from '#contract/account.ts'
-import { type ApiAnswer, DescribedApi } from '#modules/shared/http/api-description.ts'
+import { type ApiAnswer, DescribedApi } from '#sdk/api/api-description.ts'
 
 const password = z.string().min(1).max(1_024)
 const name = z.string().max(200)

@@ -1,8 +1,8 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { readRuleParameter } from '#modules/shared/login/rule-parameter.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { list, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import { readRuleParameter } from '#sdk/rule/rule-parameter.ts'
 
 const parameters = {
   rules: list({

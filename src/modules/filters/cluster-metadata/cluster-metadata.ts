@@ -1,6 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'
-import { allowMethods } from '#modules/shared/http/routes.ts'
+import { allowMethods } from '#sdk/api/routes.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
 import { clustersOf } from '#sdk/target/kubernetes-cluster.ts'

@@ -1,4 +1,4 @@
-import { allowMethods } from '#modules/shared/http/routes.ts'
+import { allowMethods } from '#sdk/api/routes.ts'
 import { seeOther } from '#sdk/auth/login.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { withParameters } from '#sdk/module/parameters.ts'

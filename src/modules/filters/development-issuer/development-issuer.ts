@@ -1,9 +1,9 @@
 import { isLoopback, parseIssuerUrl } from '#kernel/address.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { allowMethods } from '#modules/shared/http/routes.ts'
 import { publishedKey } from '#protocols/jwt/signing.ts'
+import { allowMethods } from '#sdk/api/routes.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 

@@ -1,9 +1,9 @@
 import * as z from 'zod'
-import { DescribedApi, keySetSchema, placeAtMount } from '#modules/shared/http/api-description.ts'
+import { DescribedApi, keySetSchema, placeAtMount } from '#sdk/api/api-description.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
-import { htmlErrors } from '#sdk/filter/page.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
+import { htmlErrors } from '#sdk/page/page.ts'
 
 /** Answers at the URL of an `idp`; such a URL has this filter implicitly. */
 export default defineFilter({

@@ -1,18 +1,13 @@
-import { failClosed } from '#modules/shared/plugin/fail-closed.ts'
-import { addHeaders, readFilterAnswer } from '#modules/shared/plugin/filter-answer.ts'
-import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import { legacyParameters, openPlugin, type PluginCode, readLegacyCode } from '#modules/shared/plugin/plugin-code.ts'
-import {
-  credentialHeaders,
-  maxBodyKilobytes,
-  plainRequest,
-  plainSubject,
-} from '#modules/shared/plugin/plugin-request.ts'
 import { type LegacySignatures, parameter } from '#openunison/scripts/legacy-signatures.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import { failClosed } from '#sdk/plugin/fail-closed.ts'
+import { addHeaders, readFilterAnswer } from '#sdk/plugin/filter-answer.ts'
+import { PluginAnswerReader } from '#sdk/plugin/plugin-answer.ts'
+import { legacyParameters, openPlugin, type PluginCode, readLegacyCode } from '#sdk/plugin/plugin-code.ts'
+import { credentialHeaders, maxBodyKilobytes, plainRequest, plainSubject } from '#sdk/plugin/plugin-request.ts'
 
 const functionName = 'doFilter'
 const initName = 'initFilter'

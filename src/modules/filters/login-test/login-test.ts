@@ -1,12 +1,12 @@
 import { isSecretAttribute } from '#identity/attributes.ts'
 import type { Subject } from '#identity/subject.ts'
-import { allowMethods } from '#modules/shared/http/routes.ts'
+import { allowMethods } from '#sdk/api/routes.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
-import { html, htmlErrors, page } from '#sdk/filter/page.ts'
-import { textsFor } from '#sdk/filter/page-texts.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 import { parsed, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import { html, htmlErrors, page } from '#sdk/page/page.ts'
+import { textsFor } from '#sdk/page/page-texts.ts'
 
 const parameters = {
   logoutURI: parsed('path', readPath, { about: 'The path that the link “Sign out” leads to. No link when absent.' }),

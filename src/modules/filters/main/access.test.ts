@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Grant } from '#domain/grant.ts'
 import { issuerIdentity } from '#identity/identity.ts'
+import type { Grant } from '#sdk/workflow/grant.ts'
 import type { OwnAccess } from '#sdk/workflow/grants.ts'
 import { ann, type MainOptions, openMain, person, workflow } from '#testing/modules/main-fixture.ts'
 

@@ -9,15 +9,15 @@ import {
   type TimedAccess,
   timedAccess,
 } from '#contract/main-access.ts'
-import type { Grant } from '#domain/grant.ts'
 import { hasEnded, type Run } from '#domain/run.ts'
 import { isUser } from '#identity/identity.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { wireForm } from '#kernel/wire.ts'
-import { answer, notFound } from '#modules/shared/http/json-answer.ts'
+import { answer, notFound } from '#sdk/api/json-answer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { PortalWorkflow } from '#sdk/filter/portal.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
+import type { Grant } from '#sdk/workflow/grant.ts'
 import { endOffer, labelsOf, type MainParts, requireOwnLogin, userOf } from './main-parts.ts'
 
 /** The latest runs about the caller that are searched for the origin of access. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { callWorkflowApi } from '#modules/filters/call-workflow/call-workflow.ts'
 import { mainApiFor } from '#modules/filters/main/api-description.ts'
 import { workflowAdminApi } from '#modules/filters/workflow-admin/workflow-admin.ts'
-import { placeAtMount, placeAtSegment, placeBelow } from '#modules/shared/http/api-description.ts'
+import { placeAtMount, placeAtSegment, placeBelow } from '#sdk/api/api-description.ts'
 import type { ServedApi } from '#sdk/filter/filter-api.ts'
 import { onlyFor, openMain, someone } from '#testing/modules/main-fixture.ts'
 

@@ -1,7 +1,7 @@
 import type { CatalogItem } from '#contract/main-catalog.ts'
-import { answer, notFound } from '#modules/shared/http/json-answer.ts'
+import { answer, notFound } from '#sdk/api/json-answer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import { filledLabel } from '#sdk/workflow/workflow-label.ts'
 import { endOffer, type MainParts } from './main-parts.ts'
 

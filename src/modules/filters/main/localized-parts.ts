@@ -1,7 +1,7 @@
-import { localizedAttribute } from '#modules/shared/forms/form-attribute.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 import type { PortalAccess } from '#sdk/filter/portal.ts'
-import { acceptedLanguage, type Translate, translator } from '#sdk/module/configured-texts.ts'
+import { localizedAttribute } from '#sdk/forms/form-attribute.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
+import { acceptedLanguage, type Translate, translator } from '#sdk/page/configured-texts.ts'
 import { type MainParts, Visibility } from './main-parts.ts'
 import type { MainSettings } from './main-settings.ts'
 

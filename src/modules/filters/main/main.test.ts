@@ -3,7 +3,7 @@ import type { MainConfig } from '#contract/main.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { privateErrors } from '#modules/shared/http/json-answer.ts'
+import { privateErrors } from '#sdk/api/json-answer.ts'
 import { ann, link, openMain, org, outsider, person, someone, workflow } from '#testing/modules/main-fixture.ts'
 
 describe('config', () => {

@@ -1,5 +1,4 @@
 import * as z from 'zod'
-import { isLanguage, languages } from '#contract/languages.ts'
 import type { NotificationSettingsView } from '#contract/main-notifications.ts'
 import {
   type MailTime,
@@ -9,10 +8,11 @@ import {
   type NotificationSettings,
   notificationKinds,
 } from '#domain/notification.ts'
-import { answer, badRequest } from '#modules/shared/http/json-answer.ts'
-import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
+import { answer, badRequest } from '#sdk/api/json-answer.ts'
+import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
+import { isLanguage, languages } from '#sdk/page/languages.ts'
 import { type MainParts, userOf } from './main-parts.ts'
 
 const maxBodyBytes = 16 * 1024

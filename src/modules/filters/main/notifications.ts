@@ -8,18 +8,18 @@ import {
   questionNotification,
   requestNotification,
 } from '#contract/main-notifications.ts'
-import { expiryWarning } from '#domain/grant.ts'
 import { runOutcomes } from '#domain/run.ts'
 import { isUser } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { wireForm } from '#kernel/wire.ts'
-import { answer, badRequest } from '#modules/shared/http/json-answer.ts'
-import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
-import { readQuery } from '#modules/shared/http/routes.ts'
 import type { NamedUser } from '#modules/shared/people/person-names.ts'
+import { answer, badRequest } from '#sdk/api/json-answer.ts'
+import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
+import { readQuery } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import { approvalUser } from '#sdk/workflow/approvals.ts'
+import { expiryWarning } from '#sdk/workflow/grant.ts'
 import { labelsOf, loginOf, type MainParts, ownsLogin, userOf } from './main-parts.ts'
 import { outcomeId } from './requests.ts'
 

@@ -4,18 +4,13 @@ import type { Attributes } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import {
-  type FormAttribute,
-  maxFormAttributes,
-  maxValueLength,
-  viewFormAttribute,
-} from '#modules/shared/forms/form-attribute.ts'
-import { checkForm, isServerSet } from '#modules/shared/forms/form-values.ts'
-import { answer } from '#modules/shared/http/json-answer.ts'
-import { readJsonBody } from '#modules/shared/http/json-body.ts'
+import { answer } from '#sdk/api/json-answer.ts'
+import { readJsonBody } from '#sdk/api/json-body.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { ProfileForm } from '#sdk/filter/profile-form.ts'
+import { type FormAttribute, maxFormAttributes, maxValueLength, viewFormAttribute } from '#sdk/forms/form-attribute.ts'
+import { checkForm, isServerSet } from '#sdk/forms/form-values.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import { type MainParts, mayEdit, requireOwnLogin, shownAttributes, shownGroups } from './main-parts.ts'
 import type { MainSettings } from './main-settings.ts'
 

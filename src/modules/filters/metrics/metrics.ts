@@ -1,6 +1,6 @@
-import { allowMethods } from '#modules/shared/http/routes.ts'
+import { allowMethods } from '#sdk/api/routes.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
-import { header } from '#sdk/filter/http.ts'
+import { header } from '#sdk/http/http.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
-import { privateErrors } from '#modules/shared/http/json-answer.ts'
+import { privateErrors } from '#sdk/api/json-answer.ts'
 import type { SessionHandle } from '#sdk/auth/session.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { subject } from '#testing/login/subjects.ts'

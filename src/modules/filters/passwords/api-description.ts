@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { mainErrors } from '#contract/main.ts'
-import { type ApiAnswer, DescribedApi } from '#modules/shared/http/api-description.ts'
+import { type ApiAnswer, DescribedApi } from '#sdk/api/api-description.ts'
 
 export const maxUser = 256
 export const maxToken = 200

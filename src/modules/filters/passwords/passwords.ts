@@ -1,6 +1,6 @@
-import { placeAtSegment } from '#modules/shared/http/api-description.ts'
-import { jsonErrors } from '#sdk/filter/error-format.ts'
+import { placeAtSegment } from '#sdk/api/api-description.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
+import { jsonErrors } from '#sdk/http/error-format.ts'
 import { passwordResetApi } from './api-description.ts'
 import { parameters, parseReset, type ResetSettings } from './reset-settings.ts'
 

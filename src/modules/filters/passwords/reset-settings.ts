@@ -2,19 +2,19 @@ import { Dn } from '#identity/dn.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
-import { pageTheme, pageThemeParameters } from '#modules/shared/forms/page-theme.ts'
 import {
   checkPasswordParameters,
   mailText,
   passwordParameters,
   readWebAddress,
 } from '#modules/shared/passwords/password-parameters.ts'
-import { durationIn, textsIn } from '#sdk/filter/page-texts.ts'
 import type { ResetLinks } from '#sdk/filter/password-changes.ts'
+import { pageTheme, pageThemeParameters } from '#sdk/forms/page-theme.ts'
 import { parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
+import { durationIn, textsIn } from '#sdk/page/page-texts.ts'
 
 export const parameters = {
   publicURL: parsed('web address', readWebAddress, {

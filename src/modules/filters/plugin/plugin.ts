@@ -1,15 +1,10 @@
-import { addHeaders, readFilterAnswer } from '#modules/shared/plugin/filter-answer.ts'
-import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-code.ts'
-import {
-  credentialHeaders,
-  maxBodyKilobytes,
-  plainRequest,
-  plainSubject,
-} from '#modules/shared/plugin/plugin-request.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { ModuleHost } from '#sdk/host/host.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import { addHeaders, readFilterAnswer } from '#sdk/plugin/filter-answer.ts'
+import { PluginAnswerReader } from '#sdk/plugin/plugin-answer.ts'
+import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#sdk/plugin/plugin-code.ts'
+import { credentialHeaders, maxBodyKilobytes, plainRequest, plainSubject } from '#sdk/plugin/plugin-request.ts'
 
 interface PluginFilterConfig {
   readonly code: PluginCode

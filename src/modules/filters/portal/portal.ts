@@ -7,13 +7,13 @@ import type { PortalSettings } from '#contract/portal.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { escapeHtml } from '#kernel/text/html.ts'
 import { logoParameter, readLogo } from '#modules/shared/forms/logo-parameter.ts'
-import { readPageUrl } from '#modules/shared/http/page-url.ts'
-import { allowMethods } from '#modules/shared/http/routes.ts'
+import { readPageUrl } from '#sdk/api/page-url.ts'
+import { allowMethods } from '#sdk/api/routes.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
-import { htmlErrors } from '#sdk/filter/page.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 import { choice, parsed, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import { htmlErrors } from '#sdk/page/page.ts'
 
 const settingsBlock = /(<script id="settings" type="application\/json">)(<\/script>)/
 const title = /<title>[^<]*<\/title>/

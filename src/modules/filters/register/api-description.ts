@@ -1,7 +1,7 @@
 import { registerApiVersion } from '#contract/constants.ts'
 import { formAttributeView, listItem } from '#contract/main.ts'
 import * as schemas from '#contract/register.ts'
-import { type ApiAnswer, DescribedApi } from '#modules/shared/http/api-description.ts'
+import { type ApiAnswer, DescribedApi } from '#sdk/api/api-description.ts'
 import { invitationRequest, registerRequest } from './register-settings.ts'
 
 const page: ApiAnswer = { description: 'A page for people', type: 'text/html' }

@@ -7,7 +7,7 @@ import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type HttpSend, openHttpPool } from '#protocols/http/http-client.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
-import type { GatewayRequest } from '#sdk/filter/http.ts'
+import type { GatewayRequest } from '#sdk/http/http.ts'
 
 /** Checks that a human registers. Any error counts as a failure. */
 export interface HumanCheck {

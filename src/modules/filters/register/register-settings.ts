@@ -4,22 +4,22 @@ import type { Issues } from '#kernel/issues.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
 import { readHandler } from '#modules/filters/register/registration-handler.ts'
 import { settingParams } from '#modules/filters/register/setting-params.ts'
+import { passwordParameters, readWebAddress } from '#modules/shared/passwords/password-parameters.ts'
 import {
   type FormAttribute,
   formAttributeRows,
   maxFormAttributes,
   readFormAttributes,
-} from '#modules/shared/forms/form-attribute.ts'
-import { themeParameters } from '#modules/shared/forms/theme-parameters.ts'
-import { readRuleParameter } from '#modules/shared/login/rule-parameter.ts'
-import { passwordParameters, readWebAddress } from '#modules/shared/passwords/password-parameters.ts'
-import { parseColour } from '#sdk/filter/page-look.ts'
-import type { PreparedValueSource } from '#sdk/mapper/mapper.ts'
+} from '#sdk/forms/form-attribute.ts'
+import { themeParameters } from '#sdk/forms/theme-parameters.ts'
+import { parseColour } from '#sdk/http/page-look.ts'
 import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import { defaultNotifier, referNotifier } from '#sdk/notifier/notifier.ts'
+import { readRuleParameter } from '#sdk/rule/rule-parameter.ts'
+import type { PreparedValueSource } from '#sdk/target/mapper.ts'
 
 type RegisterParameters = ParsedParameters<typeof registerParameters>
 

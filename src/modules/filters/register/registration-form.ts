@@ -15,11 +15,11 @@ import {
   defaultSubmittedText,
   type RegisterSettings,
 } from '#modules/filters/register/register-settings.ts'
-import type { FormAttribute } from '#modules/shared/forms/form-attribute.ts'
-import { isServerSet } from '#modules/shared/forms/form-values.ts'
-import type { Texts } from '#sdk/filter/page-texts.ts'
-import type { SourceItem, ValueSource } from '#sdk/mapper/mapper.ts'
-import type { Translate } from '#sdk/module/configured-texts.ts'
+import type { FormAttribute } from '#sdk/forms/form-attribute.ts'
+import { isServerSet } from '#sdk/forms/form-values.ts'
+import type { Translate } from '#sdk/page/configured-texts.ts'
+import type { Texts } from '#sdk/page/page-texts.ts'
+import type { SourceItem, ValueSource } from '#sdk/target/mapper.ts'
 
 /** Texts in the language of the user: those of the configuration, and the built-in ones. */
 export interface FormTexts {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import scimGateway from '#modules/filters/scim-gateway/scim-gateway.ts'
-import { DescribedApi } from '#modules/shared/http/api-description.ts'
 import { patchSchema } from '#protocols/scim/patch/parse-patch.ts'
+import { DescribedApi } from '#sdk/api/api-description.ts'
 import { ApiContract } from '#testing/gateway/api-contract.ts'
 import { openGateway, People, prepareGateway, type Send, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 

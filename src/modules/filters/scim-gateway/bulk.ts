@@ -4,7 +4,7 @@ import type { Logger } from '#kernel/logger.ts'
 import { member, requireMessageOf, textMember, wholeMember } from '#protocols/scim/message.ts'
 import { patchSchema } from '#protocols/scim/patch/parse-patch.ts'
 import { errorBody, errorSchema, quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import { answer, type Handler, type Route, type ScimCall } from './scim-call.ts'
 
 /** `/Bulk`: each operation is a call of its own, as if it were a request. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
+import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { StorableAttributes } from '#sdk/target/target.ts'
-import type { AttributeWrite } from '#sdk/workflow/flow.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
 import { openGateway, People } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'

@@ -18,7 +18,7 @@ import {
   type ResourceSchema,
 } from '#protocols/scim/schema/resource-schema.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import { noVersion } from '#sdk/workflow/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { type MemberRun, planMembers, runMembers } from './group-members.ts'

@@ -5,8 +5,8 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { isSecretName } from '#kernel/text/redaction.ts'
 import { errorBody } from '#protocols/scim/schema/scim-error.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayRequest } from '#sdk/filter/http.ts'
 import type { Journal } from '#sdk/filter/journal.ts'
+import type { GatewayRequest } from '#sdk/http/http.ts'
 import { notesOf, type Router } from './scim-call.ts'
 
 /** The most workflow runs in one entry. */

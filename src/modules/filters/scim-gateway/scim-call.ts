@@ -8,7 +8,7 @@ import { readAttribute, type ScimResource } from '#protocols/scim/schema/resourc
 import { type AttributeRef, internalName, type ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { quoted, scimError, scimMediaType } from '#protocols/scim/schema/scim-error.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 
 /** The largest body of a request. */
 const maxBody = 4 * 1024 * 1024

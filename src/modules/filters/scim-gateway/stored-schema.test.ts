@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import type { WorkflowWrites } from '#sdk/flow/flow.ts'
 import type { StorableAttributes } from '#sdk/target/target.ts'
-import type { WorkflowWrites } from '#sdk/workflow/flow.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
 import type { ParamValues } from '#testing/modules/fake-parse.ts'
 import { openGateway, People, prepareGateway, type Send, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'

@@ -1,4 +1,4 @@
-import type { WorkflowWrites } from '#sdk/workflow/flow.ts'
+import type { WorkflowWrites } from '#sdk/flow/flow.ts'
 import { type RunAccess, UnfinishedRun } from '#sdk/workflow/runs.ts'
 import type { UnfinishedChange } from '#sdk/workflow/workflow.ts'
 import { type GatewayConfig, lookupPlace } from './gateway-config.ts'

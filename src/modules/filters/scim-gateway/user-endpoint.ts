@@ -11,7 +11,7 @@ import { replaceResource, requireAttributes } from '#protocols/scim/resource-rul
 import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/schema/resource.ts'
 import { internalName, type ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { redacted, scimError } from '#protocols/scim/schema/scim-error.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import { fixedAttribute, locate, userFilterNames } from './filter-translation.ts'
 import {
   type ListRequest,

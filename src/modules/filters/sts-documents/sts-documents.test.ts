@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import stsDocuments from '#modules/filters/sts-documents/sts-documents.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import { expectDescribedBy } from '#testing/gateway/api-contract.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'

@@ -5,8 +5,6 @@ import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { RateLimits } from '#kernel/rate-limit.ts'
-import { requireJson } from '#modules/shared/http/json-body.ts'
-import { allowMethods } from '#modules/shared/http/routes.ts'
 import {
   type AdmissionAnswer,
   type AdmissionRequest,
@@ -21,10 +19,12 @@ import type { InjectorSettings } from '#protocols/admission/injector-settings.ts
 import { ownerOf, type Pod, type PodOwner, podSchema } from '#protocols/admission/pod.ts'
 import { labelName, type PodEndpoint } from '#protocols/admission/pod-endpoint.ts'
 import { asksAccount, type PodAccount } from '#protocols/admission/pod-request.ts'
+import { requireJson } from '#sdk/api/json-body.ts'
+import { allowMethods } from '#sdk/api/routes.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import { type ClusterObjects, isCluster } from '#sdk/target/kubernetes-cluster.ts'
 
 export interface InjectorConfig {

@@ -1,6 +1,5 @@
 import * as z from 'zod'
 import { GatewayError } from '#kernel/errors.ts'
-import { DescribedApi, placeAtSegment } from '#modules/shared/http/api-description.ts'
 import { bearerChallenge, readBearer } from '#protocols/jwt/bearer.ts'
 import {
   jwtTokenType,
@@ -10,11 +9,12 @@ import {
   tokenExchangeAnswer,
   tokenExchangeGrant,
 } from '#protocols/sts/token-exchange.ts'
+import { DescribedApi, placeAtSegment } from '#sdk/api/api-description.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import type { IssuedToken, TokenCall, TokenService } from '#sdk/filter/token-service.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
 

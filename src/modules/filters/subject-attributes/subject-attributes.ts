@@ -4,10 +4,10 @@ import { groupNamesOf } from '#identity/group-names.ts'
 import { ownIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { compilePattern } from '#kernel/text/safe-pattern.ts'
-import { groupsInCluster } from '#modules/shared/targets/cluster-groups.ts'
 import { defineSubjectFilter } from '#sdk/filter/filter.ts'
 import { parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters, withParameters } from '#sdk/module/parameters.ts'
+import { groupsInCluster } from '#sdk/target/cluster-groups.ts'
 
 const name = (about: string) => parsed('distinguished name', (written) => Dn.parse(written), { about, required: true })
 

@@ -1,6 +1,6 @@
 import { readPositional } from '#modules/shared/mappers/mapper-parameters.ts'
-import { groupsInCluster } from '#modules/shared/targets/cluster-groups.ts'
 import { defineMapper } from '#sdk/mapper/mapper-module.ts'
+import { groupsInCluster } from '#sdk/target/cluster-groups.ts'
 
 /** Those of the user's `groups` that count in the cluster that the parameter names. */
 export default defineMapper({

@@ -1,12 +1,12 @@
 import type { MappingSource } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey, isJsonObject, type JsonValue } from '#kernel/json.ts'
-import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import { openPlugin, type PluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import { mappingSignatures } from '#openunison/scripts/legacy-signatures.ts'
-import type { Mapper } from '#sdk/mapper/mapper.ts'
+import type { ModuleHost } from '#sdk/host/host.ts'
 import { defineMapper } from '#sdk/mapper/mapper-module.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import { PluginAnswerReader } from '#sdk/plugin/plugin-answer.ts'
+import { openPlugin, type PluginCode } from '#sdk/plugin/plugin-code.ts'
+import type { Mapper } from '#sdk/target/mapper.ts'
 
 /**
  * `target,namespace,name[,includes…]`: runs the code of the JavaScriptMapping object `name`. The first two say where

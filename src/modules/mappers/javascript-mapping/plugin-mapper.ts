@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
-import { moduleFile } from '#modules/shared/plugin/plugin-code.ts'
 import { defineMapper } from '#sdk/mapper/mapper-module.ts'
+import { moduleFile } from '#sdk/plugin/plugin-code.ts'
 import { mappingLimits, openMappingFunction } from './javascript-mapping.ts'
 
 /** `module[,texts…]`: a mapper in a file. Its `init` gets the texts. */

@@ -1,12 +1,12 @@
 import { Readable } from 'node:stream'
 import type { SendMailOptions, Transporter } from 'nodemailer'
 import type { Issues } from '#kernel/issues.ts'
-import { authorityParameters, loadAuthority, readAuthority } from '#modules/shared/authority/authority.ts'
+import { checkMail, isMailAddress } from '#sdk/mail/mail.ts'
+import { authorityParameters, loadAuthority, readAuthority } from '#sdk/module/authority.ts'
 import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, parameterReport, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
-import { checkMail, isMailAddress } from '#sdk/notifier/mail.ts'
 import {
   defineNotifier,
   type HandOver,

@@ -1,4 +1,4 @@
-import type { MailLink } from '#domain/mail.ts'
+import type { MailLink } from '#sdk/mail/new-mail.ts'
 import type { OutgoingMail } from '#sdk/notifier/notifier.ts'
 
 export const messageFormats = ['slack', 'teams', 'json'] as const

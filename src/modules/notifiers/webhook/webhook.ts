@@ -1,6 +1,6 @@
 import { isLoopback } from '#kernel/address.ts'
-import { authorityParameters, loadAuthority, readAuthority } from '#modules/shared/authority/authority.ts'
 import { AnswerTooLong, type HttpPool, openHttpPool, wasNotSent } from '#protocols/http/http-client.ts'
+import { authorityParameters, loadAuthority, readAuthority } from '#sdk/module/authority.ts'
 import { choice, parsed, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import {

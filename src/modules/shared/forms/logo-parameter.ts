@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import type { Issues } from '#kernel/issues.ts'
-import { pictureUri, readPictureUri } from '#kernel/picture.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
+import { pictureUri, readPictureUri } from '#sdk/page/picture.ts'
 
 /** The parameter for the logo beside the name of the portal. */
 export const logoParameter = text({

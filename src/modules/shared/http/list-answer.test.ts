@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { text as textOf } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { answerList } from '#modules/shared/http/list-answer.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { fakeRequest } from '#testing/modules/fake-request.ts'
 

@@ -3,12 +3,12 @@ import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { byteOrderMark, csvLine } from '#kernel/text/csv.ts'
 import { parseTime } from '#kernel/time.ts'
-import { answer, badRequest } from '#modules/shared/http/json-answer.ts'
-import { pauseWork } from '#modules/shared/http/long-request.ts'
-import { readLimit, readQuery } from '#modules/shared/http/routes.ts'
 import type { LookUpNames, NamedUser } from '#modules/shared/people/person-names.ts'
+import { answer, badRequest } from '#sdk/api/json-answer.ts'
+import { pauseWork } from '#sdk/api/long-request.ts'
+import { readLimit, readQuery } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 
 const defaultLimit = 100
 const maxLimit = 500

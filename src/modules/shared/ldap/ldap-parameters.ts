@@ -1,6 +1,6 @@
 import { Dn } from '#identity/dn.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { type Authority, authorityParameters, readAuthority } from '#modules/shared/authority/authority.ts'
+import { type Authority, authorityParameters, readAuthority } from '#sdk/module/authority.ts'
 import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, type ParsedParameters, parameterReport } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'

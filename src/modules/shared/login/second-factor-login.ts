@@ -5,13 +5,13 @@ import type { JsonObject } from '#kernel/json.ts'
 import type { AuthAttempt, AuthHost, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'
 import { type FactorOwner, secondFactorProof, secondFactorSlot } from '#sdk/auth/second-factors.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
-import { html, type Markup, page } from '#sdk/filter/page.ts'
-import { durationText, type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
+import { readLoginForm } from '#sdk/login/login-form.ts'
 import { flag } from '#sdk/module/parameter-types.ts'
 import type { ParsedParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
-import { readLoginForm } from './login-form.ts'
+import { html, type Markup, page } from '#sdk/page/page.ts'
+import { durationText, type TextKey, textsFor } from '#sdk/page/page-texts.ts'
 
 /** The content of a page, and the state that its answer is checked against. */
 interface FactorPage {

@@ -1,5 +1,5 @@
 import type { PasswordProblem } from '#protocols/passwords/password-rules.ts'
-import type { TextKey, Texts } from '#sdk/filter/page-texts.ts'
+import type { TextKey, Texts } from '#sdk/page/page-texts.ts'
 
 const keys: Readonly<Record<PasswordProblem['kind'], TextKey>> = {
   missing: 'password.missing',

@@ -6,7 +6,7 @@ import { Dn } from '#identity/dn.ts'
 import { type Identity, isFormer } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { isAnonymousLogin } from '#modules/shared/login/own-login.ts'
+import { isAnonymousLogin } from '#sdk/login/own-login.ts'
 
 /** A user of an answer. Without an identity, the user who has the login now is meant. */
 export interface NamedUser {

@@ -2,9 +2,9 @@ import type { JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'
 import { parseTime } from '#kernel/time.ts'
-import { badRequest } from '#modules/shared/http/json-answer.ts'
+import { badRequest } from '#sdk/api/json-answer.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 
 const defaultLimit = 100
 const maxLimit = 500

@@ -2,8 +2,8 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Template } from '#kernel/template.ts'
 import { type TaskPlaces, template } from '#modules/shared/tasks/task-fields.ts'
 import { renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
+import type { AttributePlace } from '#sdk/flow/flow.ts'
 import { type Expiry, parseExpiresAfter, parseExpiresAt } from '#sdk/target/expiry.ts'
-import type { AttributePlace } from '#sdk/workflow/flow.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 
 /** The fields of a task that grants access for a limited time. */

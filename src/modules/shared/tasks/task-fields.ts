@@ -1,8 +1,8 @@
 import type { Issues, Path } from '#kernel/issues.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
+import { noFlow } from '#sdk/flow/flow.ts'
 import { type Parameter, type ParameterOptions, parsed } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, type ParsedParameters, readFields } from '#sdk/module/parameters.ts'
-import { noFlow } from '#sdk/workflow/flow.ts'
 import type { PreparedTask, TaskModule, TaskParseContext, TaskPlan } from '#sdk/workflow/workflow-task.ts'
 
 const noTemplate = parseTemplate('', { keys: false, attributes: false })

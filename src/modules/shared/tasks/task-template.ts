@@ -2,7 +2,7 @@ import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Path } from '#kernel/issues.ts'
 import { findTemplateKey, type Template } from '#kernel/template.ts'
-import type { AttributePlace } from '#sdk/workflow/flow.ts'
+import type { AttributePlace } from '#sdk/flow/flow.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { userValues } from '#sdk/workflow/workflow-user.ts'
 

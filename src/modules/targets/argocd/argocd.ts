@@ -1,18 +1,13 @@
 import { parseTrustedUrl } from '#kernel/address.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject } from '#kernel/json.ts'
-import {
-  type Authority,
-  authorityParameters,
-  loadAuthority,
-  readAuthority,
-} from '#modules/shared/authority/authority.ts'
 import { JsonService, readBearerToken } from '#modules/shared/targets/json-service.ts'
 import { openHttpPool } from '#protocols/http/http-client.ts'
+import { type Authority, authorityParameters, loadAuthority, readAuthority } from '#sdk/module/authority.ts'
 import { parsed, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
 import type { ArgoCd } from '#sdk/target/argocd.ts'
-import { defineTarget } from '#sdk/target/target-module.ts'
+import { defineTarget } from '#sdk/target-module/target-module.ts'
 
 const parameters = {
   url: parsed('https address', parseTrustedUrl, {

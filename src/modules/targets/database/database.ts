@@ -12,7 +12,7 @@ import { hasCode, noUser, report } from '#modules/shared/targets/user-reconciler
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import type { GroupTarget, LookupTarget, PasswordTarget, Target, TargetRequest } from '#sdk/target/target.ts'
-import { defineTarget } from '#sdk/target/target-module.ts'
+import { defineTarget } from '#sdk/target-module/target-module.ts'
 
 const parameters = {
   directory: text({

@@ -1,7 +1,7 @@
 import { parsed, text } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
 import { objectsOf } from '#sdk/target/kubernetes-cluster.ts'
-import { defineTarget } from '#sdk/target/target-module.ts'
+import { defineTarget } from '#sdk/target-module/target-module.ts'
 
 const parameters = {
   k8sTarget: text({

@@ -9,8 +9,8 @@ import { type ParameterTable, type ParsedParameters, parameterReport, readParame
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { ClusterApi, KubernetesCluster } from '#sdk/target/kubernetes-cluster.ts'
-import { defineTarget, type PreparedTarget, type TargetHost } from '#sdk/target/target-module.ts'
 import type { AccountTokenVerifier } from '#sdk/target/token-review.ts'
+import { defineTarget, type PreparedTarget, type TargetHost } from '#sdk/target-module/target-module.ts'
 
 const className = 'targets.Kubernetes'
 const defaultTimeoutMillis = 5_000

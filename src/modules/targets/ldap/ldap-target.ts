@@ -1,7 +1,6 @@
 import type { Attributes } from '#identity/attributes.ts'
 import type { Dn } from '#identity/dn.ts'
 import { groupChanges } from '#identity/entry-changes.ts'
-import { loadAuthority } from '#modules/shared/authority/authority.ts'
 import { ldapSystem } from '#modules/shared/ldap/ldap-parameters.ts'
 import {
   type GroupStore,
@@ -13,6 +12,7 @@ import { report } from '#modules/shared/targets/user-reconciler.ts'
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import { type LdapChange, LdapServer, type WriteOptions } from '#protocols/ldap/ldap-server.ts'
 import type { ServerSchema } from '#protocols/ldap/server-schema.ts'
+import { loadAuthority } from '#sdk/module/authority.ts'
 import type { GroupTarget, LookupTarget, PasswordTarget, StorableAttributes, TargetChange } from '#sdk/target/target.ts'
 import type { LdapTargetConfig } from './ldap-config.ts'
 import { LongAnswers, lookupsOf } from './ldap-lookups.ts'

@@ -7,7 +7,7 @@ import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/param
 import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
-import { defineTarget } from '#sdk/target/target-module.ts'
+import { defineTarget } from '#sdk/target-module/target-module.ts'
 import type { LdapTargetConfig } from './ldap-config.ts'
 import { DnPattern } from './ldap-config.ts'
 import { AttributeNames } from './ldap-names.ts'

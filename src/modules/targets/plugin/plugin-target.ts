@@ -5,8 +5,6 @@ import { pageInMemory } from '#identity/paging.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
-import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import { openPlugin, type PluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import { groupCollection, userCollection, withAttributes } from '#modules/shared/targets/collections.ts'
 import { type GroupStore, reconcileGroups, type StoredGroup } from '#modules/shared/targets/group-reconciler.ts'
 import {
@@ -20,7 +18,9 @@ import {
 } from '#modules/shared/targets/user-reconciler.ts'
 import { type LegacyParameter, type LegacySignatures, parameter, value } from '#openunison/scripts/legacy-signatures.ts'
 import type { PluginHost } from '#protocols/plugin/plugin-host.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { ModuleHost } from '#sdk/host/host.ts'
+import { PluginAnswerReader } from '#sdk/plugin/plugin-answer.ts'
+import { openPlugin, type PluginCode } from '#sdk/plugin/plugin-code.ts'
 import type {
   GroupTarget,
   LookupTarget,

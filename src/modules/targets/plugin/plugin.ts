@@ -1,7 +1,7 @@
-import { pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import { flag, parsed } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { defineTarget } from '#sdk/target/target-module.ts'
+import { pluginParameters, readPluginCode } from '#sdk/plugin/plugin-code.ts'
+import { defineTarget } from '#sdk/target-module/target-module.ts'
 import {
   type Capabilities,
   capabilitiesOf,

@@ -1,18 +1,13 @@
 import { createHash } from 'node:crypto'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject } from '#kernel/json.ts'
-import {
-  type Authority,
-  authorityParameters,
-  loadAuthority,
-  readAuthority,
-} from '#modules/shared/authority/authority.ts'
 import { JsonService, readBearerToken } from '#modules/shared/targets/json-service.ts'
 import { type HttpAnswer, openHttpPool } from '#protocols/http/http-client.ts'
+import { type Authority, authorityParameters, loadAuthority, readAuthority } from '#sdk/module/authority.ts'
 import { parsed, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
 import type { RemoteGateway, RemoteWorkflowCall } from '#sdk/target/remote-gateway.ts'
-import { defineTarget } from '#sdk/target/target-module.ts'
+import { defineTarget } from '#sdk/target-module/target-module.ts'
 import { lastMileToken, readLastMileKey } from './last-mile-token.ts'
 
 const parameters = {

@@ -1,7 +1,7 @@
 import { parseTrustedUrl } from '#kernel/address.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { authorityParameters, readAuthority } from '#modules/shared/authority/authority.ts'
 import { type ClientProof, readClientKey } from '#protocols/oauth/client-token.ts'
+import { authorityParameters, readAuthority } from '#sdk/module/authority.ts'
 import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import {
   type ParameterReport,
@@ -12,7 +12,7 @@ import {
 } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
-import { defineTarget } from '#sdk/target/target-module.ts'
+import { defineTarget } from '#sdk/target-module/target-module.ts'
 import type { ScimConfig } from './scim-target.ts'
 
 function bearerToken(value: string): string {

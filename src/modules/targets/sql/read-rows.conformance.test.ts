@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hasQueries, type QueryTarget } from '#modules/shared/targets/query-target.ts'
+import { hasQueries, type QueryTarget } from '#sdk/target/query-target.ts'
 import { onEachEmptyDatabase } from '#testing/databases/databases.ts'
 import { openApplication, runOn } from '#testing/databases/sql-schema.ts'
 

@@ -7,7 +7,7 @@ import { choice, flag, type ParameterOptions, parsed, text, wholeNumber } from '
 import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
-import { defineTarget } from '#sdk/target/target-module.ts'
+import { defineTarget } from '#sdk/target-module/target-module.ts'
 import type { SqlTargetConfig } from './sql-target.ts'
 import { readStatements } from './statements.ts'
 import {

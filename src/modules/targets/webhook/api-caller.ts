@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '#kernel/clock.ts'
 import { type ErrorCode, GatewayError, type GatewayErrorOptions, unavailableText } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
-import { loadAuthority } from '#modules/shared/authority/authority.ts'
 import {
   AnswerTooLong,
   type HttpCall,
@@ -14,6 +13,7 @@ import {
   wasNotSent,
 } from '#protocols/http/http-client.ts'
 import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
+import { loadAuthority } from '#sdk/module/authority.ts'
 import type { TargetRequest } from '#sdk/target/target.ts'
 import type { BodyValues, RequestTemplate, SingleValues } from './templates.ts'
 import { type ConnectionConfig, kindOf, type Operation } from './webhook-config.ts'

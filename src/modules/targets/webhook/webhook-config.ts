@@ -1,5 +1,5 @@
 import type { JsonPath } from '#kernel/text/json-path.ts'
-import type { Authority } from '#modules/shared/authority/authority.ts'
+import type { Authority } from '#sdk/module/authority.ts'
 import type { BodyTemplate, HeaderTemplate, RequestTemplate } from './templates.ts'
 
 const paging = ['offset', 'limit', 'page', 'cursor'] as const

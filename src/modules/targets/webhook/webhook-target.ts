@@ -13,7 +13,7 @@ import {
   type StoredGroup,
 } from '#modules/shared/targets/group-reconciler.ts'
 import { inQueue } from '#modules/shared/targets/user-reconciler.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { ModuleHost } from '#sdk/host/host.ts'
 import type {
   GroupTarget,
   LookupTarget,

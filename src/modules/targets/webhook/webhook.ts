@@ -2,7 +2,7 @@ import { parseTrustedUrl } from '#kernel/address.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { compileJsonPath, type JsonPath } from '#kernel/text/json-path.ts'
-import { authorityParameters, readAuthority } from '#modules/shared/authority/authority.ts'
+import { authorityParameters, readAuthority } from '#sdk/module/authority.ts'
 import type { Parameter, ParameterOptions } from '#sdk/module/parameter-types.ts'
 import { flag, parsed, parsedList, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import {
@@ -14,7 +14,7 @@ import {
 } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
-import { defineTarget } from '#sdk/target/target-module.ts'
+import { defineTarget } from '#sdk/target-module/target-module.ts'
 import {
   type BodyTemplate,
   type HeaderTemplate,

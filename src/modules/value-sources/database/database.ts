@@ -1,10 +1,10 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { hasQueries, namePlaces, type QueryRow, type QueryTarget } from '#modules/shared/targets/query-target.ts'
-import type { SourceItem, ValueSource } from '#sdk/mapper/mapper.ts'
-import { notInSource } from '#sdk/mapper/mapper.ts'
 import { defineValueSource } from '#sdk/mapper/mapper-module.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type readParameters, withParameters } from '#sdk/module/parameters.ts'
+import type { SourceItem, ValueSource } from '#sdk/target/mapper.ts'
+import { notInSource } from '#sdk/target/mapper.ts'
+import { hasQueries, namePlaces, type QueryRow, type QueryTarget } from '#sdk/target/query-target.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
 
 const place = 'search'

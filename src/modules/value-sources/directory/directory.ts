@@ -1,11 +1,11 @@
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import type { SourceItem, ValueSource } from '#sdk/mapper/mapper.ts'
-import { notInSource } from '#sdk/mapper/mapper.ts'
 import { defineValueSource } from '#sdk/mapper/mapper-module.ts'
 import { flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type readParameters, withParameters } from '#sdk/module/parameters.ts'
+import type { SourceItem, ValueSource } from '#sdk/target/mapper.ts'
+import { notInSource } from '#sdk/target/mapper.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
 
 const parameters = {

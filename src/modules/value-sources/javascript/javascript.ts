@@ -1,11 +1,11 @@
-import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#modules/shared/plugin/plugin-code.ts'
-import { plainSubject } from '#modules/shared/plugin/plugin-request.ts'
 import { type LegacySignatures, parameter, value } from '#openunison/scripts/legacy-signatures.ts'
-import type { SourceItem, ValueSource } from '#sdk/mapper/mapper.ts'
-import { notInSource } from '#sdk/mapper/mapper.ts'
+import type { ModuleHost } from '#sdk/host/host.ts'
 import { defineValueSource } from '#sdk/mapper/mapper-module.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import { PluginAnswerReader } from '#sdk/plugin/plugin-answer.ts'
+import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#sdk/plugin/plugin-code.ts'
+import { plainSubject } from '#sdk/plugin/plugin-request.ts'
+import type { SourceItem, ValueSource } from '#sdk/target/mapper.ts'
+import { notInSource } from '#sdk/target/mapper.ts'
 
 const idleMillis = 30_000
 const maxTextLength = 2_000

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
-import type { ApprovalRequest } from '#sdk/workflow/approval.ts'
+import type { ApprovalRequest } from '#sdk/workflow/approval-request.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { runTask, type TaskRunOptions } from '#testing/workflows/run-task.ts'
 import { issuesOf, parseTasks, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'

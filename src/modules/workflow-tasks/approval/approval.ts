@@ -14,12 +14,12 @@ import {
   type RuleTemplate,
   type RuleValues,
 } from '#modules/workflow-tasks/approval/rule-template.ts'
-import { type Rule, ruleScopes } from '#sdk/auth/rule.ts'
+import { noFlow } from '#sdk/flow/flow.ts'
+import { isMailAddress, type MailSentence, type MailText, type StepMail } from '#sdk/mail/mail.ts'
 import { anything, flag, text } from '#sdk/module/parameter-types.ts'
-import { isMailAddress, type MailSentence, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
 import { referNotifier } from '#sdk/notifier/notifier.ts'
-import type { ApprovalRequest, ApprovalSignal, ApproverMail } from '#sdk/workflow/approval.ts'
-import { noFlow } from '#sdk/workflow/flow.ts'
+import { type Rule, ruleScopes } from '#sdk/rule/rule.ts'
+import type { ApprovalRequest, ApprovalSignal, ApproverMail } from '#sdk/workflow/approval-request.ts'
 import { onDirectory } from '#sdk/workflow/preview.ts'
 import type { TaskContext, TaskOutcome, TaskParseContext } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin, userValues } from '#sdk/workflow/workflow-user.ts'

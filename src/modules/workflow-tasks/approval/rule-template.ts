@@ -3,8 +3,8 @@ import { parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import { printFilter } from '#identity/filter/filter-text.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
-import type { Rule, ruleScopes } from '#sdk/auth/rule.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
+import type { Rule, ruleScopes } from '#sdk/rule/rule.ts'
 
 const maxValueLength = 1000
 

@@ -5,9 +5,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
 import { nameTemplate } from '#modules/shared/tasks/task-fields.ts'
 import { renderGroupName } from '#modules/shared/tasks/task-template.ts'
+import { noFlow } from '#sdk/flow/flow.ts'
 import { parsed, text } from '#sdk/module/parameter-types.ts'
 import { hasGroups, hasLookups } from '#sdk/target/target.ts'
-import { noFlow } from '#sdk/workflow/flow.ts'
 import { onTarget } from '#sdk/workflow/preview.ts'
 import {
   defineCustomTask,

@@ -1,12 +1,12 @@
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-code.ts'
-import { type ScriptReach, scriptServices } from '#modules/shared/plugin/script-services.ts'
 import { type LegacySignatures, parameter } from '#openunison/scripts/legacy-signatures.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import { noFlow } from '#sdk/flow/flow.ts'
+import type { ModuleHost } from '#sdk/host/host.ts'
 import { list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { noFlow } from '#sdk/workflow/flow.ts'
+import { PluginAnswerReader } from '#sdk/plugin/plugin-answer.ts'
+import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#sdk/plugin/plugin-code.ts'
+import { type ScriptReach, scriptServices } from '#sdk/plugin/script-services.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
 import {
   type CustomTaskModule,

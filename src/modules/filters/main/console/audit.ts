@@ -4,15 +4,15 @@ import {
   auditEntry,
   auditVerification,
 } from '#contract/console-audit.ts'
-import type { AuditEntry, AuditQuery } from '#domain/audit.ts'
 import { isSecretName, withoutTokens } from '#kernel/text/redaction.ts'
 import { wireForm } from '#kernel/wire.ts'
-import type { OperationDescription } from '#modules/shared/http/api-description.ts'
-import { answer } from '#modules/shared/http/json-answer.ts'
 import { answerList, listQuery, readTime } from '#modules/shared/http/list-answer.ts'
+import type { OperationDescription } from '#sdk/api/api-description.ts'
+import { answer } from '#sdk/api/json-answer.ts'
+import type { AuditEntry, AuditQuery } from '#sdk/audit/audit-entry.ts'
 import type { AuditVerification } from '#sdk/filter/audit-access.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import { loginOf, type MainParts } from '../main-parts.ts'
 
 const maxText = 1000

@@ -6,13 +6,13 @@ import type {
   SetAsideGroup,
 } from '#contract/console-configuration.ts'
 import { Dn } from '#identity/dn.ts'
-import type { OperationDescription } from '#modules/shared/http/api-description.ts'
-import { answer, badRequest, notFound } from '#modules/shared/http/json-answer.ts'
-import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
 import { answerList, listQuery } from '#modules/shared/http/list-answer.ts'
+import type { OperationDescription } from '#sdk/api/api-description.ts'
+import { answer, badRequest, notFound } from '#sdk/api/json-answer.ts'
+import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import type { ConfigurationAccess, ConfigurationObject, DescribedCaller } from '#sdk/filter/configuration-access.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { MainParts } from '../main-parts.ts'
 
 const maxProblems = 500

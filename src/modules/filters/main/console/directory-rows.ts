@@ -4,7 +4,7 @@ import type { DirectoryEntry } from '#identity/directory.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { wireForm } from '#kernel/wire.ts'
-import { badRequest } from '#modules/shared/http/json-answer.ts'
+import { badRequest } from '#sdk/api/json-answer.ts'
 import { isEntryId, type People } from '../people.ts'
 
 /** Longer than any login or name. */

@@ -1,8 +1,8 @@
-import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answerList, listParameters, listQuery } from '#modules/shared/http/list-answer.ts'
 import { journalFilters, readJournalQuery, shownCall } from '#modules/shared/runs/journal-answer.ts'
+import type { OperationDescription } from '#sdk/api/api-description.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { MainParts } from '../main-parts.ts'
 
 export const scimOperations: Readonly<Record<string, OperationDescription>> = {

@@ -1,9 +1,9 @@
 import type { StatisticsView } from '#contract/main-admin.ts'
-import { answer, badRequest } from '#modules/shared/http/json-answer.ts'
 import { readTime } from '#modules/shared/http/list-answer.ts'
-import { readQuery } from '#modules/shared/http/routes.ts'
+import { answer, badRequest } from '#sdk/api/json-answer.ts'
+import { readQuery } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { MainParts } from '../main-parts.ts'
 
 const hourMillis = 3_600_000

@@ -1,8 +1,8 @@
 import { system } from '#contract/console-system.ts'
 import { wireForm } from '#kernel/wire.ts'
-import type { OperationDescription } from '#modules/shared/http/api-description.ts'
-import { answer, notFound } from '#modules/shared/http/json-answer.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { OperationDescription } from '#sdk/api/api-description.ts'
+import { answer, notFound } from '#sdk/api/json-answer.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { MainParts } from '../main-parts.ts'
 
 export const systemOperations: Readonly<Record<string, OperationDescription>> = {

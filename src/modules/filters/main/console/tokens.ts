@@ -1,9 +1,9 @@
 import { tokenIssuers } from '#contract/console-tokens.ts'
 import { wireForm } from '#kernel/wire.ts'
-import type { OperationDescription } from '#modules/shared/http/api-description.ts'
-import { answer, notFound } from '#modules/shared/http/json-answer.ts'
+import type { OperationDescription } from '#sdk/api/api-description.ts'
+import { answer, notFound } from '#sdk/api/json-answer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { MainParts } from '../main-parts.ts'
 
 export const tokenOperations: Readonly<Record<string, OperationDescription>> = {
