@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import { customResourceDefinitions } from '#config/custom-resource-definition.ts'
+import { customResourceDefinitions } from '#config/sources/custom-resource-definition.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { describeFields, readKindPage } from './field-descriptions.ts'
 

@@ -1,7 +1,7 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
-import { configResources } from '#config/sources/kubernetes-source.ts'
+import { configResources } from '#config/sources/cluster-documents.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { helmBinary } from '#testing/kubernetes/helm-binary.ts'
 import { Helm } from '#testing/kubernetes/helm-chart.ts'

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as z from 'zod'
+import { stsEndpointSchema, stsFrameSchema, stsSubjectIssuerSchema } from '#config/kinds/sts.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { stsEndpointSchema, stsFrameSchema, stsSubjectIssuerSchema } from '#model/sts.ts'
 
 const text = z.string()
 const flag = z.boolean()

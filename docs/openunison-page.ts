@@ -1,6 +1,6 @@
 import { catalog } from '#catalog/catalog.ts'
-import { buildConfiguration } from '#config/load.ts'
-import type { LocatedIssue } from '#config/located-issue.ts'
+import type { LocatedIssue } from '#config/context/located-issue.ts'
+import { buildConfiguration } from '#config/load/load.ts'
 import type { Named, Registry } from '#kernel/registry.ts'
 import {
   insteadOf,

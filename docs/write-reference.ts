@@ -1,7 +1,7 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { catalog } from '#catalog/catalog.ts'
-import { deprecatedThing, deprecations } from '#config/deprecations.ts'
+import { deprecatedThing, deprecations } from '#config/checks/deprecations.ts'
 import { descriptionOf, type ParameterDescription } from '#sdk/module/parameter-types.ts'
 import type { ParameterTable } from '#sdk/module/parameters.ts'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
@@ -157,7 +157,7 @@ function deprecationsPage(): string {
 const deprecationsIntroduction = `# Deprecations
 
 Parts of the configuration that a later release removes, not before the day in the table. \`gatehouse check\` and \`gatehouse serve\` warn of each use;
-\`gatehouse check --strict\` exits with 1. [Upgrading](../guides/upgrading.md#configuration) has the rules. \`npm run reference\` writes this page from \`src/config/deprecations.ts\`.
+\`gatehouse check --strict\` exits with 1. [Upgrading](../guides/upgrading.md#configuration) has the rules. \`npm run reference\` writes this page from \`src/config/checks/deprecations.ts\`.
 `
 
 interface Export {

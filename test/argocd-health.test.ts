@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import fengari from 'fengari'
 import { expect, test } from 'vitest'
-import { objectVerdict, type ReadOutcome, statusToWrite } from '#config/object-status.ts'
+import { objectVerdict, type ReadOutcome, statusToWrite } from '#config/watch/object-status.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 
 const script = readFileSync('deploy/argocd/health.lua', 'utf8')

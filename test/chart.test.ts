@@ -2,7 +2,7 @@ import { globSync, readFileSync, realpathSync } from 'node:fs'
 import { basename } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { configResources } from '#config/sources/kubernetes-source.ts'
+import { configResources } from '#config/sources/cluster-documents.ts'
 import { valuesSchema, valuesSchemaFile } from '../deploy/write-values-schema.ts'
 
 const folder = 'deploy/helm/gatehouse'

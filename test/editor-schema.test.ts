@@ -3,7 +3,7 @@ import { Ajv } from 'ajv'
 import { describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { catalog } from '#catalog/catalog.ts'
-import { kinds } from '#config/kinds.ts'
+import { kinds } from '#config/build/kinds.ts'
 import { checkText } from '#testing/modules/check-text.ts'
 import { schemaFile, schemaText } from '../deploy/write-schema.ts'
 

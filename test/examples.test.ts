@@ -2,8 +2,8 @@ import { globSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
-import { loadConfiguration } from '#config/load.ts'
-import { formatIssue } from '#config/located-issue.ts'
+import { formatIssue } from '#config/context/located-issue.ts'
+import { loadConfiguration } from '#config/load/load.ts'
 
 const examples = [...new Set(globSync('examples/*/*.yaml').map((file) => dirname(file)))].sort()
 

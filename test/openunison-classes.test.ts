@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
-import { unknownClass } from '#config/unknown-class.ts'
+import { unknownClass } from '#config/context/unknown-class.ts'
 import { openUnisonClasses, openUnisonPrefix } from '#openunison/class-list.ts'
 import { openUnisonRows } from '../docs/openunison-page.ts'
 

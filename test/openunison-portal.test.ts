@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
-import { buildConfiguration } from '#config/load.ts'
-import { titleOf } from '#config/set-aside.ts'
+import { buildConfiguration } from '#config/load/load.ts'
+import { titleOf } from '#config/load/set-aside.ts'
 
 const folder = join(import.meta.dirname, 'openunison-portal')
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
-import { buildConfiguration } from '#config/load.ts'
-import { formatIssue } from '#config/located-issue.ts'
-import { causeText, summarize } from '#config/set-aside.ts'
-import { readDirectory } from '#config/sources/directory-source.ts'
+import { formatIssue } from '#config/context/located-issue.ts'
+import { buildConfiguration } from '#config/load/load.ts'
+import { causeText, summarize } from '#config/load/set-aside.ts'
+import { readDirectory } from '#config/sources/folder-documents.ts'
 
 const examples = [
   'approvals',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
-import { loadConfiguration } from '#config/load.ts'
+import { loadConfiguration } from '#config/load/load.ts'
 import { servedApis } from '#engine/served-apis.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { ServedApi } from '#sdk/filter/filter-api.ts'

@@ -76,7 +76,7 @@ const loadsGroups = by(
   'src/modules/workflow-tasks/load-user/load-groups-from-target.test.ts',
   "adds the target's groups to the user's",
 )
-const loaded = by('src/config/load.test.ts', 'keeps names, namespaces and places')
+const loaded = by('src/config/load/load.test.ts', 'keeps names, namespaces and places')
 const memberRuns = by(
   'src/modules/filters/scim-gateway/groups.test.ts',
   'runs one workflow for each member that changes, and reads no member list',
@@ -722,7 +722,7 @@ export const statements: readonly Statement[] = [
     'Each mechanism of a chain has a required flag',
   ),
   ...of('5', read, 'Each mechanism of a chain has parameters'),
-  ...of('5', by('src/config/load.test.ts', 'a chain has its level and its root'), 'A chain has a level'),
+  ...of('5', by('src/config/load/load.test.ts', 'a chain has its level and its root'), 'A chain has a level'),
   ...of(
     '5',
     by('src/engine/pipeline/chain.test.ts', 'gives the subject the chain and its level'),

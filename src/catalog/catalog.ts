@@ -1,3 +1,4 @@
+import type { Catalog } from '#config/configuration/catalog.ts'
 import { createRegistry } from '#kernel/registry.ts'
 import fileSink from '#modules/audit-sinks/file/file.ts'
 import httpsSink from '#modules/audit-sinks/https/https.ts'
@@ -181,7 +182,6 @@ import {
 import mailPasswordLink from '#modules/workflow-tasks/notify-user/mail-password-link.ts'
 import notifyUser from '#modules/workflow-tasks/notify-user/notify-user.ts'
 import provision from '#modules/workflow-tasks/provision/provision.ts'
-import type { Catalog } from '#sdk/module/catalog.ts'
 import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 
 /** To add a module, add one import above and one line to its registry. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import type { Configuration } from '#config/configuration/configuration.ts'
 import { createPortal, createPortalMemory } from '#engine/portal.ts'
 import { secretHash } from '#kernel/ids.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
 import { NotificationStore } from '#storage/notification-store.ts'
 import { PortalStore } from '#storage/portal-store.ts'
 import { memoryDatabase, rowsOf } from '#testing/databases/memory-database.ts'

@@ -1,3 +1,4 @@
+import type { Configuration } from '#config/configuration/configuration.ts'
 import { sendsDigests } from '#engine/mail/mail-choices.ts'
 import { approverGroups, needsComment } from '#engine/workflow/workflow-parameters.ts'
 import { newSecret, secretHash } from '#kernel/ids.ts'
@@ -9,7 +10,6 @@ import type {
   PortalOrg,
   PortalWorkflow,
 } from '#sdk/filter/portal.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
 import type { NotificationStore } from '#storage/notification-store.ts'
 import type { PortalMark, PortalStore } from '#storage/portal-store.ts'

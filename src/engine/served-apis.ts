@@ -1,7 +1,7 @@
+import type { ApplicationConfig, Configuration } from '#config/configuration/configuration.ts'
 import { cookieName } from '#engine/session/session-cookie.ts'
 import type { PreparedMechanism } from '#sdk/auth/auth-mechanism.ts'
 import type { ApiCredential, ServedApi } from '#sdk/filter/filter-api.ts'
-import type { ApplicationConfig, Configuration } from '#sdk/module/configuration.ts'
 
 type Served = Pick<Configuration, 'applications' | 'chains'>
 

@@ -1,5 +1,6 @@
-import type { LoadResult } from '#config/load.ts'
-import { type Cause, causeText, type FoundObject, objectKey } from '#config/set-aside.ts'
+import type { LoadResult } from '#config/load/load.ts'
+import { type Cause, causeText, type FoundObject, objectKey } from '#config/load/set-aside.ts'
+import type { LoadOutcome } from '#config/watch/configuration-source.ts'
 import type { Runtime } from '#engine/runtime.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -12,7 +13,6 @@ import type {
   RequestExplanation,
   SetAsideCause,
 } from '#sdk/filter/configuration-access.ts'
-import type { LoadOutcome } from '#server/configuration-source.ts'
 import { explainedCaller } from '#server/explain/caller.ts'
 import { explainRequest } from '#server/explain/request.ts'
 

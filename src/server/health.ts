@@ -1,4 +1,4 @@
-import { causeText, type FoundObject, servedCount, titleOf } from '#config/set-aside.ts'
+import { causeText, type FoundObject, servedCount, titleOf } from '#config/load/set-aside.ts'
 import type { OutsideHealth } from '#engine/runtime.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { shownReason } from '#kernel/text/secret-values.ts'

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import type { FoundObject } from '#config/set-aside.ts'
+import type { FoundObject } from '#config/load/set-aside.ts'
 import type { OutsideHealth } from '#engine/runtime.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { readHealth } from '#server/health.ts'

@@ -1,12 +1,12 @@
-import type { LoadResult } from '#config/load.ts'
-import { formatIssue } from '#config/located-issue.ts'
-import { causeText, type FoundObject, lostObjects, servedCount, titleOf } from '#config/set-aside.ts'
-import { NotCreated } from '#engine/create-at.ts'
+import type { Configuration } from '#config/configuration/configuration.ts'
+import { NotCreated } from '#config/configuration/create-at.ts'
+import { formatIssue } from '#config/context/located-issue.ts'
+import type { LoadResult } from '#config/load/load.ts'
+import { causeText, type FoundObject, lostObjects, servedCount, titleOf } from '#config/load/set-aside.ts'
+import type { LoadOutcome } from '#config/watch/configuration-source.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
-import type { LoadOutcome } from '#server/configuration-source.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
 
 interface RuntimeInUse {

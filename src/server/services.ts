@@ -1,4 +1,4 @@
-import { certificateIn, type SecretSource } from '#config/secrets.ts'
+import { certificateIn, type SecretSource } from '#config/context/secrets.ts'
 import { AuditReader } from '#engine/audit/audit-reader.ts'
 import { type EventMeter, EventStreams, noMeter } from '#engine/events/event-streams.ts'
 import { Journals } from '#engine/journals.ts'

@@ -2,6 +2,13 @@ import { X509Certificate } from 'node:crypto'
 import type https from 'node:https'
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyInstance } from 'fastify'
+import type { Configuration } from '#config/configuration/configuration.ts'
+import type {
+  CertificateWithKey,
+  GivenWebhookTls,
+  MadeWebhookTls,
+  StsWebhookConfig,
+} from '#config/configuration/sts-webhook.ts'
 import {
   keepWebhookTls,
   registerWebhook,
@@ -11,8 +18,6 @@ import {
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { CertificateFacts } from '#sdk/filter/system-access.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
-import type { CertificateWithKey, GivenWebhookTls, MadeWebhookTls, StsWebhookConfig } from '#sdk/sts/sts-webhook.ts'
 import type { ListenerTls } from '#server/http-server.ts'
 import { closeListener, listenAt } from '#server/http-server.ts'
 import {

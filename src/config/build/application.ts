@@ -1,10 +1,10 @@
 import { buildIssuer } from '#config/build/issuer.ts'
-import type { BuildContext } from '#config/build-context.ts'
-import { ParamsBuilder } from '#config/params.ts'
+import type { CookieConfig, UrlConfig } from '#config/configuration/configuration.ts'
+import type { BuildContext } from '#config/context/build-context.ts'
+import { ParamsBuilder } from '#config/context/params.ts'
+import { type ApplicationFrame, type CookieConfigSpec, type UrlSpec, urlSchema } from '#config/kinds/application.ts'
 import type { Path } from '#kernel/issues.ts'
 import { compilePattern, type SafePattern } from '#kernel/text/safe-pattern.ts'
-import { type ApplicationFrame, type CookieConfigSpec, type UrlSpec, urlSchema } from '#model/application.ts'
-import type { CookieConfig, UrlConfig } from '#sdk/module/configuration.ts'
 
 const defaultAzTimeoutMillis = 3_000
 const defaultIdleSeconds = 900

@@ -1,11 +1,11 @@
-import type { BuildContext } from '#config/build-context.ts'
-import { unservedClass } from '#config/unknown-class.ts'
+import type { LoginLimits } from '#config/configuration/configuration.ts'
+import type { BuildContext } from '#config/context/build-context.ts'
+import { unservedClass } from '#config/context/unknown-class.ts'
+import type { ResultGroupSpec } from '#config/kinds/application.ts'
+import type { AuthenticationChainSpec, AuthenticationMechanismSpec } from '#config/kinds/authentication.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Path } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import type { ResultGroupSpec } from '#model/application.ts'
-import type { AuthenticationChainSpec, AuthenticationMechanismSpec } from '#model/authentication.ts'
-import type { LoginLimits } from '#sdk/module/configuration.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
 export function buildMechanism(spec: AuthenticationMechanismSpec, context: BuildContext): void {

@@ -1,10 +1,10 @@
-import type { BuildContext } from '#config/build-context.ts'
-import type { ConfigDocument } from '#config/config-document.ts'
-import type { Draft } from '#config/draft.ts'
+import type { BuildContext } from '#config/context/build-context.ts'
+import type { ConfigDocument } from '#config/context/config-document.ts'
+import type { Draft } from '#config/context/draft.ts'
+import type { DirectoryInsertSpec } from '#config/kinds/provisioning.ts'
 import { Dn, isAttributeType } from '#identity/dn.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
-import type { DirectoryInsertSpec } from '#model/provisioning.ts'
 
 export function buildDirectoryInsert(spec: DirectoryInsertSpec, context: BuildContext): void {
   const { state, issues, placed, document } = context

@@ -1,21 +1,21 @@
-import type { BuildContext } from '#config/build-context.ts'
-import type { JavaScriptObject } from '#config/draft.ts'
-import { readSchedule, type ScheduleFields } from '#kernel/schedule.ts'
-import type { AzRulesSpec } from '#model/envelope.ts'
-import type { AuditAnchorSpec, AuditSinkSpec, NotifierSpec, OUJobSpec } from '#model/operations.ts'
-import type { OrgSpec, PortalUrlSpec, ReportSpec } from '#model/portal.ts'
+import { defaultAnchorMillis } from '#config/configuration/configuration.ts'
+import type { BuildContext } from '#config/context/build-context.ts'
+import type { JavaScriptObject } from '#config/context/draft.ts'
+import type { AzRulesSpec } from '#config/kinds/envelope.ts'
+import type { AuditAnchorSpec, AuditSinkSpec, NotifierSpec, OUJobSpec } from '#config/kinds/operations.ts'
+import type { OrgSpec, PortalUrlSpec, ReportSpec } from '#config/kinds/portal.ts'
 import type {
   GroupMetaDataSpec,
   JavaScriptMappingSpec,
   JavaScriptSpec,
   NamespaceGroupMetaDataSpec,
-} from '#model/provisioning.ts'
+} from '#config/kinds/provisioning.ts'
+import { readReport } from '#config/report-statements/report-statement.ts'
+import { readSchedule, type ScheduleFields } from '#kernel/schedule.ts'
 import { checkScript } from '#openunison/scripts/legacy-script.ts'
 import { type LegacySignatures, mappingSignatures } from '#openunison/scripts/legacy-signatures.ts'
 import type { PreparedAuditSink } from '#sdk/audit/audit-sink.ts'
-import { defaultAnchorMillis } from '#sdk/module/configuration.ts'
 import { readIcon } from '#sdk/page/picture.ts'
-import { readReport } from '#sdk/report/report-statement.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
 import { mappingsOf } from '#sdk/target/group-mappings.ts'
 

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
-import type { BuildContext } from '#config/build-context.ts'
-import type { ConfigDocument } from '#config/config-document.ts'
-import { parseTasks, templateKeyPlace, templateKeysIn } from '#config/parse-tasks.ts'
+import type { WorkflowConfig } from '#config/configuration/configuration.ts'
+import type { BuildContext } from '#config/context/build-context.ts'
+import type { ConfigDocument } from '#config/context/config-document.ts'
+import type { CustomAuthorizationSpec, TargetSpec, WorkflowSpec } from '#config/kinds/provisioning.ts'
 import type { Path } from '#kernel/issues.ts'
 import { isEmptySpan, parseTimeSpan, spanMillis, type TimeSpan } from '#kernel/time.ts'
-import type { CustomAuthorizationSpec, TargetSpec, WorkflowSpec } from '#model/provisioning.ts'
 import { prepareMapping } from '#sdk/mapper/mapping.ts'
-import type { WorkflowConfig } from '#sdk/module/configuration.ts'
 import { expiryKey } from '#sdk/workflow/expiry-offer.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
+import { parseTasks, templateKeyPlace, templateKeysIn } from './parse-tasks.ts'
 
 export function buildTarget(spec: TargetSpec, context: BuildContext): void {
   const { state, issues, placed } = context

@@ -1,8 +1,8 @@
-import type { BuildContext } from '#config/build-context.ts'
-import type { DraftTrust } from '#config/draft.ts'
+import type { ExchangeRights } from '#config/configuration/issuer.ts'
+import type { BuildContext } from '#config/context/build-context.ts'
+import type { DraftTrust } from '#config/context/draft.ts'
+import type { TrustSpec } from '#config/kinds/trust.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
-import type { TrustSpec } from '#model/trust.ts'
-import type { ExchangeRights } from '#sdk/auth/issuer.ts'
 import { parseRuleText, type Rule } from '#sdk/rule/rule.ts'
 
 /** The common part of a Trust object and an inline trust. */

@@ -1,9 +1,9 @@
+import type { Configuration } from '#config/configuration/configuration.ts'
 import { portalLinks } from '#engine/mail/mail-links.ts'
 import type { UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { MailLink } from '#sdk/mail/new-mail.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
 import type { Texts } from '#sdk/page/page-texts.ts'
 import { approvalLinkKey, signApprovalLink } from '#sdk/workflow/approval-link.ts'
 

@@ -1,9 +1,9 @@
+import { type AuditAnchorConfig, defaultAnchorMillis } from '#config/configuration/configuration.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { AuditAnchor } from '#sdk/audit/audit-entry.ts'
 import type { AuditSink } from '#sdk/audit/audit-sink.ts'
 import type { OwnPlaces } from '#sdk/host/own-file.ts'
-import { type AuditAnchorConfig, defaultAnchorMillis } from '#sdk/module/configuration.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 interface AuditAnchorsParts extends OwnPlaces {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { AuditSinkConfig } from '#config/configuration/configuration.ts'
 import type { AuditMeter } from '#engine/audit/audit-anchors.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
@@ -7,7 +8,6 @@ import type { Logger } from '#kernel/logger.ts'
 import type { AuditRecord } from '#sdk/audit/audit-entry.ts'
 import type { AuditSink, SinkRecord } from '#sdk/audit/audit-sink.ts'
 import type { OwnPlaces } from '#sdk/host/own-file.ts'
-import type { AuditSinkConfig } from '#sdk/module/configuration.ts'
 import type { AuditSinkStore, SinkPositions, SinkTurn } from '#storage/audit/audit-sink-store.ts'
 
 interface AuditSinksParts extends OwnPlaces {

@@ -1,3 +1,4 @@
+import type { Configuration, InsertConfig, SetAsideObject } from '#config/configuration/configuration.ts'
 import type { Mount } from '#engine/directory/virtual-directory.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { type DirectoryPage, type DirectoryPageSearch, entryId, type InsertEntry } from '#identity/directory.ts'
@@ -8,7 +9,6 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { AccountsInsert } from '#sdk/directory/accounts-insert.ts'
 import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-insert.ts'
-import type { Configuration, InsertConfig, SetAsideObject } from '#sdk/module/configuration.ts'
 import { hasLookups, type Target } from '#sdk/target/target.ts'
 
 /** The configured inserts; without any, each target with lookups is the branch `ou=<target>` of the root. */

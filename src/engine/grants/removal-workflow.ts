@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Configuration } from '#sdk/module/configuration.ts'
+import type { Configuration } from '#config/configuration/configuration.ts'
 
 /** The workflow that removes access that expired or was given back. Every configuration has it. */
 export const removalWorkflow = 'gatehouse-revoke-access'

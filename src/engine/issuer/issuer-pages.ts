@@ -1,7 +1,7 @@
 import type { Interaction, KoaContextWithOIDC, Provider } from 'oidc-provider'
+import type { IssuerConfig } from '#config/configuration/issuer.ts'
 import { type IssuerCall, presentCall } from '#engine/issuer/issuer-account.ts'
 import type { Clock } from '#kernel/clock.ts'
-import type { IssuerConfig } from '#sdk/auth/issuer.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 import { html, notice, page } from '#sdk/page/page.ts'
 import { type TextKey, textsFor } from '#sdk/page/page-texts.ts'

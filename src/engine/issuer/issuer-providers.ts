@@ -1,6 +1,8 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { inject } from 'light-my-request'
 import type { ExternalSigningKey, JWKS, KoaContextWithOIDC, Provider } from 'oidc-provider'
+import { hasTokenExchange, type IssuerConfig, type IssuerTrust } from '#config/configuration/issuer.ts'
+import type { PublicTokenKey, TokenKey, TokenKeys } from '#config/configuration/token-keys.ts'
 import { presentCall } from '#engine/issuer/issuer-account.ts'
 import type { Handler } from '#engine/issuer/issuer-bridge.ts'
 import { IssuerPages, isStep, takeStep } from '#engine/issuer/issuer-pages.ts'
@@ -10,9 +12,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
-import { hasTokenExchange, type IssuerConfig, type IssuerTrust } from '#sdk/auth/issuer.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
-import type { PublicTokenKey, TokenKey, TokenKeys } from '#sdk/sts/token-keys.ts'
 
 interface Mounted {
   readonly provider: Provider

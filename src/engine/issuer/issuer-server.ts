@@ -1,6 +1,13 @@
 import { decodeJwt } from 'jose/jwt/decode'
 import type { Provider } from 'oidc-provider'
 import {
+  hasTokenExchange,
+  type IssuerTrust,
+  type MintedTokens,
+  type RefreshTokenState,
+  type TokenMinting,
+} from '#config/configuration/issuer.ts'
+import {
   accountOf,
   duringCall,
   type IssuerAccount,
@@ -30,13 +37,6 @@ import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { type RateLimits, requireRate } from '#kernel/rate-limit.ts'
 import { tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
-import {
-  hasTokenExchange,
-  type IssuerTrust,
-  type MintedTokens,
-  type RefreshTokenState,
-  type TokenMinting,
-} from '#sdk/auth/issuer.ts'
 import { seeOther } from '#sdk/auth/login.ts'
 import type { SessionAccess } from '#sdk/auth/session.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'

@@ -1,4 +1,12 @@
-import { createAt } from '#engine/create-at.ts'
+import type { Configuration } from '#config/configuration/configuration.ts'
+import { createAt } from '#config/configuration/create-at.ts'
+import {
+  type IssuerAccess,
+  type IssuerConfig,
+  issuersByName,
+  serviceTokenSeconds,
+} from '#config/configuration/issuer.ts'
+import type { TokenKeys } from '#config/configuration/token-keys.ts'
 import { type IssuerMeter, noIssuerMeter } from '#engine/issuer/issuer-audit.ts'
 import { IssuerServer, type IssuerServerParts } from '#engine/issuer/issuer-server.ts'
 import type { HostFor } from '#engine/module-host.ts'
@@ -9,10 +17,7 @@ import { newId } from '#kernel/ids.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
-import { type IssuerAccess, type IssuerConfig, issuersByName, serviceTokenSeconds } from '#sdk/auth/issuer.ts'
 import type { ChangeSubject } from '#sdk/filter/subject-filter.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
-import type { TokenKeys } from '#sdk/sts/token-keys.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { IssuerStore } from '#storage/issuer-store.ts'
 

@@ -1,10 +1,10 @@
 import type { ClientMetadata, Configuration, interactionPolicy, JWKS, KoaContextWithOIDC } from 'oidc-provider'
+import type { IssuerConfig, IssuerTrust } from '#config/configuration/issuer.ts'
 import { presentCall } from '#engine/issuer/issuer-account.ts'
 import type { IssuerPages } from '#engine/issuer/issuer-pages.ts'
 import { type IssuerRecords, sessionSeconds } from '#engine/issuer/issuer-records.ts'
 import { newId } from '#kernel/ids.ts'
 import type { TokenAlgorithm } from '#protocols/jwt/signing-key.ts'
-import type { IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
 import type { TextKey } from '#sdk/page/page-texts.ts'
 
 interface ProviderParts {

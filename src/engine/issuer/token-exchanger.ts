@@ -1,5 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { JWTPayload } from 'jose'
+import type { ExchangeRights, IssuerConfig, IssuerTrust } from '#config/configuration/issuer.ts'
+import type { TokenKeys } from '#config/configuration/token-keys.ts'
 import type { IssuerAccount } from '#engine/issuer/issuer-account.ts'
 import type { IssuerAudit } from '#engine/issuer/issuer-audit.ts'
 import type { IssuerRecords, KnownIdToken } from '#engine/issuer/issuer-records.ts'
@@ -22,11 +24,9 @@ import {
   readUserTokenExchange,
   tokenExchangeAnswer,
 } from '#protocols/sts/token-exchange.ts'
-import type { ExchangeRights, IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 import type { Rule, RuleDecision } from '#sdk/rule/rule.ts'
-import type { TokenKeys } from '#sdk/sts/token-keys.ts'
 
 interface ExchangerParts {
   readonly config: IssuerConfig

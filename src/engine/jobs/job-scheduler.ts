@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { createAt } from '#engine/create-at.ts'
+import type { Configuration } from '#config/configuration/configuration.ts'
+import { createAt } from '#config/configuration/create-at.ts'
 import type { HostFor } from '#engine/module-host.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
@@ -9,7 +10,6 @@ import { shownReason } from '#kernel/text/secret-values.ts'
 import { type SpanStart, tracer } from '#kernel/tracing.ts'
 import type { Job, JobOutcome } from '#sdk/job/job.ts'
 import type { MaintenanceTasks } from '#sdk/job/maintenance-tasks.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
 import type { JobClaim, JobRunStore, JobTime } from '#storage/job-run-store.ts'
 
 /** `left`: the process ended or lost the run, and another takes it over. */

@@ -1,8 +1,8 @@
 import * as z from 'zod'
+import type { PublicTokenKey } from '#config/configuration/token-keys.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { type TokenAlgorithm, tokenAlgorithms } from '#protocols/jwt/signing-key.ts'
-import type { PublicTokenKey } from '#sdk/sts/token-keys.ts'
 
 type KeyState = 'next' | 'active' | 'retiring'
 

@@ -1,4 +1,11 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+import type {
+  IssuerDocuments,
+  PublicTokenKey,
+  TokenIssuer,
+  TokenKey,
+  TokenKeys,
+} from '#config/configuration/token-keys.ts'
 import { type KeyEventParts, KeyEvents } from '#engine/keys/key-events.ts'
 import {
   activateNow,
@@ -25,7 +32,6 @@ import { GatewayError } from '#kernel/errors.ts'
 import { digestOf, type TokenAlgorithm } from '#protocols/jwt/signing-key.ts'
 import { discoveryDocument } from '#protocols/sts/discovery-document.ts'
 import { localSigner, publicTokenKey } from '#protocols/sts/signed-token.ts'
-import type { IssuerDocuments, PublicTokenKey, TokenIssuer, TokenKey, TokenKeys } from '#sdk/sts/token-keys.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
 export interface RingParts extends KeyEventParts {

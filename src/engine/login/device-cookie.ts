@@ -1,3 +1,4 @@
+import type { CookieConfig } from '#config/configuration/configuration.ts'
 import { readCookie } from '#engine/session/session-cookie.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Identity } from '#identity/identity.ts'
@@ -5,7 +6,6 @@ import type { Clock } from '#kernel/clock.ts'
 import { newId, secretHash } from '#kernel/ids.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import type { GatewayRequest } from '#sdk/http/http.ts'
-import type { CookieConfig } from '#sdk/module/configuration.ts'
 
 /** Records that a user logged in with this browser before. */
 export interface KnownDevice {

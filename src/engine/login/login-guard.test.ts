@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import type { LoginLimits } from '#config/configuration/configuration.ts'
 import { entryKey, type KnownDevice } from '#engine/login/device-cookie.ts'
 import { accountPolicy, addressPolicy, createGuard } from '#engine/login/login-guard.ts'
 import { entryIdentity } from '#identity/identity.ts'
-import type { LoginLimits } from '#sdk/module/configuration.ts'
 import { fakeLoginServices } from '#testing/login/fake-login-services.ts'
 import { fakeRequest } from '#testing/modules/fake-request.ts'
 

@@ -1,3 +1,4 @@
+import type { LoginLimits } from '#config/configuration/configuration.ts'
 import { entryKey, type KnownDevice } from '#engine/login/device-cookie.ts'
 import type { LoginAudit, LoginMeter } from '#engine/login/login-audit.ts'
 import { identitiesOf, type UserRef } from '#identity/identity.ts'
@@ -6,7 +7,6 @@ import type { Clock } from '#kernel/clock.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { LoginGuard, LoginTry } from '#sdk/auth/login.ts'
 import type { GatewayRequest } from '#sdk/http/http.ts'
-import type { LoginLimits } from '#sdk/module/configuration.ts'
 import type { FailurePolicy, LoginFailureStore } from '#storage/login-failure-store.ts'
 import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 

@@ -1,7 +1,7 @@
+import type { Configuration } from '#config/configuration/configuration.ts'
 import { mailTime, type NotificationKind, type NotificationSettings } from '#domain/notification.ts'
 import type { Identity } from '#identity/identity.ts'
 import { digestClassName } from '#sdk/job/maintenance-tasks.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
 import type { NotificationStore } from '#storage/notification-store.ts'
 
 /** Whether a job of the configuration sends digests. */

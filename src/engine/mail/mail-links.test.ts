@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import type { Configuration } from '#config/configuration/configuration.ts'
 import { portalLinks, withLinks } from '#engine/mail/mail-links.ts'
 import type { MailText } from '#sdk/mail/mail.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
 import { textsIn } from '#sdk/page/page-texts.ts'
 
 const links = [

@@ -1,8 +1,8 @@
+import type { Configuration } from '#config/configuration/configuration.ts'
 import { escapeHtml } from '#kernel/text/html.ts'
 import type { MailText } from '#sdk/mail/mail.ts'
 import { htmlOfText } from '#sdk/mail/mail-body.ts'
 import type { MailLink } from '#sdk/mail/new-mail.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
 import type { Texts } from '#sdk/page/page-texts.ts'
 
 /** Links to pages of the portal. Their address comes from the configuration, never from a request. */

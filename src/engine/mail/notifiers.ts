@@ -1,7 +1,7 @@
-import { createAt } from '#engine/create-at.ts'
+import type { Configuration } from '#config/configuration/configuration.ts'
+import { createAt } from '#config/configuration/create-at.ts'
 import type { HostFor } from '#engine/module-host.ts'
 import type { Scope } from '#kernel/scope.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
 import { isDefaultNotifier, type Notifier } from '#sdk/notifier/notifier.ts'
 
 /** The Notifiers of one configuration. */

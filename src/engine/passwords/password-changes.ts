@@ -1,3 +1,4 @@
+import type { Configuration } from '#config/configuration/configuration.ts'
 import type { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import { entryKey } from '#engine/login/device-cookie.ts'
 import type { LoginServices } from '#engine/login/login-desk.ts'
@@ -32,7 +33,6 @@ import type {
 } from '#sdk/filter/password-changes.ts'
 import { checkMail, isMailAddress, type MailText } from '#sdk/mail/mail.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
 import { languageOf, type PageReader, type TextsLanguage, textsFor } from '#sdk/page/page-texts.ts'
 import { hasPasswords } from '#sdk/target/target.ts'
 import type { TaskTargets } from '#sdk/workflow/workflow-task.ts'

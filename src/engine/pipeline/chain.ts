@@ -1,10 +1,10 @@
+import type { LoginLimits } from '#config/configuration/configuration.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type Awaitable, andThen, firstResult } from '#kernel/awaitable.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import type { SessionContribution } from '#sdk/auth/session.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import type { LoginLimits } from '#sdk/module/configuration.ts'
 
 export interface Chain {
   readonly name: string

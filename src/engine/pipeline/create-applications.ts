@@ -1,4 +1,5 @@
-import { createAt } from '#engine/create-at.ts'
+import type { ApplicationConfig, Configuration, UrlConfig } from '#config/configuration/configuration.ts'
+import { createAt } from '#config/configuration/create-at.ts'
 import type { HostFor } from '#engine/module-host.ts'
 import type { Chain, ChainLink } from '#engine/pipeline/chain.ts'
 import type { Application, Url } from '#engine/pipeline/routes.ts'
@@ -6,7 +7,6 @@ import type { Scope } from '#kernel/scope.ts'
 import { tracer } from '#kernel/tracing.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import { jsonErrors } from '#sdk/http/error-format.ts'
-import type { ApplicationConfig, Configuration, UrlConfig } from '#sdk/module/configuration.ts'
 
 interface CreationParts {
   readonly configuration: Configuration

@@ -1,9 +1,9 @@
+import type { CookieConfig, ResultGroupConfig } from '#config/configuration/configuration.ts'
 import type { Chain } from '#engine/pipeline/chain.ts'
 import type { SafePattern } from '#kernel/text/safe-pattern.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { ErrorFormat } from '#sdk/http/error-format.ts'
 import type { PageLook } from '#sdk/http/page-look.ts'
-import type { CookieConfig, ResultGroupConfig } from '#sdk/module/configuration.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
 
 export type ResultActions = ResultGroupConfig['results']

@@ -1,8 +1,8 @@
-import { createAt } from '#engine/create-at.ts'
+import type { TargetConfig } from '#config/configuration/configuration.ts'
+import { createAt } from '#config/configuration/create-at.ts'
 import { withNewAccounts } from '#engine/provisioning/new-accounts.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
-import type { TargetConfig } from '#sdk/module/configuration.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
 import type { TaskHost, TaskTargets } from '#sdk/workflow/workflow-task.ts'
 

@@ -1,6 +1,8 @@
 import { Readable } from 'node:stream'
+import type { Configuration } from '#config/configuration/configuration.ts'
+import { NotCreated } from '#config/configuration/create-at.ts'
+import { type BoundParameter, reportParameters } from '#config/report-statements/report-statement.ts'
 import type { ReportReader, ReportRow } from '#domain/report.ts'
-import { NotCreated } from '#engine/create-at.ts'
 import { ReportTable, type ServedReport, serveReport } from '#engine/reports/report.ts'
 import { reportCsv } from '#engine/reports/report-csv.ts'
 import { reportXlsx } from '#engine/reports/report-xlsx.ts'
@@ -14,9 +16,7 @@ import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/filter/reports.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
 import type { Translate } from '#sdk/page/configured-texts.ts'
-import { type BoundParameter, reportParameters } from '#sdk/report/report-statement.ts'
 
 export interface ReportParts {
   readonly reports: readonly ServedReport[]

@@ -1,12 +1,12 @@
-import type { ReportCursor, ReportRow } from '#domain/report.ts'
-import { GatewayError } from '#kernel/errors.ts'
-import type { ReportSpec } from '#model/portal.ts'
+import type { ReportSpec } from '#config/kinds/portal.ts'
 import {
   type BoundParameter,
   declaredParameters,
   type ReportStatement,
   readReport,
-} from '#sdk/report/report-statement.ts'
+} from '#config/report-statements/report-statement.ts'
+import type { ReportCursor, ReportRow } from '#domain/report.ts'
+import { GatewayError } from '#kernel/errors.ts'
 
 /** A report, ready to run. */
 export interface ServedReport {

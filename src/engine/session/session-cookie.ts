@@ -1,5 +1,5 @@
+import type { CookieConfig } from '#config/configuration/configuration.ts'
 import { type GatewayRequest, header } from '#sdk/http/http.ts'
-import type { CookieConfig } from '#sdk/module/configuration.ts'
 
 /** The `__Host-` prefix makes browsers reject a cookie that another host or an insecure page set. */
 export function cookieName(config: CookieConfig): string {

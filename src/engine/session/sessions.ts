@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Configuration, CookieConfig } from '#config/configuration/configuration.ts'
 import { type Session, sessionExpiry, touchEverySeconds } from '#domain/session.ts'
 import type { ChainStep } from '#engine/pipeline/chain.ts'
 import { readSessionCookie, writeSessionCookie } from '#engine/session/session-cookie.ts'
@@ -15,7 +16,6 @@ import { isForbiddenKey, isJsonObject, type JsonObject, type JsonValue } from '#
 import type { OperatorChange } from '#sdk/auth/operator-change.ts'
 import type { SessionAccess, SessionContribution, SessionHandle, SessionView } from '#sdk/auth/session.ts'
 import { type GatewayRequest, header } from '#sdk/http/http.ts'
-import type { Configuration, CookieConfig } from '#sdk/module/configuration.ts'
 import type { SessionStore } from '#storage/session-store.ts'
 
 interface SessionApplication {

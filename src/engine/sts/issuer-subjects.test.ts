@@ -1,8 +1,8 @@
 import { createHmac, sign } from 'node:crypto'
 import { decodeJwt, type JWTPayload, UnsecuredJWT } from 'jose'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { SubjectIssuer } from '#config/configuration/token-endpoint.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { SubjectIssuer } from '#sdk/sts/token-endpoint.ts'
 import { ecKey, FakeIssuer, rsaKey, signedToken, type TestKey } from '#testing/login/fake-issuer.ts'
 import { type IssuingFixture, type IssuingFixtureOptions, issuingFixture } from '#testing/sts/token-issuing-fixture.ts'
 

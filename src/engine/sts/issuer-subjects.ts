@@ -1,4 +1,5 @@
 import { decodeJwt } from 'jose/jwt/decode'
+import type { SubjectIssuer, TokenEndpoint } from '#config/configuration/token-endpoint.ts'
 import type { Workload } from '#engine/sts/workload.ts'
 import { type Claimant, offlineAttributes, refusal, workloadOf } from '#engine/sts/workload-validation.ts'
 import { Attributes } from '#identity/attributes.ts'
@@ -12,7 +13,6 @@ import type { KeySet } from '#protocols/jwt/keys.ts'
 import { createTokenVerifier, TokenRejected, type VerifiedToken } from '#protocols/jwt/token-verifier.ts'
 import { verifyServiceAccountToken } from '#protocols/kubernetes/service-account-token.ts'
 import { longestSubjectToken } from '#protocols/sts/token-exchange.ts'
-import type { SubjectIssuer, TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 
 interface IssuerSubjectParts {
   readonly clock: Clock

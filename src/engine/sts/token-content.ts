@@ -1,11 +1,11 @@
+import type { TokenEndpoint } from '#config/configuration/token-endpoint.ts'
+import { consumerLimits } from '#config/kinds/sts-preset.ts'
 import type { Workload } from '#engine/sts/workload.ts'
 import { JsonDocument, type MappedValue, type MappingSource } from '#identity/mapping/mapped-value.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { Template } from '#kernel/template.ts'
-import { consumerLimits } from '#model/sts-preset.ts'
 import { oauthRefusal } from '#protocols/sts/token-exchange.ts'
 import { type WorkloadClaims, workloadClaims } from '#protocols/sts/workload-claims.ts'
-import type { TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 
 /** A token with less lifetime left is refused: it would expire before it can be used. */
 const leastSeconds = 5

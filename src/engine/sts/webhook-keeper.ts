@@ -1,3 +1,4 @@
+import { webhookKeys } from '#config/configuration/sts-webhook.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
@@ -12,7 +13,6 @@ import {
   withRegistration,
 } from '#protocols/admission/webhook-tls.ts'
 import type { ClusterObject } from '#protocols/kubernetes/cluster.ts'
-import { webhookKeys } from '#sdk/sts/sts-webhook.ts'
 import type { ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 

@@ -1,6 +1,6 @@
+import type { Configuration, WorkflowConfig } from '#config/configuration/configuration.ts'
 import type { RunState } from '#domain/run.ts'
 import { branchPlace } from '#engine/workflow/definitions.ts'
-import type { Configuration, WorkflowConfig } from '#sdk/module/configuration.ts'
 import type { ShownTask, ShownWorkflow, WorkflowCatalog } from '#sdk/workflow/workflow-catalog.ts'
 import { filledLabel, type LabelParameters, readableTemplate } from '#sdk/workflow/workflow-label.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'

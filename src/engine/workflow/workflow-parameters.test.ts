@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import type { TargetConfig, WorkflowConfig } from '#config/configuration/configuration.ts'
 import { noFlow } from '#sdk/flow/flow.ts'
 import { type PreparedMapping, prepareMapping } from '#sdk/mapper/mapping.ts'
-import type { TargetConfig, WorkflowConfig } from '#sdk/module/configuration.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 import { fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
 import { customTask, parseTasks, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'

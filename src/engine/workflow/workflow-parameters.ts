@@ -1,5 +1,5 @@
+import type { Configuration, WorkflowConfig } from '#config/configuration/configuration.ts'
 import type { TaskFlow } from '#sdk/flow/flow.ts'
-import type { Configuration, WorkflowConfig } from '#sdk/module/configuration.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
 /** The request parameters of a workflow and of all that it calls; undefined for an unknown workflow. */

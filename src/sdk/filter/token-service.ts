@@ -1,4 +1,4 @@
-import type { IssuerDocuments } from '#sdk/sts/token-keys.ts'
+import type { IssuerDocuments } from '#config/configuration/token-keys.ts'
 
 /** One request for a token. */
 export interface TokenCall {

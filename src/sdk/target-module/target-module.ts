@@ -1,5 +1,5 @@
+import type { IssuerAccess } from '#config/configuration/issuer.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
-import type { IssuerAccess } from '#sdk/auth/issuer.ts'
 import type { ModuleHost } from '#sdk/host/host.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 import type { Target, TargetSource } from '#sdk/target/target.ts'

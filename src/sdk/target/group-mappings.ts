@@ -1,5 +1,5 @@
+import type { GroupMetaDataSpec, NamespaceGroupMetaDataSpec } from '#config/kinds/provisioning.ts'
 import { Dn } from '#identity/dn.ts'
-import type { GroupMetaDataSpec, NamespaceGroupMetaDataSpec } from '#model/provisioning.ts'
 
 /** A group, and a group of another system whose members are in it. */
 export interface GroupMapping {

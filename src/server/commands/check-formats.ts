@@ -1,7 +1,7 @@
 import { isAbsolute, posix } from 'node:path'
-import type { LoadResult, ScriptCount } from '#config/load.ts'
-import { formatIssue } from '#config/located-issue.ts'
-import { causeText, summarize, titleOf } from '#config/set-aside.ts'
+import { formatIssue } from '#config/context/located-issue.ts'
+import type { LoadResult, ScriptCount } from '#config/load/load.ts'
+import { causeText, summarize, titleOf } from '#config/load/set-aside.ts'
 import { terminalLine } from '#server/commands/command-line.ts'
 import { type CheckedLine, formatChecked } from '#server/production/production-checks.ts'
 

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { catalog } from '#catalog/catalog.ts'
+import { openConfigurationSource } from '#config/watch/open-source.ts'
 import { checkAuditKeys } from '#engine/keys/audit-keys.ts'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { silentLogger } from '#kernel/logger.ts'
@@ -16,7 +17,6 @@ import {
   WrongUsage,
 } from '#server/commands/command-line.ts'
 import { checkListenOptions, databaseOptions, listenOptions, sourceOptions } from '#server/commands/options.ts'
-import { openConfigurationSource } from '#server/open-configuration-source.ts'
 import { ownPlaces } from '#server/private-files.ts'
 import { ConfiguredObjects, type ServeSettings } from '#server/production/production-check.ts'
 import { runProductionChecks } from '#server/production/production-checks.ts'

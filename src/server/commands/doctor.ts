@@ -5,14 +5,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { catalog } from '#catalog/catalog.ts'
-import { formatIssue } from '#config/located-issue.ts'
-import { causeText, servedCount, titleOf } from '#config/set-aside.ts'
+import type { Configuration } from '#config/configuration/configuration.ts'
+import { formatIssue } from '#config/context/located-issue.ts'
+import { causeText, servedCount, titleOf } from '#config/load/set-aside.ts'
+import type { ConfigurationSource } from '#config/watch/configuration-source.ts'
+import { isKubernetes, openConfigurationSource } from '#config/watch/open-source.ts'
 import { checkTarget } from '#engine/provisioning/target-health.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
 import { withoutSecrets } from '#kernel/text/secret-values.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
 import type { CommandIo, Values } from '#server/commands/command-line.ts'
 import {
   defineCommand,
@@ -24,7 +26,6 @@ import {
 } from '#server/commands/command-line.ts'
 import { openRuntime } from '#server/commands/installation.ts'
 import { checkListenOptions, databaseOptions, listenOptions, sourceOptions } from '#server/commands/options.ts'
-import type { ConfigurationSource } from '#server/configuration-source.ts'
 import { databaseProbe } from '#server/doctor/database-probe.ts'
 import {
   type Diagnosis,
@@ -38,7 +39,6 @@ import {
 } from '#server/doctor/diagnosis.ts'
 import { machineProbes, secretFilesProbe } from '#server/doctor/machine-probes.ts'
 import { issuerProbe, publicAddressProbes } from '#server/doctor/network-probes.ts'
-import { isKubernetes, openConfigurationSource } from '#server/open-configuration-source.ts'
 import { ConfiguredObjects, type ServeSettings } from '#server/production/production-check.ts'
 import { findBadCertificates, findUnsafeKeys } from '#server/production/serving-checks.ts'
 

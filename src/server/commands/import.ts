@@ -2,8 +2,9 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import process from 'node:process'
 import { catalog } from '#catalog/catalog.ts'
-import { loadConfiguration } from '#config/load.ts'
-import { formatIssue } from '#config/located-issue.ts'
+import { formatIssue } from '#config/context/located-issue.ts'
+import { loadConfiguration } from '#config/load/load.ts'
+import { kubernetesPlace } from '#config/watch/open-source.ts'
 import {
   type CommandIo,
   commandName,
@@ -17,7 +18,6 @@ import { sourceOptions } from '#server/commands/options.ts'
 import { type ImportPlan, planImport } from '#server/import/import-plan.ts'
 import { importReport } from '#server/import/import-report.ts'
 import { type OpenUnisonSource, openNamespace, openRenderedSource } from '#server/import/openunison-source.ts'
-import { kubernetesPlace } from '#server/open-configuration-source.ts'
 
 const options = {
   openunison: {

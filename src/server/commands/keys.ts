@@ -1,6 +1,8 @@
 import { resolve } from 'node:path'
 import process from 'node:process'
 import { setTimeout as delay } from 'node:timers/promises'
+import { webhookKeys } from '#config/configuration/sts-webhook.ts'
+import type { TokenIssuer } from '#config/configuration/token-keys.ts'
 import { copiesLiveUntil, type KeyRing, keyIn, mayActivateAt, type RingKey, readRing } from '#engine/keys/key-ring.ts'
 import { followSeconds, type TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
@@ -15,8 +17,6 @@ import {
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import { webhookKeys } from '#sdk/sts/sts-webhook.ts'
-import type { TokenIssuer } from '#sdk/sts/token-keys.ts'
 import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import {
   defineCommand,

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
-import { loadConfiguration } from '#config/load.ts'
-import { formatIssue } from '#config/located-issue.ts'
+import { formatIssue } from '#config/context/located-issue.ts'
+import { loadConfiguration } from '#config/load/load.ts'
 import { pluginCommand } from '#server/commands/plugin.ts'
 
 async function run(...args: string[]) {

@@ -1,15 +1,15 @@
 import { readFileSync, statSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import * as z from 'zod'
-import { ConfigDocument, FixedPlace } from '#config/config-document.ts'
-import { readYaml } from '#config/locate.ts'
-import { formatIssue, locateIssues } from '#config/located-issue.ts'
-import { readSchema } from '#config/schema-issues.ts'
-import { endpointKind } from '#config/set-aside.ts'
+import type { StsEndpointConfig } from '#config/configuration/configuration.ts'
+import { ConfigDocument, FixedPlace } from '#config/context/config-document.ts'
+import { readYaml } from '#config/context/locate.ts'
+import { formatIssue, locateIssues } from '#config/context/located-issue.ts'
+import { readSchema } from '#config/context/schema-issues.ts'
+import { endpointKind } from '#config/load/set-aside.ts'
 import type { Workload } from '#engine/sts/workload.ts'
 import { Issues } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import type { StsEndpointConfig } from '#sdk/module/configuration.ts'
 import {
   type CommandIo,
   defineCommand,

@@ -1,6 +1,7 @@
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
+import type { Configuration, InsertConfig } from '#config/configuration/configuration.ts'
 import type { EndedSession } from '#domain/session.ts'
 import { insertIdentity } from '#engine/directory/virtual-directory.ts'
 import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
@@ -16,7 +17,6 @@ import { newId } from '#kernel/ids.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import { keepsPeople, type PeopleInsert } from '#sdk/directory/directory-insert.ts'
-import type { Configuration, InsertConfig } from '#sdk/module/configuration.ts'
 import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import {
   defineCommand,

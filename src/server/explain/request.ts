@@ -1,7 +1,7 @@
+import type { UrlConfig } from '#config/configuration/configuration.ts'
 import { isOpenPath } from '#engine/pipeline/authenticate.ts'
 import type { Runtime } from '#engine/runtime.ts'
 import type { Subject } from '#identity/subject.ts'
-import type { UrlConfig } from '#sdk/module/configuration.ts'
 import { normalizePath } from '#server/http-request.ts'
 
 export interface Explanation {

@@ -1,10 +1,11 @@
 import { readFile, stat } from 'node:fs/promises'
 import { Document, isMap, parse, parseAllDocuments } from 'yaml'
-import { groups } from '#config/kinds.ts'
-import { openUnisonKind } from '#config/openunison-values.ts'
-import type { SecretLookup } from '#config/secrets.ts'
-import { readDirectory, type SourceFile } from '#config/sources/directory-source.ts'
-import { configResources, openUnisonResource } from '#config/sources/kubernetes-source.ts'
+import { groups } from '#config/build/kinds.ts'
+import type { SecretLookup } from '#config/context/secrets.ts'
+import { configResources, openUnisonResource } from '#config/sources/cluster-documents.ts'
+import { readDirectory, type SourceFile } from '#config/sources/folder-documents.ts'
+import { openUnisonKind } from '#config/sources/openunison-values.ts'
+import { KubernetesSecrets } from '#config/watch/cluster-watch.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { KubernetesConnection } from '#protocols/kubernetes/api-connection.ts'
@@ -12,7 +13,6 @@ import { AccessRefused, KindNotServed } from '#protocols/kubernetes/api-failure.
 import type { ClusterObject } from '#protocols/kubernetes/cluster.ts'
 import { ObjectClient } from '#protocols/kubernetes/object-client.ts'
 import { myvdInserts, myvdKey, myvdName } from '#server/import/myvd-inserts.ts'
-import { KubernetesSecrets } from '#server/kubernetes-source.ts'
 
 export interface ImportedObject {
   readonly kind: string

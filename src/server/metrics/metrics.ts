@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { kinds } from '#config/kinds.ts'
-import { endpointKind, type FoundObject } from '#config/set-aside.ts'
+import { kinds } from '#config/build/kinds.ts'
+import { endpointKind, type FoundObject } from '#config/load/set-aside.ts'
 import type { AuditMeter } from '#engine/audit/audit-anchors.ts'
 import type { IssuerMeter } from '#engine/issuer/issuer-audit.ts'
 import type { TargetMeter } from '#engine/provisioning/target-health.ts'

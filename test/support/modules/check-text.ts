@@ -1,6 +1,6 @@
-import { buildConfiguration, type LoadOptions, type LoadResult } from '#config/load.ts'
-import { formatIssue } from '#config/located-issue.ts'
-import type { Catalog } from '#sdk/module/catalog.ts'
+import type { Catalog } from '#config/configuration/catalog.ts'
+import { formatIssue } from '#config/context/located-issue.ts'
+import { buildConfiguration, type LoadOptions, type LoadResult } from '#config/load/load.ts'
 
 /** Splits a text into files at lines `### name.yaml`; without such a line it is one file, `config.yaml`. */
 export function filesOf(text: string): { name: string; text: string }[] {

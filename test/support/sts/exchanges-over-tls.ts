@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
-import type { CertificateWithKey } from '#sdk/sts/sts-webhook.ts'
+import type { CertificateWithKey } from '#config/configuration/sts-webhook.ts'
 
 export interface ExchangeAnswer {
   readonly status: number | undefined

@@ -1,6 +1,7 @@
 import { customTasks, tasks as taskModules } from '#catalog/catalog.ts'
-import { HiddenValues } from '#config/hidden-values.ts'
-import { Substitution } from '#config/substitute.ts'
+import type { Configuration, TargetConfig, WorkflowConfig } from '#config/configuration/configuration.ts'
+import { HiddenValues } from '#config/context/hidden-values.ts'
+import { Substitution } from '#config/context/substitute.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import {
   type ApprovalOpener,
@@ -21,7 +22,6 @@ import type { TimeSpan } from '#kernel/time.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import { noFlow } from '#sdk/flow/flow.ts'
 import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
-import type { Configuration, TargetConfig, WorkflowConfig } from '#sdk/module/configuration.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { GroupMapping } from '#sdk/target/group-mappings.ts'
 import type { Target } from '#sdk/target/target.ts'

@@ -1,3 +1,9 @@
+import type {
+  IssuerDocuments,
+  PublicTokenKey,
+  PublishDestination,
+  TokenIssuer,
+} from '#config/configuration/token-keys.ts'
 import { advance, type KeyRing, keyIn, observe, type Sighting } from '#engine/keys/key-ring.ts'
 import { documentsOf, servedMaxAgeSeconds, type TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import {
@@ -20,7 +26,6 @@ import type { Closable } from '#kernel/scope.ts'
 import { openExchange } from '#protocols/http/http-client.ts'
 import { type FetchLimits, fetchJsonAnswer } from '#protocols/jwt/discovered-key-set.ts'
 import { cacheLifetime, discoveryPath, keysPath, unknownLifetimeSeconds } from '#protocols/sts/discovery-document.ts'
-import type { IssuerDocuments, PublicTokenKey, PublishDestination, TokenIssuer } from '#sdk/sts/token-keys.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
 /** Counts publications, for metrics. */

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { mkdir, open, rename, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { ConfigMapDestination, IssuerDocuments, S3Destination } from '#config/configuration/token-keys.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
-import type { ConfigMapDestination, IssuerDocuments, S3Destination } from '#sdk/sts/token-keys.ts'
 
 /** A destination for documents. */
 export interface Publisher {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import type { MintedTokens, TokenMinting } from '#config/configuration/issuer.ts'
 import generate from '#modules/auth-mechanisms/generate-oidc-tokens/generate-oidc-tokens.ts'
 import { latestTokensSlot, restoreTokens, tokensSlot } from '#modules/shared/login/session-tokens.ts'
-import type { MintedTokens, TokenMinting } from '#sdk/auth/issuer.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import * as z from 'zod'
+import type { IssuerDocuments } from '#config/configuration/token-keys.ts'
 import { mainErrors } from '#contract/main.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
@@ -9,7 +10,6 @@ import { defineFilter } from '#sdk/filter/filter.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 import { choice, text } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
-import type { IssuerDocuments } from '#sdk/sts/token-keys.ts'
 
 /** The discovery and key documents of a token endpoint. */
 export default defineFilter({

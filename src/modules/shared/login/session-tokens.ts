@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
+import type { MintedTokens } from '#config/configuration/issuer.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { MintedTokens } from '#sdk/auth/issuer.ts'
 
 /** Tokens of an own issuer in a session, with the data for creating new ones. */
 export interface SessionTokens extends MintedTokens {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
-import { buildConfiguration, type LoadResult } from '#config/load.ts'
+import { buildConfiguration, type LoadResult } from '#config/load/load.ts'
 import { ConfigurationReport } from '#server/configuration-report.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
 import { openMain, someone } from '#testing/modules/main-fixture.ts'

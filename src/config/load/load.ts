@@ -1,0 +1,867 @@
+import { createHash } from 'node:crypto'
+import { join, resolve } from 'node:path'
+import { checkInserts, searchedRoots } from '#config/build/directory-insert.ts'
+import { trustNames, withIssuer, withoutClients } from '#config/build/issuer.ts'
+import { kinds, unnamed } from '#config/build/kinds.ts'
+import { buildWorkflow } from '#config/build/provisioning.ts'
+import {
+  checkClaims,
+  checkCycles,
+  checkDuplicates,
+  checkLogins,
+  checkLogouts,
+  checkNotifiers,
+  checkPasswords,
+  checkProfiles,
+  checkTrusts,
+  dropOpenUnisonPages,
+} from '#config/checks/cross-check.ts'
+import { checkCallableWorkflows, checkDataFlow } from '#config/checks/data-flow.ts'
+import { warnOfDeprecations } from '#config/checks/deprecations.ts'
+import type { Catalog } from '#config/configuration/catalog.ts'
+import type {
+  ApplicationConfig,
+  Configuration,
+  RestoredWorkflow,
+  StoredWorkflow,
+} from '#config/configuration/configuration.ts'
+import { issuersByName } from '#config/configuration/issuer.ts'
+import { BuildContext, type LoadState } from '#config/context/build-context.ts'
+import { ConfigDocument, FixedPlace, PartPlace, type Place } from '#config/context/config-document.ts'
+import { checkReferences, Draft, missingReferences, type Reference } from '#config/context/draft.ts'
+import { HiddenValues } from '#config/context/hidden-values.ts'
+import { readYaml } from '#config/context/locate.ts'
+import { type LocatedIssue, locateIssues } from '#config/context/located-issue.ts'
+import { readSchema } from '#config/context/schema-issues.ts'
+import { certificateIn, NamedFiles, type SecretLookup, SecretSource } from '#config/context/secrets.ts'
+import { type Environment, Substitution, urlName } from '#config/context/substitute.ts'
+import { workflowSchema } from '#config/kinds/provisioning.ts'
+import { readDirectory, type Sources } from '#config/sources/folder-documents.ts'
+import { type OpenUnisonValues, openUnisonKind, readOpenUnisonValues } from '#config/sources/openunison-values.ts'
+import {
+  holdsValues,
+  mayHoldValues,
+  noKind,
+  type ParsedFiles,
+  type ParsedObject,
+  parseFiles,
+} from '#config/sources/parse.ts'
+import { buildSts } from '#config/sts/build-sts.ts'
+import { Dn } from '#identity/dn.ts'
+import { isLoopbackHost } from '#kernel/address.ts'
+import { type Issue, Issues, type Path } from '#kernel/issues.ts'
+import { isJsonObject } from '#kernel/json.ts'
+import { suggestion } from '#kernel/suggest.ts'
+import { SecretValues } from '#kernel/text/secret-values.ts'
+import { endpointName } from '#sdk/filter/token-service.ts'
+import type { OwnPlaces } from '#sdk/host/own-file.ts'
+import type { ReferenceKind } from '#sdk/module/parse-context.ts'
+import { defaultNotifier, isDefaultNotifier } from '#sdk/notifier/notifier.ts'
+import { expiryKey } from '#sdk/workflow/expiry-offer.ts'
+import { builtInFile, withBuiltIn } from './built-in-objects.ts'
+import { builtInNames, checkBuiltInTargets, withBuiltInTargets } from './built-in-targets.ts'
+import { chainOfAddress } from './chain-of-address.ts'
+import { closedApplication, closedInsert, closedUrl } from './closed-parts.ts'
+import { readConfiguredTexts } from './configured-texts.ts'
+import {
+  type Cause,
+  causeText,
+  concernedBy,
+  type Dependencies,
+  endpointKind,
+  type FoundObject,
+  findCauses,
+  type ObjectNode,
+} from './set-aside.ts'
+
+export interface LoadOptions {
+  readonly folder: string
+  readonly catalog: Catalog
+  readonly environment: Environment
+  /** Default: `secrets` in the configuration folder. */
+  readonly secretsFolder?: string
+  /** The address of the listener, which is the default of `#[GATEHOUSE_URL]`. Only a server has one. */
+  readonly listenUrl?: string
+  /** Secrets of a cluster, if the configuration comes from one. */
+  readonly clusterSecrets?: SecretLookup
+  /** A missing secret is an error: for a server, not for a check. */
+  readonly strictSecrets?: boolean
+  /** Also returns the objects, for checks that need more than the configuration contains. They take memory. */
+  readonly keepObjects?: boolean
+  /** The gateway's own folder, which modules must not write to. */
+  readonly ownPlaces?: OwnPlaces
+  /** Gets every value of a secret or of the environment that the configuration uses. */
+  readonly secretValues?: SecretValues
+}
+
+export interface LoadResult {
+  /** Everything that can be served. Absent if there is an error that concerns the whole, such as a wrong value. */
+  readonly configuration?: Configuration
+  /** Sorted by place. */
+  readonly issues: readonly LocatedIssue[]
+  /** Every object that was read, served or not, by place. */
+  readonly found: readonly FoundObject[]
+  readonly scripts: ScriptCount
+  /** The objects that were read, with `keepObjects`. */
+  readonly objects?: readonly LoadedObject[]
+  /** Of everything that was read, valid or not. */
+  readonly hash: string
+  /**
+   * The same without the object at this position, which has this error although its YAML has none. Undefined if there is
+   * no such object, or if it is set aside already.
+   */
+  without?(at: string, message: string): LoadResult | undefined
+  /** What was read, if this is a part of it by `without`. */
+  readonly origin?: LoadResult
+}
+
+/** The inline scripts of a configuration. */
+export interface ScriptCount {
+  readonly total: number
+  readonly served: number
+  /** Java types and members that scripts use and that aren't served, the most frequent first. */
+  readonly unserved: readonly { readonly name: string; readonly times: number }[]
+}
+
+/** One object with its values substituted, and the document that knows the position of each. */
+export interface LoadedObject {
+  readonly kind: string
+  readonly name: string | undefined
+  readonly value: unknown
+  readonly document: ConfigDocument
+}
+
+/** Reads a configuration folder and reports every problem. Never throws for its content. */
+export async function loadConfiguration(options: LoadOptions): Promise<LoadResult> {
+  return buildConfiguration(await readDirectory(options.folder), options)
+}
+
+/** The same from files already read. Its only I/O is for secrets and files that objects name; it reads no clock. */
+export function buildConfiguration(sources: Sources, options: LoadOptions): LoadResult {
+  const issues = new Issues()
+  const unreadable = sources.problems.map(({ name, message, whole }) => {
+    const concerns = whole === true || holdsValues(name) ? ('everything' as const) : undefined
+    const place = new FixedPlace(name, undefined, undefined, concerns)
+    issues.for(place).error([], message)
+    return { place, kind: 'file', name: undefined }
+  })
+  if (sources.files.length === 0 && sources.problems.length === 0) {
+    const { origin } = sources
+    const what = origin === undefined ? 'YAML files in this folder' : `objects in ${origin}`
+    issues.for(new FixedPlace('.')).warning([], `there are no ${what}: nothing is served`)
+  }
+  const parsed = parseFiles(sources.files, issues)
+  const files = withBuiltIn({ ...parsed, unread: [...parsed.unread, ...unreadable] }, sources.files, issues)
+  const folder = resolve(options.folder)
+  const hidden = new HiddenValues(options.secretValues ?? new SecretValues())
+  const secrets = new SecretSource(secretsFolder(options), options.environment, hidden.values, options.clusterSecrets)
+  const given = collectValues(files.values, secrets, issues)
+  const values = withPublicUrl(given.values, options.listenUrl)
+  const substitution = new Substitution(options.environment, values, hidden, {
+    missingSecrets: given.missingSecrets,
+    secretNames: given.secretNames,
+    unread: files.unread.find(mayHoldValues)?.place.file,
+  })
+  const ignored: { document: ConfigDocument; path: Path; since: number }[] = []
+  const state: LoadState = {
+    catalog: options.catalog,
+    folder,
+    secrets,
+    hidden,
+    files: new NamedFiles(),
+    ownPlaces: options.ownPlaces,
+    strictSecrets: options.strictSecrets ?? true,
+    issues,
+    references: [],
+    scripts: [],
+    draft: new Draft(),
+    chainAt: (address) => chainOfAddress(files.objects, (text) => substitution.apply(text, [], () => {}), address),
+    shownValue: (name) => substitution.shownValue(name),
+    ignoreLater: (document, path) => ignored.push({ document, path, since: issues.list.length }),
+  }
+  const { objects, raw } = buildObjects(files, substitution, state)
+  const texts = readConfiguredTexts(objects, issues)
+  warnOfDeprecations(objects, issues, (name) => ownClassName(options.catalog, name))
+  checkDuplicates(files.objects, state.draft, issues)
+  checkClaims(state.draft, issues)
+  checkCycles(state.draft, issues)
+  checkLogins(state.draft, issues)
+  checkLogouts(state.draft, issues)
+  dropOpenUnisonPages(state.draft, issues)
+  checkProfiles(state.draft, issues)
+  checkTrusts(state.draft, issues)
+  const root = readDirectoryRoot(files.values, values, options.environment, hidden, issues)
+  checkInserts(state.draft, root, issues)
+  const providers = providersOf(files, objects, state, sources)
+  const known = (kind: ReferenceKind): ReadonlySet<string> => new Set(providers(kind).keys())
+  checkReferences(state.references, known, issues)
+  checkBuiltInTargets(state, namesOf(files, 'target'), options.environment, issues)
+  checkNotifiers(state.draft, state.references, issues)
+  checkPasswords(state.draft, issues)
+  checkAccessEnds(state.draft, state.references, issues)
+  checkDataFlow(state.draft, state.references, options.catalog, issues)
+  checkCallableWorkflows(state.draft, options.catalog, issues)
+
+  const reported = issues.list.filter(
+    (issue, i) =>
+      !ignored.some((one) => i >= one.since && issue.document === one.document && within(issue.path, one.path)),
+  )
+  // Routes give an address to the application that is served, if there is one.
+  const reserved = parseFiles(sources.reserved ?? [], new Issues()).objects.flatMap((object) =>
+    object.kind.kind === 'Application'
+      ? [
+          closedApplication({
+            object,
+            value: readBroken(object.document, substitution),
+            reason: 'its place in set-aside/',
+          }),
+        ]
+      : [],
+  )
+  const hash = hashOf(sources, substitution.used, secrets.used, state.files.used)
+  const parts = state.draft.stsEndpoints.map(({ place }) => place)
+  const dependencies: Dependencies = {
+    nodes: [
+      ...files.objects.map(({ kind, name, document }) => ({ kind: kind.kind, name, place: document })),
+      ...files.values.map((place) => ({ kind: 'values', name: undefined, place })),
+      ...state.draft.stsEndpoints.map(({ name = unnamed, place }) => ({
+        kind: endpointKind,
+        name: hidden.nameOf(name),
+        place,
+      })),
+      ...files.unread,
+    ],
+    dependents: dependentsOf(state, providers),
+    missing: missingReferences(state.references, known).flatMap(({ kind, name, document, path, absent }) =>
+      absent === 'error' ? [{ kind, name, place: ownerOf(document, path, parts) }] : [],
+    ),
+  }
+  const shared = new Set<Place>([
+    ...files.values,
+    ...files.unread.flatMap(({ place, kind }) => (kind === noKind && holdsValues(place.file) ? [place] : [])),
+  ])
+  const isWhole = (issue: Issue): boolean => concernedBy(issue, shared, parts) === 'everything'
+  const causesIn = (list: readonly Issue[]): ReadonlyMap<Place, Cause> =>
+    findCauses(
+      dependencies,
+      list.flatMap((issue) => {
+        const place = concernedBy(issue, shared, parts)
+        return issue.level === 'error' && place !== 'everything' ? [[place, issue] as const] : []
+      }),
+      hidden,
+    )
+  const publicUrl = options.environment[urlName] ?? values.get(urlName)
+  const conclude = (later: readonly Issue[], origin?: LoadResult): LoadResult => {
+    const shown = [...reported, ...later]
+    const result: LoadResult = {
+      issues: locateIssues(shown.map((issue) => ({ ...issue, message: hidden.messageOf(issue) }))),
+      found: findObjects(dependencies.nodes, shown, causesIn(shown), (issue) => concernedBy(issue, shared, parts)),
+      scripts: countScripts(state.scripts),
+      hash,
+      ...(options.keepObjects === true ? { objects } : {}),
+      ...(origin === undefined ? {} : { origin }),
+    }
+    if (issues.list.some((issue) => issue.level === 'error' && isWhole(issue))) return result
+    // Also without the objects whose errors are not reported, because a check tolerates their cause.
+    const aside = causesIn([...issues.list, ...later])
+    const { environment } = options
+    const served = finish({ state, files, raw, root, hash, aside, providers, environment })
+    const configuration = { ...served, applications: [...served.applications, ...reserved] }
+    return {
+      ...result,
+      configuration: { ...configuration, ...(publicUrl === undefined ? {} : { publicUrl }), texts },
+      without(at, message) {
+        const document = placeAt(dependencies.nodes, at)
+        if (document === undefined || aside.has(document)) return undefined
+        // Only the token service is made of values documents.
+        const path = shared.has(document) ? ['sts'] : []
+        return conclude([...later, { level: 'error', path, message, document }], origin ?? this)
+      },
+    }
+  }
+  return conclude([])
+}
+
+/** The paths of an endpoint whose positions its modules have. Others in the block are not those of one endpoint. */
+const endpointParts: readonly Path[] = [[], ['path'], ['issuer']]
+
+/** The place that can't be used without what is referred to here. */
+const ownerOf = (document: ConfigDocument, path: Path, parts: readonly PartPlace[]): Place =>
+  parts.find((part) => part.contains(document, path)) ?? document
+
+/** The place of the object that has this position, as `Place.at` writes it. */
+function placeAt(nodes: readonly ObjectNode[], at: string): Place | undefined {
+  const [, file = at, line] = /^(.*?):(\d+):\d+(?: .*)?$/.exec(at) ?? []
+  return nodes
+    .map(({ place }) => place)
+    .filter((place) => {
+      if (place instanceof PartPlace) return place.hasLines && endpointParts.some((path) => place.at(path) === at)
+      if (!place.hasLines) return at === place.file || at.startsWith(`${place.file} `)
+      return line !== undefined && place.file === file && place.position([]).line <= Number(line)
+    })
+    .sort((a, b) => b.position([]).line - a.position([]).line)[0]
+}
+
+function countScripts(scripts: LoadState['scripts']): ScriptCount {
+  const uses = new Map<string, number>()
+  for (const use of scripts.flatMap((unserved) => unserved ?? [])) uses.set(use, (uses.get(use) ?? 0) + 1)
+  const unserved = [...uses].map(([name, times]) => ({ name, times })).sort((a, b) => b.times - a.times)
+  return { total: scripts.length, served: scripts.filter((found) => found?.length === 0).length, unserved }
+}
+
+/** A short name that modules of several slots have stays as it is. */
+function ownClassName({ tasks: _, builtInTargets: __, ...registries }: Catalog, name: string): string {
+  const found = new Set(Object.values(registries).flatMap((registry) => registry.find(name)?.className ?? []))
+  const [first = name, another] = found
+  return another === undefined ? first : name
+}
+
+function findObjects(
+  nodes: readonly ObjectNode[],
+  issues: readonly Issue[],
+  causes: ReadonlyMap<Place, Cause>,
+  concerned: (issue: Issue) => Place | 'everything',
+): FoundObject[] {
+  const counts = new Map<unknown, { errors: number; warnings: number }>()
+  for (const issue of issues) {
+    const { document, level } = issue
+    const place = concerned(issue)
+    const owner = place === 'everything' ? document : place
+    const count = counts.get(owner) ?? { errors: 0, warnings: 0 }
+    counts.set(owner, count)
+    count[level === 'error' ? 'errors' : 'warnings']++
+  }
+  return nodes
+    .flatMap(({ kind, name, place }): FoundObject[] => {
+      if (place.file === builtInFile) return []
+      const count = counts.get(place) ?? { errors: 0, warnings: 0 }
+      const isObject = kinds.some((one) => one.kind === kind) || kind === 'values' || kind === endpointKind
+      if (!isObject && count.errors === 0) return []
+      const cause = causes.get(place)
+      const line = place.hasLines ? place.position([]).line : undefined
+      return [{ kind, name, file: place.file, line, ...count, ...(cause === undefined ? {} : { cause }) }]
+    })
+    .sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : (a.line ?? 0) - (b.line ?? 0)))
+}
+
+function buildObjects(files: ParsedFiles, substitution: Substitution, state: LoadState) {
+  const objects: LoadedObject[] = []
+  const raw = new Map<ConfigDocument, unknown>()
+  const read = (document: ConfigDocument, decides: typeof decidesAccess, isTemplate = (_: Path) => true): unknown => {
+    const filed = state.issues.for(document)
+    const report = (path: Path, message: string) => {
+      filed.error(path, message)
+      state.ignoreLater(document, path)
+    }
+    const unset = (path: Path, message: string) => {
+      if (decides(path, document) && !namesSecret(path)) report(path, `${message}, and this place decides who gets in`)
+      else filed.warning(path, `${message}, so it is empty`)
+    }
+    const text = (value: string, path: Path) => {
+      if (!isTemplate(path)) return value
+      const unread = substitution.unreadValue(value)
+      if (unread !== undefined) {
+        report(path, unread)
+        return value
+      }
+      const missing = substitution.missingSecret(value)
+      if (missing === undefined) return substitution.apply(value, path, unset, document)
+      filed[state.strictSecrets ? 'error' : 'warning'](path, missing)
+      state.ignoreLater(document, path)
+      return value
+    }
+    return document.yaml.toValue({ text, report })
+  }
+  for (const kind of kinds) {
+    for (const object of files.objects) {
+      if (object.kind !== kind) continue
+      const decides = accessKinds.has(kind.kind) ? () => true : decidesAccess
+      const value = object.usable ? read(object.document, decides) : readBroken(object.document, substitution)
+      raw.set(object.document, value)
+      if (!object.usable) continue
+      kind.build(value, object.document, state)
+      objects.push({ kind: kind.kind, name: object.name, value, document: object.document })
+    }
+  }
+  for (const document of files.values) {
+    const isTokenService = (path: Path): boolean => path[0] === 'sts'
+    const value = read(document, isTokenService, isTokenService)
+    buildSts(value, document, state)
+  }
+  return { objects, raw }
+}
+
+/** Kinds of which every part can decide who gets in. */
+const accessKinds: ReadonlySet<string> = new Set([
+  'AuthenticationChain',
+  'AuthenticationMechanism',
+  'CustomAuthorization',
+  'GroupMetaData',
+  'NamespaceGroupMetaData',
+  'Trust',
+])
+
+/** Charts end the names of secrets with a value that may be unset. A name that no secret has is an error of its own. */
+const namesSecret = (path: Path): boolean => path.at(-1) === 'secretName'
+
+/** Fields and parameters in which less text can mean that more callers get in, or with less protection. */
+const accessFields = new Set([
+  ...['hosts', 'uri', 'azRules', 'authChain', 'authChainName', 'approvers', 'constraint', 'rules', 'administrators'],
+  ...['operators', 'hd', 'cors-origins', 'uihelper.params', 'clientAzRules', 'subjectAzRules', 'inviterRule'],
+  ...['allowedWorkflow', 'requireRequestorMatch', 'stepUpChain', 'issuer', 'audience', 'authorizedAudiences'],
+  ...['requireInvitation', 'requireReCaptcha', 'humanCheck', 'captcha', 'verifyEmail', 'confirmByMail'],
+  ...['readOnly', 'startTls', 'useSSL'],
+])
+
+/** A parameter may be written as a key, or as `name` beside `value`. */
+function decidesAccess(path: Path, { yaml }: ConfigDocument): boolean {
+  return path.some((step, i) => {
+    const name = step === 'value' ? yaml.scalarText([...path.slice(0, i), 'name']) : step
+    return typeof name === 'string' && accessFields.has(name)
+  })
+}
+
+/** What can be read of a document with errors in its YAML, which are already reported. */
+function readBroken({ yaml }: ConfigDocument, substitution: Substitution): unknown {
+  const report = (): void => {}
+  return yaml.toValue({ text: (value, path) => substitution.apply(value, path, report), report })
+}
+
+/** The names of the objects of one kind, valid or not. */
+const namesOf = (files: ParsedFiles, referredAs: ReferenceKind): Set<string> =>
+  new Set(files.objects.flatMap(({ kind, name }) => (kind.referredAs === referredAs && name ? [name] : [])))
+
+/** The documents of each name that others can refer to; none for a name of something that isn't an object. */
+type Providers = (
+  kind: ReferenceKind,
+  /** The references whose keys are looked up in secrets. */
+  references?: readonly Reference[],
+) => ReadonlyMap<string, readonly Place[]>
+
+/** Names count even if the object is invalid: then what refers to it is set aside, but has no error. */
+function providersOf(
+  files: ParsedFiles,
+  objects: readonly LoadedObject[],
+  { draft, secrets, catalog, references: own }: LoadState,
+  { keys }: Sources,
+): Providers {
+  const all = new Map<ReferenceKind, Map<string, Place[]>>()
+  const add = (kind: ReferenceKind, name: string, ...documents: Place[]): void => {
+    const names = all.get(kind) ?? new Map<string, Place[]>()
+    all.set(kind, names)
+    names.set(name, [...(names.get(name) ?? []), ...documents])
+  }
+  for (const { kind, name, document } of files.objects) {
+    if (kind.referredAs === undefined || name === undefined) continue
+    add(kind.referredAs, name, document)
+    if (kind.referredAs === 'notifier') add('channel notifier', name, document)
+  }
+  for (const name of builtInNames(catalog)) add('target', name)
+  const notifiers = [...(all.get('notifier') ?? [])]
+  const names = notifiers.map(([name]) => name)
+  for (const [name, documents] of notifiers) {
+    if (isDefaultNotifier(name, names)) add('notifier', defaultNotifier, ...documents)
+  }
+  for (const { kind, value, document } of objects) {
+    const spec = kind === 'Org' && isJsonObject(value) ? value['spec'] : undefined
+    if (isJsonObject(spec) && typeof spec['uuid'] === 'string') add('org', spec['uuid'], document)
+  }
+  for (const { name, place, config } of draft.stsEndpoints) {
+    if (name !== undefined) add(endpointKind, name, place)
+    if (config !== undefined) add('endpoint of the token service', endpointName(config.endpoint), place)
+  }
+  const issuers = issuersByName(draft.issuers.map(({ config, document }) => ({ ...config, document })))
+  for (const [issuer, { trusts, document }] of issuers) {
+    add('identity provider', issuer, document)
+    for (const trust of trusts) {
+      const object = [...draft.trusts.values()].find((one) => one.trust.clientId === trust.clientId)
+      for (const name of trustNames(issuer, trust)) {
+        add('trust of an identity provider', name, document, ...(object === undefined ? [] : [object.document]))
+      }
+    }
+  }
+  return (kind, references = own) => {
+    if (kind !== 'key' && kind !== 'password page') return all.get(kind) ?? new Map()
+    const named = references.flatMap((reference) => (reference.kind === kind ? [reference.name] : []))
+    if (kind === 'password page') return passwordPages(draft, named)
+    const inSecrets = named.filter((name) => certificateIn(secrets, name) !== undefined)
+    return new Map([...keys.keys(), ...inSecrets].map((name) => [name, []]))
+  }
+}
+
+/** The page that each name means: that of the application with the name, or, with any other name, the only one. */
+function passwordPages({ applications }: Draft, names: readonly string[]): Map<string, readonly ConfigDocument[]> {
+  const pages = applications.filter(({ config }) =>
+    config.urls.some(({ filters }) => filters.some(({ resetLinks }) => resetLinks !== undefined)),
+  )
+  return new Map(
+    names.flatMap((name) => {
+      const page = pages.find(({ config }) => config.name === name) ?? (pages.length === 1 ? pages[0] : undefined)
+      return page === undefined ? [] : [[name, [page.document]] as const]
+    }),
+  )
+}
+
+/** A required reference is a dependency, and of two objects with the same claim each depends on the other. */
+function dependentsOf({ references, draft }: LoadState, providers: Providers): ReadonlyMap<Place, readonly Place[]> {
+  const dependents = new Map<Place, Place[]>()
+  const add = (needed: Place, by: Place): void => {
+    if (needed === by) return
+    const known = dependents.get(needed)
+    if (known === undefined) dependents.set(needed, [by])
+    else known.push(by)
+  }
+  const parts = draft.stsEndpoints.map(({ place }) => place)
+  for (const { kind, name, document, path, absent } of references) {
+    if (absent === 'warning' || kind === 'key') continue
+    for (const needed of providers(kind).get(name) ?? []) add(needed, ownerOf(document, path, parts))
+  }
+  // With two blocks it is not clear which one is meant.
+  for (const part of parts) for (const document of draft.stsDocuments) add(document, part)
+  for (const { first, later } of draft.rivals) add(later, first)
+  return dependents
+}
+
+/**
+ * A values document overrides the listener's own address. If both are loopback addresses, the listener's wins: the
+ * document is for commands without a listener, and `--listen` may choose another port.
+ */
+function withPublicUrl(values: ReadonlyMap<string, string>, listenUrl: string | undefined): Map<string, string> {
+  const merged = new Map(values)
+  const given = values.get(urlName)
+  const isLoopback = (url: string): boolean => isLoopbackHost(URL.parse(url)?.hostname ?? '')
+  if (listenUrl !== undefined && (given === undefined || (isLoopback(given) && isLoopback(listenUrl)))) {
+    merged.set(urlName, listenUrl)
+  }
+  return merged
+}
+
+interface FinishParts {
+  readonly state: LoadState
+  readonly files: ParsedFiles
+  /** The content of every object, even of one with invalid YAML. */
+  readonly raw: ReadonlyMap<ConfigDocument, unknown>
+  readonly root: Dn
+  readonly hash: string
+  readonly aside: ReadonlyMap<Place, Cause>
+  readonly providers: Providers
+  readonly environment: Environment
+}
+
+/** The configuration without the objects that are set aside. */
+function finish({ state, files, raw, root, hash, aside, providers, environment }: FinishParts): Configuration {
+  const { draft, folder } = state
+  const gone = files.objects.filter(({ document }) => aside.has(document))
+  const isGone = (kind: string, name: string): boolean =>
+    gone.some((object) => object.kind.kind === kind && (object.name ?? unnamed) === name)
+  const closed = (object: ParsedObject) => ({
+    object,
+    value: raw.get(object.document),
+    reason: causeText(aside.get(object.document)),
+  })
+  const served = <T>(kind: string, built: ReadonlyMap<string, T>): Map<string, T> =>
+    new Map([...built].filter(([name]) => !isGone(kind, name)))
+  const configs = <T>(kind: string, built: ReadonlyMap<string, { readonly config: T }>): Map<string, T> =>
+    new Map(Array.from(served(kind, built), ([name, { config }]) => [name, config]))
+  const here = <T extends { readonly document: ConfigDocument }>(built: readonly T[]): T[] =>
+    built.filter(({ document }) => !aside.has(document))
+  const hasSts = !draft.stsDocuments.some((document) => aside.has(document))
+  const lostClients = new Set(
+    Array.from(draft.trusts, ([, { trust, document }]) => (aside.has(document) ? [trust.clientId] : [])).flat(),
+  )
+  const issuers = here(draft.issuers).map((issuer) => withoutClients(issuer, lostClients, draft))
+  return {
+    hash,
+    folder,
+    applications: [
+      ...files.objects.flatMap((object): ApplicationConfig[] => {
+        if (object.kind.kind !== 'Application') return []
+        if (aside.has(object.document)) return [closedApplication(closed(object))]
+        return draft.applications.flatMap(({ config, document }) => {
+          if (document !== object.document) return []
+          return [{ ...config, urls: config.urls.map((url) => withIssuer(url, issuers)) }]
+        })
+      }),
+      ...draft.applications.flatMap(({ config, document }): ApplicationConfig[] =>
+        draft.stsDocuments.includes(document) ? tokenApplications(config, document, draft, aside) : [],
+      ),
+    ],
+    chains: configs('AuthenticationChain', draft.chains),
+    targets: withBuiltInTargets(configs('Target', draft.targets), namesOf(files, 'target'), state, environment),
+    directoryRoot: root,
+    inserts: [
+      ...here(draft.inserts).map(({ config }) => config),
+      ...gone
+        .filter(({ kind }) => kind.kind === 'DirectoryInsert')
+        .map((object) => closedInsert(closed(object), root, searchedRoots(draft, root))),
+    ].sort((a, b) => a.order - b.order || (a.name < b.name ? -1 : 1)),
+    workflows: configs('Workflow', draft.workflows),
+    resultGroups: served('ResultGroup', draft.resultGroups),
+    authorizations: served('CustomAuthorization', draft.authorizations),
+    javaScripts: scriptTexts(new Map([...draft.javaScripts].filter(([name, { kind }]) => !isGone(kind, name)))),
+    groupMappings: {
+      mappings: here(draft.groupMappings).flatMap(({ config }) => config),
+      sources: here(draft.groupSources).map(({ config }) => config),
+    },
+    trusts: served('Trust', draft.trusts),
+    orgs: configs('Org', draft.orgs),
+    portalUrls: served('PortalUrl', draft.portalUrls),
+    reports: configs('Report', draft.reports),
+    jobs: served('OUJob', draft.jobs),
+    notifiers: served('Notifier', draft.notifiers),
+    auditSinks: served('AuditSink', draft.auditSinks),
+    auditAnchors: served('AuditAnchor', draft.auditAnchors),
+    stsEndpoints: draft.stsEndpoints.flatMap(({ config, place }) =>
+      config === undefined || aside.has(place) ? [] : [config],
+    ),
+    stsWebhook: hasSts ? draft.stsWebhook : undefined,
+    issuers,
+    setAside: [
+      ...gone.map(({ kind, name, document }) => ({
+        kind: kind.kind,
+        name: name ?? unnamed,
+        reason: causeText(aside.get(document)),
+        ...(kind.kind === 'Target' && name !== undefined
+          ? { lookups: draft.targets.get(name)?.config.target.lookups }
+          : {}),
+      })),
+      ...draft.stsEndpoints.flatMap(({ name = unnamed, place }) =>
+        aside.has(place) ? [{ kind: endpointKind, name, reason: causeText(aside.get(place)) }] : [],
+      ),
+    ],
+    restoreWorkflow: workflowRestorer(state, servedNames(providers, aside)),
+  }
+}
+
+/** The application of the token service, and one for each endpoint that is set aside, with its addresses only. */
+function tokenApplications(
+  config: ApplicationConfig,
+  document: ConfigDocument,
+  { stsEndpoints }: Draft,
+  aside: ReadonlyMap<Place, Cause>,
+): ApplicationConfig[] {
+  const cause = aside.get(document)
+  const lost = stsEndpoints.filter(({ place }) => place.document === document && aside.has(place))
+  const own = config.urls.filter((url) => !lost.some(({ urls }) => urls.includes(url)))
+  const shared =
+    cause === undefined ? { ...config, urls: own } : { ...config, setAside: causeText(cause), urls: own.map(closedUrl) }
+  const closed = lost.map(({ name = unnamed, place, urls }) => ({
+    ...config,
+    name: `${config.name} ${name}`,
+    at: place.at([]),
+    setAside: causeText(aside.get(place)),
+    urls: urls.map(closedUrl),
+  }))
+  return [shared, ...closed].filter(({ urls }) => urls.length > 0)
+}
+
+/** Each with the texts that it includes before it. */
+function scriptTexts(scripts: Draft['javaScripts']): Map<string, string> {
+  return new Map(
+    Array.from(scripts, ([name, { text, includes }]) => {
+      const before = includes.flatMap((included) => scripts.get(included)?.text ?? [])
+      return [name, [...before, text].join('\n;\n')]
+    }),
+  )
+}
+
+function hashOf(sources: Sources, ...used: readonly ReadonlyMap<string, string>[]): string {
+  const sorted = (map: ReadonlyMap<string, string>) => [...map].sort(([a], [b]) => (a < b ? -1 : 1))
+  const files = [...sources.files, ...(sources.reserved ?? [])].map(({ name, text }) => [name, text])
+  const content = [files, sources.problems, ...[sources.keys, ...used].map(sorted)]
+  return createHash('sha256').update(JSON.stringify(content)).digest('base64url')
+}
+
+export const secretsFolder = (options: Pick<LoadOptions, 'folder' | 'secretsFolder'>): string =>
+  options.secretsFolder === undefined ? join(resolve(options.folder), 'secrets') : resolve(options.secretsFolder)
+
+const within = (path: Path, outer: Path): boolean => outer.every((step, i) => path[i] === step)
+
+interface GivenValues {
+  readonly values: ReadonlyMap<string, string>
+  /** By name of a value that a secret should have: why it has none. */
+  readonly missingSecrets: ReadonlyMap<string, string>
+  /** The values that secrets have, or should have. */
+  readonly secretNames: ReadonlySet<string>
+}
+
+/** The scalars of all values documents, by name. Two documents may not define the same name. */
+function collectValues(documents: readonly ConfigDocument[], secrets: SecretSource, issues: Issues): GivenValues {
+  const values = new Map<string, string>()
+  const places = new Map<string, string>()
+  const ofOpenUnison: { document: ConfigDocument; read: OpenUnisonValues }[] = []
+  for (const document of documents) {
+    const filed = issues.for(document)
+    const top = document.yaml.toValue({ text: (text) => text, report: (path, message) => filed.error(path, message) })
+    const read = isJsonObject(top) ? readOpenUnisonValues(document, top) : undefined
+    if (read !== undefined) ofOpenUnison.push({ document, read })
+    if (!isJsonObject(top) || top['kind'] === openUnisonKind) continue
+    for (const [name, value] of Object.entries(top)) {
+      if (name !== 'sts' && typeof value === 'object' && value !== null) {
+        const hint = suggestion(name, ['sts'])
+        if (read !== undefined && hint === '') continue
+        filed.error([name], `expected a value for #[${name}], found a block; the only block is "sts"${hint}`)
+        continue
+      }
+      const earlier = places.get(name)
+      if (earlier !== undefined) filed.error([name], `"${name}" is given twice (first in ${earlier})`)
+      places.set(name, earlier ?? document.at([name]))
+      if (name !== 'sts') values.set(name, document.yaml.scalarText([name]) ?? '')
+    }
+  }
+  const secretNames = new Set(ofOpenUnison.flatMap(({ read }) => read.secrets.names))
+  return { values, missingSecrets: addOpenUnisonValues(ofOpenUnison, values, secrets, issues), secretNames }
+}
+
+/** Our own values documents win over those of OpenUnison, of which two may not contradict each other. */
+function addOpenUnisonValues(
+  given: readonly { readonly document: ConfigDocument; readonly read: OpenUnisonValues }[],
+  values: Map<string, string>,
+  secrets: SecretSource,
+  issues: Issues,
+): Map<string, string> {
+  const missing = new Map<string, string>()
+  const own = new Set(values.keys())
+  const places = new Map<string, string>()
+  for (const { document, read } of given) {
+    const filed = issues.for(document)
+    for (const [name, { text, path }] of read.values) {
+      if (own.has(name) || text === values.get(name)) continue
+      const earlier = places.get(name)
+      if (earlier !== undefined) filed.error(path, `"${name}" has another value in ${earlier}`)
+      places.set(name, earlier ?? document.at(path))
+      if (earlier === undefined) values.set(name, text)
+    }
+    for (const name of read.secrets.names) {
+      if (values.has(name)) continue
+      const answer = secrets.read(read.secrets.secretName, name)
+      if ('value' in answer) values.set(name, answer.value)
+      else missing.set(name, answer.problem)
+    }
+    if (read.unused.length > 0) {
+      filed.warning(
+        [],
+        `is read for its values of #[NAME]; these parts of OpenUnison are not used: ${read.unused.join(', ')}`,
+      )
+    }
+  }
+  return missing
+}
+
+/** The value that names the root of the virtual directory; as `#[directoryRoot]` it can be used like any other value. */
+const directoryRootValue = 'directoryRoot'
+
+/** The default root of the virtual directory, as in every configuration of OpenUnison. */
+const defaultRoot = 'o=Tremolo'
+
+/** The environment wins, as for every value. An invalid or empty name is reported at its place. */
+function readDirectoryRoot(
+  documents: readonly ConfigDocument[],
+  values: ReadonlyMap<string, string>,
+  environment: Environment,
+  hidden: HiddenValues,
+  issues: Issues,
+): Dn {
+  const set = environment[directoryRootValue]
+  const given = set ?? values.get(directoryRootValue)
+  if (given === undefined) return Dn.parse(defaultRoot)
+  const report = (message: string): Dn => {
+    const place =
+      documents.find(({ yaml }) => yaml.scalarText([directoryRootValue]) !== undefined) ??
+      new FixedPlace('.', undefined, undefined, 'everything')
+    if (set !== undefined) hidden.at(place, [directoryRootValue], set, `#[${directoryRootValue}]`)
+    issues.for(place).error([directoryRootValue], message)
+    return Dn.parse(defaultRoot)
+  }
+  try {
+    const root = Dn.parse(given)
+    return root.rdns.length === 0 ? report('the root of the directory needs a name, such as o=Tremolo') : root
+  } catch (error) {
+    return report(`"${given}" is not a name: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+/** Warns if requesters choose an expiry date that nothing applies, and if a task reads one that no one can choose. */
+function checkAccessEnds({ workflows }: Draft, references: readonly Reference[], issues: Issues): void {
+  const calls = callsOf(workflows, references)
+  const offered = new Set<string>()
+  for (const [name, { config, document }] of workflows) {
+    if (config.accessEnds === undefined) continue
+    const reached = reachedFrom(name, calls)
+    for (const one of reached) offered.add(one)
+    const isRead = [...reached].some((one) => workflows.get(one)?.config.parameters.includes(expiryKey))
+    if (isRead) continue
+    const message = `people choose when the access ends, but no task reads it: give one "expiresAt: $${expiryKey}$", or name ${expiryKey} among the parameters`
+    issues.for(document).warning(['spec', 'accessEnds'], message)
+  }
+  for (const [name, { document, readsEndAt, declaresEnd }] of workflows) {
+    if (readsEndAt === undefined || declaresEnd || offered.has(name)) continue
+    const message = `$${expiryKey}$ is empty unless a caller passes it: neither this workflow nor one that calls it has accessEnds`
+    issues.for(document).warning(readsEndAt, message)
+  }
+}
+
+/** By workflow: the workflows that it calls or starts by name. */
+function callsOf(workflows: Draft['workflows'], references: readonly Reference[]): Map<string, string[]> {
+  const names = new Map(Array.from(workflows, ([name, { document }]) => [document, name]))
+  const calls = new Map<string, string[]>()
+  for (const { kind, name, document } of references) {
+    const caller = kind === 'workflow' ? names.get(document) : undefined
+    if (caller !== undefined) calls.set(caller, [...(calls.get(caller) ?? []), name])
+  }
+  return calls
+}
+
+/** Includes itself. */
+function reachedFrom(start: string, calls: ReadonlyMap<string, readonly string[]>): Set<string> {
+  const reached = new Set([start])
+  for (const name of reached) for (const called of calls.get(name) ?? []) reached.add(called)
+  return reached
+}
+
+/** The names of this kind that are served; the references are those of the stored workflow. */
+type ServedNames = (kind: ReferenceKind, references: readonly Reference[]) => ReadonlySet<string>
+
+const servedNames =
+  (providers: Providers, aside: ReadonlyMap<Place, Cause>): ServedNames =>
+  (kind, references) =>
+    new Set(
+      Array.from(providers(kind, references)).flatMap(([name, documents]) =>
+        documents.some((document) => aside.has(document)) ? [] : [name],
+      ),
+    )
+
+/** A function of its own, so that a configuration keeps nothing else of its load in memory. */
+const workflowRestorer =
+  (state: LoadState, served: ServedNames): Configuration['restoreWorkflow'] =>
+  (stored) =>
+    restoreWorkflow(stored, state, served)
+
+/**
+ * Reads the definition of a stored run with the modules and objects of the current configuration. Reads only files
+ * that tasks name, and reports every problem instead of throwing.
+ */
+function restoreWorkflow(stored: StoredWorkflow, state: LoadState, served: ServedNames): RestoredWorkflow {
+  const { name, hash, source } = stored
+  const issues = new Issues()
+  const { documents, problems } = readYaml(source)
+  const [yaml] = documents
+  if (yaml === undefined || documents.length > 1 || problems.length + yaml.problems.length > 0) {
+    return { problems: ['its stored text is damaged'] }
+  }
+  const document = new ConfigDocument(`stored workflow ${name}`, yaml)
+  const own: LoadState = { ...state, issues, references: [], scripts: [], draft: new Draft(), ignoreLater: () => {} }
+  const filed = issues.for(document)
+  const value = yaml.toValue({ text: (text) => text, report: (path, message) => filed.error(path, message) })
+  const spec = readSchema(workflowSchema, isJsonObject(value) ? value['spec'] : undefined, ['spec'], filed)
+  if (spec !== undefined) {
+    buildWorkflow(spec, new BuildContext(own, document, name, undefined))
+    checkReferences(own.references, (kind) => served(kind, own.references), issues)
+  }
+  const config = own.draft.workflows.get(name)?.config
+  const errors = issues.list.filter(({ level }) => level === 'error')
+  if (config === undefined || errors.length > 0) {
+    return { problems: errors.map(({ path, message }) => `${path.join('.')}: ${message}`) }
+  }
+  return { config: { ...config, hash, source } }
+}
