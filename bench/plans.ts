@@ -1,7 +1,7 @@
 import { Databases } from '#database/databases.ts'
+import { UserDirectoryStore } from '#directory/store/user-directory-store.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
 import { plannedReads, planOf } from '#testing/databases/directory-plans.ts'
 import { recordedQueries } from '#testing/databases/recorded-queries.ts'
 import { number, say } from './table.ts'

@@ -735,7 +735,7 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '5',
-    by('src/engine/keys/key-source.test.ts', 'is read from a public key, a private key or a certificate'),
+    by('src/keys/key-source.test.ts', 'is read from a public key, a private key or a certificate'),
     'The pinned certificate is a file or a secret',
   ),
   ...of('5', jwt('is forgotten when its key is removed'), 'JWT validation against a discovery document'),

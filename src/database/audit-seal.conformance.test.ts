@@ -1,7 +1,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { type ChainedRecord, chainedRecord, linkHash } from '#audit/store/audit-chain.ts'
 import type { AuditAnchor, AuditEntry, AuditKey, AuditRecord } from '#sdk/audit/audit-entry.ts'
-import { type ChainedRecord, chainedRecord, linkHash } from '#storage/audit/audit-chain.ts'
 import type { Storage } from '#storage/open.ts'
 import { onEachDatabase } from '../../test/support/databases/databases.ts'
 import { type SealedDatabase, sealedDatabase } from '../../test/support/databases/sealed-database.ts'

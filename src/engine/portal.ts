@@ -1,7 +1,8 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
-import { sendsDigests } from '#engine/mail/mail-choices.ts'
 import { approverGroups, needsComment } from '#engine/workflow/workflow-parameters.ts'
 import { newSecret, secretHash } from '#kernel/ids.ts'
+import { sendsDigests } from '#mail/mail-choices.ts'
+import type { NotificationStore } from '#mail/notification-store.ts'
 import type {
   MarkedPortalItem,
   PortalAccess,
@@ -11,7 +12,6 @@ import type {
   PortalWorkflow,
 } from '#sdk/filter/portal.ts'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
-import type { NotificationStore } from '#storage/notification-store.ts'
 import type { PortalMark, PortalStore } from '#storage/portal-store.ts'
 
 type Shown = Pick<Configuration, 'orgs' | 'portalUrls' | 'reports' | 'workflows' | 'notifiers' | 'jobs'>

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { type NewSecondFactor, type SecondFactor, secondFactorKinds } from '#domain/second-factor.ts'
-import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId, secretHash } from '#kernel/ids.ts'
+import type { SecretBox } from '#keys/secret-box.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { OperatorChange } from '#sdk/auth/operator-change.ts'
 import {

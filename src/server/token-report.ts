@@ -1,12 +1,12 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
 import type { TokenIssuer } from '#config/configuration/token-keys.ts'
-import { type KeyRing, mayActivateAt, readRing } from '#engine/keys/key-ring.ts'
 import { readPublications } from '#engine/sts/publish/publication.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { withoutTokens } from '#kernel/text/redaction.ts'
+import { type KeyRing, mayActivateAt, readRing } from '#keys/key-ring.ts'
+import type { KeyStore } from '#keys/key-store.ts'
 import type { TokenIssuerFacts, TokenKeyFacts, TokenReportAccess } from '#sdk/filter/token-report.ts'
 import { hostOrigins } from '#sdk/http/host-origins.ts'
-import type { KeyStore } from '#storage/key-store.ts'
 
 interface TokenReportParts {
   readonly store: Pick<KeyStore, 'list'>

@@ -1,4 +1,5 @@
 import sql, { join, raw } from 'sql-template-tag'
+import { appendToChain } from '#audit/store/audit-chain.ts'
 import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import {
   columns,
@@ -31,10 +32,9 @@ import type { NewTimer, TimerClaim } from '#domain/timer.ts'
 import { type Identity, storedIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import { insertMails } from '#mail/mail-store.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
-import { appendToChain } from '#storage/audit/audit-chain.ts'
-import { insertMails } from '#storage/mail-store.ts'
 import { insertMessage, readLatestMessages, readMessages } from '#storage/request-messages.ts'
 import {
   type IdentityColumns,

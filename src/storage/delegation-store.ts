@@ -1,10 +1,10 @@
+import { appendAudit } from '#audit/store/audit-chain.ts'
 import type { SqlClient } from '#database/sql-client.ts'
 import { columns, inserted, statement } from '#database/statement.ts'
 import { assertStorable, isStorable } from '#database/text-keys.ts'
 import { type Identity, storedIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import { appendAudit } from '#storage/audit/audit-chain.ts'
 
 const maxListed = 100
 

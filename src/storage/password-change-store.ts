@@ -1,3 +1,4 @@
+import { appendAudit } from '#audit/store/audit-chain.ts'
 import { readNow } from '#database/database-time.ts'
 import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { columns, deletedAtOnce, deleteInParts, inserted, statement } from '#database/statement.ts'
@@ -5,10 +6,9 @@ import { assertStorable, isStorable } from '#database/text-keys.ts'
 import { formerIdentity, type Identity, storedIdentity } from '#identity/identity.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { insertMails } from '#mail/mail-store.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
-import { appendAudit } from '#storage/audit/audit-chain.ts'
-import { insertMails } from '#storage/mail-store.ts'
 import { endSessions, type SessionEnding } from '#storage/session-store.ts'
 
 const hourMillis = 3600_000

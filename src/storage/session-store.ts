@@ -1,3 +1,4 @@
+import { appendAudit } from '#audit/store/audit-chain.ts'
 import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { columns, deletedAtOnce, deleteInParts, inserted, ListStatement, statement } from '#database/statement.ts'
 import { assertStorable, isStorable, lookupKey } from '#database/text-keys.ts'
@@ -6,7 +7,6 @@ import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import { appendAudit } from '#storage/audit/audit-chain.ts'
 
 /** How many of a user's sessions are listed. */
 const maxListedSessions = 100

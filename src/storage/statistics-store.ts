@@ -1,12 +1,12 @@
 import { setImmediate as otherWork } from 'node:timers/promises'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
+import { isToken } from '#audit/store/audit-record.ts'
 import type { SqlClient, SqlQuery } from '#database/sql-client.ts'
 import { type DialectText, dynamic, type Statement, statement } from '#database/statement.ts'
 import { isStorable } from '#database/text-keys.ts'
 import { runStates } from '#domain/run.ts'
 import type { CallCounts, RunCounts, StatisticsQuery } from '#domain/statistics.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
-import { isToken } from '#storage/audit/audit-record.ts'
 
 const maxNames = 100
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { createKeySource } from '#engine/keys/key-source.ts'
 import { formerIdentity } from '#identity/identity.ts'
+import { createKeySource } from '#keys/key-source.ts'
 import { approvalLinkKey, signApprovalLink } from '#sdk/workflow/approval-link.ts'
 import type { Storage } from '#storage/open.ts'
 import { approvalPath, approvers } from './chaos-configuration.ts'

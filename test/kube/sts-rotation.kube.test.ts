@@ -14,7 +14,7 @@ import {
   SignJWT,
 } from 'jose'
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
-import { keyIn, leastWaitSeconds, marginSeconds, signsUnseenSeconds, skewSeconds } from '#engine/keys/key-ring.ts'
+import { keyIn, leastWaitSeconds, marginSeconds, signsUnseenSeconds, skewSeconds } from '#keys/key-ring.ts'
 import type { Pod } from '#protocols/admission/pod.ts'
 import { freePort } from '#testing/gateway/free-port.ts'
 import { gatehouse } from '#testing/gateway/gateway-process.ts'

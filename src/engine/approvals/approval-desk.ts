@@ -1,3 +1,4 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Approval, ApprovalItem, ApprovalPage, NewApproval } from '#domain/approval.ts'
 import {
   type Bar,
@@ -19,8 +20,6 @@ import { type ApprovalRun, openApproval } from '#engine/approvals/open-approval.
 import { escalate, type ReminderRequest, remind } from '#engine/approvals/reassign-approvers.ts'
 import { findApprover, reassignToUser } from '#engine/approvals/reassign-to-user.ts'
 import { answerApprover, askRequester } from '#engine/approvals/request-messages.ts'
-import type { MailChoices } from '#engine/mail/mail-choices.ts'
-import type { PortalLinks } from '#engine/mail/mail-links.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import type { TimerHandler } from '#engine/workflow/timer-loop.ts'
 import { isDeactivated } from '#identity/attributes.ts'
@@ -32,6 +31,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
+import type { MailChoices } from '#mail/mail-choices.ts'
+import type { PortalLinks } from '#mail/mail-links.ts'
+import type { MailStore } from '#mail/mail-store.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
@@ -48,9 +50,7 @@ import type {
 } from '#sdk/workflow/approvals.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
-import type { MailStore } from '#storage/mail-store.ts'
 
 const maxComment = 2000
 /** How many identities the store accepts in one listing, including the caller's own. */

@@ -1,7 +1,7 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
-import { portalLinks } from '#engine/mail/mail-links.ts'
 import type { UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
+import { portalLinks } from '#mail/mail-links.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { MailLink } from '#sdk/mail/new-mail.ts'
 import type { Texts } from '#sdk/page/page-texts.ts'

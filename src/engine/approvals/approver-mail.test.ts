@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { type ApproverMailParts, approverMails } from '#engine/approvals/approver-mail.ts'
-import { MailChoices } from '#engine/mail/mail-choices.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
-import { NotificationStore } from '#storage/notification-store.ts'
+import { MailChoices } from '#mail/mail-choices.ts'
+import { NotificationStore } from '#mail/notification-store.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 

@@ -1,3 +1,4 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Approval } from '#domain/approval.ts'
 import type { ClaimedTimer } from '#domain/timer.ts'
 import { approvalRow, gatewayActor, loginsText } from '#engine/approvals/approval-audit.ts'
@@ -10,11 +11,10 @@ import { isDeactivated } from '#identity/attributes.ts'
 import { formerIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { MailStore } from '#mail/mail-store.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
 import type { ApproverMail } from '#sdk/workflow/approval-request.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
-import type { MailStore } from '#storage/mail-store.ts'
 
 interface EscalatingParts extends OpeningParts {
   readonly approvals: Pick<ApprovalStore, 'get' | 'reassign'>

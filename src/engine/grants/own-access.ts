@@ -1,3 +1,4 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { removalCall } from '#engine/grants/grant-revoker.ts'
 import { removalWorkflow } from '#engine/grants/removal-workflow.ts'
@@ -5,7 +6,6 @@ import type { Runs } from '#engine/workflow/run-service.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { GroupOrigin, OwnAccess } from '#sdk/workflow/grants.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 

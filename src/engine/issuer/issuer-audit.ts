@@ -1,3 +1,4 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { IssuerAccount } from '#engine/issuer/issuer-account.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
@@ -5,7 +6,6 @@ import type { JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
 import type { GatewayRequest } from '#sdk/http/http.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 export interface IssuerAuditParts {
   readonly audit: Pick<AuditStore, 'append'>

@@ -1,3 +1,4 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
 import { createAt } from '#config/configuration/create-at.ts'
 import {
@@ -10,15 +11,14 @@ import type { TokenKeys } from '#config/configuration/token-keys.ts'
 import { type IssuerMeter, noIssuerMeter } from '#engine/issuer/issuer-audit.ts'
 import { IssuerServer, type IssuerServerParts } from '#engine/issuer/issuer-server.ts'
 import type { HostFor } from '#engine/module-host.ts'
-import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { Scope } from '#kernel/scope.ts'
+import type { SecretBox } from '#keys/secret-box.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
 import type { ChangeSubject } from '#sdk/filter/subject-filter.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { IssuerStore } from '#storage/issuer-store.ts'
 
 /** What own issuers need that outlives a configuration. */

@@ -1,10 +1,10 @@
 import type { CookieConfig } from '#config/configuration/configuration.ts'
 import { readCookie } from '#engine/session/session-cookie.ts'
-import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Identity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId, secretHash } from '#kernel/ids.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
+import type { SecretBox } from '#keys/secret-box.ts'
 import type { GatewayRequest } from '#sdk/http/http.ts'
 
 /** Records that a user logged in with this browser before. */

@@ -1,10 +1,10 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { RateLimits } from '#kernel/rate-limit.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import { type GatewayRequest, header } from '#sdk/http/http.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 interface LoginAuditParts {
   readonly audit: Pick<AuditStore, 'append'>

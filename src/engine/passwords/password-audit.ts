@@ -1,3 +1,4 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import { endedRows } from '#engine/session/session-end-audit.ts'
 import { storedIdentity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -7,7 +8,6 @@ import type { Logger } from '#kernel/logger.ts'
 import type { RateLimits } from '#kernel/rate-limit.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { GatewayRequest } from '#sdk/http/http.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { ChangeClaim, ChangeOutcome, PasswordChangeStore } from '#storage/password-change-store.ts'
 
 export interface PasswordAuditParts {

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { insertIdentity, VirtualDirectory } from '#engine/directory/virtual-directory.ts'
+import { insertIdentity, VirtualDirectory } from '#directory/virtual-directory.ts'
 import { LoginAudit, noLoginMeter } from '#engine/login/login-audit.ts'
 import { settleAbandoned } from '#engine/passwords/password-audit.ts'
 import { PasswordChanges } from '#engine/passwords/password-changes.ts'

@@ -1,9 +1,8 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
-import type { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
+import type { VirtualDirectory } from '#directory/virtual-directory.ts'
 import { entryKey } from '#engine/login/device-cookie.ts'
 import type { LoginServices } from '#engine/login/login-desk.ts'
 import { createGuard } from '#engine/login/login-guard.ts'
-import { mailLanguage } from '#engine/mail/mail-reader.ts'
 import {
   type Asker,
   causeOf,
@@ -23,6 +22,8 @@ import type { Subject } from '#identity/subject.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { mailLanguage } from '#mail/mail-reader.ts'
+import type { NotificationStore } from '#mail/notification-store.ts'
 import type {
   OwnPasswordChange,
   PasswordAccess,
@@ -36,7 +37,6 @@ import type { NewMail } from '#sdk/mail/new-mail.ts'
 import { languageOf, type PageReader, type TextsLanguage, textsFor } from '#sdk/page/page-texts.ts'
 import { hasPasswords } from '#sdk/target/target.ts'
 import type { TaskTargets } from '#sdk/workflow/workflow-task.ts'
-import type { NotificationStore } from '#storage/notification-store.ts'
 import type { ChangeClaim, PasswordChangeStore } from '#storage/password-change-store.ts'
 
 export interface PasswordServices

@@ -5,8 +5,8 @@ import { ApprovalPreview, type ApprovalPreviewParts } from '#engine/preview/appr
 import type { PreviewCalls } from '#engine/preview/preview-run.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
-import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { Attributes } from '#identity/attributes.ts'
+import { SecretBox } from '#keys/secret-box.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 import { recordingLogger } from '#testing/workflows/workflow-fixture.ts'
 

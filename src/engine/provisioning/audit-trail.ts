@@ -1,8 +1,8 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import { isSecretAttribute } from '#identity/attributes.ts'
 import { newId } from '#kernel/ids.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /** When and where a change was made; `subject` is the login of the user who was changed. */
 export type AuditPlace = Pick<AuditEntry, 'time' | 'subject' | 'target'>

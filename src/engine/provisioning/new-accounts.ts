@@ -1,3 +1,4 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -11,7 +12,6 @@ import {
   type TargetRequest,
 } from '#sdk/target/target.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 const maxRows = 500
 

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Invitations, registrationMail } from '#engine/registrations/invitations.ts'
-import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import type { SecretBox } from '#keys/secret-box.ts'
 import type {
   OpenRegistration,
   RegistrationAccess,

@@ -1,9 +1,9 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { RateLimits } from '#kernel/rate-limit.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /**
  * Without authentication of the webhook's callers, anyone who reaches it could fill the audit: beyond this number

@@ -1,6 +1,6 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 interface Waiting {
   readonly row: AuditEntry

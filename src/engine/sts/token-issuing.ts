@@ -1,3 +1,4 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { StsEndpointConfig } from '#config/configuration/configuration.ts'
 import { createAt } from '#config/configuration/create-at.ts'
 import type { TokenEndpoint } from '#config/configuration/token-endpoint.ts'
@@ -29,7 +30,6 @@ import type { EndpointName, IssuedToken, TokenCall, TokenService } from '#sdk/fi
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 import type { Rule, RuleDecision } from '#sdk/rule/rule.ts'
 import type { Target } from '#sdk/target/target.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /** What outlives a configuration. */
 interface IssuingState {

@@ -1,11 +1,11 @@
 import { createSecretKey, randomBytes, X509Certificate } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { keyOwners } from '#engine/keys/token-key-pair.ts'
 import { keepWebhookTls, registerWebhook, type WebhookObjects } from '#engine/sts/webhook-keeper.ts'
-import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { KeyStore } from '#storage/key-store.ts'
+import { KeyStore } from '#keys/key-store.ts'
+import { SecretBox } from '#keys/secret-box.ts'
+import { keyOwners } from '#keys/token-key-pair.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 
 const day = 86_400_000

@@ -1,8 +1,9 @@
 import { webhookKeys } from '#config/configuration/sts-webhook.ts'
-import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import type { KeyStore } from '#keys/key-store.ts'
+import type { SecretBox } from '#keys/secret-box.ts'
 import { type WebhookOptions, webhookConfiguration } from '#protocols/admission/webhook-configuration.ts'
 import {
   authoritiesOf,
@@ -14,7 +15,6 @@ import {
 } from '#protocols/admission/webhook-tls.ts'
 import type { ClusterObject } from '#protocols/kubernetes/cluster.ts'
 import type { ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
-import type { KeyStore } from '#storage/key-store.ts'
 
 export interface WebhookKeeperOptions {
   /** Has the CAs and the certificate, for all replicas. */

@@ -1,6 +1,5 @@
 import type { ClaimedRun, Incident, RunState } from '#domain/run.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
-import { newMails } from '#engine/mail/mail-outbox.ts'
 import { ClaimLost } from '#engine/workflow/claim-keeper.ts'
 import {
   type ExecutedSteps,
@@ -34,6 +33,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { shownReason } from '#kernel/text/secret-values.ts'
+import { newMails } from '#mail/mail-outbox.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
 import type { Texts } from '#sdk/page/page-texts.ts'

@@ -1,3 +1,4 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { AppointedApprover } from '#domain/approval.ts'
 import { requireUninvolved } from '#domain/decision-influence.ts'
 import type { RunQuery, RunState, RunWithData } from '#domain/run.ts'
@@ -16,7 +17,6 @@ import {
   type RunRetry,
   type RunWithdrawal,
 } from '#sdk/workflow/runs.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
 const changeKinds: ReadonlySet<AuditEntry['kind']> = new Set(['entry', 'attribute', 'group'])

@@ -1,3 +1,4 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import { type AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { accountOrigin } from '#engine/provisioning/new-accounts.ts'
 import { currentUser, type RunProgress } from '#engine/workflow/run-progress.ts'
@@ -6,7 +7,6 @@ import type { Clock } from '#kernel/clock.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import type { TargetChange, TargetRequest } from '#sdk/target/target.ts'
 import type { RequestMap, StepEffects, TaskContext } from '#sdk/workflow/workflow-task.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 interface RunServices {
   readonly log: Logger

@@ -3,9 +3,9 @@ import { expiryIn } from '#engine/workflow/expiry-parameter.ts'
 import { type PlannedChange, plannedToJson, savedChanges } from '#engine/workflow/planned-changes.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { checkSize, readSaved, restoreRun, type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
-import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { taskOf } from '#engine/workflow/walk.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+import type { SecretBox } from '#keys/secret-box.ts'
 import type { NewRun } from '#storage/runs/run-commit.ts'
 
 /** A run's state in its stored form. */

@@ -1,6 +1,6 @@
 import type { ReportSpec } from '#config/kinds/portal.ts'
-import type { NotificationChoices, NotificationSettings } from '#domain/notification.ts'
 import type { UserRef } from '#identity/identity.ts'
+import type { NotificationChoices, NotificationSettings } from '#mail/notification.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
 import type { DynamicWorkflows } from '#sdk/workflow/dynamic-workflow.ts'
 import type { ExpiryOffer } from '#sdk/workflow/expiry-offer.ts'

@@ -1,11 +1,11 @@
 import { createReadStream, existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import type { AuditProblem } from '#domain/audit-report.ts'
+import type { AuditProblem } from '#audit/store/audit-report.ts'
+import type { AuditStore } from '#audit/store/audit-store.ts'
+import type { AuditComparison } from '#audit/store/audit-verification.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { AuditAnchor, AuditEntry, AuditLink, AuditRecord } from '#sdk/audit/audit-entry.ts'
 import type { Progress } from '#server/commands/progress.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
-import type { AuditComparison } from '#storage/audit/audit-verification.ts'
 
 const batchSize = 100
 const maxProblems = 100

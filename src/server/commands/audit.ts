@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { AuditProblem, AuditReport } from '#domain/audit-report.ts'
-import { auditJsonLines } from '#engine/audit/audit-sinks.ts'
+import { auditJsonLines } from '#audit/audit-sinks.ts'
+import type { AuditProblem, AuditReport } from '#audit/store/audit-report.ts'
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { AuditEntry, AuditPart, AuditQuery } from '#sdk/audit/audit-entry.ts'
 import {
   compareWithAnchors,
@@ -25,7 +26,6 @@ import {
 import { withDatabase } from '#server/commands/installation.ts'
 import { databaseOptions } from '#server/commands/options.ts'
 import { Progress } from '#server/commands/progress.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 const options = {
   ...databaseOptions,

@@ -3,11 +3,11 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, sym
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
-import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
+import { loadAuditKeys } from '#keys/audit-keys.ts'
 // Loaded here, since the first load takes longer than a test may.
 import '#server/commands/backup.ts'
 import { lockInstance } from '#database/instance-lock.ts'

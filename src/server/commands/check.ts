@@ -1,10 +1,10 @@
 import { resolve } from 'node:path'
 import { catalog } from '#catalog/catalog.ts'
 import { openConfigurationSource } from '#config/watch/open-source.ts'
-import { checkAuditKeys } from '#engine/keys/audit-keys.ts'
-import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { version } from '#kernel/version.ts'
+import { checkAuditKeys } from '#keys/audit-keys.ts'
+import { checkSecretKeys } from '#keys/secret-keys.ts'
 import { checkFormats } from '#server/commands/check-formats.ts'
 import type { CommandIo } from '#server/commands/command-line.ts'
 import {

@@ -3,8 +3,6 @@ import process from 'node:process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { webhookKeys } from '#config/configuration/sts-webhook.ts'
 import type { TokenIssuer } from '#config/configuration/token-keys.ts'
-import { copiesLiveUntil, type KeyRing, keyIn, mayActivateAt, type RingKey, readRing } from '#engine/keys/key-ring.ts'
-import { followSeconds, type TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import { type KeyKeeper, leaseMillis, noKeyMeter, type PassOutcome } from '#engine/sts/publish/key-keeper.ts'
 import {
@@ -17,6 +15,8 @@ import {
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { suggestion } from '#kernel/suggest.ts'
+import { copiesLiveUntil, type KeyRing, keyIn, mayActivateAt, type RingKey, readRing } from '#keys/key-ring.ts'
+import { followSeconds, type TokenKeyRings } from '#keys/token-key-rings.ts'
 import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import {
   defineCommand,

@@ -1,7 +1,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { AuditMeter } from '#audit/audit-anchors.ts'
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import { kinds } from '#config/build/kinds.ts'
 import { endpointKind, type FoundObject } from '#config/load/set-aside.ts'
-import type { AuditMeter } from '#engine/audit/audit-anchors.ts'
 import type { IssuerMeter } from '#engine/issuer/issuer-audit.ts'
 import type { TargetMeter } from '#engine/provisioning/target-health.ts'
 import type { RegistrationMeter } from '#engine/registrations/registrations.ts'
@@ -12,7 +13,6 @@ import { currentExemplar, histogramWithExemplars } from '#server/metrics/exempla
 import { LabelBound, otherValue } from '#server/metrics/label-bound.ts'
 import { createWorkflowMetrics } from '#server/metrics/workflow-metrics.ts'
 import type { SpanMeter } from '#server/tracing/otlp-exporter.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /** Methods that a caller makes up count together. */
 const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])

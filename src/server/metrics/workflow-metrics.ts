@@ -2,11 +2,11 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { JobMeter } from '#engine/jobs/job-scheduler.ts'
 import type { StepObserver } from '#engine/workflow/workflow-services.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { MailFigures, MailStore } from '#mail/mail-store.ts'
 import { currentExemplar, histogramWithExemplars } from '#server/metrics/exemplar.ts'
 import { LabelBound } from '#server/metrics/label-bound.ts'
 import type { ApprovalFigures, ApprovalStore } from '#storage/approval-store.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
-import type { MailFigures, MailStore } from '#storage/mail-store.ts'
 import type { RunFigures, RunStore } from '#storage/runs/run-store.ts'
 
 /** The source of figures that are the same for all processes. */

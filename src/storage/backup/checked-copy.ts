@@ -1,11 +1,11 @@
 import { DatabaseSync } from 'node:sqlite'
+import { readChains } from '#audit/store/audit-chain.ts'
+import type { AuditReport } from '#audit/store/audit-report.ts'
+import { verifyAudit } from '#audit/store/audit-verification.ts'
 import type { AuditSeal } from '#database/audit-seal.ts'
 import { readMigrations, readSchema, type Schema } from '#database/migrations.ts'
 import type { DatabaseReader } from '#database/sql-client.ts'
-import type { AuditReport } from '#domain/audit-report.ts'
 import { StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
-import { readChains } from '#storage/audit/audit-chain.ts'
-import { verifyAudit } from '#storage/audit/audit-verification.ts'
 
 /** What a copy of an embedded database contains. */
 export interface CopyContents {

@@ -4,12 +4,12 @@ import { migrate, readMigrations } from '#database/migrations.ts'
 import type { DatabaseTransaction, Durability, SqlClient, SqlQuery } from '#database/sql-client.ts'
 import { inMemory, SqliteClient } from '#database/sqlite.ts'
 import { dialectTexts } from '#database/statement.ts'
+import { UserDirectoryStore } from '#directory/store/user-directory-store.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import { type Clock, systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { SqlValue } from '#protocols/sql/sql-database.ts'
-import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
 
 /** An empty database in memory, with all tables; it closes with the test. Its clock is that of the test, if one is given. */
 export function memoryDatabase(clock?: Clock): MemoryDatabase {

@@ -1,5 +1,5 @@
-import type { NotificationChoices, NotificationSettings } from '#domain/notification.ts'
 import type { UserRef } from '#identity/identity.ts'
+import type { NotificationChoices, NotificationSettings } from '#mail/notification.ts'
 import type { MarkedPortalItem, OfferedParameters, PortalAccess, PortalItem, PortalMemory } from '#sdk/filter/portal.ts'
 
 /** The data of a portal, in memory. */

@@ -1,4 +1,4 @@
-import { type KeyRing, readRing, ringRecord } from '#engine/keys/key-ring.ts'
+import { type KeyRing, readRing, ringRecord } from '#keys/key-ring.ts'
 import { withDatabase } from '#server/commands/installation.ts'
 
 const attempts = 20

@@ -1,11 +1,11 @@
 import { createSecretKey, hash, type KeyObject } from 'node:crypto'
 import type { TokenIssuer } from '#config/configuration/token-keys.ts'
-import { keyOwners } from '#engine/keys/token-key-pair.ts'
-import { type RingParts, TokenKeyRings } from '#engine/keys/token-key-rings.ts'
-import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
+import type { KeyStore } from '#keys/key-store.ts'
+import { SecretBox } from '#keys/secret-box.ts'
+import { keyOwners } from '#keys/token-key-pair.ts'
+import { type RingParts, TokenKeyRings } from '#keys/token-key-rings.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import type { KeyStore } from '#storage/key-store.ts'
 
 export const tokenIssuer = (more: Partial<TokenIssuer> = {}): TokenIssuer => ({
   endpoint: 'aws',

@@ -1,5 +1,5 @@
-import { targetBranches } from '#engine/directory/create-directory.ts'
-import { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
+import { targetBranches } from '#directory/create-directory.ts'
+import { VirtualDirectory } from '#directory/virtual-directory.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { matches } from '#identity/filter/evaluate.ts'

@@ -2,7 +2,6 @@ import { customTasks, tasks as taskModules } from '#catalog/catalog.ts'
 import type { Configuration, TargetConfig, WorkflowConfig } from '#config/configuration/configuration.ts'
 import { HiddenValues } from '#config/context/hidden-values.ts'
 import { Substitution } from '#config/context/substitute.ts'
-import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import {
   type ApprovalOpener,
   noCrash,
@@ -19,6 +18,7 @@ import { type LogFields, type Logger, silentLogger } from '#kernel/logger.ts'
 import { MemoryRateLimits } from '#kernel/rate-limit.ts'
 import { SecretValues } from '#kernel/text/secret-values.ts'
 import type { TimeSpan } from '#kernel/time.ts'
+import { SecretBox } from '#keys/secret-box.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import { noFlow } from '#sdk/flow/flow.ts'
 import type { PreparedMapping } from '#sdk/mapper/mapping.ts'

@@ -4,8 +4,6 @@ import type {
   PublishDestination,
   TokenIssuer,
 } from '#config/configuration/token-keys.ts'
-import { advance, type KeyRing, keyIn, observe, type Sighting } from '#engine/keys/key-ring.ts'
-import { documentsOf, servedMaxAgeSeconds, type TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import {
   destinationName,
   failed,
@@ -23,10 +21,12 @@ import type { Clock } from '#kernel/clock.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
+import { advance, type KeyRing, keyIn, observe, type Sighting } from '#keys/key-ring.ts'
+import type { KeyStore } from '#keys/key-store.ts'
+import { documentsOf, servedMaxAgeSeconds, type TokenKeyRings } from '#keys/token-key-rings.ts'
 import { openExchange } from '#protocols/http/http-client.ts'
 import { type FetchLimits, fetchJsonAnswer } from '#protocols/jwt/discovered-key-set.ts'
 import { cacheLifetime, discoveryPath, keysPath, unknownLifetimeSeconds } from '#protocols/sts/discovery-document.ts'
-import type { KeyStore } from '#storage/key-store.ts'
 
 /** Counts publications, for metrics. */
 export interface KeyMeter {

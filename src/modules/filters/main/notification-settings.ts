@@ -7,7 +7,7 @@ import {
   type NotificationKind,
   type NotificationSettings,
   notificationKinds,
-} from '#domain/notification.ts'
+} from '#mail/notification.ts'
 import { answer, badRequest } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'

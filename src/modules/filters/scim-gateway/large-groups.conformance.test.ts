@@ -1,7 +1,7 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
-import { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
+import { VirtualDirectory } from '#directory/virtual-directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import ldapInsert from '#modules/directory-inserts/ldap/ldap.ts'

@@ -1,10 +1,10 @@
 import { expect, test, vi } from 'vitest'
-import { AuditReader } from '#engine/audit/audit-reader.ts'
+import { AuditReader } from '#audit/audit-reader.ts'
+import { AuditStore } from '#audit/store/audit-store.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import { AuditStore } from '#storage/audit/audit-store.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { openMain, someone } from '#testing/modules/main-fixture.ts'
 

@@ -1,3 +1,4 @@
+import type { AuditVerification } from '#audit/audit-access.ts'
 import {
   type AuditEntryView,
   type AuditVerificationView,
@@ -10,7 +11,6 @@ import { answerList, listQuery, readTime } from '#modules/shared/http/list-answe
 import type { OperationDescription } from '#sdk/api/api-description.ts'
 import { answer } from '#sdk/api/json-answer.ts'
 import type { AuditEntry, AuditQuery } from '#sdk/audit/audit-entry.ts'
-import type { AuditVerification } from '#sdk/filter/audit-access.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { loginOf, type MainParts } from '../main-parts.ts'
