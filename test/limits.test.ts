@@ -15,8 +15,8 @@ import { maxFilterDepth } from '#protocols/scim/filter/parse-filter.ts'
 import { maxCount } from '#protocols/scim/lists.ts'
 import { maxOperations } from '#protocols/scim/patch/parse-patch.ts'
 import { longestForm } from '#protocols/sts/token-exchange.ts'
+import { defaultConnectionLimits, httpLimits } from '#requests/listener/http-limits.ts'
 import { descriptionOf } from '#sdk/module/parameter-types.ts'
-import { defaultConnectionLimits, httpLimits } from '#server/http-limits.ts'
 
 const page = readFileSync('docs/reference/limits.md', 'utf8')
 const rows = page.split('\n').filter((line) => line.startsWith('| '))

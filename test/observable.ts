@@ -4,7 +4,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { catalog } from '#catalog/catalog.ts'
 import { loadConfiguration } from '#config/load/load.ts'
-import { servedApis } from '#engine/served-apis.ts'
+import { servedApis } from '#requests/pipeline/served-apis.ts'
 import { allMetrics } from '#testing/gateway/all-metrics.ts'
 
 /**

@@ -49,7 +49,7 @@ const gateway = (title: string): Proof => by('src/modules/filters/scim-gateway/s
 const call = (title: string): Proof => by('src/modules/filters/call-workflow/call-workflow.test.ts', title)
 const calls = (title: string): Proof => by('test/stories/call-workflow.test.ts', title)
 const tokens = (title: string): Proof => by('test/stories/specification-token-service.test.ts', title)
-const pipeline = (title: string): Proof => by('src/engine/pipeline/pipeline.test.ts', title)
+const pipeline = (title: string): Proof => by('src/requests/pipeline/pipeline.test.ts', title)
 const account = (title: string): Proof =>
   by('src/modules/auth-mechanisms/oauth2-k8s-service-account/oauth2-k8s-service-account.test.ts', title)
 const jwt = (title: string): Proof => by('src/modules/auth-mechanisms/oauth2-jwt/oauth2-jwt.test.ts', title)
@@ -164,14 +164,14 @@ export const statements: readonly Statement[] = [
   ...of(
     '1',
     by(
-      'src/engine/pipeline/cookie-session.test.ts',
+      'src/requests/pipeline/cookie-session.test.ts',
       'is valid for the applications that share its cookie, and for no other',
     ),
     'Each API may have a session context of its own',
   ),
   ...of(
     '1',
-    by('src/engine/pipeline/cookie-session.test.ts', 'each URL authenticates by its own chain'),
+    by('src/requests/pipeline/cookie-session.test.ts', 'each URL authenticates by its own chain'),
     'Each API may have an authentication chain of its own',
   ),
   ...of(
@@ -678,14 +678,14 @@ export const statements: readonly Statement[] = [
   ...of('4.3', pipeline('filters run in order, and a request that none answers is 404'), 'A URL has a filter chain'),
   ...of(
     '4.3',
-    by('src/engine/pipeline/routes.test.ts', 'prefers the host to the star, even with a shorter uri'),
+    by('src/requests/routing/routes.test.ts', 'prefers the host to the star, even with a shorter uri'),
     'A URL has hosts',
   ),
   ...of('4.3', pipeline('passes an allowed request to the filter, with the path below its mount'), 'A URL has a uri'),
   ...of(
     '4.3',
     by(
-      'src/engine/pipeline/rule-evaluator.test.ts',
+      'src/requests/routing/rule-evaluator.test.ts',
       'D25: filter matches substrings literally and denies what is undefined',
     ),
     'azRules may be filters over attributes',
@@ -710,13 +710,13 @@ export const statements: readonly Statement[] = [
   ...of('5', otherCallers, 'An application names the chain that protects it (authChain)'),
   ...of(
     '5',
-    by('src/engine/pipeline/chain.test.ts', 'ends at the first required mechanism that rejects'),
+    by('src/requests/routing/chain.test.ts', 'ends at the first required mechanism that rejects'),
     'A chain is an ordered list of mechanisms',
   ),
   ...of(
     '5',
     by(
-      'src/engine/pipeline/chain.test.ts',
+      'src/requests/routing/chain.test.ts',
       'continues after an optional one, and reports its rejection if no user was established',
     ),
     'Each mechanism of a chain has a required flag',
@@ -725,7 +725,7 @@ export const statements: readonly Statement[] = [
   ...of('5', by('src/config/load/load.test.ts', 'a chain has its level and its root'), 'A chain has a level'),
   ...of(
     '5',
-    by('src/engine/pipeline/chain.test.ts', 'gives the subject the chain and its level'),
+    by('src/requests/routing/chain.test.ts', 'gives the subject the chain and its level'),
     'A user has the level of the chain',
   ),
   ...of(
@@ -784,7 +784,7 @@ export const statements: readonly Statement[] = [
   ...of(
     '5',
     by(
-      'src/engine/pipeline/cookie-session.test.ts',
+      'src/requests/pipeline/cookie-session.test.ts',
       'starts with authentication and then replaces it, without the chain',
     ),
     'The session cookie authenticates calls of portal APIs by a browser',
@@ -818,7 +818,7 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '8',
-    by('src/engine/pipeline/cookie-session.test.ts', 'expires when it is idle'),
+    by('src/requests/pipeline/cookie-session.test.ts', 'expires when it is idle'),
     'The cookie timeout is in seconds',
   ),
 

@@ -1,12 +1,12 @@
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import type { Registry } from 'prom-client'
 import type { Logger } from '#kernel/logger.ts'
-import type { ConnectionMeter } from '#server/connections.ts'
+import type { ConnectionMeter } from '#requests/listener/connections.ts'
+import type { ConnectionLimits } from '#requests/listener/http-limits.ts'
+import { createListener, noSchemas } from '#requests/listener/http-server.ts'
+import { TrustedProxies } from '#requests/listener/trusted-proxies.ts'
 import type { HealthReport } from '#server/health.ts'
-import type { ConnectionLimits } from '#server/http-limits.ts'
-import { createListener, noSchemas } from '#server/http-server.ts'
 import { metricsAccess } from '#server/metrics/metrics-access.ts'
-import { TrustedProxies } from '#server/trusted-proxies.ts'
 
 /** What the metrics listener reports: of one process, or of all workers together. */
 export interface Operations {

@@ -17,9 +17,9 @@ import {
 } from '#engine/sts/webhook-keeper.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
+import type { ListenerTls } from '#requests/listener/http-server.ts'
+import { closeListener, listenAt } from '#requests/listener/http-server.ts'
 import type { CertificateFacts } from '#sdk/filter/system-access.ts'
-import type { ListenerTls } from '#server/http-server.ts'
-import { closeListener, listenAt } from '#server/http-server.ts'
 import {
   checkPair,
   describeCertificate,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
-import { Routes } from '#engine/pipeline/routes.ts'
+import { Routes } from '#requests/routing/routes.ts'
 import { checkText, loadText } from '../../../test/support/modules/check-text.ts'
 import { buildConfiguration } from './load.ts'
 import { lostObjects, summarize, titleOf } from './set-aside.ts'

@@ -2,12 +2,12 @@ import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { MailStore } from '#mail/mail-store.ts'
+import type { SessionStore } from '#requests/sessions/session-store.ts'
 import type { AuditPart } from '#sdk/audit/audit-entry.ts'
 import type { AuditRetention, DigestMails, MaintenanceTasks, OutcomeMails } from '#sdk/job/maintenance-tasks.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import type { JobRunStore } from '#storage/job-run-store.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
-import type { SessionStore } from '#storage/session-store.ts'
 
 /** What the cleanup deletes. */
 interface CleanStores {

@@ -1,14 +1,14 @@
 import type { AuditStore } from '#audit/store/audit-store.ts'
-import { endedRows } from '#engine/session/session-end-audit.ts'
 import { storedIdentity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { RateLimits } from '#kernel/rate-limit.ts'
+import type { ChangeClaim, ChangeOutcome, PasswordChangeStore } from '#requests/login/password-change-store.ts'
+import { endedRows } from '#requests/sessions/session-end-audit.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { GatewayRequest } from '#sdk/http/http.ts'
-import type { ChangeClaim, ChangeOutcome, PasswordChangeStore } from '#storage/password-change-store.ts'
 
 export interface PasswordAuditParts {
   readonly audit: Pick<AuditStore, 'append'>

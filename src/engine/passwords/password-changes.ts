@@ -1,8 +1,5 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
 import type { VirtualDirectory } from '#directory/virtual-directory.ts'
-import { entryKey } from '#engine/login/device-cookie.ts'
-import type { LoginServices } from '#engine/login/login-desk.ts'
-import { createGuard } from '#engine/login/login-guard.ts'
 import {
   type Asker,
   causeOf,
@@ -12,7 +9,6 @@ import {
   resetLink,
   unknownOutcome,
 } from '#engine/passwords/password-audit.ts'
-import { endedRows } from '#engine/session/session-end-audit.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
@@ -24,6 +20,11 @@ import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { mailLanguage } from '#mail/mail-reader.ts'
 import type { NotificationStore } from '#mail/notification-store.ts'
+import { entryKey } from '#requests/login/device-cookie.ts'
+import type { LoginServices } from '#requests/login/login-desk.ts'
+import { createGuard } from '#requests/login/login-guard.ts'
+import type { ChangeClaim, PasswordChangeStore } from '#requests/login/password-change-store.ts'
+import { endedRows } from '#requests/sessions/session-end-audit.ts'
 import type {
   OwnPasswordChange,
   PasswordAccess,
@@ -37,7 +38,6 @@ import type { NewMail } from '#sdk/mail/new-mail.ts'
 import { languageOf, type PageReader, type TextsLanguage, textsFor } from '#sdk/page/page-texts.ts'
 import { hasPasswords } from '#sdk/target/target.ts'
 import type { TaskTargets } from '#sdk/workflow/workflow-task.ts'
-import type { ChangeClaim, PasswordChangeStore } from '#storage/password-change-store.ts'
 
 export interface PasswordServices
   extends Pick<LoginServices, 'loginFailures' | 'loginAudit' | 'loginMeter'>,

@@ -1,4 +1,3 @@
-import { endedRows } from '#engine/session/session-end-audit.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -6,13 +5,14 @@ import type { MailChoices } from '#mail/mail-choices.ts'
 import { type PortalLinks, withLinks, withSentences } from '#mail/mail-links.ts'
 import { newMails } from '#mail/mail-outbox.ts'
 import { type MailReader, withReaders } from '#mail/mail-reader.ts'
+import type { ChangeClaim } from '#requests/login/password-change-store.ts'
+import { endedRows } from '#requests/sessions/session-end-audit.ts'
+import type { SessionEnding } from '#requests/sessions/session-store.ts'
 import { checkMail, type StepMail } from '#sdk/mail/mail.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { GrantedAccess, PasswordWrite, SetPassword, StepEffects } from '#sdk/workflow/workflow-task.ts'
-import type { ChangeClaim } from '#storage/password-change-store.ts'
 import type { NewRun, RunEffects } from '#storage/runs/run-commit.ts'
-import type { SessionEnding } from '#storage/session-store.ts'
 
 /** The effects that one step requested. */
 export interface StepRequests {

@@ -6,8 +6,8 @@ import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { RateLimits } from '#kernel/rate-limit.ts'
 import type { SecretBox } from '#keys/secret-box.ts'
+import type { PasswordChangeStore } from '#requests/login/password-change-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
-import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
 /** What runs of workflows need that outlives a configuration. */

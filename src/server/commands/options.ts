@@ -1,7 +1,7 @@
 import { readAddress } from '#database/databases.ts'
 import { parseHostPort } from '#kernel/address.ts'
+import { TrustedProxies } from '#requests/listener/trusted-proxies.ts'
 import { checkOptions, type Values, WrongUsage } from '#server/commands/command-line.ts'
-import { TrustedProxies } from '#server/trusted-proxies.ts'
 
 /** The options of commands that work on the database of a gateway. */
 export const databaseOptions = {

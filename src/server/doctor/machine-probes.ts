@@ -3,8 +3,8 @@ import { glob, stat, statfs } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import process from 'node:process'
+import { defaultConnectionLimits } from '#requests/listener/http-limits.ts'
 import { type Finding, ok, type Probe, problem, warning } from '#server/doctor/diagnosis.ts'
-import { defaultConnectionLimits } from '#server/http-limits.ts'
 
 const megabyte = 1024 * 1024
 const gigabyte = 1024 * megabyte

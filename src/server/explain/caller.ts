@@ -1,8 +1,8 @@
-import { anonymous } from '#engine/pipeline/authenticate.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Dn } from '#identity/dn.ts'
 import { ownIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
+import { anonymous } from '#requests/pipeline/authenticate.ts'
 import type { DescribedCaller } from '#sdk/filter/configuration-access.ts'
 
 /**

@@ -1,8 +1,8 @@
 import type { UrlConfig } from '#config/configuration/configuration.ts'
-import { isOpenPath } from '#engine/pipeline/authenticate.ts'
 import type { Runtime } from '#engine/runtime.ts'
 import type { Subject } from '#identity/subject.ts'
-import { normalizePath } from '#server/http-request.ts'
+import { normalizePath } from '#requests/listener/http-request.ts'
+import { isOpenPath } from '#requests/pipeline/authenticate.ts'
 
 export interface Explanation {
   readonly allowed: boolean

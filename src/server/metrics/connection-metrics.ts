@@ -1,5 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
-import type { ConnectionMeter } from '#server/connections.ts'
+import type { ConnectionMeter } from '#requests/listener/connections.ts'
 
 /** Metrics of the connections of listeners. */
 export function createConnectionMetrics(registry: Registry): ConnectionMeter {

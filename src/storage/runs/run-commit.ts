@@ -17,13 +17,14 @@ import type { RunIdentities } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { insertMails } from '#mail/mail-store.ts'
+import { endAfterPassword, voidLinks } from '#requests/login/password-change-store.ts'
+import type { SessionEnding } from '#requests/sessions/session-store.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
 import type { GrantRevocation, NewGrant } from '#sdk/workflow/grant.ts'
 import { closeApprovals, insertApproval } from '#storage/approval-store.ts'
 import { insertGrants, revokeGrants } from '#storage/grant-store.ts'
 import { answerKey, type IdempotentAnswer } from '#storage/idempotency-store.ts'
-import { endAfterPassword, voidLinks } from '#storage/password-change-store.ts'
 import {
   type IdentityColumns,
   type LockedRun,
@@ -32,7 +33,6 @@ import {
   type StoredCancellation,
 } from '#storage/runs/run-row.ts'
 import type { ReadyRuns } from '#storage/runs/wake-up.ts'
-import type { SessionEnding } from '#storage/session-store.ts'
 import { deleteTimersOfRun, finishTimers, insertTimers } from '#storage/timer-store.ts'
 
 export interface NewRun {

@@ -1,6 +1,6 @@
 import { statement } from '#database/statement.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { SessionStore } from '#storage/session-store.ts'
+import { SessionStore } from '#requests/sessions/session-store.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 
 interface StoredData {

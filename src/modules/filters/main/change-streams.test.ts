@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import type { RunChange } from '#domain/run.ts'
 import { formerIdentity } from '#identity/identity.ts'
-import type { SessionListener } from '#sdk/auth/session-changes.ts'
+import type { SessionListener } from '#requests/sessions/session-listener.ts'
 import type { RunListener } from '#sdk/workflow/run-changes.ts'
 import { ann, openMain, someone } from '#testing/modules/main-fixture.ts'
 
