@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { RunWithData } from '#domain/run.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
+import type { RunWithData } from '#workflows/record/run.ts'
 import type { Effect } from './chaos/hostile-target.ts'
 import { type Evidence, judge } from './chaos/verdict.ts'
 import type { Submission, WorkKind } from './chaos/workload.ts'

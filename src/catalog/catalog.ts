@@ -85,12 +85,7 @@ import {
 import tokenApi from '#modules/filters/token-api/token-api.ts'
 import userToJson from '#modules/filters/user-to-json/user-to-json.ts'
 import workflowAdmin from '#modules/filters/workflow-admin/workflow-admin.ts'
-import cleanUp from '#modules/jobs/clean-up/clean-up.ts'
-import expireAccess from '#modules/jobs/expire-access/expire-access.ts'
 import javaScriptJob from '#modules/jobs/javascript-job/javascript-job.ts'
-import mailDigest from '#modules/jobs/mail-digest/mail-digest.ts'
-import mailOutcomes from '#modules/jobs/mail-outcomes/mail-outcomes.ts'
-import remindApprovers from '#modules/jobs/remind-approvers/remind-approvers.ts'
 import clusterGroups from '#modules/mappers/cluster-groups/cluster-groups.ts'
 import compositeNoReturn from '#modules/mappers/composite-no-return/composite-no-return.ts'
 import defaultEmail from '#modules/mappers/default-email/default-email.ts'
@@ -183,6 +178,11 @@ import mailPasswordLink from '#modules/workflow-tasks/notify-user/mail-password-
 import notifyUser from '#modules/workflow-tasks/notify-user/notify-user.ts'
 import provision from '#modules/workflow-tasks/provision/provision.ts'
 import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
+import cleanUp from '#workflows/jobs/clean-up.ts'
+import expireAccess from '#workflows/jobs/expire-access.ts'
+import mailDigest from '#workflows/jobs/mail-digest.ts'
+import mailOutcomes from '#workflows/jobs/mail-outcomes.ts'
+import remindApprovers from '#workflows/jobs/remind-approvers.ts'
 
 /** To add a module, add one import above and one line to its registry. */
 

@@ -1,4 +1,4 @@
-import type { RunState } from '#domain/run.ts'
+import type { RunState } from '#workflows/record/run.ts'
 
 export interface StatisticsQuery {
   readonly from: Date

@@ -1,5 +1,4 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
-import { approverGroups, needsComment } from '#engine/workflow/workflow-parameters.ts'
 import { newSecret, secretHash } from '#kernel/ids.ts'
 import { sendsDigests } from '#mail/mail-choices.ts'
 import type { NotificationStore } from '#mail/notification-store.ts'
@@ -13,6 +12,7 @@ import type {
 } from '#sdk/filter/portal.ts'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
 import type { PortalMark, PortalStore } from '#storage/portal-store.ts'
+import { approverGroups, needsComment } from '#workflows/definitions/workflow-parameters.ts'
 
 type Shown = Pick<Configuration, 'orgs' | 'portalUrls' | 'reports' | 'workflows' | 'notifiers' | 'jobs'>
 

@@ -1,9 +1,9 @@
-import { runStates } from '#domain/run.ts'
 import type { CallCounts, RunCounts, StatisticsQuery } from '#domain/statistics.ts'
 import type { Journals } from '#engine/journals.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { ReadStatistics, Statistics, StatisticsPart } from '#sdk/filter/statistics.ts'
 import type { InPart, StatisticsCounts, StatisticsStore } from '#storage/statistics-store.ts'
+import { runStates } from '#workflows/record/run.ts'
 
 const maxParts = 400
 const mostNames = 10

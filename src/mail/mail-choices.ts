@@ -1,6 +1,6 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
 import type { Identity } from '#identity/identity.ts'
-import { digestClassName } from '#sdk/job/maintenance-tasks.ts'
+import { digestClassName } from '#workflows/jobs/maintenance-access.ts'
 import { mailTime, type NotificationKind, type NotificationSettings } from './notification.ts'
 import type { NotificationStore } from './notification-store.ts'
 

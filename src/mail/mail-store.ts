@@ -12,10 +12,10 @@ import {
   withoutNulls,
 } from '#database/statement.ts'
 import { assertStorable, isStorable, optionalText, storable } from '#database/text-keys.ts'
-import type { When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { ClaimedMail, MailClaim, MailKind, MailLink, MailState, MailSummary, NewMail } from '#sdk/mail/new-mail.ts'
+import type { When } from '#workflows/timers/timer.ts'
 
 const maxPage = 500
 

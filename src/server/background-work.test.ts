@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
-import { TimerLoop } from '#engine/workflow/timer-loop.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { type BackgroundParts, BackgroundWork } from '#server/background-work.ts'
+import { TimerLoop } from '#workflows/timers/timer-loop.ts'
 
 test('closing ends the wake-up even if another part fails to close', async () => {
   vi.spyOn(TimerLoop.prototype, 'close').mockRejectedValueOnce(new Error('the timers did not end'))

@@ -1,17 +1,17 @@
-import { escalationTimer } from '#engine/approvals/open-approval.ts'
-import { GrantLoop } from '#engine/grants/grant-revoker.ts'
 import { settleAbandoned } from '#engine/passwords/password-audit.ts'
 import type { RuntimeServices } from '#engine/runtime.ts'
-import { registerRunTimers } from '#engine/workflow/run-timers.ts'
-import { RunWorker, type WorkerLimits } from '#engine/workflow/run-worker.ts'
-import { TimerLoop } from '#engine/workflow/timer-loop.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { type MailMeter, MailWorker } from '#mail/mail-worker.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
 import type { Storage } from '#storage/open.ts'
-import type { RunWakeUp } from '#storage/runs/wake-up.ts'
+import { escalationTimer } from '#workflows/approvals/open-approval.ts'
+import { GrantLoop } from '#workflows/grants/grant-revoker.ts'
+import { RunWorker, type WorkerLimits } from '#workflows/runs/run-worker.ts'
+import { registerRunTimers } from '#workflows/steps/run-timers.ts'
+import type { RunWakeUp } from '#workflows/store/wake-up.ts'
+import { TimerLoop } from '#workflows/timers/timer-loop.ts'
 
 export interface BackgroundParts {
   readonly storage: Storage

@@ -5,8 +5,6 @@ import type { LoadResult } from '#config/load/load.ts'
 import type { ConfigurationSource } from '#config/watch/configuration-source.ts'
 import { createRuntime } from '#engine/runtime.ts'
 import { KeeperLoop } from '#engine/sts/publish/key-keeper.ts'
-import { defaultRetries } from '#engine/workflow/retry-policy.ts'
-import type { CrashHook } from '#engine/workflow/workflow-services.ts'
 import { isLoopbackHost, parseHostPort } from '#kernel/address.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { processName } from '#kernel/ids.ts'
@@ -29,6 +27,8 @@ import { SystemReport } from '#server/system-report.ts'
 import { createKeyKeeper, keyIssuers } from '#server/token-keys.ts'
 import { createTokenReport } from '#server/token-report.ts'
 import { readTracingOptions } from '#server/tracing/tracing-options.ts'
+import { defaultRetries } from '#workflows/runs/retry-policy.ts'
+import type { CrashHook } from '#workflows/steps/workflow-services.ts'
 
 interface GatewayOptions {
   /** Closed with the gateway, or if it does not start. */

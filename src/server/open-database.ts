@@ -9,7 +9,7 @@ import { checkSecretKeys } from '#keys/secret-keys.ts'
 import { openDataFolder } from '#server/private-files.ts'
 import { refuseUnfinishedRestore } from '#storage/backup/restore-folder.ts'
 import { openRunWakeUp, openStorage, type Storage } from '#storage/open.ts'
-import type { RunWakeUp } from '#storage/runs/wake-up.ts'
+import type { RunWakeUp } from '#workflows/store/wake-up.ts'
 
 interface DatabaseOptions {
   readonly dataFolder: string

@@ -20,24 +20,24 @@ import { PasswordChangeStore } from '#requests/login/password-change-store.ts'
 import { RateLimitStore } from '#requests/login/rate-limit-store.ts'
 import { SessionStore } from '#requests/sessions/session-store.ts'
 import type { AuditKey } from '#sdk/audit/audit-entry.ts'
-import { ApprovalStore } from '#storage/approval-store.ts'
 import { refuseUnfinishedRestore } from '#storage/backup/restore-folder.ts'
-import { DelegationStore } from '#storage/delegation-store.ts'
 import { EventStore } from '#storage/event-store.ts'
-import { GrantStore } from '#storage/grant-store.ts'
-import { IdempotencyStore } from '#storage/idempotency-store.ts'
 import { IssuerStore } from '#storage/issuer-store.ts'
-import { JobRunStore } from '#storage/job-run-store.ts'
 import { JournalStore } from '#storage/journal-store.ts'
 import { PortalStore } from '#storage/portal-store.ts'
 import { RegistrationStore } from '#storage/registration-store.ts'
 import { ReportStore } from '#storage/reports/report-store.ts'
-import { RunStore } from '#storage/runs/run-store.ts'
-import { InProcessWakeUp, type RunWakeUp, type WakeUp } from '#storage/runs/wake-up.ts'
 import { SecondFactorStore } from '#storage/second-factor-store.ts'
 import { StatisticsStore } from '#storage/statistics-store.ts'
 import { SystemStore } from '#storage/system-store.ts'
-import { TimerStore } from '#storage/timer-store.ts'
+import { ApprovalStore } from '#workflows/store/approval-store.ts'
+import { DelegationStore } from '#workflows/store/delegation-store.ts'
+import { GrantStore } from '#workflows/store/grant-store.ts'
+import { IdempotencyStore } from '#workflows/store/idempotency-store.ts'
+import { JobRunStore } from '#workflows/store/job-run-store.ts'
+import { RunStore } from '#workflows/store/run-store.ts'
+import { InProcessWakeUp, type RunWakeUp, type WakeUp } from '#workflows/store/wake-up.ts'
+import { TimerStore } from '#workflows/timers/timer-store.ts'
 
 export interface StorageOptions {
   /** `postgres://…` or `sqlite:<file>`; else the file `gatehouse.db` in `dataFolder`. */
@@ -125,7 +125,7 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys, migr
 export async function openRunWakeUp(url: string | undefined, log: Logger): Promise<RunWakeUp> {
   const { dialect, address } = url === undefined ? { dialect: 'sqlite', address: '' } : readAddress(url)
   if (dialect === 'sqlite') return new InProcessWakeUp()
-  const { NotifyWakeUp } = await import('#storage/runs/notify-wake-up.ts')
+  const { NotifyWakeUp } = await import('#workflows/store/notify-wake-up.ts')
   return new NotifyWakeUp(address, log)
 }
 

@@ -4,9 +4,9 @@ import { isToken } from '#audit/store/audit-record.ts'
 import type { SqlClient, SqlQuery } from '#database/sql-client.ts'
 import { type DialectText, dynamic, type Statement, statement } from '#database/statement.ts'
 import { isStorable } from '#database/text-keys.ts'
-import { runStates } from '#domain/run.ts'
 import type { CallCounts, RunCounts, StatisticsQuery } from '#domain/statistics.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
+import { runStates } from '#workflows/record/run.ts'
 
 const maxNames = 100
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type CrashPoint, crashPoints } from '#engine/workflow/workflow-services.ts'
+import { type CrashPoint, crashPoints } from '#workflows/steps/workflow-services.ts'
 import type { PlannedCrash, Replica } from './replica.ts'
 import type { SeededRandom } from './seeded-random.ts'
 

@@ -1,6 +1,6 @@
-import type { RunWithData } from '#domain/run.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { Storage } from '#storage/open.ts'
+import type { RunWithData } from '#workflows/record/run.ts'
 import type { Effect, HostileTarget } from './hostile-target.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { Submission } from './workload.ts'

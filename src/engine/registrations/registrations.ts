@@ -14,9 +14,9 @@ import type {
   SecretMail,
 } from '#sdk/filter/registrations.ts'
 import type { UniqueValue } from '#sdk/target/new-account.ts'
-import type { RunAccess } from '#sdk/workflow/runs.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { type RegistrationStore, reservationScope } from '#storage/registration-store.ts'
+import type { RunAccess } from '#workflows/record/run-access.ts'
 
 export interface RegistrationMeter {
   counted(form: string, event: RegistrationEvent): void

@@ -29,13 +29,13 @@ import type { ModuleHost } from '#sdk/host/host.ts'
 import type { ConfiguredTexts } from '#sdk/page/configured-texts.ts'
 import type { Rule, RuleDecision } from '#sdk/rule/rule.ts'
 import type { TargetSource } from '#sdk/target/target.ts'
-import type { ReadTargets } from '#sdk/target/target-status.ts'
-import type { ApprovalAccess } from '#sdk/workflow/approvals.ts'
 import type { OwnAccess } from '#sdk/workflow/grants.ts'
-import type { ListenToRuns } from '#sdk/workflow/run-changes.ts'
-import type { RunAccess } from '#sdk/workflow/runs.ts'
 import type { WorkflowStarter } from '#sdk/workflow/workflow.ts'
-import type { WorkflowCatalog } from '#sdk/workflow/workflow-catalog.ts'
+import type { ApprovalAccess } from '#workflows/approvals/approval-access.ts'
+import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog-view.ts'
+import type { RunAccess } from '#workflows/record/run-access.ts'
+import type { ListenToRuns } from '#workflows/runs/run-listener.ts'
+import type { ReadTargets } from '#workflows/targets/target-status.ts'
 
 /** What a filter may use of Gatehouse: filters are its APIs, so each access is one part of the product. */
 export interface FilterHost extends ModuleHost, WorkflowFacts {

@@ -14,7 +14,7 @@ import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { PageLook } from '#sdk/http/page-look.ts'
 import type { ModuleDefinition, ModuleOf } from '#sdk/module/module.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
-import type { ApprovalLinkPage } from '#sdk/workflow/approval-link.ts'
+import type { ApprovalLinkPage } from '#workflows/approvals/approval-link.ts'
 
 /** Calls the filters after this one, which see the given subject instead of the caller's. */
 type Next = (subject?: Subject) => Promise<GatewayResponse>

@@ -2,10 +2,10 @@ import type { Directory } from '#identity/directory.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { ModuleHost } from '#sdk/host/host.ts'
-import type { MaintenanceTasks } from '#sdk/job/maintenance-tasks.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 import type { TargetSource } from '#sdk/target/target.ts'
-import type { RunAccess } from '#sdk/workflow/runs.ts'
+import type { MaintenanceTasks } from '#workflows/jobs/maintenance-access.ts'
+import type { RunAccess } from '#workflows/record/run-access.ts'
 
 /** One run of a job. */
 export interface JobContext {

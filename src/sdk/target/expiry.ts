@@ -1,5 +1,5 @@
-import type { When } from '#domain/timer.ts'
 import { isEmptySpan, parseTime, parseTimeSpan, spanMillis, type TimeSpan } from '#kernel/time.ts'
+import type { When } from '#workflows/timers/timer.ts'
 
 /** When access expires: at a time, or this long after it was granted. */
 export type Expiry = { readonly at: Date } | { readonly after: TimeSpan }

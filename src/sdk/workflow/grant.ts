@@ -1,4 +1,4 @@
-import type { When } from '#domain/timer.ts'
+import type { When } from '#workflows/timers/timer.ts'
 
 /** Access that expires. */
 export interface NewGrant {

@@ -10,7 +10,6 @@ import { formatIssue } from '#config/context/located-issue.ts'
 import { causeText, servedCount, titleOf } from '#config/load/set-aside.ts'
 import type { ConfigurationSource } from '#config/watch/configuration-source.ts'
 import { isKubernetes, openConfigurationSource } from '#config/watch/open-source.ts'
-import { checkTarget } from '#engine/provisioning/target-health.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
@@ -41,6 +40,7 @@ import { machineProbes, secretFilesProbe } from '#server/doctor/machine-probes.t
 import { issuerProbe, publicAddressProbes } from '#server/doctor/network-probes.ts'
 import { ConfiguredObjects, type ServeSettings } from '#server/production/production-check.ts'
 import { findBadCertificates, findUnsafeKeys } from '#server/production/serving-checks.ts'
+import { checkTarget } from '#workflows/targets/target-health.ts'
 
 const formats = ['text', 'json'] as const
 

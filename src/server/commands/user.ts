@@ -3,7 +3,6 @@ import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import type { Configuration, InsertConfig } from '#config/configuration/configuration.ts'
 import { insertIdentity } from '#directory/virtual-directory.ts'
-import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { nameKey } from '#engine/second-factors.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Identity } from '#identity/identity.ts'
@@ -32,6 +31,7 @@ import { withConfiguration, withDatabase } from '#server/commands/installation.t
 import { configOption, databaseOptions } from '#server/commands/options.ts'
 import { type InvitationAction, runInvitationAction } from '#server/commands/user-invitations.ts'
 import type { Storage } from '#storage/open.ts'
+import { AuditTrail } from '#workflows/steps/audit-trail.ts'
 
 const options = {
   ...configOption,

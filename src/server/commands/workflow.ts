@@ -1,21 +1,7 @@
 import { userInfo } from 'node:os'
-import type { Approval } from '#domain/approval.ts'
-import {
-  type Cancellation,
-  isRunState,
-  type Run,
-  type RunQuery,
-  type RunState,
-  type RunWithData,
-  runStates,
-  type StoredStep,
-} from '#domain/run.ts'
-import { RunInterventions } from '#engine/workflow/interventions.ts'
 import { formerIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { Operator } from '#sdk/workflow/approvals.ts'
-import { NewerChange } from '#sdk/workflow/runs.ts'
 import type { CommandIo } from '#server/commands/command-line.ts'
 import {
   defineCommand,
@@ -32,6 +18,20 @@ import {
 import { withDatabase } from '#server/commands/installation.ts'
 import { databaseOptions } from '#server/commands/options.ts'
 import type { Storage } from '#storage/open.ts'
+import type { Operator } from '#workflows/approvals/approval-access.ts'
+import type { Approval } from '#workflows/record/approval.ts'
+import {
+  type Cancellation,
+  isRunState,
+  type Run,
+  type RunQuery,
+  type RunState,
+  type RunWithData,
+  runStates,
+  type StoredStep,
+} from '#workflows/record/run.ts'
+import { NewerChange } from '#workflows/record/run-access.ts'
+import { RunInterventions } from '#workflows/runs/interventions.ts'
 
 const options = {
   ...databaseOptions,

@@ -7,7 +7,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import { isDamaged } from '#protocols/sql/sqlite.ts'
 import { clockFinding, type Finding, ok, type Probe, problem, reasonOf, warning } from '#server/doctor/diagnosis.ts'
-import { isUnfinished } from '#storage/runs/run-store.ts'
+import { isUnfinished } from '#workflows/store/run-store.ts'
 
 interface Applied {
   readonly name: string

@@ -4,7 +4,6 @@ import type { AuditStore } from '#audit/store/audit-store.ts'
 import { kinds } from '#config/build/kinds.ts'
 import { endpointKind, type FoundObject } from '#config/load/set-aside.ts'
 import type { IssuerMeter } from '#engine/issuer/issuer-audit.ts'
-import type { TargetMeter } from '#engine/provisioning/target-health.ts'
 import type { RegistrationMeter } from '#engine/registrations/registrations.ts'
 import type { ReportMeter } from '#engine/reports/report-endpoint.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -13,6 +12,7 @@ import { currentExemplar, histogramWithExemplars } from '#server/metrics/exempla
 import { LabelBound, otherValue } from '#server/metrics/label-bound.ts'
 import { createWorkflowMetrics } from '#server/metrics/workflow-metrics.ts'
 import type { SpanMeter } from '#server/tracing/otlp-exporter.ts'
+import type { TargetMeter } from '#workflows/targets/target-health.ts'
 
 /** Methods that a caller makes up count together. */
 const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])

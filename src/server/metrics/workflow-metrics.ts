@@ -1,13 +1,13 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import type { JobMeter } from '#engine/jobs/job-scheduler.ts'
-import type { StepObserver } from '#engine/workflow/workflow-services.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { MailFigures, MailStore } from '#mail/mail-store.ts'
 import { currentExemplar, histogramWithExemplars } from '#server/metrics/exemplar.ts'
 import { LabelBound } from '#server/metrics/label-bound.ts'
-import type { ApprovalFigures, ApprovalStore } from '#storage/approval-store.ts'
-import type { GrantStore } from '#storage/grant-store.ts'
-import type { RunFigures, RunStore } from '#storage/runs/run-store.ts'
+import type { JobMeter } from '#workflows/jobs/job-scheduler.ts'
+import type { StepObserver } from '#workflows/steps/workflow-services.ts'
+import type { ApprovalFigures, ApprovalStore } from '#workflows/store/approval-store.ts'
+import type { GrantStore } from '#workflows/store/grant-store.ts'
+import type { RunFigures, RunStore } from '#workflows/store/run-store.ts'
 
 /** The source of figures that are the same for all processes. */
 export interface FigureStores {

@@ -2,7 +2,6 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import process from 'node:process'
 import { readAddress } from '#database/databases.ts'
-import { defaultLimits } from '#engine/workflow/run-worker.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
 import { type ConnectionLimits, defaultConnectionLimits } from '#requests/listener/http-limits.ts'
 import { defaultRenewalTimes, type RenewalTimes } from '#requests/pipeline/session-renewal.ts'
@@ -11,6 +10,7 @@ import { checkListenOptions, databaseOptions, listenOptions, sourceOptions } fro
 import type { WorkflowLimits } from '#server/gateway.ts'
 import type { TlsFiles } from '#server/listener-certificate.ts'
 import { type LogThreshold, logLevels } from '#server/log/log.ts'
+import { defaultLimits } from '#workflows/runs/run-worker.ts'
 
 /** More processes than any machine that serves one gateway has cores. */
 const mostWorkers = 64

@@ -3,7 +3,6 @@ import { Databases } from '#database/databases.ts'
 import type { SqlQuery } from '#database/sql-client.ts'
 import { UserDirectoryStore } from '#directory/store/user-directory-store.ts'
 import type { JournalEntry } from '#domain/journal.ts'
-import type { RunState } from '#domain/run.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
@@ -12,6 +11,7 @@ import { onEachDatabase } from '#testing/databases/databases.ts'
 import { manyRows } from '#testing/databases/many-rows.ts'
 import { openStores, type Stores } from '#testing/databases/stores.ts'
 import { auditRow, minute } from '#testing/databases/workflow-stores.ts'
+import type { RunState } from '#workflows/record/run.ts'
 
 const hour = 60 * minute
 const begin = Date.UTC(2030, 5, 1, 0, 30)

@@ -1,12 +1,12 @@
-import type { NewApproval } from '#domain/approval.ts'
-import type { ClaimedRun, RunWithData, StepRecord } from '#domain/run.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { Storage } from '#storage/open.ts'
-import type { NewRun, NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
-import type { RunStore } from '#storage/runs/run-store.ts'
-import type { WakeUp } from '#storage/runs/wake-up.ts'
 import { openStores, type Stores } from '#testing/databases/stores.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
+import type { NewApproval } from '#workflows/record/approval.ts'
+import type { ClaimedRun, RunWithData, StepRecord } from '#workflows/record/run.ts'
+import type { NewRun, NextState, RunEffects, StepCommit } from '#workflows/store/run-commit.ts'
+import type { RunStore } from '#workflows/store/run-store.ts'
+import type { WakeUp } from '#workflows/store/wake-up.ts'
 
 /** With the runs that woke workers. */
 interface WorkflowStores extends Stores {

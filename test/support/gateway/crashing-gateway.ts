@@ -1,6 +1,6 @@
 import process from 'node:process'
-import { type CrashHook, crashPoints, noCrash } from '#engine/workflow/workflow-services.ts'
 import { serveCommand } from '#server/commands/serve.ts'
+import { type CrashHook, crashPoints, noCrash } from '#workflows/steps/workflow-services.ts'
 
 /**
  * Entry point of a gateway that kills itself, like SIGKILL, when it passes GATEHOUSE_CHAOS_POINT for the

@@ -1,6 +1,6 @@
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import type { RunEffects } from '#storage/runs/run-commit.ts'
-import type { RunStore } from '#storage/runs/run-store.ts'
+import type { RunEffects } from '#workflows/store/run-commit.ts'
+import type { RunStore } from '#workflows/store/run-store.ts'
 
 /** A store that a test does not need. */
 export const absentStore = <S extends object>(what: string): S =>

@@ -1,7 +1,7 @@
 import { silentLogger } from '#kernel/logger.ts'
 import type { JobContext, JobHost } from '#sdk/job/job.ts'
-import type { MaintenanceTasks } from '#sdk/job/maintenance-tasks.ts'
 import { type FakeHostOptions, fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import type { MaintenanceTasks } from '#workflows/jobs/maintenance-access.ts'
 
 /** A host for jobs that records the requested maintenance tasks. */
 export function fakeJobHost(options: FakeHostOptions = {}): JobHost & { readonly asked: unknown[] } {

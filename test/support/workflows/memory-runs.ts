@@ -1,7 +1,8 @@
-import { hasEnded, type Run, type RunQuery, type RunState } from '#domain/run.ts'
 import { formerIdentity, isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
+import { hasEnded, type Run, type RunQuery, type RunState } from '#workflows/record/run.ts'
 import type {
   CallKey,
   PinnedRun,
@@ -12,8 +13,7 @@ import type {
   RunStart,
   RunWithdrawal,
   SettledChanges,
-} from '#sdk/workflow/runs.ts'
-import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
+} from '#workflows/record/run-access.ts'
 
 interface Answered {
   readonly bodyHash: string

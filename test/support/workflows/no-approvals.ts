@@ -1,4 +1,4 @@
-import type { ApprovalAccess } from '#sdk/workflow/approvals.ts'
+import type { ApprovalAccess } from '#workflows/approvals/approval-access.ts'
 
 const absent = async (): Promise<never> => {
   throw new Error('no approvals in this test')

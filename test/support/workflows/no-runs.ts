@@ -1,4 +1,4 @@
-import type { RunAccess } from '#sdk/workflow/runs.ts'
+import type { RunAccess } from '#workflows/record/run-access.ts'
 
 const absent = async (): Promise<never> => {
   throw new Error('no stored runs in this test')

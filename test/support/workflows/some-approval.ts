@@ -1,5 +1,5 @@
-import type { Approval } from '#domain/approval.ts'
 import { formerIdentity, type UserRef } from '#identity/identity.ts'
+import type { Approval } from '#workflows/record/approval.ts'
 
 /** A user with only a login. */
 export const byLogin = (login: string): UserRef => ({ login, identity: formerIdentity(login) })

@@ -2,14 +2,6 @@ import { customTasks, tasks as taskModules } from '#catalog/catalog.ts'
 import type { Configuration, TargetConfig, WorkflowConfig } from '#config/configuration/configuration.ts'
 import { HiddenValues } from '#config/context/hidden-values.ts'
 import { Substitution } from '#config/context/substitute.ts'
-import {
-  type ApprovalOpener,
-  noCrash,
-  noStepObserver,
-  subjectQueue,
-  type WorkflowServices,
-} from '#engine/workflow/workflow-services.ts'
-import { createWorkflows, type Workflows } from '#engine/workflow/workflows.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
@@ -30,12 +22,20 @@ import type { ExpiryOffer } from '#sdk/workflow/expiry-offer.ts'
 import type { GrantAccess } from '#sdk/workflow/grants.ts'
 import type { WorkflowCall, WorkflowStarter } from '#sdk/workflow/workflow.ts'
 import type { PreparedTask, TaskHost, TaskModule, TaskParseContext, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
-import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import { fakeDirectory } from '#testing/login/fake-directory.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { absentStore, callStore } from '#testing/workflows/call-store.ts'
 import { noGrants } from '#testing/workflows/no-grants.ts'
+import { createWorkflows, type Workflows } from '#workflows/runs/workflows.ts'
+import {
+  type ApprovalOpener,
+  noCrash,
+  noStepObserver,
+  subjectQueue,
+  type WorkflowServices,
+} from '#workflows/steps/workflow-services.ts'
+import type { IdempotencyStore } from '#workflows/store/idempotency-store.ts'
 
 export type TaskSpec = Readonly<Record<string, unknown>>
 

@@ -15,9 +15,9 @@ import { withParameters } from '#sdk/module/parameters.ts'
 import { translator } from '#sdk/page/configured-texts.ts'
 import { html, htmlErrors, page } from '#sdk/page/page.ts'
 import { languageOf, type TextKey, textsFor } from '#sdk/page/page-texts.ts'
-import { type ApprovalLinkClaims, approvalLinkKeys, readApprovalLink } from '#sdk/workflow/approval-link.ts'
-import { type ApprovalUser, type ApprovalView, approvalUser } from '#sdk/workflow/approvals.ts'
 import { runLabels, translatedWorkflow } from '#sdk/workflow/workflow-label.ts'
+import { type ApprovalUser, type ApprovalView, approvalUser } from '#workflows/approvals/approval-access.ts'
+import { type ApprovalLinkClaims, approvalLinkKeys, readApprovalLink } from '#workflows/approvals/approval-link.ts'
 
 const maxBody = 32 * 1024
 const dayMillis = 24 * 3600_000

@@ -9,9 +9,9 @@ import { jsonPointer, storableText } from '#sdk/api/json-body.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type FoundLogin, findLogin, isOwnLogin } from '#sdk/login/own-login.ts'
 import { type Parameter, parsedList } from '#sdk/module/parameter-types.ts'
-import type { RefusedCall } from '#sdk/workflow/runs.ts'
 import type { BoundSubject, GroupChanges, WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { isGroupIn, sameLogin, withoutGroups } from '#sdk/workflow/workflow-user.ts'
+import type { RefusedCall } from '#workflows/record/run-access.ts'
 
 /** A kind of user whom callers may act for; the template's values are attributes of the caller. */
 type SubjectRule = 'caller' | 'any' | FilterTemplate

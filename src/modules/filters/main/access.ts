@@ -9,7 +9,6 @@ import {
   type TimedAccess,
   timedAccess,
 } from '#contract/main-access.ts'
-import { hasEnded, type Run } from '#domain/run.ts'
 import { isUser } from '#identity/identity.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { wireForm } from '#kernel/wire.ts'
@@ -18,6 +17,7 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { PortalWorkflow } from '#sdk/filter/portal.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { Grant } from '#sdk/workflow/grant.ts'
+import { hasEnded, type Run } from '#workflows/record/run.ts'
 import { endOffer, labelsOf, type MainParts, requireOwnLogin, userOf } from './main-parts.ts'
 
 /** The latest runs about the caller that are searched for the origin of access. */

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { entryIdentity, formerIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { ApprovalAccess, ApprovalUser, ApprovalView, ApprovalVote } from '#sdk/workflow/approvals.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 import { ann, openMain, person, someone, workflow } from '#testing/modules/main-fixture.ts'
 import { noApprovals } from '#testing/workflows/no-approvals.ts'
 import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
+import type { ApprovalAccess, ApprovalUser, ApprovalView, ApprovalVote } from '#workflows/approvals/approval-access.ts'
 
 const run = newId()
 const id = newId()

@@ -1,10 +1,10 @@
 import type { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import type { RunChange } from '#domain/run.ts'
 import { formerIdentity } from '#identity/identity.ts'
 import type { SessionListener } from '#requests/sessions/session-listener.ts'
-import type { RunListener } from '#sdk/workflow/run-changes.ts'
 import { ann, openMain, someone } from '#testing/modules/main-fixture.ts'
+import type { RunChange } from '#workflows/record/run.ts'
+import type { RunListener } from '#workflows/runs/run-listener.ts'
 
 const change = (id: string, users: readonly string[], approvers: readonly string[] = []): RunChange => ({
   id,

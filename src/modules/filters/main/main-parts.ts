@@ -1,5 +1,4 @@
 import type { WorkflowListItem } from '#contract/main.ts'
-import type { Run } from '#domain/run.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -17,6 +16,7 @@ import type { Rule } from '#sdk/rule/rule.ts'
 import { clustersOf } from '#sdk/target/kubernetes-cluster.ts'
 import { clusterGroups } from '#sdk/target-module/cluster-group-parameters.ts'
 import { runLabels } from '#sdk/workflow/workflow-label.ts'
+import type { Run } from '#workflows/record/run.ts'
 import type { MainSettings } from './main-settings.ts'
 import type { People } from './people.ts'
 

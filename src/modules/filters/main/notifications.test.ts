@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import type { LatestMessage } from '#domain/approval.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Grant } from '#sdk/workflow/grant.ts'
@@ -8,6 +7,7 @@ import { noApprovals } from '#testing/workflows/no-approvals.ts'
 import { noGrants } from '#testing/workflows/no-grants.ts'
 import { someApproval } from '#testing/workflows/some-approval.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
+import type { LatestMessage } from '#workflows/record/approval.ts'
 
 const now = Date.parse('2030-01-10T00:00:00Z')
 const day = 24 * 3600_000

@@ -8,7 +8,6 @@ import {
   questionNotification,
   requestNotification,
 } from '#contract/main-notifications.ts'
-import { runOutcomes } from '#domain/run.ts'
 import { isUser } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { wireForm } from '#kernel/wire.ts'
@@ -18,8 +17,9 @@ import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import { readQuery } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { approvalUser } from '#sdk/workflow/approvals.ts'
 import { expiryWarning } from '#sdk/workflow/grant.ts'
+import { approvalUser } from '#workflows/approvals/approval-access.ts'
+import { runOutcomes } from '#workflows/record/run.ts'
 import { labelsOf, loginOf, type MainParts, ownsLogin, userOf } from './main-parts.ts'
 import { outcomeId } from './requests.ts'
 

@@ -1,6 +1,6 @@
-import { hasEnded, type Run, runStates } from '#domain/run.ts'
 import { isUser, type UserRef } from '#identity/identity.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
+import { hasEnded, type Run, runStates } from '#workflows/record/run.ts'
 import type { MainParts } from './main-parts.ts'
 
 const openStates = runStates.filter((state) => !hasEnded(state))

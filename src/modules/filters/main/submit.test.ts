@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { PortalWorkflow } from '#sdk/filter/portal.ts'
-import type { ApprovalAccess, ApprovalVote } from '#sdk/workflow/approvals.ts'
 import {
   ann,
   type MainOptions,
@@ -14,6 +13,7 @@ import {
 } from '#testing/modules/main-fixture.ts'
 import { noApprovals } from '#testing/workflows/no-approvals.ts'
 import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
+import type { ApprovalAccess, ApprovalVote } from '#workflows/approvals/approval-access.ts'
 
 const line = (more: object = {}) => ({ uuid: 'u1', name: 'join', reason: 'because', ...more })
 

@@ -1,6 +1,6 @@
 import type { WorkflowWrites } from '#sdk/flow/flow.ts'
-import { type RunAccess, UnfinishedRun } from '#sdk/workflow/runs.ts'
 import type { UnfinishedChange } from '#sdk/workflow/workflow.ts'
+import { type RunAccess, UnfinishedRun } from '#workflows/record/run-access.ts'
 import { type GatewayConfig, lookupPlace } from './gateway-config.ts'
 import type { ScimCall } from './scim-call.ts'
 

@@ -1,12 +1,12 @@
 import type { PersonNames } from '#contract/person-names.ts'
-import type { Approval, ApprovalItem } from '#domain/approval.ts'
-import type { Run } from '#domain/run.ts'
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { type Identity, isFormer } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { isAnonymousLogin } from '#sdk/login/own-login.ts'
+import type { Approval, ApprovalItem } from '#workflows/record/approval.ts'
+import type { Run } from '#workflows/record/run.ts'
 
 /** A user of an answer. Without an identity, the user who has the login now is meant. */
 export interface NamedUser {

@@ -2,9 +2,6 @@ import * as z from 'zod'
 import type { AdminRun, AdminRunDetails, AdminStep } from '#contract/main-admin.ts'
 import { adminRun, adminStep } from '#contract/main-admin.ts'
 import type { DecisionView, RequestApproval } from '#contract/main-requests.ts'
-import type { Approval, ApprovalDecision } from '#domain/approval.ts'
-import { isInvolvedIn } from '#domain/decision-influence.ts'
-import { isRunState, type Run, type RunQuery, type RunState, runStates, type StoredStep } from '#domain/run.ts'
 import type { Subject } from '#identity/subject.ts'
 import { wireForm } from '#kernel/wire.ts'
 import { answerList, type List, listQuery, readTime } from '#modules/shared/http/list-answer.ts'
@@ -16,8 +13,18 @@ import { type Routes, readQuery } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { operatorOf } from '#sdk/workflow/approvals.ts'
-import type { PinnedRun } from '#sdk/workflow/runs.ts'
+import { operatorOf } from '#workflows/approvals/approval-access.ts'
+import { isInvolvedIn } from '#workflows/approvals/decision-influence.ts'
+import type { Approval, ApprovalDecision } from '#workflows/record/approval.ts'
+import {
+  isRunState,
+  type Run,
+  type RunQuery,
+  type RunState,
+  runStates,
+  type StoredStep,
+} from '#workflows/record/run.ts'
+import type { PinnedRun } from '#workflows/record/run-access.ts'
 
 const maxBodyBytes = 16 * 1024
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

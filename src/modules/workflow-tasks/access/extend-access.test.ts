@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import type { When } from '#domain/timer.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
 import type { Grant } from '#sdk/workflow/grant.ts'
@@ -7,6 +6,7 @@ import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { runTask } from '#testing/workflows/run-task.ts'
 import { customTask, issuesOf } from '#testing/workflows/workflow-fixture.ts'
+import type { When } from '#workflows/timers/timer.ts'
 
 const now = new Date('2026-01-02T03:04:05Z')
 const grant = (more: Partial<Grant>): Grant => ({

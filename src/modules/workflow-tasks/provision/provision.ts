@@ -1,4 +1,3 @@
-import type { When } from '#domain/timer.ts'
 import { entryChange, userChanges } from '#identity/entry-changes.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import type { Identity } from '#identity/identity.ts'
@@ -25,6 +24,7 @@ import {
   type WorkflowUser,
 } from '#sdk/workflow/workflow-task.ts'
 import { limitGroups, sameLogin, takeVersion, wantedGroups } from '#sdk/workflow/workflow-user.ts'
+import type { When } from '#workflows/timers/timer.ts'
 
 const fields = {
   target: text({ about: 'The target that the user is written to.', required: true, reference: 'target' }),

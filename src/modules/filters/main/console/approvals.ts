@@ -1,6 +1,5 @@
 import * as z from 'zod'
 import { type ConsoleReassigned, type ConsoleReassignment, consoleApproval } from '#contract/console-approvals.ts'
-import { isInvolvedIn } from '#domain/decision-influence.ts'
 import { wireForm } from '#kernel/wire.ts'
 import { answerList, listQuery, readTime } from '#modules/shared/http/list-answer.ts'
 import { usersOfItem } from '#modules/shared/people/person-names.ts'
@@ -10,7 +9,8 @@ import { readJsonBody, reasonText, storableText } from '#sdk/api/json-body.ts'
 import type { Routes } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { operatorOf } from '#sdk/workflow/approvals.ts'
+import { operatorOf } from '#workflows/approvals/approval-access.ts'
+import { isInvolvedIn } from '#workflows/approvals/decision-influence.ts'
 import { type MainParts, requireOperator } from '../main-parts.ts'
 
 const maxBodyBytes = 16 * 1024

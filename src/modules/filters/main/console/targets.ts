@@ -5,7 +5,7 @@ import type { OperationDescription } from '#sdk/api/api-description.ts'
 import type { Routes } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import type { TargetStatus } from '#sdk/target/target-status.ts'
+import type { TargetStatus } from '#workflows/targets/target-status.ts'
 import type { MainParts } from '../main-parts.ts'
 import { pageByName } from './named-page.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { WorkflowCatalog } from '#sdk/workflow/workflow-catalog.ts'
 import { openMain, someone } from '#testing/modules/main-fixture.ts'
+import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog-view.ts'
 
 const admin = someone('root', ['people', 'admins'])
 const params = { administrators: 'filter;(groups=admins)' }

@@ -1,0 +1,491 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import { shownReason } from '#kernel/text/secret-values.ts'
+import { newMails } from '#mail/mail-outbox.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
+import type { NewMail } from '#sdk/mail/new-mail.ts'
+import type { Texts } from '#sdk/page/page-texts.ts'
+import { AccountExists } from '#sdk/target/new-account.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
+import { ownTarget } from '#workflows/approvals/approval-audit.ts'
+import type { ClaimedRun, Incident, RunState } from '#workflows/record/run.ts'
+import { AnotherSubject } from '#workflows/record/run-access.ts'
+import {
+  type ExecutedSteps,
+  failureOf,
+  logFailure,
+  type RunKeeper,
+  type StepFailure,
+  type StepLog,
+  type StepPlan,
+  type StepRun,
+  type StepsEnd,
+} from '#workflows/steps/execute-steps.ts'
+import { type PlannedChange, plannedToJson, unreported } from '#workflows/steps/planned-changes.ts'
+import { runEffects } from '#workflows/steps/run-effects.ts'
+import type { RunProgress } from '#workflows/steps/run-progress.ts'
+import { taskOf } from '#workflows/steps/walk.ts'
+import type { WorkflowServices } from '#workflows/steps/workflow-services.ts'
+import type { NextState, RunEffects, StepCommit } from '#workflows/store/run-commit.ts'
+import { ClaimLost } from './claim-keeper.ts'
+import { type RetryLimits, retryDelay } from './retry-policy.ts'
+import { startedCall } from './run-call.ts'
+import { newAccountIn, type SavedRun, saveRun, signalFromJson } from './saved-run.ts'
+import {
+  isWithinCall,
+  RunSealer,
+  readLostCall,
+  remainingForm,
+  restoreStoredRun,
+  type StoredForm,
+} from './stored-form.ts'
+import type { Workflows } from './workflows.ts'
+
+/** Runs `work` with the workflows of the current configuration, which stay open until it ends. */
+export type UseWorkflows = <T>(work: (workflows: Workflows) => Promise<T>) => Promise<T>
+
+interface ClaimedRunParts {
+  readonly services: WorkflowServices
+  readonly use: UseWorkflows
+  readonly retries: RetryLimits
+  readonly leaseMillis: number
+  /** True when the worker should stop: the run is given back at its next commit. */
+  stopping(): boolean
+  /** The current state of the run; `void` if another worker has it, and then its audit rows were saved. */
+  commit(step: StepCommit): Promise<RunState | 'void'>
+  /** Audit rows outside of a commit of the run. */
+  saveRows(rows: readonly AuditEntry[]): Promise<void>
+}
+
+/** The number of leases during which a requested change may still arrive. */
+const lateLeases = 2
+
+/** One claim on a run: executes step after step, each committed before the next, until the run leaves the worker. */
+export class ClaimedRunExecution {
+  readonly #run: ClaimedRun
+  readonly #parts: ClaimedRunParts
+  readonly #sealer: RunSealer
+  #attempt: number
+  #touched: boolean
+  /** As last committed. */
+  #form: StoredForm
+  #changes = 0
+  #isOpen = false
+  #failure: StepFailure | undefined
+
+  constructor(run: ClaimedRun, parts: ClaimedRunParts) {
+    this.#run = run
+    this.#parts = parts
+    this.#sealer = new RunSealer(parts.services.secrets, run.id)
+    // The commit of planned changes resets the attempts of the step.
+    const before = run.data['attempts']
+    this.#attempt = run.attempt + (typeof before === 'number' ? before - 1 : 0)
+    this.#touched = run.touched
+    const { data, secret, signal } = run
+    const kept = signal === undefined ? data : { ...data, signal }
+    this.#form = secret === undefined ? { data: kept } : { data: kept, secret }
+  }
+
+  /** How many changes its steps made. */
+  get changes(): number {
+    return this.#changes
+  }
+
+  /** It is unknown whether the last step has changed something. */
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  /** Why the last step failed. */
+  get failure(): StepFailure | undefined {
+    return this.#failure
+  }
+
+  /** `stepAbort` returns the signal of each step. Throws errors of the commit. */
+  async execute(stepAbort: () => AbortSignal): Promise<void> {
+    if (isWithinCall(this.#run.data)) return await this.#settleLostCall()
+    const early = this.#earlyEnd()
+    if (early !== undefined) {
+      await this.#commit(early, this.#form, {})
+      return
+    }
+    let state: RunProgress
+    try {
+      state = await this.#restore()
+    } catch (error) {
+      await this.#commit(this.#afterFailure(error, 'start'), this.#form, {})
+      return
+    }
+    if (await this.#isRefused(state)) return
+    await this.proceed(state, stepAbort)
+  }
+
+  /**
+   * Executes the run from its next step, unless it is refused. Returns the state in which the run leaves this process.
+   */
+  async proceed(
+    state: RunProgress,
+    stepAbort: () => AbortSignal,
+    refusal?: () => Promise<StepFailure | undefined>,
+  ): Promise<RunState | 'void'> {
+    this.#failure = await refusal?.()
+    if (this.#failure !== undefined) {
+      const { error, task, target } = this.#failure
+      logFailure(this.#parts.services.log, state, error)
+      const incident = { task, code: error.code, message: error.message.slice(0, 2_000), ...(target && { target }) }
+      return await this.#commit({ state: 'failed', incident }, this.#form, {})
+    }
+    for (;;) {
+      const reached = await this.#advance(state, stepAbort())
+      if (reached !== 'running') return reached
+      this.#attempt = 1
+    }
+  }
+
+  /**
+   * Before its first write, a run that may only create accounts ends if one of its targets already has the account,
+   * as far as the preview shows. Later the write is refused.
+   */
+  async #isRefused(state: RunProgress): Promise<boolean> {
+    const isDenied = state.signal?.kind === 'approval' && !state.signal.approved
+    if (state.newAccount === undefined || isDenied) return false
+    try {
+      const conflict = await this.#parts.use(async (workflows) => {
+        await workflows.load(state)
+        return (await workflows.accountConflicts(state))?.error
+      })
+      if (conflict === undefined) return false
+      await this.#commit(this.#afterFailure(conflict, taskOf(state)), this.#form, await this.#refusal(conflict))
+    } catch (error) {
+      await this.#commit(this.#afterFailure(error, taskOf(state)), this.#form, {})
+    }
+    return true
+  }
+
+  /**
+   * If the run met an account that is not its own, notifies requester and approvers and writes an audit entry; if a
+   * task gave it another user, writes an audit entry.
+   */
+  async #refusal(error: unknown): Promise<RunEffects> {
+    if (error instanceof AnotherSubject) return anotherSubjectEffects(this.#run, error, this.#parts.services.clock())
+    if (!isAccountExists(error)) return {}
+    const informed = await this.#parts.use((workflows) =>
+      workflows.mailsToDeciders(this.#run.id, (texts) => existsText(error, texts)),
+    )
+    return refusalEffects(this.#run, error, informed, this.#parts.services.clock())
+  }
+
+  /** A commit that continues the claim of a cancelled run ends it in the requested state. */
+  #earlyEnd(): NextState | undefined {
+    const { cancel, deadline } = this.#run
+    const attempt = this.#attempt
+    const { services, retries, leaseMillis } = this.#parts
+    if (cancel !== undefined) return { state: 'running', leaseMillis }
+    if (deadline !== undefined && deadline <= services.clock()) return { state: 'expired' }
+    if (attempt <= retries.attempts) return undefined
+    const message = `the step was begun ${attempt - 1} times, and its process ended each time`
+    return { state: 'incident', incident: { task: 'unknown', code: 'WORKER_LOST', message } }
+  }
+
+  /**
+   * The process that executed the run within its call is gone, and no caller waits for the response: the audit gets
+   * the changes that are found, and the run ends. An administrator handles changes that can't be found by reading.
+   */
+  async #settleLostCall(): Promise<void> {
+    const { id, name, data } = this.#run
+    await this.#parts.use(async (workflows) => {
+      try {
+        const { task, plannedChanges, incident } = readLostCall(data)
+        const { there, absent, unknown } = await workflows.find(plannedChanges, { id, name })
+        const audit = await this.#confirmed(there)
+        const again = this.#lookAgainIn(absent)
+        if (again !== undefined) {
+          const later: NextState = { state: 'ready', due: { inMillis: again }, attempt: 0 }
+          await this.#commit(later, { data: remainingForm(data, [...absent, ...unknown]) }, { audit })
+          return
+        }
+        const next: NextState =
+          unknown.length === 0 ? { state: 'failed', incident } : this.#incident(unknownOutcome(unknown), task)
+        await this.#commit(next, { data: remainingForm(data, unknown) }, { audit })
+      } catch (error) {
+        await this.#commit(this.#afterFailure(error, 'call'), this.#form, {})
+      }
+    })
+  }
+
+  /** A target may still work on a call after its caller died, so a missing change may appear for a while. */
+  #lookAgainIn(absent: readonly PlannedChange[]): number | undefined {
+    const { services, leaseMillis } = this.#parts
+    const latest = Math.max(...absent.map(({ time }) => time.getTime()))
+    const left = latest + lateLeases * leaseMillis - services.clock().getTime()
+    return left > 0 ? Math.min(left, leaseMillis) : undefined
+  }
+
+  async #restore(): Promise<RunProgress> {
+    const state = await restoreStoredRun(this.#run, this.#sealer)
+    const signal = signalFromJson(this.#run.signal)
+    if (signal !== undefined) state.signal = signal
+    if (signal?.kind === 'approval' && signal.approved) state.approval = signal.approval
+    return state
+  }
+
+  async #advance(state: RunProgress, abort: AbortSignal): Promise<RunState | 'void'> {
+    const { services, use } = this.#parts
+    return await use(async (workflows) => {
+      let keeper: StoredKeeper
+      let executed: ExecutedSteps
+      try {
+        await workflows.load(state)
+        keeper = new StoredKeeper(state, {
+          abort,
+          commit: (saved, log) => this.#commitPlanned(saved, log),
+          prepareWait: (wait) => workflows.prepareWait(state, wait, this.#run.deadline),
+        })
+        executed = await workflows.step(state, keeper)
+      } catch (error) {
+        this.#failure = { error: failureOf(state, error), task: taskOf(state), target: undefined }
+        return await this.#commit(this.#afterFailure(error, taskOf(state)), this.#form, {})
+      }
+      const { end, trail, log } = executed
+      this.#changes += trail.count
+      this.#isOpen = executed.open.length > 0
+      if (end.kind === 'failed') {
+        this.#failure = { error: failureOf(state, end.error), task: end.task, target: end.target }
+        logFailure(services.log, state, this.#failure.error)
+      } else if (trail.count > 0) services.crash('after-target-call')
+      const made = trail.rows.length
+      const rows = [...trail.rows, ...(await this.#confirmed(executed.confirmed))]
+      executed.abandoned?.then(() => this.#parts.saveRows(trail.rows.slice(made))).catch(() => {})
+      this.#touched ||= trail.count > 0 || rows.length > 0
+      try {
+        return await this.#settle(workflows, executed, keeper.saved(executed), rows)
+      } finally {
+        log.report(services.observer, this.#run.name)
+      }
+    })
+  }
+
+  /** Durable before the target is called. A run that was lost or cancelled does not continue. */
+  async #commitPlanned(saved: SavedRun, log: StepLog): Promise<void> {
+    const form = await this.#sealer.form(saved)
+    this.#touched = true
+    const next = { state: 'running', leaseMillis: this.#parts.leaseMillis } as const
+    const steps = log.take(this.#attempt)
+    // After steps that were committed here, the planning step is in its first attempt.
+    const state = await this.#commit(next, form, { steps }, steps.length > 0 ? 1 : this.#attempt)
+    if (state !== 'running') throw new ClaimLost(this.#run.id)
+  }
+
+  /** What an earlier attempt did, unless the audit already has it. */
+  async #confirmed(plannedChanges: readonly PlannedChange[]): Promise<readonly AuditEntry[]> {
+    if (plannedChanges.length === 0) return []
+    const { rows } = await this.#parts.services.audit.list({ workflowId: this.#run.id, limit: 500 })
+    return unreported(plannedChanges, rows)
+  }
+
+  /** Commits the effects of the steps; an incident if the store can't accept them. */
+  async #settle(
+    workflows: Workflows,
+    { end, requests, log }: ExecutedSteps,
+    saved: SavedRun,
+    rows: readonly AuditEntry[],
+  ): Promise<RunState | 'void'> {
+    const common = { steps: log.take(this.#attempt), audit: rows }
+    try {
+      const form = await this.#sealer.form(saved)
+      const { depth, session } = saved.data
+      const known = { workflow: this.#run.name, depth: typeof depth === 'number' ? depth : 0 }
+      const asked = { ...(typeof session === 'string' ? { session } : {}), ...newAccountIn(saved.data) }
+      const by = { ...this.#run, ...known, ...asked }
+      const prepare = (call: WorkflowCall) => workflows.prepare(startedCall(call, by))
+      const requested = await runEffects(by, requests, prepare, workflows.mailing)
+      const timers = end.kind === 'wait' && end.waiting.timers.length > 0 ? { timers: end.waiting.timers } : {}
+      const refusal = end.kind === 'failed' ? await this.#refusal(end.error) : {}
+      const mails = [...(requested.mails ?? []), ...(refusal.mails ?? [])]
+      const audit = [...rows, ...(refusal.audit ?? [])]
+      const effects = { ...requested, ...common, ...timers, audit, ...(mails.length === 0 ? {} : { mails }) }
+      return await this.#commit(this.#nextState(end), form, effects)
+    } catch (error) {
+      if (retryDelay(error, 1, this.#parts.retries) !== undefined) throw error
+      return await this.#commit(this.#incident(error, 'commit'), this.#form, common)
+    }
+  }
+
+  #nextState(end: StepsEnd): NextState {
+    switch (end.kind) {
+      case 'on':
+        return this.#parts.stopping()
+          ? { state: 'ready', due: { inMillis: 0 }, attempt: 0 }
+          : { state: 'running', leaseMillis: this.#parts.leaseMillis }
+      case 'end':
+        return { state: end.state }
+      case 'wait': {
+        const { approval } = end.waiting
+        return approval === undefined ? { state: 'waiting' } : { state: 'waiting', approval }
+      }
+      case 'failed':
+        return this.#afterFailure(end.error, end.task, end.target)
+    }
+  }
+
+  #afterFailure(error: unknown, task: string, target?: string): NextState {
+    if (error instanceof ClaimLost) return { state: 'ready', due: { inMillis: 0 }, attempt: this.#attempt }
+    // Neither a retry nor an administrator can fix it.
+    if (isAccountExists(error)) return { state: 'failed', incident: { task, code: error.code, message: error.message } }
+    const delay = retryDelay(error, this.#attempt, this.#parts.retries)
+    if (delay === undefined) return this.#incident(error, task, target)
+    return { state: 'ready', due: { inMillis: delay }, attempt: this.#attempt }
+  }
+
+  #incident(error: unknown, task: string, target?: string): NextState {
+    const code = error instanceof GatewayError ? error.code : 'WORKFLOW_FAILED'
+    const message = shownReason(error).slice(0, 2_000)
+    const incident: Incident = { task, code, message, ...(target === undefined ? {} : { target }) }
+    this.#parts.services.log.error('a run needs an administrator', {
+      workflowId: this.#run.id,
+      workflow: this.#run.name,
+      ...incident,
+    })
+    return { state: 'incident', incident }
+  }
+
+  async #withMaySkip<S extends { readonly incident: Incident }>(next: S, data: JsonObject): Promise<S> {
+    const maySkip = await this.#parts.use((workflows) => workflows.maySkip(data))
+    return maySkip === undefined ? next : { ...next, incident: { ...next.incident, maySkip } }
+  }
+
+  async #commit(
+    next: NextState,
+    { data, ...secret }: StoredForm,
+    effects: RunEffects,
+    attempts?: number,
+  ): Promise<RunState | 'void'> {
+    const { id, fence } = this.#run
+    const { attempts: _, ...plain } = data
+    const form = { ...secret, data: attempts === undefined ? plain : { ...plain, attempts } }
+    const marked = next.state === 'incident' ? await this.#withMaySkip(next, form.data) : next
+    const step = { run: { id, fence }, next: marked, ...form, touched: this.#touched, effects }
+    const state = await this.#parts.commit(step)
+    this.#form = form
+    return state
+  }
+}
+
+interface JournalParts extends Pick<RunKeeper, 'prepareWait'> {
+  readonly abort: AbortSignal
+  /** Throws when the claim is lost. */
+  commit(saved: SavedRun, log: StepLog): Promise<void>
+}
+
+/** Steps that share a commit because none of them has effects outside the run. */
+const maxQuiet = 64
+/** Custom tasks may do anything, so each is followed by a commit. */
+const loudTasks: ReadonlySet<string> = new Set(['customTask'])
+
+/**
+ * Keeps the state that a claimed run continues from. Steps that change nothing but the run itself share a commit, since
+ * repeating them after a crash changes nothing.
+ */
+class StoredKeeper implements RunKeeper {
+  readonly abort: AbortSignal
+  readonly prepareWait: RunKeeper['prepareWait']
+  readonly #commit: JournalParts['commit']
+  #saved: SavedRun
+  #steps = 0
+
+  constructor(state: RunProgress, { abort, prepareWait, commit }: JournalParts) {
+    this.abort = abort
+    this.prepareWait = prepareWait
+    this.#commit = commit
+    this.#saved = saveRun(state)
+  }
+
+  keep(state: RunProgress): void {
+    this.#saved = saveRun(state)
+  }
+
+  planChanges({ latest, earlier, log }: StepPlan): Promise<void> {
+    return this.#commit(withPlannedChanges(this.#saved, [...earlier, ...latest]), log)
+  }
+
+  commitsAfter({ calledTarget, effects, taskType }: StepRun): boolean {
+    return ++this.#steps >= maxQuiet || calledTarget || !effects.isEmpty || loudTasks.has(taskType)
+  }
+
+  /** The state to continue from, or to retry the failed step from. */
+  saved({ open, trail, end }: ExecutedSteps): SavedRun {
+    if (open.length > 0) return withPlannedChanges(this.#saved, open)
+    return end.kind === 'failed' && trail.count > 0 ? withoutVersions(this.#saved) : this.#saved
+  }
+}
+
+const withPlannedChanges = (saved: SavedRun, plannedChanges: readonly PlannedChange[]): SavedRun => {
+  const { data, ...secret } = withoutVersions(saved)
+  return { ...secret, data: { ...data, plannedChanges: plannedToJson(plannedChanges) } }
+}
+
+/** What an attempt has changed, or may have, has a new version, so versions read before it no longer bind. */
+const withoutVersions = (saved: SavedRun): SavedRun => {
+  const versions = saved.data['versions']
+  const empty = Array.isArray(versions) ? versions.map(() => []) : []
+  return { ...saved, data: { ...saved.data, versions: empty } }
+}
+
+/** Reading can't show whether these changes were made. */
+function unknownOutcome(plannedChanges: readonly PlannedChange[]): GatewayError {
+  const what = plannedChanges.map(({ target, kind, action, attribute }) => `${target}: ${action} ${kind} ${attribute}`)
+  const text = 'the call ended without an answer; it is unknown whether the change was made'
+  return new GatewayError('WORKFLOW_FAILED', `${text}: ${[...new Set(what)].slice(0, 20).join('; ')}`)
+}
+
+/** A run that may only create accounts met one that it did not create. Neither a retry nor an administrator can fix that. */
+const isAccountExists = (error: unknown): error is AccountExists => error instanceof AccountExists
+
+const existsText = ({ targets }: AccountExists, texts: Texts): string =>
+  targets.length === 0 ? texts('mail.exists') : texts('mail.existsAfter', { targets: targets.join(', ') })
+
+/** Committed with the end of such a run: the mails to the registered user and to approvers, and the audit. */
+function refusalEffects(
+  run: ClaimedRun,
+  { code, publicText }: GatewayError,
+  informed: readonly NewMail[],
+  time: Date,
+): Required<Pick<RunEffects, 'mails' | 'audit'>> {
+  const refusal = newAccountIn(run.data).newAccount?.refusal
+  const what = { action: 'delete', attribute: 'registration', value: code, reason: publicText } as const
+  return {
+    mails: [...(refusal === undefined ? [] : newMails(run.id, 0, [refusal], 'account-exists')), ...informed],
+    audit: [rowOf(run, what, time)],
+  }
+}
+
+const longest = 200
+
+/** Committed with the incident of a bound run that a task gave another user. */
+function anotherSubjectEffects(
+  run: ClaimedRun,
+  { value, publicText }: AnotherSubject,
+  time: Date,
+): Required<Pick<RunEffects, 'audit'>> {
+  const shown = value.slice(0, longest).toWellFormed()
+  const what = { action: 'refuse', attribute: 'subject', value: shown, reason: publicText } as const
+  return { audit: [rowOf(run, what, time)] }
+}
+
+const rowOf = (
+  { id, name, subject, requestor, caller, requestId }: ClaimedRun,
+  what: Pick<AuditEntry, 'action' | 'attribute' | 'value' | 'reason'>,
+  time: Date,
+): AuditEntry => ({
+  id: newId(),
+  time,
+  requestor,
+  ...(caller === undefined ? {} : { caller }),
+  subject,
+  workflow: { id, name },
+  target: ownTarget,
+  kind: 'entry',
+  ...what,
+  ...(requestId === undefined ? {} : { requestId }),
+})

@@ -1,0 +1,316 @@
+import { GatewayError } from '#kernel/errors.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { shownReason } from '#kernel/text/secret-values.ts'
+import { type Tracer, tracer } from '#kernel/tracing.ts'
+import type { TargetChange } from '#sdk/target/target.ts'
+import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
+import type { StepRecord } from '#workflows/record/run.ts'
+import type { AuditPlace, AuditTrail } from './audit-trail.ts'
+import { isRefusedCall, type PlannedChange, plannedChangesOf, unreported } from './planned-changes.ts'
+import { CollectedEffects, type PasswordNotes, type StepRequests } from './run-effects.ts'
+import type { RunProgress } from './run-progress.ts'
+import type { Waiting } from './run-timers.ts'
+import { auditTrail, stepContext } from './step-context.ts'
+import {
+  beginStep,
+  type DefinitionOf,
+  dropUsedPassword,
+  endStep,
+  nextPosition,
+  type Position,
+  positionText,
+  taskOf,
+  type WaitOutcome,
+} from './walk.ts'
+import type { StepObserver, WorkflowServices } from './workflow-services.ts'
+
+/** The configuration that the steps are executed with. */
+export interface StepParts {
+  readonly services: WorkflowServices
+  readonly definitions: DefinitionOf
+  /** The target's changes and their audit are one commit, so planned changes need not be stored. */
+  auditsWithin(target: string): boolean
+}
+
+/** Planned changes, to be stored before the target is called. */
+export interface StepPlan {
+  readonly latest: readonly PlannedChange[]
+  /** Of the same step, in this attempt and before it. */
+  readonly earlier: readonly PlannedChange[]
+  readonly trail: AuditTrail
+  readonly log: StepLog
+}
+
+/** Keeps a run while its steps are executed: a worker in the store, a call in memory for as long as possible. */
+export interface RunKeeper {
+  /** Called between two steps, where the state is complete. Throws if it can't be stored. */
+  keep(state: RunProgress): void
+  /** Resolves when they are durable. Throws if the run was lost or cancelled. */
+  planChanges(changes: StepPlan): Promise<void>
+  /** What a waiting run is stored with. Throws errors of opening an approval. */
+  prepareWait(wait: WaitOutcome): Promise<Waiting>
+  /** Whether to commit this step before the next begins. */
+  commitsAfter(step: StepRun): boolean
+  readonly passwords?: PasswordNotes
+  readonly abort?: AbortSignal
+}
+
+export type StepsEnd =
+  | { readonly kind: 'on' }
+  | { readonly kind: 'end'; readonly state: 'completed' | 'denied' }
+  | { readonly kind: 'wait'; readonly waiting: Waiting }
+  /** About the last step: the keeper kept the state before it. */
+  | { readonly kind: 'failed'; readonly error: unknown; readonly task: string; readonly target?: string | undefined }
+
+/** The error of a step, its task, and the target that it called last. */
+export interface StepFailure {
+  readonly error: GatewayError
+  readonly task: string
+  readonly target: string | undefined
+}
+
+/** What to commit together. */
+export interface ExecutedSteps {
+  readonly end: StepsEnd
+  readonly trail: AuditTrail
+  /** Planned changes of an earlier attempt that were made. */
+  readonly confirmed: readonly PlannedChange[]
+  /** Planned changes of the failed step with an unknown outcome. */
+  readonly open: readonly PlannedChange[]
+  readonly requests: readonly StepRequests[]
+  readonly log: StepLog
+  /** The task that timed out; its later changes are added to the trail. */
+  readonly abandoned?: Promise<void>
+}
+
+/**
+ * Executes the steps of a run until it ends, has to wait or fails, or its keeper has to commit. Does not throw
+ * errors of tasks.
+ */
+export async function executeSteps(state: RunProgress, parts: StepParts, keeper: RunKeeper): Promise<ExecutedSteps> {
+  const { services, definitions } = parts
+  const trail = auditTrail(state, services.audit)
+  const log = new StepLog()
+  const requests: StepRequests[] = []
+  let confirmed: readonly PlannedChange[] = []
+  let step: StepRun | undefined
+  const finish = (end: StepsEnd): ExecutedSteps => ({ end, trail, confirmed, open: [], requests, log })
+  try {
+    let position = nextPosition(state, definitions)
+    while (position !== undefined) {
+      beginStep(state)
+      step = new StepRun(state, position, parts, keeper, { trail, log })
+      const outcome = await step.run()
+      const wait = endStep(state, position, outcome, definitions)
+      dropUsedPassword(state, definitions)
+      const waiting = wait && (await keeper.prepareWait(wait))
+      log.add(step.entry(outcome.kind))
+      if (!step.effects.isEmpty) requests.push({ step: step.number, effects: step.effects })
+      if (state.plannedChanges !== undefined) confirmed = unreported(state.plannedChanges, trail.rows)
+      delete state.plannedChanges
+      position = waiting === undefined ? nextPosition(state, definitions) : undefined
+      keeper.keep(state)
+      if (waiting !== undefined) return finish({ kind: 'wait', waiting })
+      if (position !== undefined && keeper.commitsAfter(step)) return finish({ kind: 'on' })
+      step = undefined
+    }
+    return finish({ kind: 'end', state: state.end ?? 'completed' })
+  } catch (error) {
+    if (step !== undefined) log.add(step.entry('failed', shownReason(error)))
+    const planned = step === undefined || isRefusedCall(error) ? [] : step.plannedChanges
+    const failed = finish({ kind: 'failed', error, task: step?.task ?? taskOf(state), target: step?.target })
+    const abandoned = step?.abandoned
+    return { ...failed, open: [...(state.plannedChanges ?? []), ...planned], ...(abandoned && { abandoned }) }
+  }
+}
+
+/** A target's own error keeps its code; any other becomes WORKFLOW_FAILED with the original as its cause. */
+export function failureOf(state: RunProgress, error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error
+  const text = `workflow "${state.workflow}", task ${taskOf(state)}: ${shownReason(error)}`
+  return new GatewayError('WORKFLOW_FAILED', text, { cause: error })
+}
+
+export function logFailure(log: Logger, state: RunProgress, failure: GatewayError): void {
+  const fields = { workflowId: state.id, workflow: state.workflow, task: taskOf(state), code: failure.code }
+  if (failure.isRefusal) log.info('workflow refused', { ...fields, reason: failure.message })
+  else log.error('workflow failed', { ...fields, err: failure })
+}
+
+/** One execution of one task. */
+export class StepRun {
+  readonly number: number
+  readonly effects: CollectedEffects
+  readonly #state: RunProgress
+  readonly #position: Position
+  readonly #parts: StepParts
+  readonly #keeper: RunKeeper
+  readonly #record: { readonly trail: AuditTrail; readonly log: StepLog }
+  readonly #started = Date.now()
+  #plannedChanges: readonly PlannedChange[] = []
+  #target: string | undefined
+  #abandoned: Promise<void> | undefined
+
+  constructor(
+    state: RunProgress,
+    position: Position,
+    parts: StepParts,
+    keeper: RunKeeper,
+    record: { readonly trail: AuditTrail; readonly log: StepLog },
+  ) {
+    this.number = state.steps
+    this.effects = new CollectedEffects(keeper.passwords)
+    this.#state = state
+    this.#position = position
+    this.#parts = parts
+    this.#keeper = keeper
+    this.#record = record
+  }
+
+  get taskType(): string {
+    return this.#position.step.taskType
+  }
+
+  get task(): string {
+    return positionText(this.#position)
+  }
+
+  get calledTarget(): boolean {
+    return this.#target !== undefined
+  }
+
+  /** The target that it called last. */
+  get target(): string | undefined {
+    return this.#target
+  }
+
+  /** Planned changes; none once the task has ended, since it has reported what it changed. */
+  get plannedChanges(): readonly PlannedChange[] {
+    return this.#plannedChanges
+  }
+
+  /** The task, if it timed out. */
+  get abandoned(): Promise<void> | undefined {
+    return this.#abandoned
+  }
+
+  entry(outcome: string, error?: string): StepEntry {
+    const { number } = this
+    const entry = { number, position: this.#position, started: this.#started, ended: Date.now(), outcome }
+    return error === undefined ? entry : { ...entry, error }
+  }
+
+  run(): Promise<TaskOutcome> {
+    return tracer === undefined ? this.#run() : this.#traced(tracer)
+  }
+
+  #traced(tracer: Tracer): Promise<TaskOutcome> {
+    const attributes = {
+      'gatehouse.task': this.task,
+      'gatehouse.task.type': this.taskType,
+      'gatehouse.step': this.number,
+    }
+    const start = { name: `step ${this.taskType}`, kind: 'internal', parent: 'current', attributes } as const
+    return tracer.span(start, async (span) => {
+      const outcome = await this.#run()
+      span.set({ 'gatehouse.outcome': outcome.kind })
+      return outcome
+    })
+  }
+
+  async #run(): Promise<TaskOutcome> {
+    const { abort } = this.#keeper
+    abort?.throwIfAborted()
+    const outcome = await (abort === undefined ? this.#start() : this.#startUntil(abort))
+    this.#plannedChanges = []
+    return outcome
+  }
+
+  async #start(): Promise<TaskOutcome> {
+    const { services, auditsWithin } = this.#parts
+    const { log, clock, audit } = services
+    const { abort } = this.#keeper
+    const context = stepContext(this.#state, this.#position, {
+      log,
+      clock,
+      audit,
+      trail: this.#record.trail,
+      effects: this.effects,
+      auditsWithin,
+      onTarget: (target) => {
+        this.#target = target
+      },
+      planChanges: (place, changes) => this.#planChanges(place, changes),
+      ...(abort && { abort }),
+    })
+    return await this.#position.step.task.run(context)
+  }
+
+  /** Does not wait for a task that ignores the signal. */
+  async #startUntil(abort: AbortSignal): Promise<TaskOutcome> {
+    const work = this.#start()
+    const { promise, reject } = Promise.withResolvers<never>()
+    const onAbort = (): void => {
+      this.#abandoned = work.then(
+        () => {},
+        () => {},
+      )
+      reject(abort.reason)
+    }
+    abort.addEventListener('abort', onAbort, { once: true })
+    try {
+      return await Promise.race([work, promise])
+    } finally {
+      abort.removeEventListener('abort', onAbort)
+    }
+  }
+
+  async #planChanges(place: AuditPlace, changes: readonly TargetChange[]): Promise<void> {
+    if (changes.length === 0) return
+    const latest = plannedChangesOf(this.#record.trail, place, changes)
+    const earlier = [...(this.#state.plannedChanges ?? []), ...this.#plannedChanges]
+    this.#plannedChanges = [...this.#plannedChanges, ...latest]
+    await this.#keeper.planChanges({ latest, earlier, ...this.#record })
+  }
+}
+
+interface StepEntry {
+  readonly number: number
+  readonly position: Position
+  readonly started: number
+  readonly ended: number
+  readonly outcome: string
+  readonly error?: string
+}
+
+/** The executed steps, for the timeline; formatted on demand. */
+export class StepLog {
+  readonly #entries: StepEntry[] = []
+  #taken = 0
+
+  add(entry: StepEntry): void {
+    this.#entries.push(entry)
+  }
+
+  /** Steps that were not taken yet; `attempt` is that of the first of all. */
+  take(attempt: number): StepRecord[] {
+    const from = this.#taken
+    this.#taken = this.#entries.length
+    return this.#entries.slice(from).map(({ number, position, started, ended, outcome, error }, i) => ({
+      number,
+      attempt: from + i === 0 ? attempt : 1,
+      task: positionText(position),
+      taskType: position.step.taskType,
+      started: new Date(started),
+      ended: new Date(ended),
+      outcome,
+      ...(error === undefined ? {} : { error: error.slice(0, 1_000) }),
+    }))
+  }
+
+  report(observer: StepObserver, workflow: string): void {
+    for (const { position, outcome, started, ended } of this.#entries) {
+      observer.executed({ workflow, taskType: position.step.taskType, outcome, millis: ended - started })
+    }
+  }
+}

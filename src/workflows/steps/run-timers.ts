@@ -1,0 +1,83 @@
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import type { NewApproval } from '#workflows/record/approval.ts'
+import type { RunStore } from '#workflows/store/run-store.ts'
+import type { ClaimedTimer, NewTimer } from '#workflows/timers/timer.ts'
+import type { TimerHandler, TimerLoop } from '#workflows/timers/timer-loop.ts'
+import { currentUser, type RunProgress } from './run-progress.ts'
+import type { WaitOutcome } from './walk.ts'
+import type { ApprovalOpener } from './workflow-services.ts'
+
+const wake = 'run-wake'
+const deadline = 'run-deadline'
+
+/** Continues a waiting run at that time. */
+const wakeTimer = (run: string, at: Date): NewTimer => ({ id: newId(), kind: wake, run, due: { at } })
+
+/** Ends a run that has not ended by then. */
+export const deadlineTimer = (run: string, at: Date): NewTimer => ({ id: newId(), kind: deadline, run, due: { at } })
+
+/** The timers of runs themselves. */
+export function registerRunTimers(loop: TimerLoop, store: RunStore): void {
+  loop.on(wake, wakeRun(store))
+  loop.on(deadline, endLateRun(store))
+}
+
+const wakeRun =
+  (store: RunStore): TimerHandler =>
+  async (timer) => {
+    if (timer.run === undefined) return 'done'
+    return (await store.signal(timer.run, { kind: 'time' }, { doneTimers: [claimOf(timer)] })) ? 'ended' : 'done'
+  }
+
+/** A run that is being executed ends with its commit, which deletes the timer. */
+const endLateRun =
+  (store: RunStore): TimerHandler =>
+  async (timer) => {
+    const run = timer.run === undefined ? undefined : await store.get(timer.run)
+    if (run === undefined || run.ended !== undefined) return 'done'
+    try {
+      await store.cancel({
+        id: run.id,
+        fence: run.fence,
+        onlyUntouched: false,
+        outcome: 'expired',
+        cancellation: { by: 'gatehouse', reason: 'its deadline has passed' },
+        effects: { doneTimers: [claimOf(timer)] },
+      })
+      return 'ended'
+    } catch (error) {
+      if (error instanceof GatewayError && error.code === 'CONFLICT') return 'done'
+      if (error instanceof GatewayError && error.code === 'VERSION_MISMATCH') return { again: { inMillis: 200 } }
+      throw error
+    }
+  }
+
+const claimOf = ({ id, fence }: ClaimedTimer) => ({ id, fence })
+
+/** What a waiting run is stored with. */
+export interface Waiting {
+  readonly approval?: NewApproval
+  readonly timers: readonly NewTimer[]
+}
+
+/** Throws errors of opening an approval, such as NO_APPROVERS. */
+export async function prepareWait(
+  state: RunProgress,
+  wait: WaitOutcome,
+  approvals: ApprovalOpener,
+  deadline: Date | undefined,
+): Promise<Waiting> {
+  // A deadline applies while the run waits; its timers end with the wait.
+  const timers = deadline === undefined ? [] : [deadlineTimer(state.id, deadline)]
+  if ('until' in wait) return { timers: [...timers, wakeTimer(state.id, wait.until)] }
+  const { id, workflow: name, subject, requestor, caller, who, request, newAccount, appointed } = state
+  const run = {
+    ...{ id, name, step: state.steps + 1, subject, requestor, who, user: currentUser(state), request },
+    ...(newAccount === undefined ? {} : { newAccount }),
+    ...(appointed && { appointed }),
+  }
+  const approval = await approvals.open(wait.approval, caller === undefined ? run : { ...run, caller })
+  delete state.appointed
+  return { approval, timers }
+}

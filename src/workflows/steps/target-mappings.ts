@@ -1,0 +1,34 @@
+import type { TargetConfig } from '#config/configuration/configuration.ts'
+import { createAt } from '#config/configuration/create-at.ts'
+import type { Scope } from '#kernel/scope.ts'
+import type { Mapping } from '#sdk/mapper/mapping.ts'
+import type { LookupHost } from '#sdk/target/target.ts'
+import type { TaskHost, TaskTargets } from '#sdk/workflow/workflow-task.ts'
+import { withNewAccounts } from './new-accounts.ts'
+
+/** The `targetAttributes` of every target that has them, created once. */
+export async function createTargetMappings(
+  targets: ReadonlyMap<string, TargetConfig>,
+  hostFor: (name: string, at: string) => LookupHost,
+  scope: Scope,
+): Promise<ReadonlyMap<string, Mapping>> {
+  const mappings = new Map<string, Mapping>()
+  for (const [name, { mapping, at }] of targets) {
+    if (mapping === undefined) continue
+    mappings.set(name, scope.own(await createAt(at, () => mapping.create(hostFor(name, at)))))
+  }
+  return mappings
+}
+
+/**
+ * A host for tasks, whose targets have their mappings and reject changes of existing accounts in runs that may only
+ * create accounts.
+ */
+export function withMappings(host: TaskHost, mappings: ReadonlyMap<string, Mapping>): TaskHost {
+  const targets: TaskTargets = {
+    ...host.targets,
+    get: (name) => withNewAccounts(host.targets.get(name)),
+    mapping: (name) => mappings.get(name),
+  }
+  return { ...host, targets }
+}
