@@ -5,8 +5,8 @@ import {
   type ReportStatement,
   readReport,
 } from '#config/report-statements/report-statement.ts'
-import type { ReportCursor, ReportRow } from '#domain/report.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { ReportCursor, ReportRow } from './report-reader.ts'
 
 /** A report, ready to run. */
 export interface ServedReport {

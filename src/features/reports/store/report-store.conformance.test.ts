@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { reportViews } from '#config/report-statements/report-views.ts'
-import type { ReportRow } from '#domain/report.ts'
+import type { ReportRow } from '#features/reports/report-reader.ts'
 import { Attributes } from '#identity/attributes.ts'
-import type { ReportStore } from '#storage/reports/report-store.ts'
-import { onEachDatabase } from '#testing/databases/databases.ts'
-import { openStores, type Stores } from '#testing/databases/stores.ts'
-import { auditRow, minute, newRun } from '#testing/databases/workflow-stores.ts'
+import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
+import { openStores, type Stores } from '../../../../test/support/databases/stores.ts'
+import { auditRow, minute, newRun } from '../../../../test/support/databases/workflow-stores.ts'
+import type { ReportStore } from './report-store.ts'
 
 const patient = { limit: 1000, timeoutMillis: 20_000 }
 

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type { ReportCursor, ReportQuery, ReportReader, ReportRow, ReportRun } from '#domain/report.ts'
+import type { ReportCursor, ReportQuery, ReportReader, ReportRow, ReportRun } from '#features/reports/report-reader.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { sqliteError } from '#protocols/sql/sqlite.ts'
-import { openReportFile, type ReportMessage, type ReportTask } from '#storage/reports/report-file.ts'
+import { openReportFile, type ReportMessage, type ReportTask } from './report-file.ts'
 
 const program = fileURLToPath(new URL('./report-process.ts', import.meta.url))
 

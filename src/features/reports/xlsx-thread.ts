@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import writeXlsxFile from 'write-excel-file/node'
-import type { SheetLine } from '#engine/reports/report-xlsx.ts'
+import type { SheetLine } from './report-xlsx.ts'
 
 /** The program of the thread that writes a workbook. Every cell is a text, so that none is evaluated. */
 

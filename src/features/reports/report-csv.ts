@@ -1,5 +1,5 @@
-import type { ReportTable, ServedReport } from '#engine/reports/report.ts'
 import { byteOrderMark, csvLine } from '#kernel/text/csv.ts'
+import type { ReportTable, ServedReport } from './report.ts'
 
 /** RFC 4180, one line per row, with the fields of its group first. */
 export async function* reportCsv(report: ServedReport, table: ReportTable): AsyncGenerator<string> {

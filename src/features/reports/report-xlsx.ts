@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
-import type { ReportTable, ServedReport } from '#engine/reports/report.ts'
-import { leftOut } from '#engine/reports/report-csv.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { ReportTable, ServedReport } from './report.ts'
+import { leftOut } from './report-csv.ts'
 
 export interface SheetLine {
   readonly cells: readonly string[]

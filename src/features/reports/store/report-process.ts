@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs'
 import process from 'node:process'
 import { isMainThread, Worker, workerData } from 'node:worker_threads'
-import { openReportFile, type ReportMessage, type ReportTask } from '#storage/reports/report-file.ts'
+import { openReportFile, type ReportMessage, type ReportTask } from './report-file.ts'
 
 /**
  * The program of the process that reads one report from an SQLite file. In the gateway itself a report would block all

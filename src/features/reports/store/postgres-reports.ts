@@ -1,5 +1,5 @@
 import pg from 'pg'
-import type { ReportCursor, ReportQuery, ReportReader, ReportRow, ReportRun } from '#domain/report.ts'
+import type { ReportCursor, ReportQuery, ReportReader, ReportRow, ReportRun } from '#features/reports/report-reader.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { postgresError } from '#protocols/sql/postgres.ts'

@@ -1,5 +1,5 @@
 import { readAddress } from '#database/databases.ts'
-import type { ReportCursor, ReportQuery, ReportReader, ReportRun } from '#domain/report.ts'
+import type { ReportCursor, ReportQuery, ReportReader, ReportRun } from '#features/reports/report-reader.ts'
 import type { Logger } from '#kernel/logger.ts'
 
 /**
@@ -15,10 +15,10 @@ export class ReportStore implements ReportReader {
     const { dialect, address } = readAddress(url)
     this.#load = async () => {
       if (dialect === 'sqlite') {
-        const { SqliteReports } = await import('#storage/reports/sqlite-reports.ts')
+        const { SqliteReports } = await import('./sqlite-reports.ts')
         return new SqliteReports(address, ready)
       }
-      const { PostgresReports } = await import('#storage/reports/postgres-reports.ts')
+      const { PostgresReports } = await import('./postgres-reports.ts')
       return new PostgresReports(address, ready, log)
     }
   }
