@@ -1,15 +1,15 @@
 import { stringify } from 'yaml'
 import { kubectlTokenKeys as keys } from '#contract/constants.ts'
 import type { TokenState, TokenUser } from '#contract/token.ts'
-import type { Attributes } from '#identity/attributes.ts'
-import { GatewayError } from '#kernel/errors.ts'
 import {
   latestTokensSlot,
   restoreTokens,
   type SessionTokens,
   storeTokens,
   tokensSlot,
-} from '#modules/shared/login/session-tokens.ts'
+} from '#features/issuer/filter/session-tokens.ts'
+import type { Attributes } from '#identity/attributes.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 

@@ -2,9 +2,14 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import type { RefreshTokenState, TokenMinting } from '#config/configuration/issuer.ts'
 import type { TokenUser } from '#contract/token.ts'
+import {
+  latestTokensSlot,
+  type SessionTokens,
+  storeTokens,
+  tokensSlot,
+} from '#features/issuer/filter/session-tokens.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import tokenApi from '#modules/filters/token-api/token-api.ts'
-import { latestTokensSlot, type SessionTokens, storeTokens, tokensSlot } from '#modules/shared/login/session-tokens.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { TokenCall, TokenService } from '#sdk/filter/token-service.ts'
 import { subject } from '#testing/login/subjects.ts'

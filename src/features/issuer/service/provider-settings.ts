@@ -1,11 +1,11 @@
 import type { ClientMetadata, Configuration, interactionPolicy, JWKS, KoaContextWithOIDC } from 'oidc-provider'
 import type { IssuerConfig, IssuerTrust } from '#config/configuration/issuer.ts'
-import { presentCall } from '#engine/issuer/issuer-account.ts'
-import type { IssuerPages } from '#engine/issuer/issuer-pages.ts'
-import { type IssuerRecords, sessionSeconds } from '#engine/issuer/issuer-records.ts'
 import { newId } from '#kernel/ids.ts'
 import type { TokenAlgorithm } from '#protocols/jwt/signing-key.ts'
 import type { TextKey } from '#sdk/page/page-texts.ts'
+import { presentCall } from './issuer-account.ts'
+import type { IssuerPages } from './issuer-pages.ts'
+import { type IssuerRecords, sessionSeconds } from './issuer-records.ts'
 
 interface ProviderParts {
   readonly config: IssuerConfig

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { inject } from 'light-my-request'
-import { cookieNames } from '#engine/issuer/provider-settings.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { type GatewayResponse, header } from '#sdk/http/http.ts'
 import { boundFields } from '#sdk/http/read-form.ts'
+import { cookieNames } from './provider-settings.ts'
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown
 

@@ -8,8 +8,6 @@ import {
   serviceTokenSeconds,
 } from '#config/configuration/issuer.ts'
 import type { TokenKeys } from '#config/configuration/token-keys.ts'
-import { type IssuerMeter, noIssuerMeter } from '#engine/issuer/issuer-audit.ts'
-import { IssuerServer, type IssuerServerParts } from '#engine/issuer/issuer-server.ts'
 import type { HostFor } from '#engine/module-host.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -19,7 +17,9 @@ import type { Scope } from '#kernel/scope.ts'
 import type { SecretBox } from '#keys/secret-box.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
 import type { ChangeSubject } from '#sdk/filter/subject-filter.ts'
-import type { IssuerStore } from '#storage/issuer-store.ts'
+import { type IssuerMeter, noIssuerMeter } from './issuer-audit.ts'
+import { IssuerServer, type IssuerServerParts } from './issuer-server.ts'
+import type { IssuerStore } from './issuer-store.ts'
 
 /** What own issuers need that outlives a configuration. */
 export interface IssuerServices {

@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { jwtVerify } from 'jose'
 import { expect, test } from 'vitest'
-import { Issuers } from '#engine/issuer/issuers.ts'
 import { localSigner } from '#protocols/sts/signed-token.ts'
+import { Issuers } from './issuers.ts'
 
 test('a token for own calls is signed by the issuer, and short-lived', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })

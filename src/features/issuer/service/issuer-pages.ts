@@ -1,10 +1,10 @@
 import type { Interaction, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import type { IssuerConfig } from '#config/configuration/issuer.ts'
-import { type IssuerCall, presentCall } from '#engine/issuer/issuer-account.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 import { html, notice, page } from '#sdk/page/page.ts'
 import { type TextKey, textsFor } from '#sdk/page/page-texts.ts'
+import { type IssuerCall, presentCall } from './issuer-account.ts'
 
 /** The response to a form may redirect to a login elsewhere, or back to the application. */
 const leadingAnywhere = { narrow: true, formsLeadAnywhere: true }

@@ -1,11 +1,11 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider'
-import { type IssuerAccount, type Person, presentCall, readAccount } from '#engine/issuer/issuer-account.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { SecretBox } from '#keys/secret-box.ts'
-import type { IssuerKey, IssuerStore, StoredIssuerRecord } from '#storage/issuer-store.ts'
+import { type IssuerAccount, type Person, presentCall, readAccount } from './issuer-account.ts'
+import type { IssuerKey, IssuerStore, StoredIssuerRecord } from './issuer-store.ts'
 
 export interface RecordParts {
   readonly issuer: string

@@ -1,11 +1,11 @@
 import type { AuditStore } from '#audit/store/audit-store.ts'
-import type { IssuerAccount } from '#engine/issuer/issuer-account.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
 import type { GatewayRequest } from '#sdk/http/http.ts'
+import type { IssuerAccount } from './issuer-account.ts'
 
 export interface IssuerAuditParts {
   readonly audit: Pick<AuditStore, 'append'>

@@ -2,9 +2,6 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import type { JWTPayload } from 'jose'
 import type { ExchangeRights, IssuerConfig, IssuerTrust } from '#config/configuration/issuer.ts'
 import type { TokenKeys } from '#config/configuration/token-keys.ts'
-import type { IssuerAccount } from '#engine/issuer/issuer-account.ts'
-import type { IssuerAudit } from '#engine/issuer/issuer-audit.ts'
-import type { IssuerRecords, KnownIdToken } from '#engine/issuer/issuer-records.ts'
 import type { Subject } from '#identity/subject.ts'
 import { networkOf } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -27,6 +24,9 @@ import {
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 import type { Rule, RuleDecision } from '#sdk/rule/rule.ts'
+import type { IssuerAccount } from './issuer-account.ts'
+import type { IssuerAudit } from './issuer-audit.ts'
+import type { IssuerRecords, KnownIdToken } from './issuer-records.ts'
 
 interface ExchangerParts {
   readonly config: IssuerConfig

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { IssuerRecord } from '#storage/issuer-store.ts'
-import { onEachDatabase } from '#testing/databases/databases.ts'
-import { openStores } from '#testing/databases/stores.ts'
+import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
+import { openStores } from '../../../../test/support/databases/stores.ts'
+import type { IssuerRecord } from './issuer-store.ts'
 
 const start = Date.UTC(2030, 0, 1)
 const after = (seconds: number): Date => new Date(start + seconds * 1000)

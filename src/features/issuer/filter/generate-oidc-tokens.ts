@@ -1,8 +1,8 @@
-import { latestTokensSlot, storeTokens, tokensSlot } from '#modules/shared/login/session-tokens.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { type AuthAttempt, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { flag, parsed, text } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import { latestTokensSlot, storeTokens, tokensSlot } from './session-tokens.ts'
 
 const parameters = {
   idpName: text({

@@ -7,29 +7,6 @@ import {
   type RefreshTokenState,
   type TokenMinting,
 } from '#config/configuration/issuer.ts'
-import {
-  accountOf,
-  duringCall,
-  type IssuerAccount,
-  type IssuerCall,
-  type Person,
-  presentCall,
-} from '#engine/issuer/issuer-account.ts'
-import {
-  endpointOf,
-  grantOf,
-  IssuerAudit,
-  type IssuerAuditParts,
-  type IssuerMeter,
-  isEndpoint,
-  tokenOutcome,
-} from '#engine/issuer/issuer-audit.ts'
-import { passToProvider } from '#engine/issuer/issuer-bridge.ts'
-import { isStep, signedOutNotice } from '#engine/issuer/issuer-pages.ts'
-import { IssuerProviders, type ProviderSource } from '#engine/issuer/issuer-providers.ts'
-import { type IssuerRecords, sessionSeconds } from '#engine/issuer/issuer-records.ts'
-import { hasDeviceGrant, issuerScopes, tokenTimes } from '#engine/issuer/provider-settings.ts'
-import { TokenExchanger } from '#engine/issuer/token-exchanger.ts'
 import type { Subject } from '#identity/subject.ts'
 import { networkOf } from '#kernel/address.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
@@ -46,6 +23,29 @@ import { readForm } from '#sdk/http/read-form.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 import { textsFor } from '#sdk/page/page-texts.ts'
 import type { Rule, RuleDecision } from '#sdk/rule/rule.ts'
+import {
+  accountOf,
+  duringCall,
+  type IssuerAccount,
+  type IssuerCall,
+  type Person,
+  presentCall,
+} from './issuer-account.ts'
+import {
+  endpointOf,
+  grantOf,
+  IssuerAudit,
+  type IssuerAuditParts,
+  type IssuerMeter,
+  isEndpoint,
+  tokenOutcome,
+} from './issuer-audit.ts'
+import { passToProvider } from './issuer-bridge.ts'
+import { isStep, signedOutNotice } from './issuer-pages.ts'
+import { IssuerProviders, type ProviderSource } from './issuer-providers.ts'
+import { type IssuerRecords, sessionSeconds } from './issuer-records.ts'
+import { hasDeviceGrant, issuerScopes, tokenTimes } from './provider-settings.ts'
+import { TokenExchanger } from './token-exchanger.ts'
 
 export interface IssuerServerParts extends ProviderSource, IssuerAuditParts {
   readonly claims: Mapping
