@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { sidecarScript } from '#modules/filters/sts-injector/sts-injector.ts'
+import { sidecarScript } from '#features/sts/injector/injector.ts'
 import { until } from '#testing/gateway/gateway-process.ts'
 import { findShell, type Shell, startSidecar } from '#testing/sts/sidecar-process.ts'
 import { startTokenEndpoint, tokenLike } from '#testing/sts/token-endpoint.ts'

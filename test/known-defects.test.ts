@@ -31,7 +31,7 @@ const defects: Readonly<Record<string, string>> = {
 }
 
 /** The injected sidecar's tests have numbers of their own. */
-const otherNumbers = 'src/modules/filters/sts-injector/'
+const otherNumbers = 'src/features/sts/injector/'
 
 /** Tables as well: `test.each([...])('D8: …')`. */
 const titles = /(?:^\s*(?:test|it|describe)\b[.\w]*|\))\(\s*(['"`])((?:D\d+, )*D\d+): \S/gm

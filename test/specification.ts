@@ -567,7 +567,7 @@ export const statements: readonly Statement[] = [
   ...of(
     '2.6',
     by(
-      'src/modules/filters/sts-injector/sidecar.programs.test.ts',
+      'src/features/sts/injector/sidecar.programs.test.ts',
       'with all the authorities of a large organization in the ConfigMap',
     ),
     'The sidecar trusts the certificates of that file',

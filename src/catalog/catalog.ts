@@ -1,6 +1,9 @@
 import type { Catalog } from '#config/configuration/catalog.ts'
 import generateOidcTokens from '#features/issuer/filter/generate-oidc-tokens.ts'
 import issuer from '#features/issuer/filter/issuer.ts'
+import stsDocuments from '#features/sts/filters/documents.ts'
+import stsToken from '#features/sts/filters/token.ts'
+import stsInjector from '#features/sts/injector/injector.ts'
 import { createRegistry } from '#kernel/registry.ts'
 import fileSink from '#modules/audit-sinks/file/file.ts'
 import httpsSink from '#modules/audit-sinks/https/https.ts'
@@ -72,9 +75,6 @@ import register from '#modules/filters/register/register.ts'
 import scimGateway from '#modules/filters/scim-gateway/scim-gateway.ts'
 import scimJournal from '#modules/filters/scim-journal/scim-journal.ts'
 import stopProcessing from '#modules/filters/stop-processing/stop-processing.ts'
-import stsDocuments from '#modules/filters/sts-documents/sts-documents.ts'
-import stsInjector from '#modules/filters/sts-injector/sts-injector.ts'
-import stsToken from '#modules/filters/sts-token/sts-token.ts'
 import {
   anonAz,
   clusterGroups2Attribute,

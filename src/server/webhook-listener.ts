@@ -14,7 +14,7 @@ import {
   registerWebhook,
   type WebhookKeeperOptions,
   type WebhookObjects,
-} from '#engine/sts/webhook-keeper.ts'
+} from '#features/sts/service/webhook-keeper.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { ListenerTls } from '#requests/listener/http-server.ts'

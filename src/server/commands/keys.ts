@@ -4,14 +4,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { webhookKeys } from '#config/configuration/sts-webhook.ts'
 import type { TokenIssuer } from '#config/configuration/token-keys.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
-import { type KeyKeeper, leaseMillis, noKeyMeter, type PassOutcome } from '#engine/sts/publish/key-keeper.ts'
+import { type KeyKeeper, leaseMillis, noKeyMeter, type PassOutcome } from '#features/sts/publish/key-keeper.ts'
 import {
   destinationName,
   type Publication,
   readBackName,
   readPublications,
   sourceName,
-} from '#engine/sts/publish/publication.ts'
+} from '#features/sts/publish/publication.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { suggestion } from '#kernel/suggest.ts'

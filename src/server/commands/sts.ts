@@ -7,7 +7,7 @@ import { readYaml } from '#config/context/locate.ts'
 import { formatIssue, locateIssues } from '#config/context/located-issue.ts'
 import { readSchema } from '#config/context/schema-issues.ts'
 import { endpointKind } from '#config/load/set-aside.ts'
-import type { Workload } from '#engine/sts/workload.ts'
+import type { Workload } from '#features/sts/service/workload.ts'
 import { Issues } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import {

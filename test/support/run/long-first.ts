@@ -2,7 +2,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** They are slow for their size, by which files are ordered without an earlier run. */
 export const longFiles = [
-  'src/modules/filters/sts-injector/sidecar.programs.test.ts',
+  'src/features/sts/injector/sidecar.programs.test.ts',
   'test/kube/sts-rotation.kube.test.ts',
   'src/modules/targets/sql/sql-hostile.conformance.test.ts',
   'src/modules/directory-inserts/database/database.conformance.test.ts',

@@ -1,7 +1,7 @@
+import type { EndpointName } from '#features/sts/service/token-service.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { readBearer } from '#protocols/jwt/bearer.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
-import type { EndpointName } from '#sdk/filter/token-service.ts'
 import type { TokenLoader } from './kubectl-loader.ts'
 
 /** A token of the token service for the workload whose token authenticated the request. The endpoint decides and audits. */

@@ -8,10 +8,10 @@ import {
   storeTokens,
   tokensSlot,
 } from '#features/issuer/filter/session-tokens.ts'
+import type { TokenCall, TokenService } from '#features/sts/service/token-service.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import tokenApi from '#modules/filters/token-api/token-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { TokenCall, TokenService } from '#sdk/filter/token-service.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'

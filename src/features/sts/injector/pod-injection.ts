@@ -1,0 +1,339 @@
+import { hostname } from 'node:os'
+import type { PodAdmission } from '#features/sts/service/pod-admission.ts'
+import { BoundedCache } from '#kernel/bounded-cache.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { isJsonObject, type JsonValue } from '#kernel/json.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { RateLimits } from '#kernel/rate-limit.ts'
+import {
+  type AdmissionAnswer,
+  type AdmissionRequest,
+  diffToPatch,
+  maxReviewBytes,
+  parseReview,
+  reviewResponse,
+  reviewUid,
+} from '#protocols/admission/admission-review.ts'
+import { type Injection, inject } from '#protocols/admission/inject.ts'
+import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
+import { ownerOf, type Pod, type PodOwner, podSchema } from '#protocols/admission/pod.ts'
+import { labelName, type PodEndpoint } from '#protocols/admission/pod-endpoint.ts'
+import { asksAccount, type PodAccount } from '#protocols/admission/pod-request.ts'
+import { requireJson } from '#sdk/api/json-body.ts'
+import { allowMethods } from '#sdk/api/routes.ts'
+import type { Filter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
+import { type ClusterObjects, isCluster } from '#sdk/target/kubernetes-cluster.ts'
+
+export interface InjectorConfig {
+  readonly settings: InjectorSettings
+  readonly whenNotInjectable: 'admit' | 'refuse'
+  /** Undefined if annotations of service accounts are ignored, and owners get no events. */
+  readonly cluster: string | undefined
+}
+
+const maxFaults = 16
+const maxFault = 400
+
+/** Answers each review with the changes of the pod. */
+export function createInjection(config: InjectorConfig, host: FilterHost): Filter {
+  const injection = new PodInjection(config, host)
+  return {
+    async handle({ request, pathInfo }) {
+      if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
+      allowMethods(request.method, 'POST')
+      requireJson(request)
+      const body = await request.body(maxReviewBytes)
+      let review: AdmissionRequest
+      try {
+        review = parseReview(body)
+      } catch (error) {
+        // The creator of a pod sees the reason in a review; the API server hides any other answer.
+        const uid = reviewUid(body)
+        if (uid === undefined || !(error instanceof GatewayError)) throw error
+        return jsonAnswer(
+          reviewResponse(uid, {
+            refusal: { code: 422, message: `gatehouse cannot read the pod: ${error.publicText}` },
+          }),
+        )
+      }
+      return jsonAnswer(reviewResponse(review.uid, await injection.answer(review, request.id)))
+    },
+  }
+}
+
+class PodInjection {
+  readonly #config: InjectorConfig
+  readonly #host: FilterHost
+  readonly #endpoints: readonly PodEndpoint[]
+  readonly #accounts: ServiceAccounts | undefined
+  readonly #events: OwnerEvents | undefined
+
+  constructor(config: InjectorConfig, host: FilterHost) {
+    this.#config = config
+    this.#host = host
+    this.#endpoints = host.stsPodEndpoints ?? []
+    const target = config.cluster === undefined ? undefined : host.targets.get(config.cluster)
+    if (target === undefined || !isCluster(target)) return
+    const { objects } = target
+    const { clock, log } = host
+    this.#accounts = new ServiceAccounts({ objects, clock, log, names: annotationNames(this.#endpoints) })
+    this.#events = new OwnerEvents({ objects, rateLimits: host.rateLimits, clock, log })
+  }
+
+  /** Returns every failure in the answer, where the creator of the pod sees it. */
+  async answer(review: AdmissionRequest, requestId: string): Promise<AdmissionAnswer> {
+    const { group, kind } = review.kind
+    if (group !== '' || kind !== 'Pod') return { warnings: [`gatehouse gives tokens to pods only, not to ${kind}`] }
+    if (review.operation !== 'CREATE' || review.subResource !== '') return {}
+    const read = podSchema.safeParse(review.object)
+    if (!read.success) {
+      const where = read.error.issues[0]?.path.join('.') || 'the object'
+      return { refusal: { code: 422, message: `gatehouse cannot read the pod: ${where} is invalid` } }
+    }
+    const pod = read.data
+    const account = await this.#account(pod, review.namespace)
+    let result: Injection
+    try {
+      result = inject(pod, this.#endpoints, this.#config.settings, account)
+    } catch (err) {
+      this.#host.log.error('a pod could not be injected', { namespace: review.namespace, err })
+      result = { pod, endpoints: [], faults: ['an internal error, which the log of gatehouse has'], warnings: [] }
+    }
+    return this.#decide(review, pod, account, result, requestId)
+  }
+
+  /** The pod's account, read only if its annotations could count. */
+  async #account({ metadata, spec }: Pod, reviewed: string): Promise<PodAccount> {
+    const namespace = reviewed || (metadata.namespace ?? '')
+    const name = spec.serviceAccountName || 'default'
+    const asks = this.#accounts !== undefined && asksAccount({ metadata, spec }, this.#endpoints)
+    const known = asks ? await this.#accounts.annotationsOf(namespace, name) : { annotations: {} }
+    return { namespace, name, cluster: this.#config.cluster, ...known }
+  }
+
+  async #decide(
+    review: AdmissionRequest,
+    pod: Pod,
+    account: PodAccount,
+    { warnings, endpoints, ...result }: Injection,
+    requestId: string,
+  ): Promise<AdmissionAnswer> {
+    const faults = shortened(result.faults)
+    const refused = faults.length > 0 && this.#config.whenNotInjectable === 'refuse'
+    const patch = refused ? [] : diffToPatch(review.object, result.pod)
+    if ((faults.length > 0 || patch.length > 0) && !review.dryRun) {
+      const owner = ownerOf(pod)
+      const admission: PodAdmission = {
+        requestId,
+        namespace: account.namespace,
+        serviceAccount: account.name,
+        pod: pod.metadata.name ?? pod.metadata.generateName ?? '',
+        owner: owner === undefined ? undefined : `${owner.kind}/${owner.name}`,
+        decision: refused ? 'refused' : endpoints.length > 0 ? 'injected' : 'admitted',
+        endpoints: refused ? [] : endpoints,
+        reasons: faults,
+      }
+      if (faults.length > 0) this.#host.log.warn('a pod does not get the tokens that it asks for', { ...admission })
+      else this.#host.log.info('a pod gets tokens', { ...admission })
+      if (faults.length > 0 && owner !== undefined) {
+        this.#events?.report(account.namespace, owner, refused, `${admission.pod}: ${faults.join('; ')}`)
+      }
+      await this.#host.recordAdmission?.(admission)
+    }
+    if (refused) return { refusal: { code: 422, message: `gatehouse: ${faults.join('; ')}` } }
+    return { patch, warnings: [...faults, ...warnings].map((text) => `gatehouse: ${text}`) }
+  }
+}
+
+const annotationNames = (endpoints: readonly PodEndpoint[]): ReadonlySet<string> =>
+  new Set(
+    endpoints.flatMap(({ label, settings }) => [
+      labelName(label),
+      ...settings.map(({ name }) => `${labelName(label)}.${name}`),
+    ]),
+  )
+
+/** Limits length and number: the pod chooses the names in faults, and there may be as many as containers. */
+function shortened(faults: readonly string[]): readonly string[] {
+  const shown = faults
+    .slice(0, maxFaults)
+    .map((text) => (text.length <= maxFault ? text : `${text.slice(0, maxFault)}...`))
+  return faults.length <= maxFaults ? shown : [...shown, `and ${faults.length - maxFaults} more`]
+}
+
+function jsonAnswer(value: JsonValue): GatewayResponse {
+  return {
+    status: 200,
+    headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
+    body: JSON.stringify(value),
+  }
+}
+
+interface OwnerEventOptions {
+  readonly objects: Pick<ClusterObjects, 'create'>
+  readonly rateLimits: RateLimits
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** A controller whose pods are rejected creates them again and again. */
+const perOwner = { burst: 1, perMinute: 0.1 }
+/** Also against callers of the webhook who aren't the API server. */
+const overall = { burst: 30, perMinute: 60 }
+const mostUnderway = 8
+const longestNote = 1000
+const longestInstance = 128
+
+/**
+ * Notifies the owner of a pod that it does not get its tokens, by an event on the object that owns it: the warning of
+ * the admission reaches only the creator of the pod, which is a controller.
+ */
+class OwnerEvents {
+  readonly #options: OwnerEventOptions
+  #underway = 0
+
+  constructor(options: OwnerEventOptions) {
+    this.#options = options
+  }
+
+  /** Returns at once and logs failures. An owner gets one event in ten minutes. */
+  report(namespace: string, owner: PodOwner, refused: boolean, note: string): void {
+    if (this.#underway >= mostUnderway) return
+    this.#underway += 1
+    this.#create(namespace, owner, refused, note)
+      .catch((err: unknown) =>
+        this.#options.log.warn('an event could not be created', { namespace, owner: owner.name, err }),
+      )
+      .finally(() => {
+        this.#underway -= 1
+      })
+  }
+
+  async #create(namespace: string, owner: PodOwner, refused: boolean, note: string): Promise<void> {
+    const { objects, rateLimits, clock } = this.#options
+    const key = JSON.stringify([namespace, owner.uid])
+    if ((await rateLimits.take('events of one owner of pods', key, perOwner)) !== undefined) return
+    if ((await rateLimits.take('events of owners of pods', '', overall)) !== undefined) return
+    const event = {
+      apiVersion: 'events.k8s.io/v1',
+      kind: 'Event',
+      metadata: { generateName: 'gatehouse-injector-', namespace },
+      eventTime: clock().toISOString().replace('Z', '000Z'),
+      reportingController: 'gatehouse.tremolo.io/injector',
+      reportingInstance: hostname().slice(0, longestInstance) || 'gatehouse',
+      action: 'InjectTokens',
+      reason: refused ? 'PodRefused' : 'TokensNotInjected',
+      type: 'Warning',
+      regarding: { apiVersion: owner.apiVersion, kind: owner.kind, name: owner.name, namespace, uid: owner.uid },
+      note: note.length <= longestNote ? note : `${note.slice(0, longestNote)}...`,
+    }
+    await objects.create({ group: 'events.k8s.io', version: 'v1', plural: 'events', namespace }, event)
+  }
+}
+
+interface AccountAnnotations {
+  readonly annotations: Readonly<Record<string, string>>
+  /** Why they could not be read; they then come from an earlier call, or are empty. */
+  readonly problem?: string
+}
+
+interface ServiceAccountOptions {
+  readonly objects: Pick<ClusterObjects, 'get'>
+  /** The only annotations that count. */
+  readonly names: ReadonlySet<string>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+const mostAccounts = 10_000
+const freshMillis = 10_000
+/** Used while the API server does not answer. */
+const staleMillis = 600_000
+/** Of the five seconds that the API server gives a webhook. */
+const longestWaitMillis = 2_000
+/** After a call without an answer, the API server isn't called for this long. */
+const pauseMillis = 5_000
+/** Also against callers of the webhook who aren't the API server. */
+const maxReads = 64
+const longestAnnotation = 2_049
+const objectName = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
+
+interface Known {
+  readonly annotations: Readonly<Record<string, string>>
+  readonly read: number
+}
+
+/** Annotations of service accounts, read from the cluster when a pod needs them and remembered for ten seconds. */
+class ServiceAccounts {
+  readonly #options: ServiceAccountOptions
+  readonly #known: BoundedCache<Known>
+  readonly #underway = new Map<string, Promise<AccountAnnotations>>()
+  #pausedUntil = 0
+
+  constructor(options: ServiceAccountOptions) {
+    this.#options = options
+    this.#known = new BoundedCache(mostAccounts, options.clock)
+  }
+
+  /** Never rejects. */
+  async annotationsOf(namespace: string, name: string): Promise<AccountAnnotations> {
+    const key = JSON.stringify([namespace, name])
+    const now = this.#options.clock().getTime()
+    const known = this.#known.get(key)
+    if (known !== undefined && now - known.read < freshMillis) return { annotations: known.annotations }
+    if (now < this.#pausedUntil) return { annotations: known?.annotations ?? {}, problem: silence }
+    let reading = this.#underway.get(key)
+    if (reading === undefined) {
+      if (!objectName.test(namespace) || !objectName.test(name))
+        return { annotations: {}, problem: 'it has no valid name' }
+      if (this.#underway.size >= maxReads) return { annotations: known?.annotations ?? {}, problem: silence }
+      reading = this.#read(namespace, name, key, known).finally(() => this.#underway.delete(key))
+      this.#underway.set(key, reading)
+    }
+    return reading
+  }
+
+  async #read(namespace: string, name: string, key: string, known: Known | undefined): Promise<AccountAnnotations> {
+    const { objects, clock, log } = this.#options
+    try {
+      const resource = { group: '', version: 'v1', plural: 'serviceaccounts', namespace }
+      const found = await withinTime(objects.get(resource, name))
+      const annotations = this.#wanted(found?.content)
+      const read = clock().getTime()
+      this.#known.set(key, { annotations, read }, new Date(read + staleMillis))
+      return { annotations }
+    } catch (err) {
+      const refused = err instanceof GatewayError && err.code === 'TARGET_FAILED'
+      if (!refused) this.#pausedUntil = clock().getTime() + pauseMillis
+      log.warn('a service account could not be read', { namespace, serviceAccount: name, err })
+      return { annotations: known?.annotations ?? {}, problem: refused ? 'the API server refuses to show it' : silence }
+    }
+  }
+
+  #wanted(content: Readonly<Record<string, unknown>> | undefined): Readonly<Record<string, string>> {
+    const metadata = content?.['metadata']
+    const all = isJsonObject(metadata) && isJsonObject(metadata['annotations']) ? metadata['annotations'] : {}
+    return Object.fromEntries(
+      Object.entries(all).flatMap(([name, value]): [string, string][] =>
+        this.#options.names.has(name) && typeof value === 'string' ? [[name, value.slice(0, longestAnnotation)]] : [],
+      ),
+    )
+  }
+}
+
+const silence = 'the API server did not answer'
+
+async function withinTime<T>(call: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new GatewayError('TARGET_TIMEOUT', 'no answer in time')), longestWaitMillis)
+  })
+  try {
+    return await Promise.race([call, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

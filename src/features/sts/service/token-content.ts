@@ -1,0 +1,111 @@
+import type { TokenEndpoint } from '#config/configuration/token-endpoint.ts'
+import { consumerLimits } from '#config/kinds/sts-preset.ts'
+import { JsonDocument, type MappedValue, type MappingSource } from '#identity/mapping/mapped-value.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import type { Template } from '#kernel/template.ts'
+import { oauthRefusal } from '#protocols/sts/token-exchange.ts'
+import { type WorkloadClaims, workloadClaims } from '#protocols/sts/workload-claims.ts'
+import type { Workload } from './workload.ts'
+
+/** A token with less lifetime left is refused: it would expire before it can be used. */
+const leastSeconds = 5
+const awsTagValue = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]{1,256}$/u
+
+export interface TokenContent {
+  readonly claims: ReadonlyMap<string, JsonValue>
+  readonly subject: string
+  readonly ttlSeconds: number
+  readonly expires: Date
+}
+
+/** What the mapping of additional claims reads. */
+export const workloadSource = ({ username, attributes }: Workload): MappingSource => ({
+  userID: username,
+  groups: attributes.values('groups'),
+  values: (name) => attributes.values(name),
+  names: () => attributes.names(),
+})
+
+/**
+ * The claims of a token for this workload, within the limits of its consumer. It never outlives the subject token.
+ * Throws `invalid_grant` if that has no lifetime left, and `invalid_target` if the consumer would reject it.
+ */
+export function tokenContent(
+  endpoint: TokenEndpoint,
+  workload: Workload,
+  additional: ReadonlyMap<string, MappedValue>,
+  jti: string,
+  now: Date,
+): TokenContent {
+  const seconds = Math.floor(now.getTime() / 1000)
+  const left = Math.floor(workload.expires.getTime() / 1000) - seconds
+  const ttlSeconds = Math.min(endpoint.ttlSeconds, left)
+  if (ttlSeconds < leastSeconds) throw oauthRefusal('invalid_grant', 'The subject token is about to expire.')
+  const subject = checkedSubject(render(endpoint.subject, workload), endpoint)
+  const claims = workloadClaims({
+    issuer: endpoint.issuer,
+    subject,
+    audience: endpoint.audience,
+    jti: endpoint.jti ? jti : undefined,
+    now: seconds,
+    ttlSeconds,
+    account: accountOf(workload),
+    additional: new Map(Array.from(additional, ([name, value]) => [name, claimValue(value)])),
+    awsTags: awsTags(endpoint, workload),
+    awsTransitiveTags: endpoint.awsTags?.transitive ?? [],
+    awsRoles: endpoint.awsRoles,
+  })
+  return { claims, subject, ttlSeconds, expires: new Date((seconds + ttlSeconds) * 1000) }
+}
+
+/** `check` relies on these characters in names when it says that subjects can't collide. */
+const namespaceName = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+const accountName = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/
+
+function accountOf({ cluster, namespace, account }: Workload): WorkloadClaims['account'] {
+  if (namespace === undefined || account === undefined) return undefined
+  if (!namespaceName.test(namespace) || !accountName.test(account)) {
+    throw oauthRefusal('invalid_target', 'The service account has a name that Kubernetes does not allow.')
+  }
+  return { cluster, namespace, name: account }
+}
+
+const render = (template: Template, { attributes }: Workload): string =>
+  template.render({ attribute: (name) => attributes.first(name) })
+
+function checkedSubject(subject: string, { preset }: TokenEndpoint): string {
+  const { leastSubject, mostSubject } = consumerLimits(preset)
+  const consumer = preset ?? 'OpenID Connect'
+  if (!/^[\x21-\x7e]*$/.test(subject)) {
+    throw oauthRefusal('invalid_target', 'The subject holds characters that consumers do not take.')
+  }
+  if (subject.length > mostSubject) {
+    const description = `The subject has ${subject.length} bytes, and ${consumer} takes ${mostSubject}.`
+    throw oauthRefusal('invalid_target', description)
+  }
+  if (subject.length < leastSubject) {
+    throw oauthRefusal(
+      'invalid_target',
+      `The subject is shorter than the ${leastSubject} bytes that ${consumer} wants.`,
+    )
+  }
+  return subject
+}
+
+/** One value is a text, several are a list: consumers compare texts. */
+function claimValue(value: MappedValue): JsonValue {
+  if (value instanceof JsonDocument) return value.value
+  return value.length === 1 ? (value[0] ?? '') : [...value]
+}
+
+function awsTags({ awsTags: tags }: TokenEndpoint, workload: Workload): ReadonlyMap<string, string> {
+  const values = new Map<string, string>()
+  for (const [name, template] of tags?.principal ?? []) {
+    const value = render(template, workload)
+    if (!awsTagValue.test(value)) {
+      throw oauthRefusal('invalid_target', 'A session tag has no value that AWS takes.', `the session tag "${name}"`)
+    }
+    values.set(name, value)
+  }
+  return values
+}
