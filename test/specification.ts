@@ -45,7 +45,7 @@ const described = (title: string): Proof => by('test/api-description.test.ts', t
 const tutorial = (title: string): Proof => by('test/stories/predecessor-tutorial/tutorial.test.ts', title)
 const portal = (title: string): Proof => by('src/modules/filters/portal/portal.test.ts', title)
 const main = (title: string): Proof => by('test/stories/main-api.test.ts', title)
-const gateway = (title: string): Proof => by('src/modules/filters/scim-gateway/specification.test.ts', title)
+const gateway = (title: string): Proof => by('src/features/scim/gateway/specification.test.ts', title)
 const call = (title: string): Proof => by('src/modules/filters/call-workflow/call-workflow.test.ts', title)
 const calls = (title: string): Proof => by('test/stories/call-workflow.test.ts', title)
 const tokens = (title: string): Proof => by('test/stories/specification-token-service.test.ts', title)
@@ -78,7 +78,7 @@ const loadsGroups = by(
 )
 const loaded = by('src/config/load/load.test.ts', 'keeps names, namespaces and places')
 const memberRuns = by(
-  'src/modules/filters/scim-gateway/groups.test.ts',
+  'src/features/scim/gateway/groups.test.ts',
   'runs one workflow for each member that changes, and reads no member list',
 )
 const provision = (title: string): Proof => by('src/modules/workflow-tasks/provision/provision.test.ts', title)

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { Journals } from '#engine/journals.ts'
 import { createStatistics } from '#engine/statistics.ts'
 import { IssuerAudit } from '#features/issuer/service/issuer-audit.ts'
+import { Journals } from '#features/scim/journal/journals.ts'
 import { SharedAudit } from '#features/sts/service/shared-audit.ts'
 import { DecisionAudit } from '#features/sts/service/token-issuing.ts'
 import { Attributes } from '#identity/attributes.ts'

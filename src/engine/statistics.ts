@@ -1,5 +1,5 @@
 import type { CallCounts, RunCounts, StatisticsQuery } from '#domain/statistics.ts'
-import type { Journals } from '#engine/journals.ts'
+import type { Journals } from '#features/scim/journal/journals.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { ReadStatistics, Statistics, StatisticsPart } from '#sdk/filter/statistics.ts'
 import type { InPart, StatisticsCounts, StatisticsStore } from '#storage/statistics-store.ts'

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { JournalPage, JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
+import type { JournalPage, JournalQuery, StoredJournalEntry } from '#features/scim/journal/journal-entry.ts'
+import type { JournalStore } from '#features/scim/journal/journal-store.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import type { CommandIo } from '#server/commands/command-line.ts'
 import {
@@ -17,7 +18,6 @@ import {
 import { withDatabase } from '#server/commands/installation.ts'
 import { databaseOptions } from '#server/commands/options.ts'
 import { scimInit } from '#server/init/scim.ts'
-import type { JournalStore } from '#storage/journal-store.ts'
 
 const options = {
   ...databaseOptions,

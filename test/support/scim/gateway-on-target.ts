@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import scimGateway from '#modules/filters/scim-gateway/scim-gateway.ts'
+import scimGateway from '#features/scim/gateway/scim-gateway.ts'
 import type { Target } from '#sdk/target/target.ts'
 import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'

@@ -1,5 +1,5 @@
-import { groupMapping, userMapping } from '#modules/filters/scim-gateway/mapping-config.ts'
-import type { SchemaMapping } from '#modules/filters/scim-gateway/schema-mapping.ts'
+import { groupMapping, userMapping } from '#features/scim/gateway/mapping-config.ts'
+import type { SchemaMapping } from '#features/scim/gateway/schema-mapping.ts'
 import { internalName, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
 

@@ -1,5 +1,5 @@
 import { columns, statement } from '#database/statement.ts'
-import { EventStore } from '#storage/event-store.ts'
+import { EventStore } from '#features/scim/events/event-store.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 
 interface StreamRow {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
+import type { JournalQuery, StoredJournalEntry } from '#features/scim/journal/journal-entry.ts'
 import { openMain, someone } from '#testing/modules/main-fixture.ts'
 
 const admin = someone('root', ['people', 'admins'])

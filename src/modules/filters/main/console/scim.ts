@@ -1,5 +1,5 @@
+import { journalFilters, readJournalQuery, shownCall } from '#features/scim/journal/journal-answer.ts'
 import { answerList, listParameters, listQuery } from '#modules/shared/http/list-answer.ts'
-import { journalFilters, readJournalQuery, shownCall } from '#modules/shared/runs/journal-answer.ts'
 import type { OperationDescription } from '#sdk/api/api-description.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'

@@ -1,0 +1,356 @@
+import { readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { systemClock } from '#kernel/clock.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { Passwords } from '#modules/shared/passwords/passwords.ts'
+import { databaseTarget } from '#modules/targets/database/database.ts'
+import plugin from '#modules/targets/plugin/plugin.ts'
+import { syncOptions, userOf } from '#sdk/conformance/target-fixture.ts'
+import { hasGroups, type Target } from '#sdk/target/target.ts'
+import { openStorage } from '#storage/open.ts'
+import { onEachDatabase, onEachEmptyDatabase } from '../../../../test/support/databases/databases.ts'
+import { applicationParams, makeApplication, openTarget } from '../../../../test/support/databases/sql-schema.ts'
+import { newBranch, openLdap, quietRequest } from '../../../../test/support/ldap/ldap-target.ts'
+import { type Slapd, sharedSlapd } from '../../../../test/support/ldap/slapd.ts'
+import { leastCost } from '../../../../test/support/login/least-cost.ts'
+import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
+import {
+  fakeParams,
+  fakeParseContext,
+  noIssues,
+  type ParamValues,
+} from '../../../../test/support/modules/fake-parse.ts'
+import { type ScimBehind, scimBehind } from '../../../../test/support/scim/scim-behind.ts'
+import { base, openGateway, type Send } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { freshBehind, openTargetOn } from '../../../../test/support/scim/scim-target-fixture.ts'
+import { asSteps } from '../../../../test/support/targets/as-steps.ts'
+import {
+  type CrmApplication,
+  crmParams,
+  openWebhook,
+  startCrmApplication,
+} from '../../../../test/support/targets/crm-application.ts'
+import { startWorkflows } from '../../../../test/support/workflows/workflow-fixture.ts'
+import scimGateway from './scim-gateway.ts'
+
+interface EachTarget {
+  readonly target: Target
+  /** Attributes that it stores unchanged: one with several values, and one with a single value. */
+  readonly several: string
+  readonly single: string
+  /** The gateway's name for the login. */
+  readonly login: string
+  /** An attribute of groups. */
+  readonly ofGroups: string
+}
+
+/** Describes a suite once for each kind of target with lookups; `open` gives a test its own target. */
+function onEachTarget(name: string, suite: (open: () => Promise<EachTarget>) => void): void {
+  const opened = (target: Target, names: Partial<EachTarget> = {}): EachTarget => {
+    onTestFinished(async () => target.close?.())
+    return {
+      several: 'mail',
+      single: 'phone',
+      login: 'uid',
+      ofGroups: 'description',
+      ...names,
+      target: asSteps(target),
+    }
+  }
+
+  onEachDatabase(`${name}, in the database target`, (freshUrl) =>
+    suite(async () => {
+      const storage = openStorage({ url: await freshUrl(), clock: systemClock, log: silentLogger })
+      await storage.ready()
+      onTestFinished(() => storage.close())
+      const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }), leastCost)
+      return opened(databaseTarget(storage.userDirectory({ name: 'people' }), passwords))
+    }),
+  )
+
+  onEachEmptyDatabase(`${name}, in tables`, (freshUrl) =>
+    suite(async () => {
+      const url = await freshUrl()
+      await makeApplication(url)
+      return opened(await openTarget(url, applicationParams))
+    }),
+  )
+
+  describe.skipIf(inject('slapd') === '')(`${name}, in OpenLDAP`, () => {
+    let slapd: Slapd
+    beforeAll(async () => {
+      slapd = await sharedSlapd()
+    })
+    suite(async () => opened(await openLdap(slapd, await newBranch(slapd)), { single: 'title' }))
+  })
+
+  describe(`${name}, behind webhooks`, () => {
+    let application: CrmApplication
+    beforeAll(async () => {
+      application = await startCrmApplication()
+    })
+    afterAll(() => application?.stop())
+    suite(async () => opened(await openWebhook(crmParams({ url: application.url }))))
+  })
+
+  describe(`${name}, behind a second gateway`, () => {
+    let behind: ScimBehind
+    beforeAll(async () => {
+      behind = await scimBehind()
+    })
+    suite(async () => {
+      await freshBehind(behind)
+      return opened(await openTargetOn(behind), {
+        several: 'emails.value',
+        single: 'title',
+        login: 'userName',
+        ofGroups: 'externalId',
+      })
+    })
+  })
+
+  describe(`${name}, in a plug-in`, () => {
+    suite(async () => {
+      const javaScript = readFileSync('examples/plugin-target/target.ts', 'utf8')
+      const prepared = plugin.prepare(fakeParams({ javaScript }), noIssues(), fakeParseContext(tmpdir()))
+      return opened(await prepared.create({ ...fakeModuleHost(), name: 'crm' }))
+    })
+  })
+}
+
+/** A gateway whose mapping lines show one value of one attribute, and `active` by the other. */
+async function open({ target: people, several, single, login }: EachTarget, more: ParamValues = {}) {
+  const attributes = [single, several]
+  const { workflows } = await startWorkflows({
+    workflows: {
+      'sync-user': [{ taskType: 'provision', target: 'people', sync: true, attributes }],
+      'delete-user': [
+        { taskType: 'addAttribute', name: single, value: '', remove: true },
+        { taskType: 'addAttribute', name: single, value: 'false' },
+        { taskType: 'provision', target: 'people', sync: true, attributes: [single] },
+      ],
+    },
+    targets: { people },
+  })
+  onTestFinished(async () => workflows.close?.())
+  const params = {
+    lookupTarget: 'people',
+    uidAttributeName: login,
+    workflowName: 'sync-user',
+    deleteUserWorkflowName: 'delete-user',
+    scim2tremolo: [login, several, single],
+    [`scim2tremolo.${login}.source`]: 'userName',
+    [`scim2tremolo.${several}.source`]: 'list|emails,value',
+    [`scim2tremolo.${several}.sourceType`]: 'custom',
+    [`scim2tremolo.${single}.source`]: 'active',
+    tremolo2scim: ['userName', 'emails', 'active'],
+    'tremolo2scim.userName.source': login,
+    'tremolo2scim.emails.source': `[{"value":"\${${several}}"}]`,
+    'tremolo2scim.emails.sourceType': 'composite',
+    'tremolo2scim.active.source': single,
+    ...more,
+  }
+  const { targets } = fakeModuleHost({ targets: { people } })
+  return openGateway(scimGateway, { params, host: { targets, workflows } })
+}
+
+let next = 1
+const fresh = (): string => `ada${next++}`
+const addressOf = ({ id }: JsonObject): string => `/Users/${encodeURIComponent(String(id))}`
+
+onEachTarget('values that a gateway does not show', (openTarget) => {
+  test('stay after add, replace and remove', async () => {
+    const opened = await openTarget()
+    const { target, several } = opened
+    const userID = fresh()
+    const mails = ['one@example.com', 'two@example.com', 'three@example.com']
+    await target.createUser(userOf(userID, { [several]: mails }), [several], quietRequest)
+    const { send } = await open(opened)
+    const list = await send('GET', `/Users?filter=${encodeURIComponent(`userName eq "${userID}"`)}`)
+    const address = addressOf((list.body['Resources'] as JsonObject[])[0] ?? {})
+    const change = async (operation: JsonObject): Promise<void> => {
+      const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp']
+      const { status, body } = await send('PATCH', address, { schemas, Operations: [operation] })
+      expect(status, JSON.stringify(body)).toBe(200)
+    }
+    const stored = async (): Promise<string[]> => {
+      const user = await target.findUser(userID, [several], quietRequest)
+      return [...(user?.attributes.values(several) ?? [])].sort()
+    }
+    const hidden = async (): Promise<string[]> => {
+      const shown = (await send('GET', address)).body['emails'] as JsonObject[]
+      expect(shown).toHaveLength(1)
+      return (await stored()).filter((mail) => mail !== shown[0]?.['value'])
+    }
+    await change({ op: 'add', path: 'emails', value: [{ value: 'new@example.com' }] })
+    expect(await stored()).toEqual([...mails, 'new@example.com'].sort())
+    const beforeReplace = await hidden()
+    await change({ op: 'replace', path: 'emails', value: [{ value: 'other@example.com' }] })
+    expect(await stored()).toEqual([...beforeReplace, 'other@example.com'].sort())
+    const beforeRemove = await hidden()
+    await change({ op: 'remove', path: 'emails' })
+    expect(await stored()).toEqual(beforeRemove)
+  })
+})
+
+onEachTarget('a delete workflow that deactivates', (openTarget) => {
+  test('hides the user from reads, lists and filters, and POST brings it back', async () => {
+    const opened = await openTarget()
+    const { target, single } = opened
+    const { send } = await open(opened)
+    const create = (userName: string) =>
+      send('POST', '/Users', { userName, active: true, emails: [{ value: `${userName}@example.com` }] })
+    const [gone, staying, inactive] = [fresh(), fresh(), fresh()]
+    const created = await create(gone)
+    expect(created.status, JSON.stringify(created.body)).toBe(201)
+    await create(staying)
+    const off = await create(inactive)
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp']
+    const deactivate = { schemas, Operations: [{ op: 'replace', path: 'active', value: false }] }
+    expect((await send('PATCH', addressOf(off.body), deactivate)).status).toBe(200)
+    expect((await send('DELETE', addressOf(created.body))).status).toBe(204)
+    const left = await target.findUser(gone, [single], quietRequest)
+    expect(left?.attributes.values(single)).toEqual(['false'])
+    expect((await send('GET', addressOf(created.body))).status).toBe(404)
+    const names = async (query: string): Promise<unknown[]> => {
+      const { status, body } = await send('GET', `/Users${query}`)
+      expect(status, JSON.stringify(body)).toBe(200)
+      const users = body['Resources'] as JsonObject[]
+      expect(body['totalResults']).toBe(users.length)
+      return users.map(({ userName }) => userName)
+    }
+    expect((await names('')).filter((name) => [gone, staying, inactive].includes(String(name)))).toEqual(
+      expect.arrayContaining([staying, inactive]),
+    )
+    expect(await names('')).not.toContain(gone)
+    for (const filter of [`userName eq "${gone}"`, `emails.value eq "${gone}@example.com"`]) {
+      expect(await names(`?filter=${encodeURIComponent(filter)}`), filter).toEqual([])
+    }
+    expect(await names(`?filter=${encodeURIComponent('active eq false')}`)).not.toContain(gone)
+    expect(await names(`?filter=${encodeURIComponent('active eq false')}`)).toContain(inactive)
+    const back = await create(gone)
+    expect([back.status, back.body['id'], back.body['active']]).toEqual([201, created.body['id'], true])
+    expect(await names('')).toContain(gone)
+  })
+})
+
+/** Lists or filters, which must succeed. */
+async function list(send: Send, path: string, filter?: string): Promise<JsonObject[]> {
+  const { status, body } = await send(
+    'GET',
+    filter === undefined ? path : `${path}?filter=${encodeURIComponent(filter)}`,
+  )
+  expect(status, JSON.stringify(body)).toBe(200)
+  return body['Resources'] as JsonObject[]
+}
+
+const groupLines = (login: string): ParamValues => ({
+  tremolo2scim: ['userName', 'groups', 'emails', 'active'],
+  'tremolo2scim.userName.source': login,
+  'tremolo2scim.groups.source': `groups|false,${base},people`,
+  'tremolo2scim.groups.sourceType': 'custom',
+})
+
+onEachTarget('the groups of a user', (openTarget) => {
+  test.each([
+    ['by a line of GenerateGroups', groupLines],
+    ['by the built-in mapping', (): ParamValues => ({ mapping: 'scim' })],
+    ['by a line, with groupIdName', (login: string, groupIdName: string) => ({ ...groupLines(login), groupIdName })],
+  ])('%s, have the ids and addresses of the groups, which no user has', async (_, params) => {
+    const opened = await openTarget()
+    const { target, several, login, ofGroups } = opened
+    const names = [`red-${fresh()}`, `blue-${fresh()}`]
+    const storable = (await target.storable?.())?.groups ?? 'any'
+    const attributes =
+      storable === 'any' || storable.has(ofGroups.toLowerCase()) ? { [ofGroups]: [names[0] ?? ''] } : {}
+    // Logins that are the names of groups.
+    for (const userID of names) {
+      await target.createUser(userOf(userID, { [several]: [`${userID}@example.com`] }), [several], quietRequest)
+    }
+    if (hasGroups(target)) {
+      for (const name of names) await target.createGroup(name, name === names[0] ? {} : attributes, quietRequest)
+    }
+    const [userID = ''] = names
+    await target.syncUser(userOf(userID, {}, names), syncOptions([]), quietRequest)
+    const { send } = await open(opened, params(login, ofGroups))
+    const groups = await list(send, '/Groups')
+    const users = await list(send, '/Users')
+    const ids = [...groups, ...users].map(({ id }) => id)
+    expect(new Set(ids).size).toBe(ids.length)
+    const own = groups.filter(({ displayName }) => names.includes(String(displayName)))
+    expect(own).toHaveLength(2)
+    const user = users.find(({ userName }) => userName === userID) ?? {}
+    const read = (await send('GET', addressOf(user))).body
+    for (const shown of [user, read]) {
+      const held = (shown['groups'] as JsonObject[]).map(({ value, $ref, display }) => ({ value, $ref, display }))
+      const expected = own.map(({ id, meta, displayName }) => ({
+        value: id,
+        $ref: (meta as JsonObject)['location'],
+        display: displayName,
+      }))
+      expect(held).toHaveLength(2)
+      expect(held).toEqual(expect.arrayContaining(expected))
+    }
+    for (const { id, displayName, meta } of own) {
+      const group = (await send('GET', `/Groups/${encodeURIComponent(String(id))}`)).body
+      expect(group).toMatchObject({ id, displayName, members: [{ value: user['id'] }] })
+      for (const filter of [
+        `groups.value eq "${id}"`,
+        `groups eq "${id}"`,
+        `groups.$ref eq "${(meta as JsonObject)['location']}"`,
+      ]) {
+        expect([filter, (await list(send, '/Users', filter)).map((found) => found['id'])]).toEqual([
+          filter,
+          [user['id']],
+        ])
+      }
+      expect((await list(send, '/Groups', `id eq "${id}"`)).map((found) => found['id'])).toEqual([id])
+    }
+    if (Object.hasOwn(attributes, ofGroups) && params(login, ofGroups)['groupIdName'] === ofGroups) {
+      expect(own.map(({ id }) => id)).toContain(`group:${names[0]}`)
+    }
+  })
+})
+
+onEachTarget('a lookupAttributeName other than uidAttributeName', (openTarget) => {
+  test('holds the ids: created users are found, and every shown id is accepted', async () => {
+    const opened = await openTarget()
+    const { send } = await open(opened, { lookupAttributeName: opened.several })
+    const [ann, bob] = [fresh(), fresh()]
+    const create = (userName: string, emails: JsonObject[]) =>
+      send('POST', '/Users', { userName, active: true, emails })
+    const made = await create(ann, [{ value: `${ann}@example.com` }])
+    expect(made, JSON.stringify(made.body)).toMatchObject({
+      status: 201,
+      body: { id: `${ann}@example.com`, userName: ann },
+    })
+    const twin = await create(bob, [{ value: `${ann}@example.com` }])
+    expect(twin).toMatchObject({ status: 409, body: { scimType: 'uniqueness' } })
+    expect((await create(bob, [])).body).toMatchObject({ id: bob, userName: bob })
+    const users = await list(send, '/Users')
+    expect(users.map(({ id }) => id)).toEqual(expect.arrayContaining([`${ann}@example.com`, bob]))
+    for (const user of users) {
+      expect((await send('GET', addressOf(user))).body).toMatchObject({ id: user['id'], userName: user['userName'] })
+      for (const filter of [`id eq "${user['id']}"`, `userName eq "${user['userName']}"`, `id sw "${user['id']}"`]) {
+        expect([filter, (await list(send, '/Users', filter)).map(({ id }) => id)]).toEqual([filter, [user['id']]])
+      }
+    }
+    expect((await send('GET', `/Users/${ann}`)).status).toBe(404)
+    // The delete workflow deactivates.
+    expect((await send('DELETE', `/Users/${bob}`)).status).toBe(204)
+    expect((await send('GET', `/Users/${bob}`)).status).toBe(404)
+    expect((await list(send, '/Users')).map(({ userName }) => userName)).not.toContain(bob)
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp']
+    const change = (operation: JsonObject) => send('PATCH', addressOf(made.body), { schemas, Operations: [operation] })
+    expect((await change({ op: 'replace', path: 'active', value: false })).body).toMatchObject({
+      id: `${ann}@example.com`,
+      active: false,
+    })
+    expect(await change({ op: 'replace', path: 'emails', value: [{ value: 'other@example.com' }] })).toMatchObject({
+      status: 400,
+      body: { scimType: 'mutability' },
+    })
+  })
+})

@@ -1,0 +1,122 @@
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import type { JsonObject } from '#kernel/json.ts'
+import { onEachEmptyDatabase } from '../../../../test/support/databases/databases.ts'
+import { openTarget, runOn } from '../../../../test/support/databases/sql-schema.ts'
+import { newBranch, openLdap } from '../../../../test/support/ldap/ldap-target.ts'
+import { sharedSlapd } from '../../../../test/support/ldap/slapd.ts'
+import { openGatewayOn } from '../../../../test/support/scim/gateway-on-target.ts'
+import { builtInParams } from '../../../../test/support/scim/scim-stack.ts'
+
+/** inetOrgPerson requires `cn` and `sn`, which clients may leave out. */
+describe.skipIf(inject('slapd') === '')('required attributes of an LDAP server', () => {
+  async function open() {
+    const slapd = await sharedSlapd()
+    const target = await openLdap(slapd, await newBranch(slapd), {
+      objectClass: ['inetOrgPerson'],
+      'default.cn': '${uid}',
+      'default.sn': '${uid}',
+      'attribute.userName': 'uid',
+      'attribute.name.formatted': 'cn',
+      'attribute.name.familyName': 'sn',
+      'attribute.name.givenName': 'givenName',
+      'attribute.active': 'employeeType',
+      'attribute.emails': 'description',
+    })
+    onTestFinished(async () => target.close?.())
+    return openGatewayOn(target, builtInParams)
+  }
+  const ann = { userName: 'ann', name: { givenName: 'Ann', familyName: 'Bee' }, active: true }
+
+  test('PUT without them answers 200 with the defaults, and does the rest', async () => {
+    const { send } = await open()
+    const created = await send('POST', '/Users', ann)
+    const address = `/Users/${String(created.body['id'])}`
+    for (const sent of [
+      { ...ann, active: false },
+      { ...ann, active: true },
+      { userName: 'ann', active: false },
+      { userName: 'ann', active: true },
+    ]) {
+      const { status, body } = await send('PUT', address, sent)
+      expect([status, body['detail'], body['active']]).toEqual([200, undefined, sent.active])
+      expect(body['name']).toEqual({ familyName: 'ann', ...('name' in sent ? sent.name : {}), formatted: 'ann' })
+    }
+  })
+
+  test('PATCH remove of a value that is the default already answers 200, and shows it', async () => {
+    const { send } = await open()
+    const { body: made } = await send('POST', '/Users', { userName: 'ann' })
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp']
+    for (const path of ['name.familyName', 'name']) {
+      const remove = { schemas, Operations: [{ op: 'remove', path }] }
+      const { status, body } = await send('PATCH', `/Users/${String(made['id'])}`, remove)
+      expect([status, (body['name'] as JsonObject)['familyName']]).toEqual([200, 'ann'])
+    }
+  })
+
+  test('POST brings a deactivated user back', async () => {
+    const { send } = await open()
+    const { body } = await send('POST', '/Users', ann)
+    await send('PUT', `/Users/${String(body['id'])}`, { ...ann, active: false })
+    const back = await send('POST', '/Users', ann)
+    expect([back.status, back.body['id'], back.body['active']]).toEqual([201, body['id'], true])
+  })
+})
+
+onEachEmptyDatabase('defaults of columns', (freshUrl) => {
+  async function open() {
+    const url = await freshUrl()
+    const key = url.startsWith('sqlite:') ? 'integer primary key autoincrement' : 'serial primary key'
+    await runOn(
+      url,
+      `create table accounts (account_id ${key}, login varchar(200) not null unique, enabled boolean not null default true,
+        display_name varchar(200), title varchar(200) not null default 'Staff', locale varchar(20) default 'en')`,
+    )
+    const target = await openTarget(url, {
+      userTable: 'accounts',
+      userName: 'login',
+      userPrimaryKey: 'account_id',
+      'column.userName': 'login',
+      'column.active': 'enabled',
+      'column.displayName': 'display_name',
+      'column.title': 'title',
+      'column.locale': 'locale',
+    })
+    onTestFinished(async () => target.close?.())
+    return openGatewayOn(target, builtInParams)
+  }
+
+  test('POST without values answers 201 with the defaults', async () => {
+    const { send } = await open()
+    const { status, body } = await send('POST', '/Users', { userName: 'ann' })
+    expect([status, body['title'], body['locale'], body['active']]).toEqual([201, 'Staff', 'en', true])
+  })
+
+  test('PUT and PATCH without a value that the column needs answer 200 with its default', async () => {
+    const { send } = await open()
+    const { body: made } = await send('POST', '/Users', { userName: 'ann' })
+    const address = `/Users/${String(made['id'])}`
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp']
+    const remove = { schemas, Operations: [{ op: 'remove', path: 'title' }] }
+    for (const [method, sent] of [
+      ['PUT', { userName: 'ann', active: true }],
+      ['PATCH', remove],
+      ['PUT', { userName: 'ann', active: true, displayName: 'Ann', title: 'Chief' }],
+      ['PATCH', remove],
+    ] as const) {
+      const { status, body } = await send(method, address, sent)
+      const title = 'title' in sent ? sent.title : 'Staff'
+      expect([status, body['detail'], body['title']]).toEqual([200, undefined, title])
+    }
+  })
+
+  test('a removed value stays removed if the column needs none, whatever its default', async () => {
+    const { send } = await open()
+    const { body: made } = await send('POST', '/Users', { userName: 'ann', title: 'Chief', locale: 'fr' })
+    const address = `/Users/${String(made['id'])}`
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp']
+    const removed = await send('PATCH', address, { schemas, Operations: [{ op: 'remove', path: 'locale' }] })
+    expect([removed.status, removed.body['locale']]).toEqual([200, undefined])
+    expect((await send('GET', address)).body).not.toHaveProperty('locale')
+  })
+})

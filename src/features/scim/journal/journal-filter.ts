@@ -1,0 +1,41 @@
+import { mainErrors } from '#contract/main.ts'
+import { scimJournalPage } from '#contract/main-admin.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { DescribedApi, placeAtSegment } from '#sdk/api/api-description.ts'
+import { defineFilter } from '#sdk/filter/filter.ts'
+import { list } from '#sdk/module/parameter-types.ts'
+import { withParameters } from '#sdk/module/parameters.ts'
+import { answerJournal, journalFilters } from './journal-answer.ts'
+
+/** Shows the request journals of SCIM gateways as JSON to users that its own chain and rules allow. */
+export default defineFilter({
+  className: 'filters.ScimJournal',
+  ...withParameters({
+    gateway: list({ about: 'The Applications whose journals are shown; all when absent.' }),
+  }),
+  answers: true,
+  summarize: ({ gateway }) => gateway.map((value) => ({ label: 'journal', value })),
+  api: () => scimJournalApi.served(placeAtSegment),
+  create: ({ gateway: shown }, host) => ({
+    async handle({ request, pathInfo }) {
+      if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
+      return await answerJournal(request, shown, host)
+    },
+  }),
+})
+
+export const scimJournalApi = new DescribedApi({
+  title: 'SCIM journal API',
+  version: '1.0.0',
+  answers: { ScimJournalPage: scimJournalPage, Errors: mainErrors },
+  bodies: {},
+  failure: { description: 'What is wrong', schema: 'Errors' },
+  operations: {
+    getScimJournal: {
+      route: 'GET',
+      summary: 'Calls of SCIM clients',
+      query: { ...journalFilters, after: 'The `next` of the page before', limit: 'How many at most' },
+      answer: 'ScimJournalPage',
+    },
+  },
+})
