@@ -4,7 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { TOTP } from 'otpauth'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import type { AccountFactors, AccountSessions, EnrolledFactor, TotpEnrolment } from '#contract/account.ts'
+import type {
+  AccountFactors,
+  AccountSessions,
+  EnrolledFactor,
+  TotpEnrolment,
+} from '#features/account/contract/account.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
 import { PlainBrowser, type Visit } from '#testing/gateway/plain-browser.ts'
 import { addPerson } from '#testing/stories/add-person.ts'

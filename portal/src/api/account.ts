@@ -1,4 +1,5 @@
 import { queryOptions } from '@tanstack/react-query'
+import { accountPaths } from '#contract/constants.ts'
 import type {
   AccountFactor,
   AccountFactors,
@@ -12,8 +13,7 @@ import type {
   PasskeyEnrolment,
   RecoveryCodes,
   TotpEnrolment,
-} from '#contract/account.ts'
-import { accountPaths } from '#contract/constants.ts'
+} from '#features/account/contract/account.ts'
 import { settings } from '../app/settings.ts'
 import { address, call } from './call.ts'
 

@@ -1,5 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import { accountApi } from '#modules/filters/account/api-description.ts'
+import { accountApi } from '#features/account/api/api-description.ts'
 import { callWorkflowApi } from '#modules/filters/call-workflow/call-workflow.ts'
 import { mainApi } from '#modules/filters/main/api-description.ts'
 import { operatorsApi } from '#modules/filters/operators/operators.ts'

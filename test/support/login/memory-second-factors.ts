@@ -1,6 +1,6 @@
-import { SecondFactors } from '#engine/second-factors.ts'
+import { SecondFactorStore } from '#features/account/second-factors/second-factor-store.ts'
+import { SecondFactors } from '#features/account/second-factors/second-factors.ts'
 import { systemClock } from '#kernel/clock.ts'
-import { SecondFactorStore } from '#storage/second-factor-store.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { fakeSecretBox } from '#testing/login/fake-login-services.ts'
 

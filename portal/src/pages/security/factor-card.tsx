@@ -1,7 +1,7 @@
 import { Button, Group, Modal, Paper, Text, TextInput } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import type { AccountFactor } from '#contract/account.ts'
+import type { AccountFactor } from '#features/account/contract/account.ts'
 import { factorsQuery, removeFactor, renameFactor } from '../../api/account.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { DialogFooter } from '../../components/dialog-footer.tsx'

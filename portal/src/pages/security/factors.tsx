@@ -1,7 +1,7 @@
 import { Button, Group, Paper, Stack, Text, Title } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { AccountFactorKind, AccountFactors, EnrolledFactor } from '#contract/account.ts'
+import type { AccountFactorKind, AccountFactors, EnrolledFactor } from '#features/account/contract/account.ts'
 import { factorsQuery, renewRecoveryCodes } from '../../api/account.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import type { MessageKey } from '../../app/messages.ts'

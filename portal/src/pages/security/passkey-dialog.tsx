@@ -1,7 +1,7 @@
 import { Button, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import type { EnrolledFactor } from '#contract/account.ts'
+import type { EnrolledFactor } from '#features/account/contract/account.ts'
 import { beginPasskey, confirmPasskey } from '../../api/account.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { DialogFooter } from '../../components/dialog-footer.tsx'

@@ -1,7 +1,7 @@
 import { Button, Group, Modal, PasswordInput, Stack, Text, Title } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import type { PasswordRuleView } from '#contract/account.ts'
+import type { PasswordRuleView } from '#features/account/contract/account.ts'
 import { accountQuery, changePassword, sessionsQuery } from '../../api/account.ts'
 import { ApiError } from '../../api/call.ts'
 import { useTranslation } from '../../app/i18n.tsx'

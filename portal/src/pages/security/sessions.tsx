@@ -1,6 +1,6 @@
 import { Badge, Button, Group, Paper, Stack, Text, Title } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import type { AccountSession } from '#contract/account.ts'
+import type { AccountSession } from '#features/account/contract/account.ts'
 import { endOtherSessions, endSession, sessionsQuery } from '../../api/account.ts'
 import { useConfig } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'

@@ -1,7 +1,7 @@
 import { Button, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useState } from 'react'
-import type { EnrolledFactor, TotpEnrolment } from '#contract/account.ts'
+import type { EnrolledFactor, TotpEnrolment } from '#features/account/contract/account.ts'
 import { beginTotp, confirmTotp } from '../../api/account.ts'
 import { ApiError } from '../../api/call.ts'
 import { useTranslation } from '../../app/i18n.tsx'

@@ -1,10 +1,8 @@
 import { createHash } from 'node:crypto'
-import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/second-factor.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { AuthAttempt, AuthHost, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'
-import { type FactorOwner, secondFactorProof, secondFactorSlot } from '#sdk/auth/second-factors.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 import { readLoginForm } from '#sdk/login/login-form.ts'
 import { flag } from '#sdk/module/parameter-types.ts'
@@ -12,6 +10,8 @@ import type { ParsedParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import { html, type Markup, page } from '#sdk/page/page.ts'
 import { durationText, type TextKey, textsFor } from '#sdk/page/page-texts.ts'
+import type { NewSecondFactor, SecondFactor, SecondFactorKind } from './second-factor.ts'
+import { type FactorOwner, secondFactorProof, secondFactorSlot } from './second-factor-access.ts'
 
 /** The content of a page, and the state that its answer is checked against. */
 interface FactorPage {

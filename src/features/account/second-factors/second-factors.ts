@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto'
-import { type NewSecondFactor, type SecondFactor, secondFactorKinds } from '#domain/second-factor.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId, secretHash } from '#kernel/ids.ts'
 import type { SecretBox } from '#keys/secret-box.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { OperatorChange } from '#sdk/auth/operator-change.ts'
+import { type NewSecondFactor, type SecondFactor, secondFactorKinds } from './second-factor.ts'
 import {
   type FactorAdded,
   type FactorChange,
   type FactorOwner,
   maxFactors,
   type SecondFactorAccess,
-} from '#sdk/auth/second-factors.ts'
-import type { SecondFactorStore, StoredFactor } from '#storage/second-factor-store.ts'
+} from './second-factor-access.ts'
+import type { SecondFactorStore, StoredFactor } from './second-factor-store.ts'
 
 export interface SecondFactorParts {
   readonly store: SecondFactorStore

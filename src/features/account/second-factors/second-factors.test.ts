@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { AuditStore } from '#audit/store/audit-store.ts'
-import type { NewSecondFactor } from '#domain/second-factor.ts'
 import { entryIdentity, issuerIdentity } from '#identity/identity.ts'
 import { secretHash } from '#kernel/ids.ts'
-import { maxFactors } from '#sdk/auth/second-factors.ts'
-import { SecondFactorStore } from '#storage/second-factor-store.ts'
-import { memoryDatabase } from '#testing/databases/memory-database.ts'
-import { memorySecondFactors } from '#testing/login/memory-second-factors.ts'
-import { subject } from '#testing/login/subjects.ts'
+import { memoryDatabase } from '../../../../test/support/databases/memory-database.ts'
+import { memorySecondFactors } from '../../../../test/support/login/memory-second-factors.ts'
+import { subject } from '../../../../test/support/login/subjects.ts'
+import type { NewSecondFactor } from './second-factor.ts'
+import { maxFactors } from './second-factor-access.ts'
+import { SecondFactorStore } from './second-factor-store.ts'
 
 const ann = subject('uid=ann,ou=people,o=Tremolo')
 const change = { requestId: 'request-1' }

@@ -1,6 +1,4 @@
 import { readFileSync } from 'node:fs'
-import type { JsonObject } from '#kernel/json.ts'
-import type { Logger } from '#kernel/logger.ts'
 import {
   type FactorDialogue,
   passkeyUser,
@@ -9,7 +7,9 @@ import {
   warnOfNewFactors,
   withoutFactor,
   withoutFactorParameters,
-} from '#modules/shared/login/second-factor-login.ts'
+} from '#features/account/second-factors/second-factor-login.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import type { Logger } from '#kernel/logger.ts'
 import {
   creationOptions,
   type RelyingParty,

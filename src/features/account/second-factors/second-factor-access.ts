@@ -1,7 +1,7 @@
-import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/second-factor.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { OperatorChange } from '#sdk/auth/operator-change.ts'
+import type { NewSecondFactor, SecondFactor, SecondFactorKind } from './second-factor.ts'
 
 /** The owner of a factor, by identity: a user keeps it under a new login, and no one gets it with an old one. */
 export type FactorOwner = Pick<Subject, 'identity' | 'dn' | 'uid'>

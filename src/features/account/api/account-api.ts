@@ -1,6 +1,21 @@
-import type { AccountSessions, AccountView, EndedSessions, PasswordRuleView } from '#contract/account.ts'
+import type {
+  AccountSessions,
+  AccountView,
+  EndedSessions,
+  PasswordRuleView,
+} from '#features/account/contract/account.ts'
 import type { Subject } from '#identity/subject.ts'
-import { changePasswordBody } from '#modules/filters/account/api-description.ts'
+import { passwordWriter } from '#modules/shared/passwords/password-parameters.ts'
+import { openTotp } from '#protocols/otp/totp.ts'
+import { openPasswordRules } from '#protocols/passwords/password-rules.ts'
+import { answer, emptyAnswer, notFound } from '#sdk/api/json-answer.ts'
+import { readJsonBody } from '#sdk/api/json-body.ts'
+import { answerRoute, pathBelow, type Routes } from '#sdk/api/routes.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { Filter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
+import { changePasswordBody } from './api-description.ts'
 import {
   beginPasskey,
   beginTotp,
@@ -12,17 +27,7 @@ import {
   renameFactor,
   renewCodes,
   stepUp,
-} from '#modules/filters/account/factors.ts'
-import { passwordWriter } from '#modules/shared/passwords/password-parameters.ts'
-import { openTotp } from '#protocols/otp/totp.ts'
-import { openPasswordRules } from '#protocols/passwords/password-rules.ts'
-import { answer, emptyAnswer, notFound } from '#sdk/api/json-answer.ts'
-import { readJsonBody } from '#sdk/api/json-body.ts'
-import { answerRoute, pathBelow, type Routes } from '#sdk/api/routes.ts'
-import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { Filter } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
-import type { GatewayResponse } from '#sdk/http/http.ts'
+} from './factors.ts'
 import type { AccountSettings } from './settings.ts'
 
 export async function createAccount(settings: AccountSettings, host: FilterHost): Promise<Filter> {

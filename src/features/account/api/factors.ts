@@ -7,24 +7,24 @@ import type {
   PasskeyEnrolment,
   RecoveryCodes,
   TotpEnrolment,
-} from '#contract/account.ts'
-import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/second-factor.ts'
+} from '#features/account/contract/account.ts'
+import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#features/account/second-factors/second-factor.ts'
+import { factorName, provenAt, secondFactorSlot } from '#features/account/second-factors/second-factor-access.ts'
+import { passkeyUser, readPasskey } from '#features/account/second-factors/second-factor-login.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newSecret } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
-import { confirmPasskeyBody, confirmTotpBody, renameFactorBody } from '#modules/filters/account/api-description.ts'
-import { passkeyUser, readPasskey } from '#modules/shared/login/second-factor-login.ts'
 import { qrCode, type Totp } from '#protocols/otp/totp.ts'
 import { creationOptions, type RelyingParty, verifyCreation } from '#protocols/webauthn/passkeys.ts'
 import { answer, badRequest, emptyAnswer, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody } from '#sdk/api/json-body.ts'
 import { seeOther } from '#sdk/auth/login.ts'
-import { factorName, provenAt, secondFactorSlot } from '#sdk/auth/second-factors.ts'
 import type { SessionHandle } from '#sdk/auth/session.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
+import { confirmPasskeyBody, confirmTotpBody, renameFactorBody } from './api-description.ts'
 import { type AccountSettings, stepUpKeyword } from './settings.ts'
 
 export interface FactorParts {

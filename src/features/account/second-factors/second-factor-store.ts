@@ -2,8 +2,8 @@ import { appendAudit } from '#audit/store/audit-chain.ts'
 import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { columns, RowInsert, statement } from '#database/statement.ts'
 import { assertStorable, isStorable } from '#database/text-keys.ts'
-import type { SecondFactor } from '#domain/second-factor.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
+import type { SecondFactor } from './second-factor.ts'
 
 export interface StoredFactor extends Omit<SecondFactor, 'kind' | 'secret'> {
   /** The key of the owner's identity. */

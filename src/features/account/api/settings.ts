@@ -1,5 +1,5 @@
-import type { AccountErrors, AccountFactorKind } from '#contract/account.ts'
-import { secondFactorKinds } from '#domain/second-factor.ts'
+import type { AccountErrors, AccountFactorKind } from '#features/account/contract/account.ts'
+import { secondFactorKinds } from '#features/account/second-factors/second-factor.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { jsonBody } from '#kernel/json.ts'
 import { checkPasswordParameters, passwordParameters } from '#modules/shared/passwords/password-parameters.ts'

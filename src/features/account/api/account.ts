@@ -22,6 +22,5 @@ export default defineFilter<AccountSettings>({
     return api.served(placeBelow('/account'), { users: api })
   },
   /** Loaded on first use: a gateway without this filter is smaller and starts sooner. */
-  create: async (settings, host) =>
-    (await import('#modules/filters/account/account-api.ts')).createAccount(settings, host),
+  create: async (settings, host) => (await import('./account-api.ts')).createAccount(settings, host),
 })

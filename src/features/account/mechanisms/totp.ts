@@ -1,11 +1,11 @@
-import type { Clock } from '#kernel/clock.ts'
 import {
   type FactorDialogue,
   SecondFactorLogin,
   warnOfNewFactors,
   withoutFactor,
   withoutFactorParameters,
-} from '#modules/shared/login/second-factor-login.ts'
+} from '#features/account/second-factors/second-factor-login.ts'
+import type { Clock } from '#kernel/clock.ts'
 import { openTotp, qrCode, type Totp } from '#protocols/otp/totp.ts'
 import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { text } from '#sdk/module/parameter-types.ts'

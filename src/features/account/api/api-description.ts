@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import * as schemas from '#contract/account.ts'
+import * as schemas from '#features/account/contract/account.ts'
 import { type ApiAnswer, DescribedApi } from '#sdk/api/api-description.ts'
 
 const password = z.string().min(1).max(1_024)
