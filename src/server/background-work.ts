@@ -1,5 +1,5 @@
-import { settleAbandoned } from '#engine/passwords/password-audit.ts'
 import type { RuntimeServices } from '#engine/runtime.ts'
+import { settleAbandoned } from '#features/passwords/service/password-audit.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'

@@ -1,6 +1,6 @@
 import { readAddress } from '#database/databases.ts'
 import { lockInstance } from '#database/instance-lock.ts'
-import { settleAbandoned } from '#engine/passwords/password-audit.ts'
+import { settleAbandoned } from '#features/passwords/service/password-audit.ts'
 import { systemClock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Scope } from '#kernel/scope.ts'

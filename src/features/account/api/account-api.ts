@@ -4,8 +4,8 @@ import type {
   EndedSessions,
   PasswordRuleView,
 } from '#features/account/contract/account.ts'
+import { passwordWriter } from '#features/passwords/rules/password-parameters.ts'
 import type { Subject } from '#identity/subject.ts'
-import { passwordWriter } from '#modules/shared/passwords/password-parameters.ts'
 import { openTotp } from '#protocols/otp/totp.ts'
 import { openPasswordRules } from '#protocols/passwords/password-rules.ts'
 import { answer, emptyAnswer, notFound } from '#sdk/api/json-answer.ts'

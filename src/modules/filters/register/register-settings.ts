@@ -1,10 +1,10 @@
 import * as z from 'zod'
 import type { HumanCheckKind, InvitationRequest, RegisterRequest } from '#contract/register.ts'
+import { passwordParameters, readWebAddress } from '#features/passwords/rules/password-parameters.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
 import { readHandler } from '#modules/filters/register/registration-handler.ts'
 import { settingParams } from '#modules/filters/register/setting-params.ts'
-import { passwordParameters, readWebAddress } from '#modules/shared/passwords/password-parameters.ts'
 import {
   type FormAttribute,
   formAttributeRows,

@@ -1,7 +1,7 @@
 import { placeAtSegment } from '#sdk/api/api-description.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { jsonErrors } from '#sdk/http/error-format.ts'
-import { passwordResetApi } from './api-description.ts'
+import { passwordResetApi } from './reset-api.ts'
 import { parameters, parseReset, type ResetSettings } from './reset-settings.ts'
 
 /** New passwords for users who forgot theirs, by a link in a mail. */

@@ -1,14 +1,5 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
 import type { VirtualDirectory } from '#directory/virtual-directory.ts'
-import {
-  type Asker,
-  causeOf,
-  changeName,
-  PasswordAudit,
-  type PasswordAuditParts,
-  resetLink,
-  unknownOutcome,
-} from '#engine/passwords/password-audit.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
@@ -25,6 +16,11 @@ import type { LoginServices } from '#requests/login/login-desk.ts'
 import { createGuard } from '#requests/login/login-guard.ts'
 import type { ChangeClaim, PasswordChangeStore } from '#requests/login/password-change-store.ts'
 import { endedRows } from '#requests/sessions/session-end-audit.ts'
+import { checkMail, isMailAddress, type MailText } from '#sdk/mail/mail.ts'
+import type { NewMail } from '#sdk/mail/new-mail.ts'
+import { languageOf, type PageReader, type TextsLanguage, textsFor } from '#sdk/page/page-texts.ts'
+import { hasPasswords } from '#sdk/target/target.ts'
+import type { TaskTargets } from '#sdk/workflow/workflow-task.ts'
 import type {
   OwnPasswordChange,
   PasswordAccess,
@@ -32,12 +28,16 @@ import type {
   PasswordWriter,
   ResetOutcome,
   ResetRequest,
-} from '#sdk/filter/password-changes.ts'
-import { checkMail, isMailAddress, type MailText } from '#sdk/mail/mail.ts'
-import type { NewMail } from '#sdk/mail/new-mail.ts'
-import { languageOf, type PageReader, type TextsLanguage, textsFor } from '#sdk/page/page-texts.ts'
-import { hasPasswords } from '#sdk/target/target.ts'
-import type { TaskTargets } from '#sdk/workflow/workflow-task.ts'
+} from './password-access.ts'
+import {
+  type Asker,
+  causeOf,
+  changeName,
+  PasswordAudit,
+  type PasswordAuditParts,
+  resetLink,
+  unknownOutcome,
+} from './password-audit.ts'
 
 export interface PasswordServices
   extends Pick<LoginServices, 'loginFailures' | 'loginAudit' | 'loginMeter'>,

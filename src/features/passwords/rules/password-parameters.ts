@@ -1,8 +1,7 @@
+import type { PasswordWriter } from '#features/passwords/service/password-access.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { passwordProblemText } from '#modules/shared/passwords/password-problem-text.ts'
 import type { PasswordProblem } from '#protocols/passwords/password-rules.ts'
-import type { PasswordWriter } from '#sdk/filter/password-changes.ts'
 import type { MailText } from '#sdk/mail/mail.ts'
 import { choice, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import type { ParameterTable, ParsedParameters } from '#sdk/module/parameters.ts'
@@ -10,6 +9,7 @@ import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import { defaultNotifier, referNotifier } from '#sdk/notifier/notifier.ts'
 import { textsFor, textsIn } from '#sdk/page/page-texts.ts'
+import { passwordProblemText } from './password-problem-text.ts'
 
 /** The parameters of every filter by which users set their own passwords. */
 export const passwordParameters = {

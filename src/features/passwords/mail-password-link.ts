@@ -1,5 +1,5 @@
+import type { ServedResetLinks } from '#features/passwords/service/password-access.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { ServedResetLinks } from '#sdk/filter/password-changes.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 

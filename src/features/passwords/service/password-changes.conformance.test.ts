@@ -1,7 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { insertIdentity, VirtualDirectory } from '#directory/virtual-directory.ts'
-import { settleAbandoned } from '#engine/passwords/password-audit.ts'
-import { PasswordChanges } from '#engine/passwords/password-changes.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { matches } from '#identity/filter/evaluate.ts'
@@ -11,10 +9,12 @@ import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { LoginAudit, noLoginMeter } from '#requests/login/login-audit.ts'
 import type { DirectoryInsert } from '#sdk/directory/directory-insert.ts'
-import type { PasswordWriter, ResetRequest } from '#sdk/filter/password-changes.ts'
 import { openStorage } from '#storage/open.ts'
-import { onEachDatabase } from '#testing/databases/databases.ts'
-import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
+import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
+import type { PasswordWriter, ResetRequest } from './password-access.ts'
+import { settleAbandoned } from './password-audit.ts'
+import { PasswordChanges } from './password-changes.ts'
 
 const suffix = Dn.parse('ou=people,o=Tremolo')
 const ada = {

@@ -1,12 +1,16 @@
 import * as z from 'zod'
 import { mainErrors } from '#contract/main.ts'
-import { type OwnPasswordAnswer, ownPasswordAnswer, ownPasswordConfig } from '#contract/own-password.ts'
+import {
+  type OwnPasswordAnswer,
+  ownPasswordAnswer,
+  ownPasswordConfig,
+} from '#features/passwords/contract/own-password.ts'
+import { passwordProblemText } from '#features/passwords/rules/password-problem-text.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { callerRef } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { wireForm } from '#kernel/wire.ts'
-import { passwordProblemText } from '#modules/shared/passwords/password-problem-text.ts'
 import { openPasswordRules, type PasswordRules } from '#protocols/passwords/password-rules.ts'
 import { apiPlace, DescribedApi, placeBelow } from '#sdk/api/api-description.ts'
 import { answer, privateErrors } from '#sdk/api/json-answer.ts'

@@ -1,14 +1,14 @@
-import { Dn } from '#identity/dn.ts'
-import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
-import type { Issues } from '#kernel/issues.ts'
-import { parseTemplate, type Template } from '#kernel/template.ts'
 import {
   checkPasswordParameters,
   mailText,
   passwordParameters,
   readWebAddress,
-} from '#modules/shared/passwords/password-parameters.ts'
-import type { ResetLinks } from '#sdk/filter/password-changes.ts'
+} from '#features/passwords/rules/password-parameters.ts'
+import type { ResetLinks } from '#features/passwords/service/password-access.ts'
+import { Dn } from '#identity/dn.ts'
+import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { parseTemplate, type Template } from '#kernel/template.ts'
 import { pageTheme, pageThemeParameters } from '#sdk/forms/page-theme.ts'
 import { parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { passwordProblemText } from '#modules/shared/passwords/password-problem-text.ts'
 import { textsIn } from '#sdk/page/page-texts.ts'
+import { passwordProblemText } from './password-problem-text.ts'
 
 test('the problem of a password is in the language of its reader, with its number', () => {
   const short = { kind: 'short', characters: 12 } as const
