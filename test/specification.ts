@@ -38,7 +38,7 @@ const by = (file: string, title?: string): Proof => ({ file, ...(title === undef
 
 const form = by('test/stories/registration.test.ts', 'each endpoint answers with the fields of the specification')
 const formValues = (title: string): Proof => by('src/sdk/forms/form-values.test.ts', title)
-const register = (title: string): Proof => by('src/modules/filters/register/register.test.ts', title)
+const register = (title: string): Proof => by('src/features/registration/register.test.ts', title)
 const configured = register('every field of Config and of its attributes has the configured value')
 const page = (title: string): Proof => by('portal/src/pages/register/register-form.test.ts', title)
 const described = (title: string): Proof => by('test/api-description.test.ts', title)

@@ -7,7 +7,7 @@ import type {
   RegisterRequest,
   RegisterValues,
   SubmittedResponse,
-} from '#contract/register.ts'
+} from '#features/registration/contract/register.ts'
 import { settings } from '../app/settings.ts'
 import { address, call } from './call.ts'
 

@@ -1,5 +1,5 @@
 import { PasswordInput, Progress, SimpleGrid, Text } from '@mantine/core'
-import type { PasswordRulesView } from '#contract/register.ts'
+import type { PasswordRulesView } from '#features/registration/contract/register.ts'
 import { useTranslation } from '../app/i18n.tsx'
 import { type Strength, strengthOf } from './password-strength.ts'
 

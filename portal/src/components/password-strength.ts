@@ -1,4 +1,4 @@
-import type { PasswordRulesView } from '#contract/register.ts'
+import type { PasswordRulesView } from '#features/registration/contract/register.ts'
 import type { MessageKey, Values } from '../app/messages.ts'
 
 /** A problem of a password, as a message key. */

@@ -1,11 +1,15 @@
-import { Registrations } from '#engine/registrations/registrations.ts'
+import type {
+  InvitationMail,
+  RegistrationEvent,
+  SecretMail,
+} from '#features/registration/service/registration-access.ts'
+import { RegistrationStore } from '#features/registration/service/registration-store.ts'
+import { Registrations } from '#features/registration/service/registrations.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { InvitationMail, RegistrationEvent, SecretMail } from '#sdk/filter/registrations.ts'
 import type { MailText } from '#sdk/mail/mail.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
-import { RegistrationStore } from '#storage/registration-store.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { fakeSecretBox } from '#testing/login/fake-login-services.ts'
 

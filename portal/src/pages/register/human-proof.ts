@@ -1,4 +1,4 @@
-import type { HumanCheckView } from '#contract/register.ts'
+import type { HumanCheckView } from '#features/registration/contract/register.ts'
 import { fetchChallenge } from '../../api/register.ts'
 import { silentToken } from './provider-script.ts'
 

@@ -1,4 +1,4 @@
-import type { RegisterChallenge } from '#contract/register.ts'
+import type { RegisterChallenge } from '#features/registration/contract/register.ts'
 import { solve } from './proof-of-work.ts'
 
 /** Runs beside the page, which stays usable meanwhile. */

@@ -1,6 +1,6 @@
 import { Text } from '@mantine/core'
 import { useEffect, useRef } from 'react'
-import type { HumanCheckView } from '#contract/register.ts'
+import type { HumanCheckView } from '#features/registration/contract/register.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { loadProvider, type ProviderKind } from './provider-script.ts'
 

@@ -1,4 +1,4 @@
-import type { HumanCheckKind } from '#contract/register.ts'
+import type { HumanCheckKind } from '#features/registration/contract/register.ts'
 
 export type ProviderKind = 'recaptcha-v2' | 'recaptcha-v3' | 'turnstile'
 

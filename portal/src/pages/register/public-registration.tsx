@@ -1,7 +1,7 @@
 import { Container, Group, Stack, Text, Title } from '@mantine/core'
 import { type UseQueryResult, useQuery } from '@tanstack/react-query'
 import { useEffect } from 'react'
-import type { RegisterConfig } from '#contract/register.ts'
+import type { RegisterConfig } from '#features/registration/contract/register.ts'
 import { registerConfigQuery } from '../../api/register.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { LanguageMenu } from '../../app/language-menu.tsx'

@@ -1,6 +1,6 @@
 import { Alert, Checkbox, List, NativeSelect, Paper, SimpleGrid, Stack, Text, Textarea } from '@mantine/core'
 import { type FormEvent, useId } from 'react'
-import type { RegisterConfig, SubmittedResponse } from '#contract/register.ts'
+import type { RegisterConfig, SubmittedResponse } from '#features/registration/contract/register.ts'
 import { ApiError } from '../../api/call.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Icon } from '../../components/icon.tsx'

@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { RegisterConfig, SubmittedResponse } from '#contract/register.ts'
+import type { RegisterConfig, SubmittedResponse } from '#features/registration/contract/register.ts'
 import { invitationQuery } from '../../api/register.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Answer } from '../../components/answer.tsx'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { RegisterConfig } from '#contract/register.ts'
+import type { RegisterConfig } from '#features/registration/contract/register.ts'
 import { registerField as field, registerConfig } from '../../../test/register-config.ts'
 import { strengthOf } from '../../components/password-strength.ts'
 import { type Entries, fieldsOf, type Invitation, noPasswords, problemsOf, requestOf } from './entries.ts'

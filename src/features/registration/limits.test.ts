@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { MemoryRateLimits } from '#kernel/rate-limit.ts'
-import { Limits } from '#modules/filters/register/limits.ts'
+import { Limits } from './limits.ts'
 
 const settings = { submitsPerMinute: 2, submitsPerValuePerHour: 2, readsPerMinute: 2 }
 const mail = [{ attribute: 'mail', value: 'victim@example.com' }]

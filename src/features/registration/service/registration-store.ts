@@ -3,11 +3,11 @@ import { readNow } from '#database/database-time.ts'
 import type { SqlClient } from '#database/sql-client.ts'
 import { columns, type DialectText, deletedAtOnce, deleteInParts, inserted, statement } from '#database/statement.ts'
 import { assertStorable, isStorable } from '#database/text-keys.ts'
-import type { Invitation } from '#domain/invitation.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { insertMails } from '#mail/mail-store.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
+import type { Invitation } from './invitation.ts'
 
 const maxPage = 500
 /** Sorts after every id. */

@@ -1,8 +1,8 @@
+import type { InvitationMail, SecretMail } from '#features/registration/service/registration-access.ts'
 import type { Template } from '#kernel/template.ts'
-import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
-import type { InvitationMail, SecretMail } from '#sdk/filter/registrations.ts'
 import type { MailText } from '#sdk/mail/mail.ts'
 import { type PageReader, type TextKey, textsFor } from '#sdk/page/page-texts.ts'
+import type { RegisterSettings } from './register-settings.ts'
 
 const dayMillis = 24 * 3600_000
 

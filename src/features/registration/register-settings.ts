@@ -1,10 +1,8 @@
 import * as z from 'zod'
-import type { HumanCheckKind, InvitationRequest, RegisterRequest } from '#contract/register.ts'
 import { passwordParameters, readWebAddress } from '#features/passwords/rules/password-parameters.ts'
+import type { HumanCheckKind, InvitationRequest, RegisterRequest } from '#features/registration/contract/register.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
-import { readHandler } from '#modules/filters/register/registration-handler.ts'
-import { settingParams } from '#modules/filters/register/setting-params.ts'
 import {
   type FormAttribute,
   formAttributeRows,
@@ -20,6 +18,8 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 import { defaultNotifier, referNotifier } from '#sdk/notifier/notifier.ts'
 import { readRuleParameter } from '#sdk/rule/rule-parameter.ts'
 import type { PreparedValueSource } from '#sdk/target/mapper.ts'
+import { readHandler } from './registration-handler.ts'
+import { settingParams } from './setting-params.ts'
 
 type RegisterParameters = ParsedParameters<typeof registerParameters>
 

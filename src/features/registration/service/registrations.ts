@@ -1,10 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Invitations, registrationMail } from '#engine/registrations/invitations.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { SecretBox } from '#keys/secret-box.ts'
+import type { UniqueValue } from '#sdk/target/new-account.ts'
+import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
+import type { RunAccess } from '#workflows/record/run-access.ts'
+import { Invitations, registrationMail } from './invitations.ts'
 import type {
   OpenRegistration,
   RegistrationAccess,
@@ -12,11 +15,8 @@ import type {
   RegistrationOutcome,
   RegistrationStart,
   SecretMail,
-} from '#sdk/filter/registrations.ts'
-import type { UniqueValue } from '#sdk/target/new-account.ts'
-import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
-import { type RegistrationStore, reservationScope } from '#storage/registration-store.ts'
-import type { RunAccess } from '#workflows/record/run-access.ts'
+} from './registration-access.ts'
+import { type RegistrationStore, reservationScope } from './registration-store.ts'
 
 export interface RegistrationMeter {
   counted(form: string, event: RegistrationEvent): void

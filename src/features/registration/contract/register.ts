@@ -1,6 +1,6 @@
 import * as z from 'zod'
+import { formAttributeView, listItem, theme } from '#contract/main.ts'
 import type { Wire } from '#kernel/wire.ts'
-import { formAttributeView, listItem, theme } from './main.ts'
 
 export const humanCheckKind = z.enum(['none', 'recaptcha-v2', 'recaptcha-v3', 'turnstile', 'proof-of-work'])
 export type HumanCheckKind = Wire<typeof humanCheckKind>

@@ -3,7 +3,6 @@ import type { Issues } from '#kernel/issues.ts'
 import { isForbiddenKey, type JsonObject } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Closable } from '#kernel/scope.ts'
-import { settingParams } from '#modules/filters/register/setting-params.ts'
 import { type LegacySignatures, parameter } from '#openunison/scripts/legacy-signatures.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { flag, text } from '#sdk/module/parameter-types.ts'
@@ -15,6 +14,7 @@ import { legacyParameters, openPlugin, type PluginCode, readLegacyCode } from '#
 import { plainSubject } from '#sdk/plugin/plugin-request.ts'
 import { isCluster } from '#sdk/target/kubernetes-cluster.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
+import { settingParams } from './setting-params.ts'
 
 /** A registration that the form accepts. */
 export interface SentForm {

@@ -5,21 +5,17 @@ import {
   openUnisonRegisterConfig,
   type RegisterConfig,
   registerConfig,
-} from '#contract/register.ts'
+} from '#features/registration/contract/register.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { wireForm } from '#kernel/wire.ts'
-import {
-  defaultSubmitText,
-  defaultSubmittedText,
-  type RegisterSettings,
-} from '#modules/filters/register/register-settings.ts'
 import type { FormAttribute } from '#sdk/forms/form-attribute.ts'
 import { isServerSet } from '#sdk/forms/form-values.ts'
 import type { Translate } from '#sdk/page/configured-texts.ts'
 import type { Texts } from '#sdk/page/page-texts.ts'
 import type { SourceItem, ValueSource } from '#sdk/target/mapper.ts'
+import { defaultSubmitText, defaultSubmittedText, type RegisterSettings } from './register-settings.ts'
 
 /** Texts in the language of the user: those of the configuration, and the built-in ones. */
 export interface FormTexts {

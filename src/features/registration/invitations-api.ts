@@ -1,18 +1,18 @@
-import { type InvitationOffer, type InvitationView, invitationView } from '#contract/register.ts'
+import { type InvitationOffer, type InvitationView, invitationView } from '#features/registration/contract/register.ts'
+import type { InvitationRecord } from '#features/registration/service/registration-access.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { wireForm } from '#kernel/wire.ts'
-import type { Limits } from '#modules/filters/register/limits.ts'
-import { Mails } from '#modules/filters/register/mails.ts'
-import { invitationRequest, type RegisterSettings } from '#modules/filters/register/register-settings.ts'
 import { answer } from '#sdk/api/json-answer.ts'
 import { readJsonBody } from '#sdk/api/json-body.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { InvitationForm } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
-import type { InvitationRecord } from '#sdk/filter/registrations.ts'
 import { checkValue } from '#sdk/forms/form-values.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { isMailAddress } from '#sdk/mail/mail.ts'
+import type { Limits } from './limits.ts'
+import { Mails } from './mails.ts'
+import { invitationRequest, type RegisterSettings } from './register-settings.ts'
 
 const maxBody = 64 * 1024
 const pageSize = 100

@@ -8,15 +8,20 @@ import { Dn } from '#identity/dn.ts'
 import { entryIdentity, issuerIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { registerErrors } from '#modules/filters/register/register.ts'
 import { descriptionOf, text } from '#sdk/module/parameter-types.ts'
-import { type FakeHostOptions, fakeModuleHost } from '#testing/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
-import { type FakeRequest, fakeRequest } from '#testing/modules/fake-request.ts'
-import { MemoryRegistrations } from '#testing/workflows/memory-registrations.ts'
-import { MemoryRuns } from '#testing/workflows/memory-runs.ts'
+import { type FakeHostOptions, fakeModuleHost } from '../../../test/support/modules/fake-module-host.ts'
+import {
+  fakeParams,
+  fakeParseContext,
+  issueTexts,
+  noIssues,
+  type ParamValues,
+} from '../../../test/support/modules/fake-parse.ts'
+import { type FakeRequest, fakeRequest } from '../../../test/support/modules/fake-request.ts'
+import { MemoryRegistrations } from '../../../test/support/workflows/memory-registrations.ts'
+import { MemoryRuns } from '../../../test/support/workflows/memory-runs.ts'
 import { leadingZeroBits } from './human-check.ts'
-import register from './register.ts'
+import register, { registerErrors } from './register.ts'
 
 const origin = 'https://portal.example.com'
 

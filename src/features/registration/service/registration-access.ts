@@ -1,9 +1,9 @@
-import type { InvitationState } from '#contract/register.ts'
-import type { Invitation } from '#domain/invitation.ts'
+import type { InvitationState } from '#features/registration/contract/register.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { MailText } from '#sdk/mail/mail.ts'
 import type { UniqueValue } from '#sdk/target/new-account.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
+import type { Invitation } from './invitation.ts'
 
 /** A mail with a secret that only its recipient learns. */
 export interface SecretMail {

@@ -1,6 +1,6 @@
 import { registerApiVersion } from '#contract/constants.ts'
 import { formAttributeView, listItem } from '#contract/main.ts'
-import * as schemas from '#contract/register.ts'
+import * as schemas from '#features/registration/contract/register.ts'
 import { type ApiAnswer, DescribedApi } from '#sdk/api/api-description.ts'
 import { invitationRequest, registerRequest } from './register-settings.ts'
 

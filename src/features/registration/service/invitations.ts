@@ -1,8 +1,10 @@
-import type { Invitation } from '#domain/invitation.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
+import { checkMail, type StepMail } from '#sdk/mail/mail.ts'
+import type { NewMail } from '#sdk/mail/new-mail.ts'
+import type { Invitation } from './invitation.ts'
 import type {
   InvitationAccess,
   InvitationActor,
@@ -10,10 +12,8 @@ import type {
   InvitationMail,
   InvitationRecord,
   InvitationsPage,
-} from '#sdk/filter/registrations.ts'
-import { checkMail, type StepMail } from '#sdk/mail/mail.ts'
-import type { NewMail } from '#sdk/mail/new-mail.ts'
-import type { RegistrationStore } from '#storage/registration-store.ts'
+} from './registration-access.ts'
+import type { RegistrationStore } from './registration-store.ts'
 
 interface InvitationParts {
   readonly store: RegistrationStore

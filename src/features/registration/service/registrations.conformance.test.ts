@@ -1,17 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { Registrations } from '#engine/registrations/registrations.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId, secretHash } from '#kernel/ids.ts'
 import { SecretBox } from '#keys/secret-box.ts'
 import { loadSecretKeys } from '#keys/secret-keys.ts'
-import type { RegistrationStart } from '#sdk/filter/registrations.ts'
 import type { UniqueValue } from '#sdk/target/new-account.ts'
-import { onEachDatabase } from '#testing/databases/databases.ts'
-import { MemoryTarget } from '#testing/targets/memory-target.ts'
-import { type DurableProcess, openDurable } from '#testing/workflows/durable-fixture.ts'
+import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
+import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
+import { type DurableProcess, openDurable } from '../../../../test/support/workflows/durable-fixture.ts'
+import type { RegistrationStart } from './registration-access.ts'
+import { Registrations } from './registrations.ts'
 
 const hour = 3600_000
 const login: UniqueValue = { attribute: 'uid', value: 'ada' }

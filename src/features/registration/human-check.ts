@@ -1,5 +1,5 @@
 import { createHmac, hash, type KeyObject, timingSafeEqual } from 'node:crypto'
-import type { RegisterChallenge } from '#contract/register.ts'
+import type { RegisterChallenge } from '#features/registration/contract/register.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newSecret } from '#kernel/ids.ts'
