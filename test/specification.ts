@@ -46,7 +46,7 @@ const tutorial = (title: string): Proof => by('test/stories/predecessor-tutorial
 const portal = (title: string): Proof => by('src/modules/filters/portal/portal.test.ts', title)
 const main = (title: string): Proof => by('test/stories/main-api.test.ts', title)
 const gateway = (title: string): Proof => by('src/features/scim/gateway/specification.test.ts', title)
-const call = (title: string): Proof => by('src/modules/filters/call-workflow/call-workflow.test.ts', title)
+const call = (title: string): Proof => by('src/features/call-workflow/call-workflow.test.ts', title)
 const calls = (title: string): Proof => by('test/stories/call-workflow.test.ts', title)
 const tokens = (title: string): Proof => by('test/stories/specification-token-service.test.ts', title)
 const pipeline = (title: string): Proof => by('src/requests/pipeline/pipeline.test.ts', title)

@@ -1,7 +1,7 @@
 import { hash, scrypt } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { endedRun, problem, runStatus, startedRun } from '#contract/call-workflow.ts'
+import { endedRun, problem, runStatus, startedRun } from '#features/call-workflow/contract/call-workflow.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { isUser } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'

@@ -1,5 +1,5 @@
-import { problem } from '#contract/call-workflow.ts'
 import { adminRun, adminRunDetails, adminRuns } from '#contract/main-admin.ts'
+import { problem } from '#features/call-workflow/contract/call-workflow.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { interventions, runOperations, runRoutes } from '#modules/shared/runs/run-administration.ts'
 import { DescribedApi, placeAtMount } from '#sdk/api/api-description.ts'
