@@ -9,13 +9,13 @@ import { workflowAdminApi } from '#features/call-workflow/workflow-admin.ts'
 import { issuerApi } from '#features/issuer/filter/issuer.ts'
 import { ownPasswordApi, routes as passwordRoutes } from '#features/passwords/own-password.ts'
 import { passwordResetApi } from '#features/passwords/reset-api.ts'
+import { mainApi } from '#features/portal/main/api-description.ts'
+import { approvalRoutes, portalRoutes } from '#features/portal/main/main.ts'
+import { routes as operatorRoutes, operatorsApi } from '#features/portal/operators/operators.ts'
+import { tokenApiDescription } from '#features/portal/token-page/token-api.ts'
 import { registerApi } from '#features/registration/api-description.ts'
 import { tokenExchangeApi } from '#features/sts/filters/token.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { mainApi } from '#modules/filters/main/api-description.ts'
-import { approvalRoutes, portalRoutes } from '#modules/filters/main/main.ts'
-import { routes as operatorRoutes, operatorsApi } from '#modules/filters/operators/operators.ts'
-import { tokenApiDescription } from '#modules/filters/token-api/token-api.ts'
 
 const place = { origin: 'https://x', base: '/portal', prefix: '/api' }
 const apis = Object.entries({

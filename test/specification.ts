@@ -43,7 +43,7 @@ const configured = register('every field of Config and of its attributes has the
 const page = (title: string): Proof => by('portal/src/pages/register/register-form.test.ts', title)
 const described = (title: string): Proof => by('test/api-description.test.ts', title)
 const tutorial = (title: string): Proof => by('test/stories/predecessor-tutorial/tutorial.test.ts', title)
-const portal = (title: string): Proof => by('src/modules/filters/portal/portal.test.ts', title)
+const portal = (title: string): Proof => by('src/features/portal/site/portal-site.test.ts', title)
 const main = (title: string): Proof => by('test/stories/main-api.test.ts', title)
 const gateway = (title: string): Proof => by('src/features/scim/gateway/specification.test.ts', title)
 const call = (title: string): Proof => by('src/features/call-workflow/call-workflow.test.ts', title)
@@ -157,7 +157,7 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '1',
-    by('src/modules/filters/token-api/token-api.test.ts', 'D20: reading creates nothing; only POST creates tokens'),
+    by('src/features/portal/token-page/token-api.test.ts', 'D20: reading creates nothing; only POST creates tokens'),
     'The Token API shows the id_token to the user',
   ),
   ...of('1', portal('works at the root'), ['The base address is {base_url}', 'Any path, or none.']),
@@ -775,7 +775,7 @@ export const statements: readonly Statement[] = [
   ...of(
     '5',
     by(
-      'src/modules/filters/token-api/token-api.test.ts',
+      'src/features/portal/token-page/token-api.test.ts',
       'a new id_token requires logout and login, unless renewTokens says otherwise',
     ),
     'Call-workflow API: the id_token does not refresh',

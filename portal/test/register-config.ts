@@ -1,4 +1,4 @@
-import type { FormAttributeView } from '#contract/main.ts'
+import type { FormAttributeView } from '#features/portal/contract/main.ts'
 import type { RegisterConfig } from '#features/registration/contract/register.ts'
 
 /** A plain text field of a registration form. */

@@ -9,6 +9,11 @@ import issuer from '#features/issuer/filter/issuer.ts'
 import mailPasswordLink from '#features/passwords/mail-password-link.ts'
 import ownPassword from '#features/passwords/own-password.ts'
 import passwords from '#features/passwords/reset-filter.ts'
+import approvalLink from '#features/portal/approval-link/approval-link.ts'
+import main from '#features/portal/main/main.ts'
+import operators from '#features/portal/operators/operators.ts'
+import portal from '#features/portal/site/portal-site.ts'
+import tokenApi from '#features/portal/token-page/token-api.ts'
 import register from '#features/registration/register.ts'
 import eventKeys from '#features/scim/events/event-keys.ts'
 import eventPoll from '#features/scim/events/event-poll.ts'
@@ -58,7 +63,6 @@ import {
   listClusters,
 } from '#modules/dynamic-workflows/kubernetes/kubernetes.ts'
 import sqlDynamicWorkflow from '#modules/dynamic-workflows/sql/sql.ts'
-import approvalLink from '#modules/filters/approval-link/approval-link.ts'
 import authorize from '#modules/filters/authorize/authorize.ts'
 import checkSession from '#modules/filters/check-session/check-session.ts'
 import clusterMetadata from '#modules/filters/cluster-metadata/cluster-metadata.ts'
@@ -69,13 +73,10 @@ import executeWorkflow from '#modules/filters/execute-workflow/execute-workflow.
 import groupMetadata from '#modules/filters/group-metadata/group-metadata.ts'
 import javaScriptFilter from '#modules/filters/javascript-filter/javascript-filter.ts'
 import loginTest from '#modules/filters/login-test/login-test.ts'
-import main from '#modules/filters/main/main.ts'
 import metrics from '#modules/filters/metrics/metrics.ts'
 import noCache from '#modules/filters/no-cache/no-cache.ts'
-import operators from '#modules/filters/operators/operators.ts'
 import { hideCookie, mapUriRoot, syncTlsKeys, xForward } from '#modules/filters/pass-through/pass-through.ts'
 import pluginFilter from '#modules/filters/plugin/plugin.ts'
-import portal from '#modules/filters/portal/portal.ts'
 import stopProcessing from '#modules/filters/stop-processing/stop-processing.ts'
 import {
   anonAz,
@@ -84,7 +85,6 @@ import {
   group2Attribute,
   groups2Attribute,
 } from '#modules/filters/subject-attributes/subject-attributes.ts'
-import tokenApi from '#modules/filters/token-api/token-api.ts'
 import userToJson from '#modules/filters/user-to-json/user-to-json.ts'
 import javaScriptJob from '#modules/jobs/javascript-job/javascript-job.ts'
 import clusterGroups from '#modules/mappers/cluster-groups/cluster-groups.ts'

@@ -2,11 +2,11 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import type https from 'node:https'
 import { createSecureContext } from 'node:tls'
 import type { CertificateWithKey } from '#config/configuration/sts-webhook.ts'
+import type { CertificateFacts } from '#features/portal/console/system-access.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { readSmallFile } from '#kernel/small-file.ts'
-import type { CertificateFacts } from '#sdk/filter/system-access.ts'
 
 export interface TlsFiles {
   readonly certFile: string

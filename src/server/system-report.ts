@@ -1,10 +1,10 @@
 import { statfs } from 'node:fs/promises'
 import process from 'node:process'
+import type { ListenerFacts, ReplicaFacts, SystemAccess, SystemFacts } from '#features/portal/console/system-access.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { version } from '#kernel/version.ts'
-import type { ListenerFacts, ReplicaFacts, SystemAccess, SystemFacts } from '#sdk/filter/system-access.ts'
 import type { Storage } from '#storage/open.ts'
 
 interface SystemParts {

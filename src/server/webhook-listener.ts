@@ -9,6 +9,7 @@ import type {
   MadeWebhookTls,
   StsWebhookConfig,
 } from '#config/configuration/sts-webhook.ts'
+import type { CertificateFacts } from '#features/portal/console/system-access.ts'
 import {
   keepWebhookTls,
   registerWebhook,
@@ -19,7 +20,6 @@ import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { ListenerTls } from '#requests/listener/http-server.ts'
 import { closeListener, listenAt } from '#requests/listener/http-server.ts'
-import type { CertificateFacts } from '#sdk/filter/system-access.ts'
 import {
   checkPair,
   describeCertificate,

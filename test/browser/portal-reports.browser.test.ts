@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { ReportResult } from '#contract/main.ts'
-import type { AdminRun, ScimCall, StatisticsPartView, StatisticsView } from '#contract/main-admin.ts'
+import type { ReportResult } from '#features/portal/contract/main.ts'
+import type { AdminRun, ScimCall, StatisticsPartView, StatisticsView } from '#features/portal/contract/main-admin.ts'
 import { hasChromium } from '#testing/browser/chromium.ts'
 import { expectAccessible, picture, usePortal } from '#testing/browser/portal-browser.ts'
 

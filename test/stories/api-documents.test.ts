@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { mainApiFor } from '#modules/filters/main/api-description.ts'
+import { mainApiFor } from '#features/portal/main/api-description.ts'
 import { type ApiPrefix, contractOf, describedApis } from '#testing/gateway/api-contract.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { PortalPerson } from '#testing/stories/portal-story.ts'

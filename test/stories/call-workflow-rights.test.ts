@@ -2,7 +2,12 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { ApprovalDetails, ApprovalList, RequestDetails, RequestList } from '#contract/main-requests.ts'
+import type {
+  ApprovalDetails,
+  ApprovalList,
+  RequestDetails,
+  RequestList,
+} from '#features/portal/contract/main-requests.ts'
 import { commandOutput } from '#testing/gateway/command.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { type DemoLogin, PortalPerson } from '#testing/stories/portal-story.ts'

@@ -8,7 +8,7 @@ import { createLocalJWKSet, createRemoteJWKSet, decodeJwt, type JSONWebKeySet, j
 import * as oidc from 'openid-client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import type { TokenConfig, TokenUser } from '#contract/token.ts'
+import type { TokenConfig, TokenUser } from '#features/portal/contract/token.ts'
 import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
 import { expectDescribed } from '#testing/gateway/api-contract.ts'
 import { commandOutput } from '#testing/gateway/command.ts'

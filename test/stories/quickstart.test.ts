@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import process from 'node:process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { ApprovalList } from '#contract/main-requests.ts'
+import type { ApprovalList } from '#features/portal/contract/main-requests.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
 

@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#contract/constants.ts'
-import type { GivenBackAccess, OwnAccess } from '#contract/main-access.ts'
+import { mainPaths } from '#features/portal/contract/constants.ts'
+import type { GivenBackAccess, OwnAccess } from '#features/portal/contract/main-access.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 

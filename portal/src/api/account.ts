@@ -1,5 +1,4 @@
 import { queryOptions } from '@tanstack/react-query'
-import { accountPaths } from '#contract/constants.ts'
 import type {
   AccountFactor,
   AccountFactors,
@@ -14,6 +13,7 @@ import type {
   RecoveryCodes,
   TotpEnrolment,
 } from '#features/account/contract/account.ts'
+import { accountPaths } from '#features/portal/contract/constants.ts'
 import { settings } from '../app/settings.ts'
 import { address, call } from './call.ts'
 

@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#contract/constants.ts'
+import { mainPaths } from '#features/portal/contract/constants.ts'
 import type {
   AdminAction,
   AdminIntervention,
@@ -8,7 +8,7 @@ import type {
   AdminRuns,
   ScimJournalPage,
   StatisticsView,
-} from '#contract/main-admin.ts'
+} from '#features/portal/contract/main-admin.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 

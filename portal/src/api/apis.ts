@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#contract/constants.ts'
-import type { ApiEntry, ApiList } from '#contract/main-apis.ts'
+import { mainPaths } from '#features/portal/contract/constants.ts'
+import type { ApiEntry, ApiList } from '#features/portal/contract/main-apis.ts'
 import { call, callForResponse } from './call.ts'
 import { saveFile } from './download.ts'
 import { mainAddress } from './main.ts'

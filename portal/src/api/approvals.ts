@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#contract/constants.ts'
+import { mainPaths } from '#features/portal/contract/constants.ts'
 import type {
   ApprovalDetails,
   ApprovalHandover,
@@ -11,7 +11,7 @@ import type {
   DelegationList,
   DelegationPeriod,
   NewDelegation,
-} from '#contract/main-requests.ts'
+} from '#features/portal/contract/main-requests.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 

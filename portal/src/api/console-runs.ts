@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query'
-import type { ConsoleReassigned, ConsoleReassignment } from '#contract/console-approvals.ts'
-import type { ConsoleDefinition } from '#contract/console-workflows.ts'
+import type { ConsoleReassigned, ConsoleReassignment } from '#features/portal/contract/console-approvals.ts'
+import type { ConsoleDefinition } from '#features/portal/contract/console-workflows.ts'
 import { call } from './call.ts'
 import { consoleAddress } from './console.ts'
 

@@ -1,6 +1,6 @@
 import { infiniteQueryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#contract/constants.ts'
-import type { PersonNames } from '#contract/person-names.ts'
+import { mainPaths } from '#features/portal/contract/constants.ts'
+import type { PersonNames } from '#features/portal/contract/person-names.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 

@@ -1,6 +1,13 @@
 import { queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#contract/constants.ts'
-import type { MainConfig, Organization, PortalLink, ProfileChange, SearchResults, UserData } from '#contract/main.ts'
+import { mainPaths } from '#features/portal/contract/constants.ts'
+import type {
+  MainConfig,
+  Organization,
+  PortalLink,
+  ProfileChange,
+  SearchResults,
+  UserData,
+} from '#features/portal/contract/main.ts'
 import { settings } from '../app/settings.ts'
 import { address, call } from './call.ts'
 import { noteOwner } from './page-owner.ts'

@@ -1,6 +1,6 @@
 import { type QueryClient, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query'
-import { mainPaths } from '#contract/constants.ts'
-import type { MarkedItems, MarkedKind, RecentUse } from '#contract/main.ts'
+import { mainPaths } from '#features/portal/contract/constants.ts'
+import type { MarkedItems, MarkedKind, RecentUse } from '#features/portal/contract/main.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 

@@ -1,11 +1,11 @@
 import { type QueryClient, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query'
-import { mainPaths } from '#contract/constants.ts'
+import { mainPaths } from '#features/portal/contract/constants.ts'
 import type {
   ChosenNotifications,
   NotificationList,
   NotificationSettingsView,
   ReadNotifications,
-} from '#contract/main-notifications.ts'
+} from '#features/portal/contract/main-notifications.ts'
 import type { Language } from '#sdk/page/languages.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'

@@ -7,7 +7,7 @@ import type {
   PersonSessions,
   RemovedFactors,
   StartedDeactivation,
-} from '#contract/console-people.ts'
+} from '#features/portal/contract/console-people.ts'
 import { call } from './call.ts'
 import { consoleAddress } from './console.ts'
 

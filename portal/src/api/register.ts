@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query'
-import { registerPaths } from '#contract/constants.ts'
+import { registerPaths } from '#features/portal/contract/constants.ts'
 import type {
   InvitationOffer,
   RegisterChallenge,

@@ -1,6 +1,11 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#contract/constants.ts'
-import type { RequestDetails, RequestList, RequestState, RequestSummary } from '#contract/main-requests.ts'
+import { mainPaths } from '#features/portal/contract/constants.ts'
+import type {
+  RequestDetails,
+  RequestList,
+  RequestState,
+  RequestSummary,
+} from '#features/portal/contract/main-requests.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 

@@ -1,7 +1,12 @@
 import { queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#contract/constants.ts'
-import type { DelegationRights, SubmitOutcomes, WorkflowListItem, WorkflowRequest } from '#contract/main.ts'
-import type { CatalogItem } from '#contract/main-catalog.ts'
+import { mainPaths } from '#features/portal/contract/constants.ts'
+import type {
+  DelegationRights,
+  SubmitOutcomes,
+  WorkflowListItem,
+  WorkflowRequest,
+} from '#features/portal/contract/main.ts'
+import type { CatalogItem } from '#features/portal/contract/main-catalog.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 

@@ -1,5 +1,5 @@
 import { createContext, type ReactNode, use } from 'react'
-import type { MainConfig, UserData } from '#contract/main.ts'
+import type { MainConfig, UserData } from '#features/portal/contract/main.ts'
 
 export interface Person {
   readonly login: string

@@ -1,7 +1,7 @@
 import { useDocumentVisibility, useIdle } from '@mantine/hooks'
 import { type QueryKey, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
-import { mainPaths } from '#contract/constants.ts'
+import { mainPaths } from '#features/portal/contract/constants.ts'
 import { mainAddress } from '../api/main.ts'
 import { awayMillis, setAnnounced, useWatchedSessions } from '../components/live.ts'
 

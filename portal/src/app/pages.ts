@@ -1,5 +1,5 @@
-import type { MainConfig } from '#contract/main.ts'
-import type { PortalSettings, portalPages } from '#contract/portal.ts'
+import type { MainConfig } from '#features/portal/contract/main.ts'
+import type { PortalSettings, portalPages } from '#features/portal/contract/portal.ts'
 import type { IconName } from '../components/icon.tsx'
 import type { MessageKey } from './messages.ts'
 

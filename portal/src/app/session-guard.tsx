@@ -1,7 +1,7 @@
 import { Button, Modal, Text } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useState } from 'react'
-import { mainPaths } from '#contract/constants.ts'
+import { mainPaths } from '#features/portal/contract/constants.ts'
 import { ApiError, call } from '../api/call.ts'
 import { extendSession, mainAddress } from '../api/main.ts'
 import { reloadPage } from '../api/page-owner.ts'

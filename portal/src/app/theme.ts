@@ -8,7 +8,7 @@ import {
   Modal,
   Paper,
 } from '@mantine/core'
-import type { MainConfig } from '#contract/main.ts'
+import type { MainConfig } from '#features/portal/contract/main.ts'
 import { black, type Colour, mix, readable, readColour, white, writeColour } from '#sdk/page/colors.ts'
 import { defaultColors } from '#sdk/page/default-colors.ts'
 

@@ -1,4 +1,4 @@
-import type { ScimCall, ScimCallCounts } from '#contract/main-admin.ts'
+import type { ScimCall, ScimCallCounts } from '#features/portal/contract/main-admin.ts'
 
 /** What became of a SCIM call, as statistics count it. */
 export const callOutcome = ({ status }: Pick<ScimCall, 'status'>): keyof ScimCallCounts =>

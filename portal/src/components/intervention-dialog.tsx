@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import type { AdminAction, AdminRun } from '#contract/main-admin.ts'
+import type { AdminAction, AdminRun } from '#features/portal/contract/main-admin.ts'
 import { intervene } from '../api/admin.ts'
 import { useTranslation } from '../app/i18n.tsx'
 import type { MessageKey } from '../app/messages.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Organization } from '#contract/main.ts'
+import type { Organization } from '#features/portal/contract/main.ts'
 import { draftKey, forgetOthers, keepDraft, readDraft } from './draft.ts'
 import { columnsFor, rowsOf } from './grid-rows.ts'
 import { matches, sortByMatch } from './matching.ts'

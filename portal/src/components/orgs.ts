@@ -1,4 +1,4 @@
-import type { Organization } from '#contract/main.ts'
+import type { Organization } from '#features/portal/contract/main.ts'
 
 export type OrgUse = 'showInPortal' | 'showInRequest' | 'showInReports'
 

@@ -1,5 +1,5 @@
 import { createContext, type ReactNode, useContext, useMemo } from 'react'
-import type { PersonNames } from '#contract/person-names.ts'
+import type { PersonNames } from '#features/portal/contract/person-names.ts'
 import { isolated } from '../app/isolated.ts'
 
 /** Names a user by login; `known` is the display name where the answer has it elsewhere. */

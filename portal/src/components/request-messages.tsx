@@ -1,7 +1,7 @@
 import { Button, Paper, Stack, Text, Textarea, Title } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useId } from 'react'
-import type { RequestMessageView } from '#contract/main-requests.ts'
+import type { RequestMessageView } from '#features/portal/contract/main-requests.ts'
 import { usePerson } from '../app/config.tsx'
 import { useTranslation } from '../app/i18n.tsx'
 import { useDraft } from './draft.ts'

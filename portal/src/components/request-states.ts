@@ -1,4 +1,4 @@
-import type { RequestState } from '#contract/main-requests.ts'
+import type { RequestState } from '#features/portal/contract/main-requests.ts'
 import type { MessageKey } from '../app/messages.ts'
 import type { IconName } from './icon.tsx'
 import type { Tone } from './status.tsx'

@@ -1,6 +1,6 @@
 import { Button, Group, Text } from '@mantine/core'
 import { lazy, type ReactNode, Suspense, useState } from 'react'
-import type { AdminAction, AdminRun } from '#contract/main-admin.ts'
+import type { AdminAction, AdminRun } from '#features/portal/contract/main-admin.ts'
 import { useConfig } from '../app/config.tsx'
 import { useTranslation } from '../app/i18n.tsx'
 import type { MessageKey } from '../app/messages.ts'

@@ -1,4 +1,4 @@
-import type { RequestState } from '#contract/main-requests.ts'
+import type { RequestState } from '#features/portal/contract/main-requests.ts'
 import type { Translation } from '../app/i18n.tsx'
 import type { MessageKey } from '../app/messages.ts'
 import { stateLooks } from './request-states.ts'

@@ -1,6 +1,6 @@
 import { ActionIcon } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import type { MarkedKind } from '#contract/main.ts'
+import type { MarkedKind } from '#features/portal/contract/main.ts'
 import { marksQuery, useMark } from '../api/marks.ts'
 import { useTranslation } from '../app/i18n.tsx'
 import { Icon } from './icon.tsx'

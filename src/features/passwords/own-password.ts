@@ -1,11 +1,11 @@
 import * as z from 'zod'
-import { mainErrors } from '#contract/main.ts'
 import {
   type OwnPasswordAnswer,
   ownPasswordAnswer,
   ownPasswordConfig,
 } from '#features/passwords/contract/own-password.ts'
 import { passwordProblemText } from '#features/passwords/rules/password-problem-text.ts'
+import { mainErrors } from '#features/portal/contract/main.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { callerRef } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { mainErrors } from '#contract/main.ts'
+import { mainErrors } from '#features/portal/contract/main.ts'
 import { type ApiAnswer, DescribedApi } from '#sdk/api/api-description.ts'
 
 export const maxUser = 256

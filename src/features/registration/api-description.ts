@@ -1,5 +1,5 @@
-import { registerApiVersion } from '#contract/constants.ts'
-import { formAttributeView, listItem } from '#contract/main.ts'
+import { registerApiVersion } from '#features/portal/contract/constants.ts'
+import { formAttributeView, listItem } from '#features/portal/contract/main.ts'
 import * as schemas from '#features/registration/contract/register.ts'
 import { type ApiAnswer, DescribedApi } from '#sdk/api/api-description.ts'
 import { invitationRequest, registerRequest } from './register-settings.ts'

@@ -1,4 +1,4 @@
-import type { FormAttributeView, ListItem } from '#contract/main.ts'
+import type { FormAttributeView, ListItem } from '#features/portal/contract/main.ts'
 import {
   type HumanCheckView,
   type OpenUnisonRegisterConfig,

@@ -1,4 +1,4 @@
-import type { FormAttributeType, FormAttributeView, ListItem } from '#contract/main.ts'
+import type { FormAttributeType, FormAttributeView, ListItem } from '#features/portal/contract/main.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { compilePattern, type SafePattern } from '#kernel/text/safe-pattern.ts'
 import { flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'

@@ -1,4 +1,4 @@
-import { anonymousLogin } from '#contract/constants.ts'
+import { anonymousLogin } from '#features/portal/contract/constants.ts'
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { UserRef } from '#identity/identity.ts'

@@ -1,9 +1,9 @@
+import type { DescribedCaller } from '#features/portal/console/configuration-access.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Dn } from '#identity/dn.ts'
 import { ownIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { anonymous } from '#requests/pipeline/authenticate.ts'
-import type { DescribedCaller } from '#sdk/filter/configuration-access.ts'
 
 /**
  * The caller that the description means; anonymous if it is empty. Without `dn`, the caller's name is derived from

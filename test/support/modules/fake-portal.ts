@@ -1,6 +1,12 @@
+import type {
+  MarkedPortalItem,
+  OfferedParameters,
+  PortalAccess,
+  PortalItem,
+  PortalMemory,
+} from '#features/portal/front/portal-access.ts'
 import type { UserRef } from '#identity/identity.ts'
 import type { NotificationChoices, NotificationSettings } from '#mail/notification.ts'
-import type { MarkedPortalItem, OfferedParameters, PortalAccess, PortalItem, PortalMemory } from '#sdk/filter/portal.ts'
 
 /** The data of a portal, in memory. */
 export class MemoryPortal implements PortalMemory {

@@ -1,7 +1,13 @@
 import { Anchor, Button, Group, Text, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import type { AccessRequest, AccessWorkflow, EndedAccess, GroupAccess, TimedAccess } from '#contract/main-access.ts'
+import type {
+  AccessRequest,
+  AccessWorkflow,
+  EndedAccess,
+  GroupAccess,
+  TimedAccess,
+} from '#features/portal/contract/main-access.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import type { MessageKey } from '../../app/messages.ts'

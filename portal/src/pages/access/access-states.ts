@@ -1,4 +1,4 @@
-import type { EndedAccess, OwnAccess } from '#contract/main-access.ts'
+import type { EndedAccess, OwnAccess } from '#features/portal/contract/main-access.ts'
 import { isGoing } from '../../api/requests.ts'
 import type { MessageKey } from '../../app/messages.ts'
 import type { IconName } from '../../components/icon.tsx'

@@ -1,6 +1,6 @@
 import { Button, Modal, Stack, Text } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import type { TimedAccess } from '#contract/main-access.ts'
+import type { TimedAccess } from '#features/portal/contract/main-access.ts'
 import { accessQuery, giveBack } from '../../api/access.ts'
 import { ApiError } from '../../api/call.ts'
 import { userQuery } from '../../api/main.ts'

@@ -1,7 +1,7 @@
 import { Stack, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import type { ApiEntry } from '#contract/main-apis.ts'
+import type { ApiEntry } from '#features/portal/contract/main-apis.ts'
 import { apisQuery } from '../../api/apis.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'

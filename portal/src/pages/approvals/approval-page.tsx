@@ -2,7 +2,7 @@ import { Alert, Button, Paper, Stack, Text, Title, VisuallyHidden } from '@manti
 import { useDisclosure } from '@mantine/hooks'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
-import type { ApprovalDetails } from '#contract/main-requests.ts'
+import type { ApprovalDetails } from '#features/portal/contract/main-requests.ts'
 import { approvalQuery, askRequester } from '../../api/approvals.ts'
 import { ApiError } from '../../api/call.ts'
 import { gatewayNow } from '../../api/gateway-clock.ts'

@@ -1,6 +1,6 @@
 import { Checkbox, Group, Text } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
-import type { ApprovalSummary } from '#contract/main-requests.ts'
+import type { ApprovalSummary } from '#features/portal/contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'

@@ -2,7 +2,7 @@ import { Button, Checkbox, Group, NativeSelect, SegmentedControl, Text } from '@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useId, useMemo, useState } from 'react'
-import type { ApprovalList, ApprovalSummary } from '#contract/main-requests.ts'
+import type { ApprovalList, ApprovalSummary } from '#features/portal/contract/main-requests.ts'
 import { approvalsQuery, maxAtOnce } from '../../api/approvals.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Icon } from '../../components/icon.tsx'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ApprovalSummary } from '#contract/main-requests.ts'
+import type { ApprovalSummary } from '#features/portal/contract/main-requests.ts'
 import { hasEnded } from './ended.ts'
 import { openApprovals, withoutApprovals, workflowsOf } from './open-approvals.ts'
 import { periodProblem } from './period.ts'

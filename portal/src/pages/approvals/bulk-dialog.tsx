@@ -1,6 +1,6 @@
 import { Alert, Modal, Stack, Text } from '@mantine/core'
 import { useState } from 'react'
-import type { ApprovalSummary } from '#contract/main-requests.ts'
+import type { ApprovalSummary } from '#features/portal/contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import type { MessageKey } from '../../app/messages.ts'

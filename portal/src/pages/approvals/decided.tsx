@@ -1,5 +1,5 @@
 import { Paper, Stack, Text } from '@mantine/core'
-import type { ApprovalDetails } from '#contract/main-requests.ts'
+import type { ApprovalDetails } from '#features/portal/contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import type { MessageKey } from '../../app/messages.ts'

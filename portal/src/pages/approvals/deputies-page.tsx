@@ -2,7 +2,7 @@ import { ActionIcon, Alert, Button, Group, Paper, Stack, Text, TextInput, Title 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
-import type { DelegationList, DelegationPeriod } from '#contract/main-requests.ts'
+import type { DelegationList, DelegationPeriod } from '#features/portal/contract/main-requests.ts'
 import { addDelegation, delegationsQuery, endDelegation } from '../../api/approvals.ts'
 import { usePerson } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'

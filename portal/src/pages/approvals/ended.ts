@@ -1,4 +1,4 @@
-import type { ApprovalSummary } from '#contract/main-requests.ts'
+import type { ApprovalSummary } from '#features/portal/contract/main-requests.ts'
 
 /** The requested access would have expired already: the request can only be denied. */
 export const hasEnded = ({ accessEnds }: Pick<ApprovalSummary, 'accessEnds'>, now: number): boolean =>

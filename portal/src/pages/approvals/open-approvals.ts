@@ -1,5 +1,5 @@
 import type { InfiniteData } from '@tanstack/react-query'
-import type { ApprovalList, ApprovalSummary } from '#contract/main-requests.ts'
+import type { ApprovalList, ApprovalSummary } from '#features/portal/contract/main-requests.ts'
 
 type Pages = InfiniteData<ApprovalList, unknown>
 

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { ApprovalDetails } from '#contract/main-requests.ts'
+import type { ApprovalDetails } from '#features/portal/contract/main-requests.ts'
 import { approvalsQuery, reassign } from '../../api/approvals.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { PersonPicker, pickedName } from '../../components/person-picker.tsx'

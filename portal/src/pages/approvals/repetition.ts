@@ -1,4 +1,4 @@
-import type { ApprovalDetails, PreviewStep } from '#contract/main-requests.ts'
+import type { ApprovalDetails, PreviewStep } from '#features/portal/contract/main-requests.ts'
 
 export type Submitted = ApprovalDetails['userObj']['attribs']
 

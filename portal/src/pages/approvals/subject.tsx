@@ -1,5 +1,5 @@
 import { Alert, Text, Title } from '@mantine/core'
-import type { ApprovalDetails } from '#contract/main-requests.ts'
+import type { ApprovalDetails } from '#features/portal/contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Facts } from '../../components/facts.tsx'
 import { Groups } from '../../components/groups.tsx'

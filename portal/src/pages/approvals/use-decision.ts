@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import type { BulkResults } from '#contract/main-requests.ts'
+import type { BulkResults } from '#features/portal/contract/main-requests.ts'
 import { approvalsQuery, decide, decideSeveral, decisionsQuery } from '../../api/approvals.ts'
 import { withoutApprovals } from './open-approvals.ts'
 

@@ -1,5 +1,5 @@
 import { Text } from '@mantine/core'
-import type { EntryAttribute } from '#contract/console-people.ts'
+import type { EntryAttribute } from '#features/portal/contract/console-people.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import { Facts } from '../../components/facts.tsx'

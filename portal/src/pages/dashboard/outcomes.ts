@@ -1,5 +1,10 @@
-import type { ApprovalCounts, RequestCounts, ScimCallCounts, TokenCounts } from '#contract/main-admin.ts'
-import type { RequestState } from '#contract/main-requests.ts'
+import type {
+  ApprovalCounts,
+  RequestCounts,
+  ScimCallCounts,
+  TokenCounts,
+} from '#features/portal/contract/main-admin.ts'
+import type { RequestState } from '#features/portal/contract/main-requests.ts'
 import type { MessageKey } from '../../app/messages.ts'
 
 export type RunOutcome = 'done' | 'open' | 'denied' | 'ended' | 'bad'

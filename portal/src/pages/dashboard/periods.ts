@@ -1,4 +1,4 @@
-import type { StatisticsView } from '#contract/main-admin.ts'
+import type { StatisticsView } from '#features/portal/contract/main-admin.ts'
 import type { MessageKey } from '../../app/messages.ts'
 
 const hour = 60 * 60_000

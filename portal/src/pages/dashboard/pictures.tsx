@@ -1,6 +1,6 @@
 import { SimpleGrid } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import type { StatisticsView } from '#contract/main-admin.ts'
+import type { StatisticsView } from '#features/portal/contract/main-admin.ts'
 import { statisticsQuery } from '../../api/admin.ts'
 import { gatewayNow } from '../../api/gateway-clock.ts'
 import { useTranslation } from '../../app/i18n.tsx'

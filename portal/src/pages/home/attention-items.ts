@@ -1,5 +1,5 @@
-import type { TimedAccess } from '#contract/main-access.ts'
-import type { RequestSummary } from '#contract/main-requests.ts'
+import type { TimedAccess } from '#features/portal/contract/main-access.ts'
+import type { RequestSummary } from '#features/portal/contract/main-requests.ts'
 
 const day = 24 * 60 * 60_000
 /** Access that expires within this time is shown. */

@@ -1,6 +1,6 @@
 import { Group, Text, VisuallyHidden } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
-import type { PortalLink } from '#contract/main.ts'
+import type { PortalLink } from '#features/portal/contract/main.ts'
 import { noteUse } from '../../api/marks.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { iconAddress, safeAddress } from '../../components/safe-address.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { PortalLink } from '#contract/main.ts'
-import type { TimedAccess } from '#contract/main-access.ts'
-import type { RequestSummary } from '#contract/main-requests.ts'
+import type { PortalLink } from '#features/portal/contract/main.ts'
+import type { TimedAccess } from '#features/portal/contract/main-access.ts'
+import type { RequestSummary } from '#features/portal/contract/main-requests.ts'
 import { endingSoon, recentTrouble } from './attention-items.ts'
 import { groupLinks } from './link-groups.ts'
 

@@ -1,4 +1,4 @@
-import type { PortalLink } from '#contract/main.ts'
+import type { PortalLink } from '#features/portal/contract/main.ts'
 import type { ItemGroup } from '../../components/grid-rows.ts'
 import { matches, sortByMatch } from '../../components/matching.ts'
 import type { FlatOrg } from '../../components/orgs.ts'

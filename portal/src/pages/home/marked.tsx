@@ -1,6 +1,6 @@
 import { SimpleGrid, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import type { MarkedItem, PortalLink } from '#contract/main.ts'
+import type { MarkedItem, PortalLink } from '#features/portal/contract/main.ts'
 import { marksQuery } from '../../api/marks.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Badge } from './badge.tsx'

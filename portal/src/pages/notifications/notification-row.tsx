@@ -1,7 +1,7 @@
 import { Badge, Box, Group, Text } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import type { Notification } from '#contract/main-notifications.ts'
+import type { Notification } from '#features/portal/contract/main-notifications.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import type { MessageKey } from '../../app/messages.ts'

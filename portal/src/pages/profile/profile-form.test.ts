@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { FormAttributeView, MainConfig } from '#contract/main.ts'
+import type { FormAttributeView, MainConfig } from '#features/portal/contract/main.ts'
 import { changeOf, fieldProblem, fieldsOf } from './profile-form.ts'
 
 const field = (more: Partial<FormAttributeView>): FormAttributeView => ({

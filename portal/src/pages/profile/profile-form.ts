@@ -1,4 +1,4 @@
-import type { FormAttributeView, MainConfig, ProfileChange, UserData } from '#contract/main.ts'
+import type { FormAttributeView, MainConfig, ProfileChange, UserData } from '#features/portal/contract/main.ts'
 import type { MessageKey } from '../../app/messages.ts'
 
 export type FieldValues = Readonly<Record<string, string>>

@@ -1,7 +1,7 @@
 import { Button, Group, Paper, Stack, Title } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import type { UserData } from '#contract/main.ts'
+import type { UserData } from '#features/portal/contract/main.ts'
 import { saveProfile, userQuery } from '../../api/main.ts'
 import { useConfig, usePerson } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'

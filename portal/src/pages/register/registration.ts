@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
-import type { FormAttributeView } from '#contract/main.ts'
+import type { FormAttributeView } from '#features/portal/contract/main.ts'
 import type { RegisterConfig, SubmittedResponse } from '#features/registration/contract/register.ts'
 import { ApiError } from '../../api/call.ts'
 import { submitRegistration } from '../../api/register.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { WorkflowListItem } from '#contract/main.ts'
+import type { WorkflowListItem } from '#features/portal/contract/main.ts'
 import { newLine, newUuid, problemsOf, refusalOf, requestOf, rowKey } from './cart.ts'
 
 const row: WorkflowListItem = {

@@ -1,4 +1,4 @@
-import type { WorkflowListItem, WorkflowRequest } from '#contract/main.ts'
+import type { WorkflowListItem, WorkflowRequest } from '#features/portal/contract/main.ts'
 import { type EndOffer, type EndProblem, endProblem, endTime } from './end-field.ts'
 
 /** A workflow that the user is about to request. */

@@ -1,4 +1,4 @@
-import type { WorkflowListItem } from '#contract/main.ts'
+import type { WorkflowListItem } from '#features/portal/contract/main.ts'
 import { fieldValue } from '../../components/field-time.ts'
 
 export type EndOffer = NonNullable<WorkflowListItem['accessEnds']>

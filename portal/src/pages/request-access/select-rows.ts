@@ -1,4 +1,4 @@
-import type { WorkflowListItem } from '#contract/main.ts'
+import type { WorkflowListItem } from '#features/portal/contract/main.ts'
 import { matches, sortByMatch } from '../../components/matching.ts'
 import { rowKey } from './cart.ts'
 

@@ -1,6 +1,6 @@
 import { Alert, Button, Text } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
-import type { SubmitOutcome } from '#contract/main.ts'
+import type { SubmitOutcome } from '#features/portal/contract/main.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'

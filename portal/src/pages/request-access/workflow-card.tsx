@@ -1,6 +1,6 @@
 import { Anchor, Badge, Button, Group, Stack, Text } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
-import type { WorkflowListItem } from '#contract/main.ts'
+import type { WorkflowListItem } from '#features/portal/contract/main.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'

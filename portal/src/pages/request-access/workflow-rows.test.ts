@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { WorkflowListItem } from '#contract/main.ts'
+import type { WorkflowListItem } from '#features/portal/contract/main.ts'
 import { select } from './select-rows.ts'
 
 const row = (name: string, label: string, group = ''): WorkflowListItem => ({

@@ -1,7 +1,7 @@
 import { useDebouncedValue } from '@mantine/hooks'
 import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
-import type { WorkflowListItem } from '#contract/main.ts'
+import type { WorkflowListItem } from '#features/portal/contract/main.ts'
 import { searchQuery } from '../../api/main.ts'
 import { workflowsQuery } from '../../api/workflows.ts'
 import type { FlatOrg } from '../../components/orgs.ts'

@@ -1,6 +1,6 @@
 import { Group, Text } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
-import type { RequestSummary } from '#contract/main-requests.ts'
+import type { RequestSummary } from '#features/portal/contract/main-requests.ts'
 import { isGoing } from '../../api/requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'

@@ -1,5 +1,5 @@
 import { Text } from '@mantine/core'
-import type { RequestDetails } from '#contract/main-requests.ts'
+import type { RequestDetails } from '#features/portal/contract/main-requests.ts'
 import { type Translation, useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import type { MessageKey } from '../../app/messages.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { RequestApproval, RequestDetails, RequestStep } from '#contract/main-requests.ts'
+import type { RequestApproval, RequestDetails, RequestStep } from '#features/portal/contract/main-requests.ts'
 import { timelineOf } from './timeline.ts'
 
 const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 12, minute)).toISOString()

@@ -1,4 +1,4 @@
-import type { RequestApproval, RequestDetails, RequestStep } from '#contract/main-requests.ts'
+import type { RequestApproval, RequestDetails, RequestStep } from '#features/portal/contract/main-requests.ts'
 
 /** An event of a request, or an approval that it waits for. */
 export type TimelineEntry =

@@ -1,6 +1,6 @@
 import { Alert, Button, Group, Paper, Progress, Text } from '@mantine/core'
 import { useEffect } from 'react'
-import type { TokenUser } from '#contract/token.ts'
+import type { TokenUser } from '#features/portal/contract/token.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { useNow } from '../../components/now.ts'

@@ -1,7 +1,7 @@
 import { Paper, Stack, Title } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Fragment } from 'react'
-import type { TokenConfig, TokenUser } from '#contract/token.ts'
+import type { TokenConfig, TokenUser } from '#features/portal/contract/token.ts'
 import { renewToken, tokenConfigQuery, tokenQuery } from '../../api/token.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Answer } from '../../components/answer.tsx'

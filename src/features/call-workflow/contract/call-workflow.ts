@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { runStep } from '#contract/main-admin.ts'
-import { cancellation, runState } from '#contract/main-requests.ts'
+import { runStep } from '#features/portal/contract/main-admin.ts'
+import { cancellation, runState } from '#features/portal/contract/main-requests.ts'
 
 /** 200 and 202 of a call. */
 export const startedRun = z.object({

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { theme } from '#contract/main.ts'
+import { theme } from '#features/portal/contract/main.ts'
 import type { Wire } from '#kernel/wire.ts'
 
 /** GET password/config. */

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { formAttributeView, listItem, theme } from '#contract/main.ts'
+import { formAttributeView, listItem, theme } from '#features/portal/contract/main.ts'
 import type { Wire } from '#kernel/wire.ts'
 
 export const humanCheckKind = z.enum(['none', 'recaptcha-v2', 'recaptcha-v3', 'turnstile', 'proof-of-work'])

@@ -1,4 +1,4 @@
-import { mainErrors } from '#contract/main.ts'
+import { mainErrors } from '#features/portal/contract/main.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { publishedKey } from '#protocols/jwt/signing.ts'
 import { DescribedApi, keySetSchema, placeAtSegment } from '#sdk/api/api-description.ts'

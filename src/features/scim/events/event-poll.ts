@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { mainErrors } from '#contract/main.ts'
+import { mainErrors } from '#features/portal/contract/main.ts'
 import type { JsonBounds } from '#kernel/bounded-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'

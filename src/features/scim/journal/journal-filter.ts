@@ -1,5 +1,5 @@
-import { mainErrors } from '#contract/main.ts'
-import { scimJournalPage } from '#contract/main-admin.ts'
+import { mainErrors } from '#features/portal/contract/main.ts'
+import { scimJournalPage } from '#features/portal/contract/main-admin.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { DescribedApi, placeAtSegment } from '#sdk/api/api-description.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import * as z from 'zod'
 import type { IssuerDocuments } from '#config/configuration/token-keys.ts'
-import { mainErrors } from '#contract/main.ts'
+import { mainErrors } from '#features/portal/contract/main.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
 import { DescribedApi, keySetSchema, placeAtSegment } from '#sdk/api/api-description.ts'

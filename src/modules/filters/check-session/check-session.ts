@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { mainErrors } from '#contract/main.ts'
+import { mainErrors } from '#features/portal/contract/main.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'
 import { DescribedApi, placeAtSegment } from '#sdk/api/api-description.ts'

@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { ConsoleApproval } from '#contract/console-approvals.ts'
+import type { ConsoleApproval } from '#features/portal/contract/console-approvals.ts'
 import { useConfig } from '../../../app/config.tsx'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import type { ConsoleApproval } from '#contract/console-approvals.ts'
+import type { ConsoleApproval } from '#features/portal/contract/console-approvals.ts'
 import { reassign } from '../../../api/console-runs.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { PersonPicker, pickedName } from '../../../components/person-picker.tsx'

@@ -1,7 +1,7 @@
 import { Code, Modal, Stack, Text, UnstyledButton } from '@mantine/core'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { AuditEntryView } from '#contract/console-audit.ts'
+import type { AuditEntryView } from '#features/portal/contract/console-audit.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { type Fact, Facts } from '../../../components/facts.tsx'

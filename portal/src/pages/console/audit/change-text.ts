@@ -1,4 +1,4 @@
-import type { AuditEntryView } from '#contract/console-audit.ts'
+import type { AuditEntryView } from '#features/portal/contract/console-audit.ts'
 import type { Translation } from '../../../app/i18n.tsx'
 
 const actions = {

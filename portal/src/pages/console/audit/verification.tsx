@@ -1,6 +1,6 @@
 import { Button, Card, Group, List, Progress, Stack, Text, Title } from '@mantine/core'
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import type { AuditProblemView, AuditVerificationView } from '#contract/console-audit.ts'
+import type { AuditProblemView, AuditVerificationView } from '#features/portal/contract/console-audit.ts'
 import { call } from '../../../api/call.ts'
 import { consoleAddress } from '../../../api/console.ts'
 import { type Translation, useTranslation } from '../../../app/i18n.tsx'

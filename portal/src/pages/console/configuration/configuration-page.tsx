@@ -5,7 +5,7 @@ import type {
   ConfigurationObjectView,
   ConfigurationProblemView,
   ConfigurationView,
-} from '#contract/console-configuration.ts'
+} from '#features/portal/contract/console-configuration.ts'
 import { call } from '../../../api/call.ts'
 import { consoleAddress } from '../../../api/console.ts'
 import { useTranslation } from '../../../app/i18n.tsx'

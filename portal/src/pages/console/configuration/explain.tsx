@@ -1,7 +1,7 @@
 import { Button, Group, NativeSelect, Stack, Text, Textarea, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { ExplanationView } from '#contract/console-configuration.ts'
+import type { ExplanationView } from '#features/portal/contract/console-configuration.ts'
 import { call } from '../../../api/call.ts'
 import { consoleAddress } from '../../../api/console.ts'
 import { useTranslation } from '../../../app/i18n.tsx'

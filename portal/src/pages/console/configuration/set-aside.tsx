@@ -1,5 +1,5 @@
 import { Alert, Stack, Text } from '@mantine/core'
-import type { ConfigurationView, SetAsideGroup } from '#contract/console-configuration.ts'
+import type { ConfigurationView, SetAsideGroup } from '#features/portal/contract/console-configuration.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { Icon } from '../../../components/icon.tsx'

@@ -1,7 +1,7 @@
 import { Stack, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
-import type { GroupMember } from '#contract/console-people.ts'
+import type { GroupMember } from '#features/portal/contract/console-people.ts'
 import { entryPath, groupQuery } from '../../../api/people.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'

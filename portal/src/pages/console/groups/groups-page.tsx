@@ -1,6 +1,6 @@
 import { useDebouncedValue } from '@mantine/hooks'
 import { getRouteApi } from '@tanstack/react-router'
-import type { ConsoleGroup } from '#contract/console-people.ts'
+import type { ConsoleGroup } from '#features/portal/contract/console-people.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { SearchBox } from '../../../components/search-box.tsx'

@@ -1,6 +1,6 @@
 import { useDebouncedValue } from '@mantine/hooks'
 import { getRouteApi } from '@tanstack/react-router'
-import type { ConsolePerson } from '#contract/console-people.ts'
+import type { ConsolePerson } from '#features/portal/contract/console-people.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { SearchBox } from '../../../components/search-box.tsx'

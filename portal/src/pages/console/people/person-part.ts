@@ -1,4 +1,4 @@
-import type { ConsolePersonDetails } from '#contract/console-people.ts'
+import type { ConsolePersonDetails } from '#features/portal/contract/console-people.ts'
 
 /** What a part of a user's page needs to know. */
 export interface PersonPart {

@@ -1,7 +1,7 @@
 import { Button, Group, Paper, Stack, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { PersonSession } from '#contract/console-people.ts'
+import type { PersonSession } from '#features/portal/contract/console-people.ts'
 import { endPersonSessions, personSessionsQuery } from '../../../api/people.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'

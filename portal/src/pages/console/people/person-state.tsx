@@ -1,4 +1,4 @@
-import type { ConsolePerson } from '#contract/console-people.ts'
+import type { ConsolePerson } from '#features/portal/contract/console-people.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { Status } from '../../../components/status.tsx'
 

@@ -1,6 +1,6 @@
 import { Button, Paper, Stack, Text, Title } from '@mantine/core'
 import { useState } from 'react'
-import type { AdminApproval, AdminRunDetails } from '#contract/main-admin.ts'
+import type { AdminApproval, AdminRunDetails } from '#features/portal/contract/main-admin.ts'
 import { useConfig } from '../../../app/config.tsx'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'

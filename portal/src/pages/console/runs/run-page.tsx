@@ -1,7 +1,7 @@
 import { Alert, Button, Paper, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import type { AdminRunDetails } from '#contract/main-admin.ts'
+import type { AdminRunDetails } from '#features/portal/contract/main-admin.ts'
 import { runQuery } from '../../../api/admin.ts'
 import { pinnedDefinitionQuery } from '../../../api/console-runs.ts'
 import { isGoing } from '../../../api/requests.ts'

@@ -1,5 +1,5 @@
 import { Table, Text } from '@mantine/core'
-import type { AdminStep } from '#contract/main-admin.ts'
+import type { AdminStep } from '#features/portal/contract/main-admin.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { Status } from '../../../components/status.tsx'

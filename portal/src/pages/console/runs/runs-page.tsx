@@ -1,5 +1,5 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
-import type { AdminRun } from '#contract/main-admin.ts'
+import type { AdminRun } from '#features/portal/contract/main-admin.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { PersonName } from '../../../components/person-names.tsx'

@@ -1,6 +1,6 @@
 import { SimpleGrid, Stack, Text } from '@mantine/core'
 import { queryOptions, useQuery } from '@tanstack/react-query'
-import type { CertificateView, SystemView } from '#contract/console-system.ts'
+import type { CertificateView, SystemView } from '#features/portal/contract/console-system.ts'
 import { call } from '../../../api/call.ts'
 import { consoleAddress } from '../../../api/console.ts'
 import { gatewayNow } from '../../../api/gateway-clock.ts'

@@ -1,6 +1,6 @@
 import { Text } from '@mantine/core'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import type { ConsoleTarget } from '#contract/console-targets.ts'
+import type { ConsoleTarget } from '#features/portal/contract/console-targets.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import type { MessageKey } from '../../../app/messages.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { AdminStep } from '#contract/main-admin.ts'
+import type { AdminStep } from '#features/portal/contract/main-admin.ts'
 import { marksOf, type TaskMarks } from './task-marks.ts'
 
 const step = (id: number, task: string, outcome: string, attempt = 1): AdminStep => ({

@@ -1,4 +1,4 @@
-import type { AdminStep } from '#contract/main-admin.ts'
+import type { AdminStep } from '#features/portal/contract/main-admin.ts'
 import type { MessageKey } from '../../../app/messages.ts'
 import type { IconName } from '../../../components/icon.tsx'
 import type { Tone } from '../../../components/status.tsx'

@@ -1,7 +1,7 @@
 import { Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import type { ConsoleTask } from '#contract/console-workflows.ts'
+import type { ConsoleTask } from '#features/portal/contract/console-workflows.ts'
 import { pinnedDefinitionQuery } from '../../../api/console-runs.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'

@@ -1,5 +1,5 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
-import type { ConsoleWorkflow } from '#contract/console-workflows.ts'
+import type { ConsoleWorkflow } from '#features/portal/contract/console-workflows.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { stateLooks } from '../../../components/request-states.ts'

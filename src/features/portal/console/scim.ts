@@ -1,0 +1,51 @@
+import type { MainParts } from '#features/portal/front/main-parts.ts'
+import { answerList, listParameters, listQuery } from '#features/portal/runs/list-answer.ts'
+import { journalFilters, readJournalQuery, shownCall } from '#features/scim/journal/journal-answer.ts'
+import type { OperationDescription } from '#sdk/api/api-description.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
+
+export const scimOperations: Readonly<Record<string, OperationDescription>> = {
+  getScimJournal: {
+    route: 'GET /admin/scim-journal',
+    summary: 'Calls of SCIM clients',
+    query: { ...journalFilters, ...listQuery },
+    answer: 'ScimJournalPage',
+  },
+}
+
+/** The journals of the SCIM gateways that the portal shows, latest first. */
+export async function listScimCalls({ settings, host }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+  const filters = new URLSearchParams(exchange.request.query)
+  for (const name of listParameters) filters.delete(name)
+  for (const [name, value] of [...filters]) if (value === '') filters.delete(name, value)
+  return await answerList(
+    exchange,
+    ['gateway', 'failed', 'status', 'since'],
+    () => {
+      const query = readJournalQuery(filters, settings.given.scimJournals, host.clock())
+      return {
+        name: 'entries',
+        file: 'scim-journal',
+        read: async (page) => {
+          const { entries, next } = await host.readJournal({ ...query, ...page })
+          return { rows: entries.map(shownCall), next }
+        },
+        columns: {
+          time: ({ time }) => time.toISOString(),
+          gateway: ({ gateway }) => gateway,
+          client: ({ caller }) => caller,
+          method: ({ method }) => method,
+          path: ({ path }) => path,
+          status: ({ status }) => status,
+          scimType: ({ scimType }) => scimType,
+          error: ({ error }) => error,
+          millis: ({ millis }) => millis,
+          requestId: ({ requestId }) => requestId,
+          workflows: ({ workflows }) => workflows.join(' '),
+        },
+      }
+    },
+    ['gateway'],
+  )
+}

@@ -1,0 +1,20 @@
+import { system } from '#features/portal/contract/console-system.ts'
+import type { MainParts } from '#features/portal/front/main-parts.ts'
+import { wireForm } from '#kernel/wire.ts'
+import type { OperationDescription } from '#sdk/api/api-description.ts'
+import { answer, notFound } from '#sdk/api/json-answer.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
+
+export const systemOperations: Readonly<Record<string, OperationDescription>> = {
+  getSystem: {
+    route: 'GET /admin/system',
+    summary: 'Version, replicas, waiting work, listeners with certificates, database and disk',
+    answer: 'System',
+  },
+}
+
+/** The state of the installation. */
+export async function showSystem({ host }: MainParts): Promise<GatewayResponse> {
+  if (host.system === undefined) throw notFound('this process is not a gateway')
+  return answer(wireForm(system, await host.system.describe()))
+}
