@@ -51,8 +51,8 @@ const calls = (title: string): Proof => by('test/stories/call-workflow.test.ts',
 const tokens = (title: string): Proof => by('test/stories/specification-token-service.test.ts', title)
 const pipeline = (title: string): Proof => by('src/requests/pipeline/pipeline.test.ts', title)
 const account = (title: string): Proof =>
-  by('src/modules/auth-mechanisms/oauth2-k8s-service-account/oauth2-k8s-service-account.test.ts', title)
-const jwt = (title: string): Proof => by('src/modules/auth-mechanisms/oauth2-jwt/oauth2-jwt.test.ts', title)
+  by('src/adapters/auth-mechanisms/oauth2-k8s-service-account/oauth2-k8s-service-account.test.ts', title)
+const jwt = (title: string): Proof => by('src/adapters/auth-mechanisms/oauth2-jwt/oauth2-jwt.test.ts', title)
 const names = by('test/config-errors/specification-names.txt')
 
 const read = tutorial('one: a user is read')
@@ -73,7 +73,7 @@ const groups = gateway(
   'groups are known by groupIdName, shown by groupDisplayName, with the members of groupMemberAttributeName',
 )
 const loadsGroups = by(
-  'src/modules/workflow-tasks/load-user/load-groups-from-target.test.ts',
+  'src/adapters/workflow-tasks/load-user/load-groups-from-target.test.ts',
   "adds the target's groups to the user's",
 )
 const loaded = by('src/config/load/load.test.ts', 'keeps names, namespaces and places')
@@ -81,7 +81,7 @@ const memberRuns = by(
   'src/features/scim/gateway/groups.test.ts',
   'runs one workflow for each member that changes, and reads no member list',
 )
-const provision = (title: string): Proof => by('src/modules/workflow-tasks/provision/provision.test.ts', title)
+const provision = (title: string): Proof => by('src/adapters/workflow-tasks/provision/provision.test.ts', title)
 const wholeCall = call('a call with all members runs the workflow for the subject that the named attribute contains')
 const documentedCall = calls('the documented call works as written, token included')
 const endpoint = tokens('an endpoint has a path, an audience, an issuer host and a key pair')

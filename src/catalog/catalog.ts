@@ -1,3 +1,157 @@
+import fileSink from '#adapters/audit-sinks/file/file.ts'
+import httpsSink from '#adapters/audit-sinks/https/https.ts'
+import syslogSink from '#adapters/audit-sinks/syslog/syslog.ts'
+import acknowledge from '#adapters/auth-mechanisms/acknowledge/acknowledge.ts'
+import addPortalRoles from '#adapters/auth-mechanisms/add-portal-roles/add-portal-roles.ts'
+import anonymous from '#adapters/auth-mechanisms/anonymous/anonymous.ts'
+import authorization from '#adapters/auth-mechanisms/authorization/authorization.ts'
+import basicAuth from '#adapters/auth-mechanisms/basic-auth/basic-auth.ts'
+import bearerToken from '#adapters/auth-mechanisms/bearer-token/bearer-token.ts'
+import formLogin from '#adapters/auth-mechanisms/form-login/form-login.ts'
+import github from '#adapters/auth-mechanisms/github/github.ts'
+import includeChain from '#adapters/auth-mechanisms/include-chain/include-chain.ts'
+import javaScriptAuth from '#adapters/auth-mechanisms/javascript-auth/javascript-auth.ts'
+import jitProvision from '#adapters/auth-mechanisms/jit-provision/jit-provision.ts'
+import loadLastUpdated from '#adapters/auth-mechanisms/load-last-updated/load-last-updated.ts'
+import logUserAgent from '#adapters/auth-mechanisms/log-user-agent/log-user-agent.ts'
+import loginService from '#adapters/auth-mechanisms/login-service/login-service.ts'
+import mappingMechanism from '#adapters/auth-mechanisms/mapping/mapping.ts'
+import oauth2Jwt from '#adapters/auth-mechanisms/oauth2-jwt/oauth2-jwt.ts'
+import oauth2K8sServiceAccount from '#adapters/auth-mechanisms/oauth2-k8s-service-account/oauth2-k8s-service-account.ts'
+import openIdConnect from '#adapters/auth-mechanisms/openid-connect/openid-connect.ts'
+import pluginMechanism from '#adapters/auth-mechanisms/plugin/plugin.ts'
+import serviceAccount2Claims from '#adapters/auth-mechanisms/service-account-2-claims/service-account-2-claims.ts'
+import alwaysFail from '#adapters/authorizations/always-fail/always-fail.ts'
+import gitHubTeams from '#adapters/authorizations/github-teams/github-teams.ts'
+import javaScriptAuthorization from '#adapters/authorizations/javascript-authorization/javascript-authorization.ts'
+import manager from '#adapters/authorizations/manager/manager.ts'
+import rbacBinding from '#adapters/authorizations/rbac-binding/rbac-binding.ts'
+import userHasSession from '#adapters/authorizations/user-has-session/user-has-session.ts'
+import databaseInsert from '#adapters/directory-inserts/database/database.ts'
+import ldapInsert from '#adapters/directory-inserts/ldap/ldap.ts'
+import targetInsert from '#adapters/directory-inserts/target/target.ts'
+import directoryDynamicWorkflow from '#adapters/dynamic-workflows/directory/directory.ts'
+import javaScriptDynamicWorkflow from '#adapters/dynamic-workflows/javascript/javascript.ts'
+import {
+  kubernetesObjects,
+  listClusterApproverGroups,
+  listClusters,
+} from '#adapters/dynamic-workflows/kubernetes/kubernetes.ts'
+import sqlDynamicWorkflow from '#adapters/dynamic-workflows/sql/sql.ts'
+import authorize from '#adapters/filters/authorize/authorize.ts'
+import checkSession from '#adapters/filters/check-session/check-session.ts'
+import clusterMetadata from '#adapters/filters/cluster-metadata/cluster-metadata.ts'
+import completeLogin from '#adapters/filters/complete-login/complete-login.ts'
+import developmentIssuer from '#adapters/filters/development-issuer/development-issuer.ts'
+import endSessions from '#adapters/filters/end-sessions/end-sessions.ts'
+import executeWorkflow from '#adapters/filters/execute-workflow/execute-workflow.ts'
+import groupMetadata from '#adapters/filters/group-metadata/group-metadata.ts'
+import javaScriptFilter from '#adapters/filters/javascript-filter/javascript-filter.ts'
+import loginTest from '#adapters/filters/login-test/login-test.ts'
+import metrics from '#adapters/filters/metrics/metrics.ts'
+import noCache from '#adapters/filters/no-cache/no-cache.ts'
+import { hideCookie, mapUriRoot, syncTlsKeys, xForward } from '#adapters/filters/pass-through/pass-through.ts'
+import pluginFilter from '#adapters/filters/plugin/plugin.ts'
+import stopProcessing from '#adapters/filters/stop-processing/stop-processing.ts'
+import {
+  anonAz,
+  clusterGroups2Attribute,
+  dnBase2Attribute,
+  group2Attribute,
+  groups2Attribute,
+} from '#adapters/filters/subject-attributes/subject-attributes.ts'
+import userToJson from '#adapters/filters/user-to-json/user-to-json.ts'
+import javaScriptJob from '#adapters/jobs/javascript-job/javascript-job.ts'
+import clusterGroups from '#adapters/mappers/cluster-groups/cluster-groups.ts'
+import compositeNoReturn from '#adapters/mappers/composite-no-return/composite-no-return.ts'
+import defaultEmail from '#adapters/mappers/default-email/default-email.ts'
+import generateGroups from '#adapters/mappers/generate-groups/generate-groups.ts'
+import javaScriptMapping from '#adapters/mappers/javascript-mapping/javascript-mapping.ts'
+import pluginMapper from '#adapters/mappers/javascript-mapping/plugin-mapper.ts'
+import jsonPathMapping from '#adapters/mappers/json-path-mapping/json-path-mapping.ts'
+import uuidGenerator from '#adapters/mappers/uuid-generator/uuid-generator.ts'
+import noNotifier from '#adapters/notifiers/none/none.ts'
+import smtp from '#adapters/notifiers/smtp/smtp.ts'
+import webhookNotifier from '#adapters/notifiers/webhook/webhook.ts'
+import argoCd from '#adapters/targets/argocd/argocd.ts'
+import databaseTarget from '#adapters/targets/database/database.ts'
+import kubernetes, { ownCluster } from '#adapters/targets/kubernetes/kubernetes.ts'
+import kubernetesRoleBindings from '#adapters/targets/kubernetes-role-bindings/kubernetes-role-bindings.ts'
+import kubernetesUsers from '#adapters/targets/kubernetes-users/kubernetes-users.ts'
+import { activeDirectory, ldap as ldapTarget } from '#adapters/targets/ldap/ldap.ts'
+import pluginTarget from '#adapters/targets/plugin/plugin.ts'
+import remoteGateway from '#adapters/targets/remote-gateway/remote-gateway.ts'
+import scim from '#adapters/targets/scim/scim.ts'
+import sqlTarget from '#adapters/targets/sql/sql.ts'
+import webhook from '#adapters/targets/webhook/webhook.ts'
+import databaseValueSource from '#adapters/value-sources/database/database.ts'
+import directoryValueSource from '#adapters/value-sources/directory/directory.ts'
+import empty from '#adapters/value-sources/empty/empty.ts'
+import javaScript from '#adapters/value-sources/javascript/javascript.ts'
+import kubernetesClusters from '#adapters/value-sources/kubernetes-clusters/kubernetes-clusters.ts'
+import { deleteUser, extendAccess, revokeAccess } from '#adapters/workflow-tasks/access/access.ts'
+import approval from '#adapters/workflow-tasks/approval/approval.ts'
+import {
+  addAttribute,
+  addTimestampToUser,
+  clearPasswordResets,
+  copyFromUserToRequest,
+  environmentToRequest,
+  genUuidAttribute,
+  printUserInfo,
+} from '#adapters/workflow-tasks/attributes/attributes.ts'
+import callRemoteWorkflow from '#adapters/workflow-tasks/calls/call-remote-workflow.ts'
+import { asyncCallWorkflow, callWorkflow, customTask } from '#adapters/workflow-tasks/calls/calls.ts'
+import { ifAttrExists, ifAttrHasValue, ifNotUserExists } from '#adapters/workflow-tasks/conditions/conditions.ts'
+import {
+  copyGroupMembers,
+  deleteGroupMembers,
+  doesGroupExist,
+} from '#adapters/workflow-tasks/group-members/group-members.ts'
+import {
+  addGroupToStore,
+  createGroups,
+  createUserGroups,
+  deleteGroup,
+  nestGroup,
+  updateGroup,
+} from '#adapters/workflow-tasks/groups/groups.ts'
+import javaScriptTask from '#adapters/workflow-tasks/javascript-task/javascript-task.ts'
+import { addToRbac, createGitRepository } from '#adapters/workflow-tasks/kubernetes/argocd.ts'
+import {
+  checkApiExists,
+  checkForGit,
+  cleanLabels,
+  loadConfigMap,
+  pushToGit,
+} from '#adapters/workflow-tasks/kubernetes/kubernetes-lookups.ts'
+import {
+  createK8sObject,
+  deleteK8sObject,
+  patchK8sObject,
+} from '#adapters/workflow-tasks/kubernetes/kubernetes-objects.ts'
+import { waitForObjectCreation, waitForStatus } from '#adapters/workflow-tasks/kubernetes/kubernetes-waits.ts'
+import { addGroupToRole, createProject } from '#adapters/workflow-tasks/kubernetes/openshift.ts'
+import {
+  loadAttributes,
+  loadAttributesFromTarget,
+  loadGroups,
+  loadGroupsFromTarget,
+  resync,
+} from '#adapters/workflow-tasks/load-user/load-user.ts'
+import mapping from '#adapters/workflow-tasks/mapping/mapping.ts'
+import {
+  addGroup,
+  attributeToGroups,
+  clearGroups,
+  filterGroups,
+  keepTargetGroups,
+  mapAttributeToGroups,
+  mapGroups,
+  mergeGitHubGroups,
+} from '#adapters/workflow-tasks/memberships/memberships.ts'
+import notifyUser from '#adapters/workflow-tasks/notify-user/notify-user.ts'
+import provision from '#adapters/workflow-tasks/provision/provision.ts'
 import type { Catalog } from '#config/configuration/catalog.ts'
 import account from '#features/account/api/account.ts'
 import passkey from '#features/account/mechanisms/passkey.ts'
@@ -23,160 +177,6 @@ import stsDocuments from '#features/sts/filters/documents.ts'
 import stsToken from '#features/sts/filters/token.ts'
 import stsInjector from '#features/sts/injector/injector.ts'
 import { createRegistry } from '#kernel/registry.ts'
-import fileSink from '#modules/audit-sinks/file/file.ts'
-import httpsSink from '#modules/audit-sinks/https/https.ts'
-import syslogSink from '#modules/audit-sinks/syslog/syslog.ts'
-import acknowledge from '#modules/auth-mechanisms/acknowledge/acknowledge.ts'
-import addPortalRoles from '#modules/auth-mechanisms/add-portal-roles/add-portal-roles.ts'
-import anonymous from '#modules/auth-mechanisms/anonymous/anonymous.ts'
-import authorization from '#modules/auth-mechanisms/authorization/authorization.ts'
-import basicAuth from '#modules/auth-mechanisms/basic-auth/basic-auth.ts'
-import bearerToken from '#modules/auth-mechanisms/bearer-token/bearer-token.ts'
-import formLogin from '#modules/auth-mechanisms/form-login/form-login.ts'
-import github from '#modules/auth-mechanisms/github/github.ts'
-import includeChain from '#modules/auth-mechanisms/include-chain/include-chain.ts'
-import javaScriptAuth from '#modules/auth-mechanisms/javascript-auth/javascript-auth.ts'
-import jitProvision from '#modules/auth-mechanisms/jit-provision/jit-provision.ts'
-import loadLastUpdated from '#modules/auth-mechanisms/load-last-updated/load-last-updated.ts'
-import logUserAgent from '#modules/auth-mechanisms/log-user-agent/log-user-agent.ts'
-import loginService from '#modules/auth-mechanisms/login-service/login-service.ts'
-import mappingMechanism from '#modules/auth-mechanisms/mapping/mapping.ts'
-import oauth2Jwt from '#modules/auth-mechanisms/oauth2-jwt/oauth2-jwt.ts'
-import oauth2K8sServiceAccount from '#modules/auth-mechanisms/oauth2-k8s-service-account/oauth2-k8s-service-account.ts'
-import openIdConnect from '#modules/auth-mechanisms/openid-connect/openid-connect.ts'
-import pluginMechanism from '#modules/auth-mechanisms/plugin/plugin.ts'
-import serviceAccount2Claims from '#modules/auth-mechanisms/service-account-2-claims/service-account-2-claims.ts'
-import alwaysFail from '#modules/authorizations/always-fail/always-fail.ts'
-import gitHubTeams from '#modules/authorizations/github-teams/github-teams.ts'
-import javaScriptAuthorization from '#modules/authorizations/javascript-authorization/javascript-authorization.ts'
-import manager from '#modules/authorizations/manager/manager.ts'
-import rbacBinding from '#modules/authorizations/rbac-binding/rbac-binding.ts'
-import userHasSession from '#modules/authorizations/user-has-session/user-has-session.ts'
-import databaseInsert from '#modules/directory-inserts/database/database.ts'
-import ldapInsert from '#modules/directory-inserts/ldap/ldap.ts'
-import targetInsert from '#modules/directory-inserts/target/target.ts'
-import directoryDynamicWorkflow from '#modules/dynamic-workflows/directory/directory.ts'
-import javaScriptDynamicWorkflow from '#modules/dynamic-workflows/javascript/javascript.ts'
-import {
-  kubernetesObjects,
-  listClusterApproverGroups,
-  listClusters,
-} from '#modules/dynamic-workflows/kubernetes/kubernetes.ts'
-import sqlDynamicWorkflow from '#modules/dynamic-workflows/sql/sql.ts'
-import authorize from '#modules/filters/authorize/authorize.ts'
-import checkSession from '#modules/filters/check-session/check-session.ts'
-import clusterMetadata from '#modules/filters/cluster-metadata/cluster-metadata.ts'
-import completeLogin from '#modules/filters/complete-login/complete-login.ts'
-import developmentIssuer from '#modules/filters/development-issuer/development-issuer.ts'
-import endSessions from '#modules/filters/end-sessions/end-sessions.ts'
-import executeWorkflow from '#modules/filters/execute-workflow/execute-workflow.ts'
-import groupMetadata from '#modules/filters/group-metadata/group-metadata.ts'
-import javaScriptFilter from '#modules/filters/javascript-filter/javascript-filter.ts'
-import loginTest from '#modules/filters/login-test/login-test.ts'
-import metrics from '#modules/filters/metrics/metrics.ts'
-import noCache from '#modules/filters/no-cache/no-cache.ts'
-import { hideCookie, mapUriRoot, syncTlsKeys, xForward } from '#modules/filters/pass-through/pass-through.ts'
-import pluginFilter from '#modules/filters/plugin/plugin.ts'
-import stopProcessing from '#modules/filters/stop-processing/stop-processing.ts'
-import {
-  anonAz,
-  clusterGroups2Attribute,
-  dnBase2Attribute,
-  group2Attribute,
-  groups2Attribute,
-} from '#modules/filters/subject-attributes/subject-attributes.ts'
-import userToJson from '#modules/filters/user-to-json/user-to-json.ts'
-import javaScriptJob from '#modules/jobs/javascript-job/javascript-job.ts'
-import clusterGroups from '#modules/mappers/cluster-groups/cluster-groups.ts'
-import compositeNoReturn from '#modules/mappers/composite-no-return/composite-no-return.ts'
-import defaultEmail from '#modules/mappers/default-email/default-email.ts'
-import generateGroups from '#modules/mappers/generate-groups/generate-groups.ts'
-import javaScriptMapping from '#modules/mappers/javascript-mapping/javascript-mapping.ts'
-import pluginMapper from '#modules/mappers/javascript-mapping/plugin-mapper.ts'
-import jsonPathMapping from '#modules/mappers/json-path-mapping/json-path-mapping.ts'
-import uuidGenerator from '#modules/mappers/uuid-generator/uuid-generator.ts'
-import noNotifier from '#modules/notifiers/none/none.ts'
-import smtp from '#modules/notifiers/smtp/smtp.ts'
-import webhookNotifier from '#modules/notifiers/webhook/webhook.ts'
-import argoCd from '#modules/targets/argocd/argocd.ts'
-import databaseTarget from '#modules/targets/database/database.ts'
-import kubernetes, { ownCluster } from '#modules/targets/kubernetes/kubernetes.ts'
-import kubernetesRoleBindings from '#modules/targets/kubernetes-role-bindings/kubernetes-role-bindings.ts'
-import kubernetesUsers from '#modules/targets/kubernetes-users/kubernetes-users.ts'
-import { activeDirectory, ldap as ldapTarget } from '#modules/targets/ldap/ldap.ts'
-import pluginTarget from '#modules/targets/plugin/plugin.ts'
-import remoteGateway from '#modules/targets/remote-gateway/remote-gateway.ts'
-import scim from '#modules/targets/scim/scim.ts'
-import sqlTarget from '#modules/targets/sql/sql.ts'
-import webhook from '#modules/targets/webhook/webhook.ts'
-import databaseValueSource from '#modules/value-sources/database/database.ts'
-import directoryValueSource from '#modules/value-sources/directory/directory.ts'
-import empty from '#modules/value-sources/empty/empty.ts'
-import javaScript from '#modules/value-sources/javascript/javascript.ts'
-import kubernetesClusters from '#modules/value-sources/kubernetes-clusters/kubernetes-clusters.ts'
-import { deleteUser, extendAccess, revokeAccess } from '#modules/workflow-tasks/access/access.ts'
-import approval from '#modules/workflow-tasks/approval/approval.ts'
-import {
-  addAttribute,
-  addTimestampToUser,
-  clearPasswordResets,
-  copyFromUserToRequest,
-  environmentToRequest,
-  genUuidAttribute,
-  printUserInfo,
-} from '#modules/workflow-tasks/attributes/attributes.ts'
-import callRemoteWorkflow from '#modules/workflow-tasks/calls/call-remote-workflow.ts'
-import { asyncCallWorkflow, callWorkflow, customTask } from '#modules/workflow-tasks/calls/calls.ts'
-import { ifAttrExists, ifAttrHasValue, ifNotUserExists } from '#modules/workflow-tasks/conditions/conditions.ts'
-import {
-  copyGroupMembers,
-  deleteGroupMembers,
-  doesGroupExist,
-} from '#modules/workflow-tasks/group-members/group-members.ts'
-import {
-  addGroupToStore,
-  createGroups,
-  createUserGroups,
-  deleteGroup,
-  nestGroup,
-  updateGroup,
-} from '#modules/workflow-tasks/groups/groups.ts'
-import javaScriptTask from '#modules/workflow-tasks/javascript-task/javascript-task.ts'
-import { addToRbac, createGitRepository } from '#modules/workflow-tasks/kubernetes/argocd.ts'
-import {
-  checkApiExists,
-  checkForGit,
-  cleanLabels,
-  loadConfigMap,
-  pushToGit,
-} from '#modules/workflow-tasks/kubernetes/kubernetes-lookups.ts'
-import {
-  createK8sObject,
-  deleteK8sObject,
-  patchK8sObject,
-} from '#modules/workflow-tasks/kubernetes/kubernetes-objects.ts'
-import { waitForObjectCreation, waitForStatus } from '#modules/workflow-tasks/kubernetes/kubernetes-waits.ts'
-import { addGroupToRole, createProject } from '#modules/workflow-tasks/kubernetes/openshift.ts'
-import {
-  loadAttributes,
-  loadAttributesFromTarget,
-  loadGroups,
-  loadGroupsFromTarget,
-  resync,
-} from '#modules/workflow-tasks/load-user/load-user.ts'
-import mapping from '#modules/workflow-tasks/mapping/mapping.ts'
-import {
-  addGroup,
-  attributeToGroups,
-  clearGroups,
-  filterGroups,
-  keepTargetGroups,
-  mapAttributeToGroups,
-  mapGroups,
-  mergeGitHubGroups,
-} from '#modules/workflow-tasks/memberships/memberships.ts'
-import notifyUser from '#modules/workflow-tasks/notify-user/notify-user.ts'
-import provision from '#modules/workflow-tasks/provision/provision.ts'
 import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 import cleanUp from '#workflows/jobs/clean-up.ts'
 import expireAccess from '#workflows/jobs/expire-access.ts'

@@ -1,6 +1,6 @@
 import { Attribute, Client } from 'ldapts'
-import { ldap } from '#modules/targets/ldap/ldap.ts'
-import type { LdapTarget } from '#modules/targets/ldap/ldap-target.ts'
+import { ldap } from '#adapters/targets/ldap/ldap.ts'
+import type { LdapTarget } from '#adapters/targets/ldap/ldap-target.ts'
 import { hasGroups, hasLookups, hasPasswords, type Target, type TargetRequest } from '#sdk/target/target.ts'
 import type { Slapd } from '#testing/ldap/slapd.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'

@@ -4,8 +4,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 export const longFiles = [
   'src/features/sts/injector/sidecar.programs.test.ts',
   'test/kube/sts-rotation.kube.test.ts',
-  'src/modules/targets/sql/sql-hostile.conformance.test.ts',
-  'src/modules/directory-inserts/database/database.conformance.test.ts',
+  'src/adapters/targets/sql/sql-hostile.conformance.test.ts',
+  'src/adapters/directory-inserts/database/database.conformance.test.ts',
   'test/stories/scim-clients/clients-in-tables.test.ts',
   'test/stories/audit.test.ts',
   'test/browser/portal-scale.browser.test.ts',

@@ -1,7 +1,7 @@
+import type { ScimConfig, ScimTarget } from '#adapters/targets/scim/scim-target.ts'
+import { openScimTarget } from '#adapters/targets/scim/scim-target.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { ScimConfig, ScimTarget } from '#modules/targets/scim/scim-target.ts'
-import { openScimTarget } from '#modules/targets/scim/scim-target.ts'
 import type { ScimBehind } from '#testing/scim/scim-behind.ts'
 
 /** A target for the server behind, or for a proxy in front of it. */

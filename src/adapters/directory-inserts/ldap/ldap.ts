@@ -1,0 +1,45 @@
+import { ldapConnection, ldapConnectionParameters, ldapSystem } from '#adapters/targets/ldap/ldap-parameters.ts'
+import { Dn } from '#identity/dn.ts'
+import { binaryByNature } from '#protocols/ldap/ldap-entry.ts'
+import { defineDirectoryInsert } from '#sdk/directory/directory-insert.ts'
+import { loadAuthority } from '#sdk/module/authority.ts'
+import { list, parsed, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+
+const parameters = {
+  ...ldapConnectionParameters,
+  searchBase: parsed('distinguished name', (value) => Dn.parse(value), {
+    about: 'The branch of the server that appears at the suffix.',
+    required: true,
+  }),
+  binaryAttributes: list({ about: 'Attributes, besides the usual ones, that are base64 here and bytes there.' }),
+  maxEntries: wholeNumber({
+    about: 'A search that finds more entries is rejected.',
+    fallback: 100_000,
+    min: 1,
+    max: 10_000_000,
+  }),
+}
+
+/** A branch of an LDAP server. */
+export default defineDirectoryInsert({
+  className: 'directory.Ldap',
+  parameters,
+  parse: (params, issues, context) => {
+    const given = readParameters(parameters, params, issues, context)
+    return {
+      connection: ldapConnection(given, params, issues, context),
+      base: given.searchBase ?? new Dn([]),
+      binary: new Set([...binaryByNature, ...given.binaryAttributes].map((name) => name.toLowerCase())),
+      maxEntries: given.maxEntries,
+    }
+  },
+  /** Loaded on first use: a gateway without this insert is smaller and starts sooner. */
+  create: async ({ connection, base, binary, maxEntries }, { name, suffix }) => {
+    const { LdapServer } = await import('#protocols/ldap/ldap-server.ts')
+    const { LdapInsert } = await import('./ldap-insert.ts')
+    const ca = await loadAuthority(connection.authority)
+    const server = new LdapServer({ ...connection, ca, name: `directory insert "${name}"` })
+    return new LdapInsert({ server, system: ldapSystem(connection), suffix, base, binary, maxEntries })
+  },
+})

@@ -1,0 +1,265 @@
+import { withAttributes } from '#adapters/targets/shared/collections.ts'
+import { type GroupStore, noGroup, reconcileGroups } from '#adapters/targets/shared/group-reconciler.ts'
+import { retry } from '#adapters/targets/shared/retry.ts'
+import { type Exclusively, hasCode, noUser } from '#adapters/targets/shared/user-reconciler.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { timeAttributes } from '#identity/entry-times.ts'
+import type { Group } from '#identity/group.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
+import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
+import { type ClientProof, ClientToken } from '#protocols/oauth/client-token.ts'
+import type { ModuleHost } from '#sdk/host/host.ts'
+import { type Authority, loadAuthority } from '#sdk/module/authority.ts'
+import type { GroupReadOptions, GroupTarget, LookupTarget, PasswordTarget } from '#sdk/target/target.ts'
+import { unfit } from './resource-mapping.ts'
+import { type Credentials, ScimConnection } from './scim-connection.ts'
+import { GroupLookups, UserLookups, withoutMembers } from './scim-lookups.ts'
+import { GroupNesting, Memberships } from './scim-memberships.ts'
+import {
+  changeRequest,
+  isUncertain,
+  modelOf,
+  newResource,
+  patchSchema,
+  requiredPath,
+  type ScimService,
+  type ServerGroup,
+  type ServiceModel,
+  type Stored,
+  send,
+} from './scim-service.ts'
+import { scimUsers } from './scim-users.ts'
+import { ServiceDiscovery } from './service-discovery.ts'
+
+export interface ScimConfig {
+  readonly url: URL
+  readonly access:
+    | { readonly kind: 'token'; readonly token: string }
+    | {
+        readonly kind: 'client'
+        readonly tokenUrl: URL
+        readonly clientId: string
+        readonly proof: ClientProof
+        readonly scope: string | undefined
+        readonly audience: string | undefined
+      }
+  readonly authority: Authority
+  readonly memberships: 'user' | 'group'
+  readonly passwords: boolean
+  readonly timeoutMillis: number
+}
+
+/** Reads the server's capabilities; if it does not answer yet, on the first call that needs them. */
+export async function openScimTarget(config: ScimConfig, host: ModuleHost): Promise<ScimTarget> {
+  const { authority, timeoutMillis, memberships } = config
+  const { name, log, clock } = host
+  const http = openHttpPool(await loadAuthority(authority))
+  const connection = new ScimConnection(http.send, {
+    base: config.url,
+    name,
+    credentials: credentialsOf(config, http, host),
+    timeoutMillis,
+    clock,
+  })
+  const discovery = new ServiceDiscovery(connection, clock, log)
+  const service = { name, connection, discovery, log, memberships }
+  await discovery.features().catch((error: unknown) => {
+    log.warn('could not read what the SCIM server supports; trying again later', { err: error })
+  })
+  return scimTarget(service, { clock, passwords: config.passwords, close: () => http.close() })
+}
+
+function credentialsOf(
+  { access, timeoutMillis }: ScimConfig,
+  { send }: HttpPool,
+  { name, clock }: ModuleHost,
+): Credentials {
+  if (access.kind === 'token') return { header: async () => `Bearer ${access.token}`, renew: () => false }
+  const token = new ClientToken(send, { ...access, name, clock })
+  return {
+    header: async () => `Bearer ${await token.get(timeoutMillis)}`,
+    renew: () => {
+      token.forget()
+      return true
+    },
+  }
+}
+
+/** Another SCIM 2.0 server: logins are its userNames, ids are its ids, and group names are its displayNames. */
+export type ScimTarget = LookupTarget &
+  GroupTarget &
+  Required<Pick<GroupTarget & LookupTarget, 'changeMemberGroups' | 'containingGroups' | 'storable' | 'close'>> &
+  Partial<PasswordTarget>
+
+function scimTarget(service: ScimService, { clock, passwords, close }: TargetOptions): ScimTarget {
+  const groups = new GroupLookups(service)
+  const users = new UserLookups(service, groups)
+  const memberships = new Memberships(service, groups)
+  const nesting = new GroupNesting(service, groups, memberships)
+  const lookupUser = async (login: string) => (await users.byLogin(login))?.entry
+  const lookupGroup = async (name: string, options: GroupReadOptions = { members: true }) =>
+    shown((await groups.byName(name, options.members))?.entry, options)
+  return {
+    ...scimUsers(service, users, memberships, clock),
+    ...scimGroups(service, groups),
+    ...(passwords ? { setUserPassword: passwordSetter(service, users) } : {}),
+    groupMembersAreIds: true,
+    userIdIsLogin: false,
+    groupHasOwnId: true,
+    /** RFC 7643 3.1 requires it of every service. */
+    idsAreUnique: true,
+    renamesUsers: true,
+    /** As the server reports it; false until it answers. */
+    get keepsVersions() {
+      return service.discovery.known?.etag === true
+    },
+    /** They are made from the server's lists: as JSON, and the plain ones with the primary first. */
+    ownsValues: true,
+    /** Only for servers that can filter: for others, the target would have to read every entry. */
+    get servedTimes() {
+      const served = service.discovery.known?.filter === true ? timeAttributes : []
+      return { users: served, groups: served }
+    },
+    findUser: lookupUser,
+    lookupUserByLogin: lookupUser,
+    lookupUserById: async (id) => (await users.byId(id))?.entry,
+    searchUsers: async (query) => withAttributes(await users.search.page(query, await modelOf(service)), query),
+    findGroup: (name) => lookupGroup(name, { members: false }),
+    lookupGroupByName: lookupGroup,
+    lookupGroupById: async (id, options = { members: true }) =>
+      shown((await groups.byId(id, options.members))?.entry, options),
+    searchGroups: async (query) => {
+      const page = await groups.search.page(query, await modelOf(service))
+      return { ...page, items: page.items.map(withoutMembers) }
+    },
+    containingGroups: (ids) => nesting.containing(ids),
+    changeMemberGroups: (name, change, request) => nesting.change(name, change, request),
+    storable: async () => (await modelOf(service)).storable,
+    close,
+  }
+}
+
+interface TargetOptions {
+  readonly clock: Clock
+  /** The server accepts passwords. */
+  readonly passwords: boolean
+  close(): void
+}
+
+const passwordSetter =
+  (service: ScimService, users: UserLookups): PasswordTarget['setUserPassword'] =>
+  async (user, password, request) => {
+    const stored = await users.byLogin(user.userID)
+    if (stored === undefined) throw noUser(user.userID)
+    const { features } = await modelOf(service)
+    if (!features.patch) {
+      throw new GatewayError('NOT_SUPPORTED', `target "${service.name}" has no PATCH, which setting a password needs`)
+    }
+    const Operations = [{ op: 'replace', path: 'password', value: password }]
+    const path = requiredPath(service, '/Users', stored.entry.id)
+    const body = { schemas: [patchSchema], Operations }
+    await send(service, { method: 'PATCH', path, body, secret: true }, request)
+    request.audit({ subject: 'attribute', action: 'replace', attribute: 'password' })
+  }
+
+/** Members have the display names of the server, whichever attribute is requested: it reports no other. */
+function shown(group: Group | undefined, { members, display }: GroupReadOptions): Group | undefined {
+  if (group === undefined || !members) return group && withoutMembers(group)
+  const { memberDisplays, ...rest } = group
+  const hasNames = display !== undefined && memberDisplays?.some((name) => name !== undefined) === true
+  return hasNames && memberDisplays !== undefined ? { ...rest, memberDisplays } : rest
+}
+
+const maxAttempts = 5
+
+interface FoundGroup extends ServerGroup {
+  readonly group: ServerGroup['entry']
+}
+
+/** SCIM does not require that names of groups are unique, so the target checks it. */
+function scimGroups(
+  service: ScimService,
+  groups: GroupLookups,
+): Pick<GroupTarget, 'createGroup' | 'updateGroup' | 'deleteGroup'> {
+  const queue = new KeyedQueue()
+  /** A change that loses against another writer is decided again, unless it expects a version. */
+  const exclusively: Exclusively<GroupStore<FoundGroup>> = (name, work, expectedVersion) =>
+    queue.run(name.toLowerCase(), async () => {
+      const store = storeOf(service, groups, await modelOf(service))
+      const isStale = (error: unknown) => hasCode(error, 'VERSION_MISMATCH') && expectedVersion === undefined
+      return retry(maxAttempts, isStale, () => work(store))
+    })
+  return reconcileGroups(exclusively)
+}
+
+function storeOf(service: ScimService, groups: GroupLookups, model: ServiceModel): GroupStore<FoundGroup> {
+  const read = async (name: string): Promise<FoundGroup | undefined> => {
+    // Without PATCH the whole group is written, with its members.
+    const found = await groups.byName(name, !model.features.patch)
+    return found && { ...found, group: found.entry }
+  }
+  const editsOf = ({ resource }: Pick<Stored<unknown>, 'resource'>, wanted: Attributes, attributes = wanted.names()) =>
+    model.groups.edits(resource, wanted, { attributes, addOnly: false })
+  return {
+    touches: true,
+    rereadsConflicts: true,
+    read,
+    isSame: (stored, name, wanted) => stored.group.name === name && editsOf(stored, wanted).length === 0,
+    create: async (name, wanted, { changes, request, isDone }) => {
+      checkName(name)
+      const edits = editsOf({ resource: {} }, wanted)
+      const body = newResource(model.features.groups, { attribute: 'displayName', value: name }, edits)
+      try {
+        await send(service, { method: 'POST', path: '/Groups', body }, request)
+      } catch (error) {
+        if (!isUncertain(error) || !(await isDone())) throw error
+      }
+      return changes
+    },
+    write: async (stored, { newName, attributes, changes, expectedVersion, request }) => {
+      checkName(newName)
+      const wanted = Attributes.from(attributes)
+      const path = requiredPath(service, '/Groups', stored.group.id)
+      const change = (current: FoundGroup) => {
+        const edits = editsOf(current, wanted, [...attributes.keys()])
+        const isRenamed = current.group.name !== newName
+        return { edits, isRenamed, isNothing: edits.length === 0 && !isRenamed }
+      }
+      const write = async (current: FoundGroup) => {
+        const { edits, isRenamed, isNothing } = change(current)
+        // If only the version is expected, writing the same name makes the server compare it.
+        const naming = { attribute: 'displayName', value: isRenamed || isNothing ? newName : undefined } as const
+        const how = { path, model, schema: model.features.groups }
+        await send(service, changeRequest(current, naming, edits, how), request)
+      }
+      if (change(stored).isNothing && expectedVersion === undefined) return []
+      try {
+        await write(stored)
+      } catch (error) {
+        if (!isUncertain(error)) throw error
+        const current = (await read(stored.group.name)) ?? (await read(newName))
+        if (current === undefined) throw noGroup(stored.group.name, error)
+        if (!change(current).isNothing) await write(current)
+      }
+      return changes
+    },
+    delete: async ({ group }, { changes, expectedVersion, request }) => {
+      const path = requiredPath(service, '/Groups', group.id)
+      try {
+        await send(service, { method: 'DELETE', path, ifMatch: expectedVersion }, request)
+      } catch (error) {
+        if (hasCode(error, 'NOT_FOUND')) return []
+        if (!isUncertain(error) || (await read(group.name)) !== undefined) throw error
+      }
+      return changes
+    },
+  }
+}
+
+function checkName(name: string): void {
+  if (name === '' || !name.isWellFormed() || name.includes('\0')) {
+    throw unfit('displayName', 'it is not a valid group name')
+  }
+}

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { hasQueries, type QueryTarget } from '#sdk/target/query-target.ts'
+import { onEachEmptyDatabase } from '../../../../test/support/databases/databases.ts'
+import { openApplication, runOn } from '../../../../test/support/databases/sql-schema.ts'
+
+onEachEmptyDatabase('reading by a statement', (freshUrl) => {
+  async function open(): Promise<{ readonly target: QueryTarget; readonly url: string }> {
+    const url = await freshUrl()
+    const target = await openApplication(url)
+    if (!hasQueries(target)) throw new Error('the target cannot be asked by a statement')
+    await runOn(url, 'create table shops (name text, number integer, closed text)')
+    await runOn(url, `insert into shops values ('b', 2, null), ('a', 1, 'x'), ('it''s', 3, '')`)
+    return { target, url }
+  }
+  const plain = (rows: readonly object[]) => rows.map((row) => ({ ...row }))
+
+  test('returns the first rows, every column as text', async () => {
+    const { target } = await open()
+    const rows = await target.readRows('select name, number, closed from shops order by name -- all;', {}, 2)
+    expect(plain(rows)).toEqual([
+      { name: 'a', number: '1', closed: 'x' },
+      { name: 'b', number: '2', closed: '' },
+    ])
+  })
+
+  test('binds values, which are never part of the statement', async () => {
+    const { target } = await open()
+    const by = async (name: string) =>
+      plain(await target.readRows('select number from shops where name = :name', { name }, 10))
+    expect(await by("it's")).toEqual([{ number: '3' }])
+    expect(await by("a' or '1'='1")).toEqual([])
+    await expect(target.readRows('select :other', { name: 'x' }, 1)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    await expect(target.readRows('select :constructor', {}, 1)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  test.each([
+    "insert into shops values ('c', 4, null)",
+    'delete from shops',
+    'delete from shops returning name',
+    'with gone as (delete from shops returning name) select name from gone',
+    'select 1; delete from shops',
+    'drop table shops',
+    'select 1) as a; delete from shops; select * from (select 1',
+    'nonsense',
+    '',
+  ])('writes nothing: %s', async (statement) => {
+    const { target } = await open()
+    await expect(target.readRows(statement, {}, 10)).rejects.toMatchObject({ code: 'TARGET_FAILED' })
+    expect(await target.readRows('select name from shops', {}, 10)).toHaveLength(3)
+  })
+})

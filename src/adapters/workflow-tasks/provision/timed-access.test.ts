@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest'
+import { silentLogger } from '#kernel/logger.ts'
+import type { TargetRequest } from '#sdk/target/target.ts'
+import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
+import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
+import { runTask, type TaskRun } from '../../../../test/support/workflows/run-task.ts'
+import { issuesOf, type TaskSpec } from '../../../../test/support/workflows/workflow-fixture.ts'
+
+const now = new Date('2026-01-02T03:04:05Z')
+const request = (): TargetRequest => ({
+  workflow: { id: 'run-1', name: 'w' },
+  idempotencyKey: 'run-1/1',
+  requestor: 'asker',
+  params: {},
+  log: silentLogger,
+  audit() {},
+})
+
+async function run(
+  spec: TaskSpec,
+  user: Partial<WorkflowUser>,
+  store = new MemoryTarget(),
+  params = {},
+): Promise<TaskRun> {
+  const host = fakeModuleHost({ targets: { store }, now: () => now.getTime() })
+  return await runTask(spec, { user, host, request: params, forTarget: request })
+}
+
+const provision = (more: TaskSpec = {}): TaskSpec => ({ taskType: 'provision', target: 'store', sync: true, ...more })
+const addGroup = (more: TaskSpec = {}): TaskSpec => ({ taskType: 'addGroup', name: 'vault', ...more })
+const access = { target: 'store', subject: 'jjackson' }
+
+describe('fields', () => {
+  test('constants are checked, and fields exclude each other', () => {
+    expect(
+      issuesOf([
+        addGroup({ expiresAfter: 'soon' }),
+        provision({ expiresAt: '8h' }),
+        addGroup({ expiresAfter: '8h', expiresAt: '$until$' }),
+        provision({ expiresAfter: '$for$' }),
+      ]),
+    ).toEqual([
+      '0.expiresAfter: "expiresAfter" must be a length of time such as 8h, 30d or P30D',
+      '1.expiresAt: "expiresAt" must be an ISO 8601 time',
+      '2.expiresAt: either "expiresAfter" or "expiresAt", not both',
+    ])
+  })
+})
+
+describe('an account', () => {
+  test('expires after the configured time', async () => {
+    expect((await run(provision({ expiresAfter: 'P1D' }), {})).grants).toEqual([
+      { ...access, kind: 'user', name: 'jjackson', expires: { inMillis: 86_400_000 } },
+    ])
+    const until = { until: '2026-02-01T00:00:00Z' }
+    expect((await run(provision({ expiresAt: '$until$' }), {}, new MemoryTarget(), until)).grants).toEqual([
+      { ...access, kind: 'user', name: 'jjackson', expires: { at: new Date(until.until) } },
+    ])
+    expect((await run(provision({ expiresAt: '$until$' }), {})).grants).toEqual([])
+    expect((await run(provision(), {})).grants).toEqual([])
+  })
+
+  test.each(['2026-01-02T03:04:05Z', '2025-01-01', 'nonsense', '2999-01-01'])(
+    'that would expire at "%s" is not granted at all',
+    async (until) => {
+      const store = new MemoryTarget()
+      const tried = run(provision({ expiresAt: '$until$' }), {}, store, { until })
+      await expect(tried).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+      expect(store.calls).toEqual([])
+    },
+  )
+})
+
+describe('a membership', () => {
+  test('gets its expiry by addGroup and is granted by the provision that writes it', async () => {
+    const { user, grants } = await run(addGroup({ expiresAfter: '8h' }), { keepGroups: true })
+    expect(grants).toEqual([])
+    const store = new MemoryTarget([{ userID: 'jjackson', groups: ['staff'] }])
+    expect((await run(provision(), user, store)).grants).toEqual([
+      { ...access, kind: 'group', name: 'vault', expires: { inMillis: 8 * 3_600_000 } },
+    ])
+    expect(store.stored('jjackson')?.groups).toEqual(['staff', 'vault'])
+  })
+
+  test('that is removed again, or granted permanently, does not expire', async () => {
+    const { user } = await run(addGroup({ expiresAfter: '8h' }), { keepGroups: true })
+    const removed = await run(addGroup({ name: 'VAULT', remove: 'true', expiresAfter: '8h' }), user)
+    expect((await run(provision(), removed.user)).grants).toEqual([])
+    const again = await run(addGroup({ expiresAfter: '8h' }), { keepGroups: true })
+    const kept = await run(addGroup({ name: 'Vault' }), again.user)
+    expect((await run(provision(), kept.user)).grants).toEqual([])
+  })
+
+  test('is not granted by a task that does not list the group', async () => {
+    const { user } = await run(addGroup({ expiresAfter: '8h' }), { keepGroups: true })
+    expect((await run(provision({ groups: ['staff'] }), user)).grants).toEqual([])
+    expect((await run(provision({ groups: ['VAULT'] }), user)).grants).toMatchObject([{ name: 'vault' }])
+  })
+
+  test('is not granted if the user’s groups no longer contain it', async () => {
+    const { user } = await run(addGroup({ expiresAfter: '8h' }), { groups: ['staff'] })
+    expect((await run(provision(), { ...user, groups: ['staff'] })).grants).toEqual([])
+    expect((await run(provision(), user)).grants).toMatchObject([{ name: 'vault' }])
+  })
+
+  test('has the new name if groups are renamed', async () => {
+    const { user } = await run(addGroup({ expiresAfter: '8h' }), { groups: [] })
+    const map = { taskType: 'customTask', className: 'tasks.MapGroups', params: { map: ['safe=vault'] } }
+    const mapped = await run(map, user)
+    expect((await run(provision(), mapped.user)).grants).toMatchObject([{ name: 'safe' }])
+  })
+})
