@@ -28,9 +28,7 @@ const projects: Readonly<Record<string, TestProjectInlineConfiguration>> = {
   portal: {
     // The portal does not know the names that begin with a #.
     resolve: {
-      alias: Object.fromEntries(
-        ['contract', 'features', 'sdk', 'kernel'].map((room) => [`#${room}`, resolve('src', room)]),
-      ),
+      alias: Object.fromEntries(['features', 'sdk', 'kernel'].map((room) => [`#${room}`, resolve('src', room)])),
     },
     test: { ...shared, ...unit },
   },

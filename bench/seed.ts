@@ -2,7 +2,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { openStorage } from '#storage/open.ts'
+import { openStorage } from '#server/composition/stores.ts'
 
 const underWay = 256
 /** Groups that share the users. */

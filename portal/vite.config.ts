@@ -7,7 +7,7 @@ export default defineConfig({
   base: './',
   resolve: {
     alias: Object.fromEntries(
-      ['contract', 'features', 'sdk', 'kernel'].map((room) => [
+      ['features', 'sdk', 'kernel'].map((room) => [
         `#${room}`,
         fileURLToPath(new URL(`../src/${room}`, import.meta.url)),
       ]),

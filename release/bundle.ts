@@ -6,7 +6,7 @@ import { type Plugin, type RolldownOptions, rolldown } from 'rolldown'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Files that the gateway is started with, or loads by their address. They share their parts. */
-const entries = { main: 'src/server/main.ts', 'plugin-trial': 'src/server/plugin-trial.ts' } as const
+const entries = { main: 'src/cli/main.ts', 'plugin-trial': 'src/cli/trial/plugin-trial.ts' } as const
 
 /** Folders that files of the gateway name relative to themselves, and where the bundle has them, relative to `lib`. */
 const folders: Readonly<Record<string, string>> = {

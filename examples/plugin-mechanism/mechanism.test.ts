@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { after, test } from 'node:test'
 
 // What runs the plug-in; `gatehouse plugin test` sets it.
-const trial = process.env['GATEHOUSE_TRIAL'] ?? new URL('../../src/server/plugin-trial.ts', import.meta.url).href
+const trial = process.env['GATEHOUSE_TRIAL'] ?? new URL('../../src/cli/trial/plugin-trial.ts', import.meta.url).href
 const { tryMechanism } = await import(trial)
 
 const module = new URL('./mechanism.ts', import.meta.url)

@@ -1,7 +1,7 @@
 import { test } from 'node:test'
 
 // What runs the plug-in; `gatehouse plugin test` sets it.
-const trial = process.env['GATEHOUSE_TRIAL'] ?? new URL('../../src/server/plugin-trial.ts', import.meta.url).href
+const trial = process.env['GATEHOUSE_TRIAL'] ?? new URL('../../src/cli/trial/plugin-trial.ts', import.meta.url).href
 const { pluginTargetConformance } = await import(trial)
 
 pluginTargetConformance('plugin-target', {

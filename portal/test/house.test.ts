@@ -25,7 +25,7 @@ describe('the source tree of the portal', () => {
 
   test('it imports only the contracts of the gateway', () => {
     const isContract = (to: string): boolean =>
-      /^#(?:contract\/|features\/[\w-]+\/contract\/|sdk\/contract\/)/.test(to) || besideContracts.includes(to)
+      /^#(?:features\/[\w-]+\/contract\/|sdk\/contract\/)/.test(to) || besideContracts.includes(to)
     const wrong = production.flatMap((file) =>
       importsOf(file)
         .filter((to) => to.startsWith('#') && !isContract(to))

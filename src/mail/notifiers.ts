@@ -1,8 +1,8 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
 import { createAt } from '#config/configuration/create-at.ts'
-import type { HostFor } from '#engine/module-host.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { isDefaultNotifier, type Notifier } from '#sdk/notifier/notifier.ts'
+import type { HostFor } from '#server/composition/hosts.ts'
 
 /** The Notifiers of one configuration. */
 export interface Notifiers {

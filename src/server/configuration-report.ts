@@ -1,7 +1,6 @@
 import type { LoadResult } from '#config/load/load.ts'
 import { type Cause, causeText, type FoundObject, objectKey } from '#config/load/set-aside.ts'
 import type { LoadOutcome } from '#config/watch/configuration-source.ts'
-import type { Runtime } from '#engine/runtime.ts'
 import type {
   ConfigurationAccess,
   ConfigurationFacts,
@@ -13,6 +12,7 @@ import type {
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { withoutSecrets } from '#kernel/text/secret-values.ts'
+import type { Runtime } from '#server/composition/runtime.ts'
 import { explainedCaller } from '#server/explain/caller.ts'
 import { explainRequest } from '#server/explain/request.ts'
 

@@ -1,7 +1,7 @@
 import { causeText, type FoundObject, servedCount, titleOf } from '#config/load/set-aside.ts'
-import type { OutsideHealth } from '#engine/runtime.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { shownReason } from '#kernel/text/secret-values.ts'
+import type { OutsideHealth } from '#server/composition/runtime.ts'
 
 const mostObjects = 100
 

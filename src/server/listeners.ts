@@ -12,15 +12,15 @@ import { type ConnectionLimits, limitListeners } from '#requests/listener/http-l
 import { closeListener, listenAt } from '#requests/listener/http-server.ts'
 import { reportIgnoredHeaders, TrustedProxies } from '#requests/listener/trusted-proxies.ts'
 import { createApp } from '#server/app.ts'
+import type { Storage } from '#server/composition/stores.ts'
+import { createKeyBox, objectsOf } from '#server/composition/token-keys.ts'
 import { readHealth } from '#server/health.ts'
 import { CertificateReload, readPair } from '#server/listener-certificate.ts'
 import type { AccessLog } from '#server/log/log.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
 import { createOperationsApp, type Operations } from '#server/operations.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
-import { createKeyBox, objectsOf } from '#server/token-keys.ts'
 import { WebhookListener } from '#server/webhook-listener.ts'
-import type { Storage } from '#storage/open.ts'
 
 interface ListenersParts {
   readonly listen: string

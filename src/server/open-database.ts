@@ -6,9 +6,9 @@ import type { Logger } from '#kernel/logger.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { checkAuditKeys, loadAuditKeys } from '#keys/audit-keys.ts'
 import { checkSecretKeys } from '#keys/secret-keys.ts'
-import { openDataFolder } from '#server/private-files.ts'
-import { refuseUnfinishedRestore } from '#storage/backup/restore-folder.ts'
-import { openRunWakeUp, openStorage, type Storage } from '#storage/open.ts'
+import { refuseUnfinishedRestore } from '#server/backup/restore-folder.ts'
+import { openDataFolder } from '#server/composition/private-files.ts'
+import { openRunWakeUp, openStorage, type Storage } from '#server/composition/stores.ts'
 import type { RunWakeUp } from '#workflows/store/wake-up.ts'
 
 interface DatabaseOptions {

@@ -4,9 +4,9 @@ import { formatIssue } from '#config/context/located-issue.ts'
 import type { LoadResult } from '#config/load/load.ts'
 import { causeText, type FoundObject, lostObjects, servedCount, titleOf } from '#config/load/set-aside.ts'
 import type { LoadOutcome } from '#config/watch/configuration-source.ts'
-import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { createRuntime, type Runtime } from '#server/composition/runtime.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
 
 interface RuntimeInUse {

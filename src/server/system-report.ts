@@ -5,7 +5,7 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { version } from '#kernel/version.ts'
-import type { Storage } from '#storage/open.ts'
+import type { Storage } from '#server/composition/stores.ts'
 
 interface SystemParts {
   /** The name of this process. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { formerIdentity } from '#identity/identity.ts'
 import { createKeySource } from '#keys/key-source.ts'
-import type { Storage } from '#storage/open.ts'
+import type { Storage } from '#server/composition/stores.ts'
 import { approvalLinkKey, signApprovalLink } from '#workflows/approvals/approval-link.ts'
 import { approvalPath, approvers } from './chaos-configuration.ts'
 import type { Replica } from './replica.ts'

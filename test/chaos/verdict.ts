@@ -1,5 +1,5 @@
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import type { Storage } from '#storage/open.ts'
+import type { Storage } from '#server/composition/stores.ts'
 import type { RunWithData } from '#workflows/record/run.ts'
 import type { Effect, HostileTarget } from './hostile-target.ts'
 import type { Mailbox } from './mailbox.ts'

@@ -1,8 +1,8 @@
 import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jose'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import type { RunCommand } from '#server/commands/command-line.ts'
-import { keysCommand } from '#server/commands/keys.ts'
-import { stsCommand } from '#server/commands/sts.ts'
+import type { RunCommand } from '#cli/command-line/command-line.ts'
+import { keysCommand } from '#cli/commands/keys.ts'
+import { stsCommand } from '#cli/commands/sts.ts'
 import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 import { podWithAccount, type StsGateway, startStsGateway } from '#testing/sts/sts-gateway.ts'
 

@@ -1,12 +1,12 @@
 import type { ApplicationConfig, Configuration, UrlConfig } from '#config/configuration/configuration.ts'
 import { createAt } from '#config/configuration/create-at.ts'
-import type { HostFor } from '#engine/module-host.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { tracer } from '#kernel/tracing.ts'
 import type { Chain, ChainLink } from '#requests/routing/chain.ts'
 import type { Application, Url } from '#requests/routing/routes.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import { jsonErrors } from '#sdk/http/error-format.ts'
+import type { HostFor } from '#server/composition/hosts.ts'
 
 interface CreationParts {
   readonly configuration: Configuration

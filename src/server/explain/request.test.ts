@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { explainCommand } from '#server/commands/explain.ts'
+import { explainCommand } from '#cli/commands/explain.ts'
 
 const explain = (...args: string[]): Promise<string> => explainIn('examples/quickstart', ...args)
 

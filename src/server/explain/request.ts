@@ -1,8 +1,8 @@
 import type { UrlConfig } from '#config/configuration/configuration.ts'
-import type { Runtime } from '#engine/runtime.ts'
 import type { Subject } from '#identity/subject.ts'
 import { normalizePath } from '#requests/listener/http-request.ts'
 import { isOpenPath } from '#requests/pipeline/authenticate.ts'
+import type { Runtime } from '#server/composition/runtime.ts'
 
 export interface Explanation {
   readonly allowed: boolean

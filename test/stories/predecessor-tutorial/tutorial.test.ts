@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { checkCommand } from '#server/commands/check.ts'
+import { checkCommand } from '#cli/commands/check.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
 import { FakeKubernetesApi } from '#testing/kubernetes/fake-kubernetes-api.ts'
 

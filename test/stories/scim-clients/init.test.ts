@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { scimClientNames } from '#server/init/scim.ts'
+import { scimClientNames } from '#cli/init/scim.ts'
 import { runCommand } from '#testing/gateway/command.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
 import { PlainBrowser } from '#testing/gateway/plain-browser.ts'

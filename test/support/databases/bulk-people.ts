@@ -1,6 +1,6 @@
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { openStorage } from '#storage/open.ts'
+import { openStorage } from '#server/composition/stores.ts'
 
 /** The part of a directory that one list of statements fills. */
 export interface BulkPeople {

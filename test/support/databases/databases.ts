@@ -8,7 +8,7 @@ import type { SqlClient } from '#database/sql-client.ts'
 import { SqliteClient } from '#database/sqlite.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { openStorage } from '#storage/open.ts'
+import { openStorage } from '#server/composition/stores.ts'
 import { freshSchema, migratedSchema, postgresUrl } from '#testing/databases/postgres.ts'
 
 /** A folder that is removed after the test. */

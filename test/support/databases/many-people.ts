@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { openStorage } from '#storage/open.ts'
+import { openStorage } from '#server/composition/stores.ts'
 
 /** When the first of them was created; each of the others follows a millisecond later. */
 export const peopleSince = Date.UTC(2026, 0, 31, 8)

@@ -3,7 +3,7 @@ import pg from 'pg'
 import { inject, onTestFinished } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { openStorage } from '#storage/open.ts'
+import { openStorage } from '#server/composition/stores.ts'
 
 /** The run's PostgreSQL; empty if there is none. */
 export const postgresUrl = (): string => inject('postgresUrl')

@@ -4,7 +4,7 @@ import { readAddress } from '#database/databases.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { AuditKey } from '#sdk/audit/audit-entry.ts'
-import { openStorage, type Storage } from '#storage/open.ts'
+import { openStorage, type Storage } from '#server/composition/stores.ts'
 import { runSql } from '#testing/databases/postgres.ts'
 import type { Stores } from '#testing/databases/stores.ts'
 

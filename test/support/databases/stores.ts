@@ -4,7 +4,7 @@ import { readAddress } from '#database/databases.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
-import { openStorage, type Storage, type StorageOptions } from '#storage/open.ts'
+import { openStorage, type Storage, type StorageOptions } from '#server/composition/stores.ts'
 import { runSql } from '#testing/databases/postgres.ts'
 
 /** One database, opened by two processes and by a database tool; it closes with the test. */

@@ -4,7 +4,7 @@ import type { User } from '#identity/user.ts'
 import type { Page, UserChange, UserDirectory, UserSearch, UserSync } from '#identity/user-directory.ts'
 import { type Clock, systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { openStorage } from '#storage/open.ts'
+import { openStorage } from '#server/composition/stores.ts'
 
 /** Opens directories of one database by name. They close with the test. */
 export async function openDirectories(

@@ -1,5 +1,5 @@
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import type { Storage } from '#storage/open.ts'
+import type { Storage } from '#server/composition/stores.ts'
 import { openStores, type Stores } from '#testing/databases/stores.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 import type { NewApproval } from '#workflows/record/approval.ts'

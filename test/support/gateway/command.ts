@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
-import type { RunCommand } from '#server/commands/command-line.ts'
-import { commands } from '#server/commands/commands.ts'
+import type { RunCommand } from '#cli/command-line/command-line.ts'
+import { commands } from '#cli/commands.ts'
 
 export interface CommandResult {
   readonly code: number
@@ -27,7 +27,7 @@ export async function runCommand(args: readonly string[], input?: string): Promi
 
 /** Only this command reads passwords. Imported on demand, as the others are. */
 async function userCommandReading(input: string): Promise<RunCommand> {
-  const user = await import('#server/commands/user.ts')
+  const user = await import('#cli/commands/user.ts')
   return user.userCommandReading(Readable.from([input]))
 }
 

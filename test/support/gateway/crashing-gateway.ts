@@ -1,5 +1,5 @@
 import process from 'node:process'
-import { serveCommand } from '#server/commands/serve.ts'
+import { serveCommand } from '#cli/commands/serve.ts'
 import { type CrashHook, crashPoints, noCrash } from '#workflows/steps/workflow-services.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request as plainRequest } from 'node:http'
 import { Agent, request } from 'node:https'
-import type { ScimClientName } from '#server/init/scim.ts'
+import type { ScimClientName } from '#cli/init/scim.ts'
 import { commandOutput } from '#testing/gateway/command.ts'
 import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 import { ScimClient } from '#testing/scim/scim-client.ts'

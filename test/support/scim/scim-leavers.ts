@@ -1,4 +1,4 @@
-import type { ScimClientName } from '#server/init/scim.ts'
+import type { ScimClientName } from '#cli/init/scim.ts'
 import { coreUser, type ScimClient } from '#testing/scim/scim-client.ts'
 
 interface Answer {

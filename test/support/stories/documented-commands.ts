@@ -135,7 +135,7 @@ export const notRun: Readonly<Record<string, Readonly<Record<number, string>>>> 
   'docs/guides/observability.md': { 0: 'the collector is an example; test/stories/tracing.test.ts has one' },
   'docs/guides/getting-started.md': {
     0: 'asks questions; test/stories/init.test.ts runs it with flags',
-    1: 'needs the folder that init makes; src/server/commands/doctor.test.ts runs it',
+    1: 'needs the folder that init makes; src/cli/commands/doctor.test.ts runs it',
   },
   'docs/guides/scaling.md': { 0: 'needs PostgreSQL; test/stories/workers.test.ts starts workers' },
   'docs/guides/deploying.md': {

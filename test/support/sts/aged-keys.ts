@@ -1,5 +1,5 @@
+import { withDatabase } from '#cli/command-line/installation.ts'
 import { type KeyRing, readRing, ringRecord } from '#keys/key-ring.ts'
-import { withDatabase } from '#server/commands/installation.ts'
 
 const attempts = 20
 

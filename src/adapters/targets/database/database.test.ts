@@ -6,7 +6,7 @@ import type { UserDirectoryOptions } from '#identity/user-directory.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { openStorage } from '#storage/open.ts'
+import { openStorage } from '#server/composition/stores.ts'
 import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
 import {
   fakeParams,

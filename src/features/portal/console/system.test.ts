@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
+import { openStorage } from '#server/composition/stores.ts'
 import { SystemReport } from '#server/system-report.ts'
-import { openStorage } from '#storage/open.ts'
 import { temporaryFolder } from '../../../../test/support/databases/databases.ts'
 import { openMain, someone } from '../../../../test/support/modules/main-fixture.ts'
 

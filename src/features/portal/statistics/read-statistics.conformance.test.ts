@@ -8,7 +8,7 @@ import { Dn } from '#identity/dn.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { openStorage } from '#storage/open.ts'
+import { openStorage } from '#server/composition/stores.ts'
 import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
 import { createStatistics } from './read-statistics.ts'
 

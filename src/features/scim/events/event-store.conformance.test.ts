@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { openStorage, type Storage } from '#storage/open.ts'
+import { openStorage, type Storage } from '#server/composition/stores.ts'
 import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
 import type { StoredEvent } from './event-store.ts'
 

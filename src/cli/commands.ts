@@ -1,0 +1,90 @@
+import type { RunCommand } from '#cli/command-line/command-line.ts'
+
+export interface Command {
+  readonly about: string
+  /** Imported on demand: `check` does not load the server. */
+  load(): Promise<RunCommand>
+}
+
+export const commands: Readonly<Record<string, Command>> = {
+  serve: {
+    about: 'Run the gateway',
+    load: async () => (await import('#cli/commands/serve.ts')).serveCommand,
+  },
+  init: {
+    about: 'Create the folder of a new gateway',
+    load: async () => (await import('#cli/commands/init.ts')).initCommand,
+  },
+  import: {
+    about: 'Make a configuration folder of an installation of OpenUnison',
+    load: async () => (await import('#cli/commands/import.ts')).importCommand,
+  },
+  check: {
+    about: 'Validate a configuration',
+    load: async () => (await import('#cli/commands/check.ts')).checkCommand,
+  },
+  schema: {
+    about: 'Print the JSON Schema of the configuration, for editors',
+    load: async () => (await import('#cli/commands/schema.ts')).schemaCommand,
+  },
+  doctor: {
+    about: 'Look at everything that a gateway needs, and say what is wrong',
+    load: async () => (await import('#cli/commands/doctor.ts')).doctorCommand,
+  },
+  explain: {
+    about: 'Show why a request would be allowed or denied',
+    load: async () => (await import('#cli/commands/explain.ts')).explainCommand,
+  },
+  examples: {
+    about: 'Print commands that call a running gateway',
+    load: async () => (await import('#cli/commands/examples.ts')).examplesCommand,
+  },
+  token: {
+    about: 'Create tokens for development',
+    load: async () => (await import('#cli/commands/token.ts')).tokenCommand,
+  },
+  keys: {
+    about: 'List, rotate, revoke and publish the keys of token endpoints',
+    load: async () => (await import('#cli/commands/keys.ts')).keysCommand,
+  },
+  sts: {
+    about: 'Explain, test and publish token endpoints',
+    load: async () => (await import('#cli/commands/sts.ts')).stsCommand,
+  },
+  scim: {
+    about: 'Set up SCIM gateways and read their journal',
+    load: async () => (await import('#cli/commands/scim.ts')).scimCommand,
+  },
+  workflow: {
+    about: 'List workflow runs, and retry, skip or cancel them',
+    load: async () => (await import('#cli/commands/workflow.ts')).workflowCommand,
+  },
+  mail: {
+    about: 'List unsent mail and send it again',
+    load: async () => (await import('#cli/commands/mail.ts')).mailCommand,
+  },
+  audit: {
+    about: 'Verify, read, export, prune and seal the audit log',
+    load: async () => (await import('#cli/commands/audit.ts')).auditCommand,
+  },
+  backup: {
+    about: 'Copy the SQLite database of a gateway to a file',
+    load: async () => (await import('#cli/commands/backup.ts')).backupCommand,
+  },
+  restore: {
+    about: 'Put a backup into an empty data folder',
+    load: async () => (await import('#cli/commands/restore.ts')).restoreCommand,
+  },
+  migrate: {
+    about: 'Bring the tables of the database to this version',
+    load: async () => (await import('#cli/commands/migrate.ts')).migrateCommand,
+  },
+  user: {
+    about: 'Manage users of the embedded directory, invitations and second factors',
+    load: async () => (await import('#cli/commands/user.ts')).userCommand,
+  },
+  plugin: {
+    about: 'Create and test plug-ins',
+    load: async () => (await import('#cli/commands/plugin.ts')).pluginCommand,
+  },
+}

@@ -1,0 +1,439 @@
+import { readdirSync } from 'node:fs'
+import { mkdir, mkdtemp, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { rootCertificates } from 'node:tls'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { RunCommand } from '#cli/command-line/command-line.ts'
+import { checkCommand } from './check.ts'
+import { importCommand } from './import.ts'
+
+let work = ''
+beforeEach(async () => {
+  work = await mkdtemp(join(tmpdir(), 'gatehouse-import-'))
+})
+afterEach(() => rm(work, { recursive: true }))
+
+async function run(command: RunCommand, ...args: string[]) {
+  const out: string[] = []
+  const err: string[] = []
+  const code = await command(args, { stdout: (line) => out.push(line), stderr: (line) => err.push(line) })
+  return { code, out, err, text: out.join('\n') }
+}
+
+const importFrom = (source: string, ...more: string[]) =>
+  run(importCommand, '--openunison', join(work, source), '--out', join(work, 'out'), ...more)
+const check = () => run(checkCommand, '--config', join(work, 'out'))
+const written = (path: string) => readFile(join(work, 'out', path), 'utf8')
+const files = () =>
+  readdirSync(join(work, 'out'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(join(work, 'out').length + 1))
+    .sort()
+
+const secretText = 'correct horse battery staple'
+const object = (kind: string, name: string, spec: string, version = 'v1'): string => `---
+apiVersion: openunison.tremolo.io/${version}
+kind: ${kind}
+metadata:
+  name: ${name}
+  namespace: openunison
+  uid: 7d1f
+  annotations:
+    kubectl.kubernetes.io/last-applied-configuration: '{}'
+    argocd.argoproj.io/sync-wave: "30"
+spec:
+${spec.replaceAll(/^/gm, '  ')}
+status: { digest: x }
+`
+
+/** Objects in the form of the charts: a portal with a database, and a dashboard behind the reverse proxy. */
+const chart = `# Source: orchestra/templates/deployment.yaml
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: openunison }
+${object(
+  'OpenUnison',
+  'orchestra',
+  `image: example.com/openunison:1
+hosts:
+  - names:
+      - { env_var: OU_HOST, name: portal.example.com }
+non_secret_data:
+  - { name: K8S_CLUSTER_NAME, value: one }
+  - { name: UNUSED, value: x }
+secret_data: [DB_PASSWORD, unisonKeystorePassword]
+source_secret: orchestra-secrets-source`,
+  'v6',
+)}
+${object('AuthenticationMechanism', 'login-form', 'className: com.tremolosecurity.proxy.auth.FormLoginAuthMech\nuri: /auth/form')}
+${object('AuthenticationMechanism', 'saml2', 'className: com.tremolosecurity.proxy.auth.SAML2Auth\nuri: /auth/saml')}
+${object(
+  'AuthenticationChain',
+  'login',
+  `level: 20
+root: o=Tremolo
+authMechs:
+  - name: login-form
+    required: required
+    params: { uidAttr: uid, uidIsFilter: "false" }`,
+)}
+${object('AuthenticationChain', 'enterprise', 'level: 20\nauthMechs:\n  - name: saml2\n    required: required')}
+${object(
+  'Target',
+  'people',
+  `className: com.tremolosecurity.provisioning.core.providers.BasicDB
+params:
+  - { name: driver, value: org.postgresql.Driver }
+  - { name: url, value: "jdbc:postgresql://#[OU_HOST]:5432/people" }
+  - { name: user, value: people }
+  - { name: password, value: "#[DB_PASSWORD]" }
+  - { name: validationQuery, value: SELECT 1 }
+  - { name: maxCons, value: "10" }
+  - { name: maxIdleCons, value: "10" }
+  - { name: userTable, value: users }
+  - { name: userPrimaryKey, value: id }
+  - { name: userName, value: login }
+  - { name: groupMode, value: None }
+targetAttributes:
+  - { name: login, source: uid, sourceType: user }`,
+)}
+${object('PortalUrl', 'wiki', 'label: "Wiki of #[K8S_CLUSTER_NAME]"\nurl: https://#[OU_HOST]/wiki\nazRules: [{ scope: dn, constraint: o=Tremolo }]')}
+${object('PortalUrl', 'empty', 'label: "#[NOWHERE:default]"\nurl: https://example.com\nazRules: [{ scope: dn, constraint: o=Tremolo }]')}
+${object(
+  'Application',
+  'dashboard',
+  `isApp: true
+urls:
+  - hosts: ["#[OU_HOST]"]
+    uri: /
+    authChain: enterprise
+    azRules: [{ scope: dn, constraint: o=Tremolo }]
+    filterChain:
+      - className: com.tremolosecurity.proxy.filters.K8sInjectImpersonation
+        params: {}`,
+)}
+---
+apiVersion: v1
+kind: Secret
+metadata: { name: orchestra-secrets-source }
+data: { DB_PASSWORD: ${Buffer.from(secretText).toString('base64')}, OTHER: eA== }
+`
+
+async function writeChart(): Promise<void> {
+  await mkdir(join(work, 'charts'))
+  await writeFile(join(work, 'charts', 'portal.yaml'), chart)
+}
+
+test('rendered charts become a folder that check accepts, and a report', async () => {
+  await writeChart()
+  const { code, out, text } = await importFrom('charts')
+  expect(code).toBe(0)
+  expect(out[0]).toContain('5 of 8 objects are ready to serve, 3 are set aside')
+  expect(text).toContain(
+    '"com.tremolosecurity.proxy.auth.SAML2Auth" is a class of OpenUnison that is not served; use OpenID',
+  )
+  expect(text).toContain('AuthenticationMechanism saml2: spec.className')
+  expect(text).toContain('depends on AuthenticationMechanism "saml2", which is set aside')
+  expect(text.indexOf('SAML2Auth" is a class of OpenUnison')).toBeLessThan(text.indexOf('depends on Auth'))
+  expect(text).toMatch(/Not part of the configuration\n {2}Deployment +1/)
+  expect(text).toContain('orchestra-secrets-source/DB_PASSWORD')
+  expect(text).toContain('the URLs of these applications get 503: dashboard.')
+  expect(files()).toEqual([
+    'authchains/login.yaml',
+    'authmechs/login-form.yaml',
+    'orchestra-secrets-source.yaml',
+    'portalurls/empty.yaml',
+    'portalurls/wiki.yaml',
+    'set-aside/applications/dashboard.yaml',
+    'set-aside/authchains/enterprise.yaml',
+    'set-aside/authmechs/saml2.yaml',
+    'targets/people.yaml',
+    'values.yaml',
+  ])
+  const checked = await check()
+  expect(checked.code).toBe(0)
+  expect(checked.text).not.toContain('error')
+})
+
+test('objects keep what is written, without the fields of a cluster', async () => {
+  await writeChart()
+  await importFrom('charts')
+  const target = await written('targets/people.yaml')
+  expect(target).toContain('value: "#[DB_PASSWORD]"')
+  expect(target).toContain('argocd.argoproj.io/sync-wave: "30"')
+  for (const field of ['uid:', 'last-applied', 'status:']) expect(target).not.toContain(field)
+  expect(await written('values.yaml')).toBe(`# The values of #[NAME] in the objects of this folder.
+
+K8S_CLUSTER_NAME: one
+OU_HOST: portal.example.com
+`)
+  expect(await written('set-aside/authchains/enterprise.yaml')).toMatch(
+    /^# Set aside:\n# depends on AuthenticationMechanism "saml2", which is set aside\n/,
+  )
+})
+
+test('secrets are written only on request, for their owner only, and never shown', async () => {
+  await writeChart()
+  await importFrom('charts')
+  expect(files().some((path) => path.startsWith('secrets'))).toBe(false)
+  await rm(join(work, 'out'), { recursive: true })
+  const { text, err } = await importFrom('charts', '--with-secrets')
+  expect(await written('secrets/orchestra-secrets-source/DB_PASSWORD')).toBe(secretText)
+  expect((await stat(join(work, 'out/secrets/orchestra-secrets-source/DB_PASSWORD'))).mode & 0o777).toBe(0o600)
+  expect((await stat(join(work, 'out/secrets'))).mode & 0o777).toBe(0o700)
+  expect(files().filter((path) => path.startsWith('secrets'))).toHaveLength(1)
+  const shown = [
+    text,
+    ...err,
+    ...(await Promise.all(
+      files()
+        .filter((path) => path.endsWith('.yaml'))
+        .map(written),
+    )),
+  ]
+  expect(shown.join('\n')).not.toContain(secretText)
+  expect((await check()).out).toEqual([])
+})
+
+test('a message that would quote a secret does not', async () => {
+  await mkdir(join(work, 'charts'))
+  const url = object('PortalUrl', 'wiki', 'label: x\nurl: "#[DB_PASSWORD]"\nazRules: [{ scope: dn, constraint: o=x }]')
+  await writeFile(join(work, 'charts', 'all.yaml'), `${chart}${url.replace('name: wiki', 'name: leak')}`)
+  const { text } = await importFrom('charts', '--with-secrets')
+  expect(text).toContain('PortalUrl leak: spec.url')
+  expect(text).toContain('"secret orchestra-secrets-source/DB_PASSWORD" is neither')
+  expect(text).not.toContain(secretText)
+  expect(await written('set-aside/portalurls/leak.yaml')).not.toContain(secretText)
+})
+
+test('a folder that is not empty stays as it is', async () => {
+  await writeChart()
+  await mkdir(join(work, 'out'))
+  await writeFile(join(work, 'out', 'mine.txt'), 'mine')
+  const { code, err } = await importFrom('charts')
+  expect(code).toBe(1)
+  expect(err.join()).toContain('is not empty, so nothing was written')
+  expect(files()).toEqual(['mine.txt'])
+})
+
+test('what depends on a name that nothing has says so', async () => {
+  const workflow = (name: string, task: string) => object('Workflow', name, `tasks: |-\n  - taskType: ${task}`)
+  const lost = workflow('lost', 'provision\n    sync: true\n    target: nowhere')
+  const caller = workflow('caller', 'callWorkflow\n    name: lost')
+  await writeFile(join(work, 'export.yaml'), `${lost}${caller}`)
+  const { text } = await importFrom('export.yaml')
+  expect(text).toContain('0 of 2 objects are ready to serve, 2 are set aside')
+  expect(text).toContain('no target named "nowhere"\n    Workflow lost: spec.tasks[0].target')
+  expect(text).toContain('depends on target "nowhere", which does not exist\n    Workflow caller')
+  expect(text).not.toContain('gatehouse serve')
+})
+
+test('problems of scripts are grouped by what they use, and what only follows from other objects comes last', async () => {
+  const script = (name: string, code: string) => object('JavaScript', name, `javascript: |-\n  ${code}`)
+  const mechanism = 'className: com.tremolosecurity.proxy.auth.FormLoginAuthMech\nuri: /auth/form'
+  const chain = 'level: 20\nroot: o=Data\nauthMechs:\n  - { name: form, required: required, params: { uidAttr: "" } }'
+  const params = '{ url: "ldap://127.0.0.1", searchBase: "o=x" }'
+  const objects = [
+    script('one', 'java.util.UUID.randomUUID()\n  new java.io.File("x")'),
+    script('two', 'new java.io.File("x")'),
+    object('AuthenticationMechanism', 'form', `${mechanism}\nunknown: x`),
+    object('AuthenticationChain', 'login', chain),
+    object('DirectoryInsert', 'people', `className: directory.Ldap\nsuffix: ou=people,o=Data\nparams: ${params}`),
+  ]
+  await writeFile(join(work, 'charts.yaml'), objects.join(''))
+  const { text } = await importFrom('charts.yaml')
+  expect(text).toMatch(
+    /\n {2}the Java type java\.io\.File is not served[^\n]*\n {4}JavaScript one: spec\.javascript, line 2\n {4}JavaScript two: spec\.javascript, line 1\n/,
+  )
+  const follows =
+    '  without the objects that are set aside: "ou=people,o=Data" is neither within the root of the directory'
+  expect(text.indexOf(follows), text).toBeGreaterThan(text.indexOf('unknown key "unknown"'))
+})
+
+test('a source without values says where they are', async () => {
+  await writeFile(join(work, 'link.yaml'), object('PortalUrl', 'wiki', 'label: Wiki\nurl: https://#[OU_HOST]/wiki'))
+  expect((await importFrom('link.yaml')).text).toMatch(
+    /\n {2}There is neither an OpenUnison object nor the values of a chart[^\n]*\n {2}No value was found for some names\.[^\n]*: OU_HOST\n/,
+  )
+})
+
+test('a certificate that an object can do without is not said to set it aside', async () => {
+  const tokens = object(
+    'Application',
+    'tokens',
+    `isApp: true
+urls:
+  - hosts: [portal.example.com]
+    uri: /tokens
+    authChain: anon
+    azRules: [{ scope: dn, constraint: o=Tremolo }]
+    filterChain:
+      - className: com.tremolosecurity.scalejs.token.ws.ScaleToken
+        params:
+          tokenClassName: com.tremolosecurity.scalejs.KubectlTokenLoader
+          displayNameAttribute: sub
+          frontPage.title: Tokens
+          frontPage.text: Tokens
+          logoutURL: /logout
+          homeURL: /
+          kubectlTemplate: kubectl config
+          kubectlUsage: Run this
+          oulogin: kubectl oulogin
+          k8sCaCertName: portal-ca
+          unisonCaCertName: portal-ca
+          warnMinutesLeft: "5"`,
+  )
+  await writeFile(join(work, 'charts.yaml'), tokens)
+  const { text } = await importFrom('charts.yaml', '--with-secrets')
+  expect(text).toContain('1 of 1 object')
+  expect(text).toMatch(
+    /\n {2}Not found\. Objects are served without these certificates, [^\n]*\n {4}portal-ca\/tls\.crt\n/,
+  )
+  expect(text).not.toContain('serve sets aside')
+})
+
+test('an export with a List, from one file, with names that lead elsewhere', async () => {
+  const item = (name: string) => ({
+    apiVersion: 'openunison.tremolo.io/v1',
+    kind: 'PortalUrl',
+    metadata: { name },
+    spec: { label: 'x', url: 'https://example.com', azRules: [{ scope: 'dn', constraint: 'o=x' }] },
+  })
+  const names = ['../../escape', '.hidden', '\u001b[31mred', 'same/name', 'same.name', '']
+  const list = { apiVersion: 'v1', kind: 'List', items: [...names.map(item), 5, null] }
+  await writeFile(join(work, 'export.yaml'), JSON.stringify(list))
+  const { code, text } = await importFrom('export.yaml')
+  expect(code).toBe(0)
+  expect(text).not.toContain('\u001b')
+  expect(text).toContain('item 7: is not an object')
+  expect(files().every((path) => /^(?:set-aside\/)?portalurls\/[\w.-]+\.yaml$/.test(path))).toBe(true)
+  expect(files()).toHaveLength(names.length)
+  expect(readdirSync(work).sort()).toEqual(['export.yaml', 'out'])
+})
+
+test('values of a chart, certificates and a token service are taken along', async () => {
+  await mkdir(join(work, 'charts'))
+  const certificates = { good: rootCertificates[0] ?? '', broken: 'no certificate', '../up': rootCertificates[0] ?? '' }
+  const listed = Object.entries(certificates).map(([name, pem]) => ({
+    name,
+    pem_b64: Buffer.from(pem).toString('base64'),
+  }))
+  await writeFile(
+    join(work, 'charts', 'values.yaml'),
+    `network: { openunison_host: portal.example.com }
+openunison: { non_secret_data: { K8S_CLUSTER_NAME: two } }
+trusted_certs: ${JSON.stringify(listed)}
+sts: { endpoints: 5 }
+`,
+  )
+  const wiki = object(
+    'PortalUrl',
+    'wiki',
+    'label: "#[K8S_CLUSTER_NAME] #[MISSING]"\nurl: https://#[OU_HOST]/\nazRules: [{ scope: dn, constraint: o=x }]',
+  )
+  await writeFile(join(work, 'charts', 'wiki.yaml'), wiki)
+  const { code, text } = await importFrom('charts')
+  expect(code).toBe(0)
+  expect(text).toContain('values sts: sts.endpoints')
+  expect(text).toContain('No value was found')
+  expect(text).toContain('MISSING')
+  expect(files().filter((path) => path.startsWith('keys'))).toEqual(['keys/good.crt'])
+  expect((await check()).code).toBe(0)
+})
+
+test.each([
+  [['--out', 'x'], '--openunison is required'],
+  [['--openunison', 'x'], '--out is required'],
+  [['--openunison', 'kubernetes:Not_A_Name', '--out', 'x'], 'is not kubernetes:NAMESPACE'],
+  [['--openunison', '/nowhere/at/all', '--out', 'x'], '/nowhere/at/all does not exist'],
+])('%j fails with a reason', async (args, message) => {
+  const { code, err } = await run(importCommand, ...args.map((arg) => (arg === 'x' ? join(work, arg) : arg)))
+  expect(code).toBeGreaterThan(0)
+  expect(err.join('\n')).toContain(message)
+})
+
+test('hostile YAML is a problem, and the rest is imported', async () => {
+  await writeChart()
+  const aliases = Array.from({ length: 9 }, (_, i) => `a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(9)}]`).join('\n')
+  await writeFile(join(work, 'charts', 'bomb.yaml'), `kind: List\napiVersion: v1\na0: &a0 [x]\n${aliases}\nitems: []\n`)
+  await writeFile(join(work, 'charts', 'deep.yaml'), '['.repeat(50_000))
+  await writeFile(join(work, 'charts', 'proto.yaml'), '__proto__: { kind: Secret }\nconstructor: 1\n')
+  const { code, text } = await importFrom('charts')
+  expect(code).toBe(0)
+  expect(text).toContain('5 of 8 objects')
+  expect(text).toMatch(/Could not be read\n.*bomb\.yaml.*\n.*deep\.yaml/)
+})
+
+test('a source without objects writes nothing', async () => {
+  await mkdir(join(work, 'charts'))
+  await writeFile(join(work, 'charts', 'broken.yaml'), 'a: [')
+  const { code, err } = await importFrom('charts')
+  expect(code).toBe(1)
+  expect(err.join('\n')).toContain('there are no objects of OpenUnison')
+  expect(readdirSync(work)).toEqual(['charts'])
+})
+
+test('names that differ in case, very long ones, and secrets called like another file each get a file', async () => {
+  const link = (name: string, label: string): string =>
+    object('PortalUrl', name, `label: "${label}"\nurl: https://example.com\nazRules: [{ scope: dn, constraint: o=x }]`)
+  const secrets = ['values', 'a.b', 'a-b', `x${'y'.repeat(240)}`]
+  const values = secrets.map((secret, i) =>
+    object('OpenUnison', `ou${i}`, `secret_data: [S${i}]\nsource_secret: ${secret}\nnon_secret_data: []`, 'v6'),
+  )
+  const own = 'LABEL: plain\n'
+  const links = [link('wiki', '#[LABEL]'), link('Wiki', 'x'), ...secrets.map((_, i) => link(`s${i}`, `#[S${i}]`))]
+  const long = [object('K'.repeat(3_000), 'n', 'a: 1'), link('l'.repeat(3_000), 'x')]
+  await writeFile(join(work, 'export.yaml'), [own, ...values, ...links, ...long].join(''))
+  const { code } = await importFrom('export.yaml')
+  expect(code).toBe(0)
+  const names = files().map((path) => path.toLowerCase())
+  expect(new Set(names).size).toBe(names.length)
+  expect(names).toEqual(expect.arrayContaining(['portalurls/wiki.yaml', 'portalurls/wiki_2.yaml', 'values_2.yaml']))
+  expect(await written('values.yaml')).toContain('LABEL: plain')
+  expect(await written('values_2.yaml')).toContain('source_secret: values')
+  expect((await written('a-b.yaml')) + (await written('a-b_2.yaml'))).toMatch(
+    /source_secret: a\.b.*source_secret: a-b/s,
+  )
+})
+
+test('a secret that begins like another one is not shown in part', async () => {
+  await mkdir(join(work, 'charts'))
+  const secret = (key: string, text: string): string => `${key}: ${Buffer.from(text).toString('base64')}`
+  const values = object('OpenUnison', 'o', 'secret_data: [SHORT, LONG]\nsource_secret: s', 'v6')
+  const link = (name: string): string =>
+    object('PortalUrl', name.toLowerCase(), `label: x\nurl: "#[${name}]"\nazRules: [{ scope: dn, constraint: o=x }]`)
+  const stored = `---\napiVersion: v1\nkind: Secret\nmetadata: { name: s }\ndata: { ${secret('SHORT', 'hunter')}, ${secret('LONG', 'hunter-and-gatherer')} }\n`
+  await writeFile(join(work, 'charts', 'all.yaml'), [values, link('SHORT'), link('LONG'), stored].join(''))
+  const { text, err } = await importFrom('charts', '--with-secrets')
+  expect(text).toMatch(/"secret s\/SHORT" is neither.*"secret s\/LONG" is neither/s)
+  const shown = [text, ...err, await written('set-aside/portalurls/long.yaml')].join('\n')
+  expect(shown).not.toMatch(/hunter|gatherer/)
+})
+
+test('a secret whose name leads elsewhere is not written', async () => {
+  await mkdir(join(work, 'charts'))
+  const values = object('OpenUnison', 'o', 'secret_data: [PASSWORD]\nsource_secret: ../../escape', 'v6')
+  const link = object(
+    'PortalUrl',
+    'l',
+    'label: "#[PASSWORD]"\nurl: https://x.test\nazRules: [{ scope: dn, constraint: o=x }]',
+  )
+  const stored =
+    '---\napiVersion: v1\nkind: Secret\nmetadata: { name: ../../escape }\nstringData: { PASSWORD: hunter }\n'
+  await writeFile(join(work, 'charts', 'all.yaml'), [values, link, stored].join(''))
+  await importFrom('charts', '--with-secrets')
+  expect(files().filter((path) => path.startsWith('secrets'))).toEqual([])
+  expect(readdirSync(work).sort()).toEqual(['charts', 'out'])
+})
+
+test('a file that is too large, and a link to nowhere as the new folder, are refused', async () => {
+  await writeChart()
+  await writeFile(join(work, 'huge.yaml'), '')
+  await truncate(join(work, 'huge.yaml'), 100 << 20)
+  expect((await importFrom('huge.yaml')).err.join()).toContain('is larger than')
+  await symlink(join(work, 'nowhere'), join(work, 'out'))
+  const { code, err } = await importFrom('charts')
+  expect([code, err.join()]).toEqual([1, expect.stringContaining('is a link to a folder that does not exist')])
+  expect(readdirSync(work).sort()).toEqual(['charts', 'huge.yaml', 'out'])
+})

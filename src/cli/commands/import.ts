@@ -1,0 +1,122 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import process from 'node:process'
+import { catalog } from '#catalog/catalog.ts'
+import {
+  type CommandIo,
+  commandName,
+  defineCommand,
+  required,
+  terminalLine,
+  type Values,
+} from '#cli/command-line/command-line.ts'
+import { checkNewFolder, writeNewFolder } from '#cli/command-line/new-folder.ts'
+import { sourceOptions } from '#cli/command-line/options.ts'
+import { formatIssue } from '#config/context/located-issue.ts'
+import { loadConfiguration } from '#config/load/load.ts'
+import { kubernetesPlace } from '#config/watch/open-source.ts'
+import { type ImportPlan, planImport } from '#openunison/import/import-plan.ts'
+import { importReport } from '#openunison/import/import-report.ts'
+import { type OpenUnisonSource, openNamespace, openRenderedSource } from '#openunison/import/openunison-source.ts'
+
+const options = {
+  openunison: {
+    value: 'SOURCE',
+    about: 'kubernetes:NAMESPACE, or a folder or file with rendered charts or exported objects',
+  },
+  out: { value: 'FOLDER', about: 'The new configuration folder; must be new or empty' },
+  'with-secrets': { about: 'Also write the secrets that objects name, as files that only you can read' },
+  kubeconfig: sourceOptions.kubeconfig,
+} as const
+
+export const importCommand = (args: string[], io: CommandIo): Promise<number> =>
+  defineCommand({
+    name: 'import',
+    about: `Make a configuration folder of an installation of OpenUnison. Objects that can't be served are set aside. Prints what works,
+what is set aside, and what to do about it.`,
+    usage: '--openunison SOURCE --out FOLDER [options]',
+    options,
+    notes: 'Exit code: 0 if the folder was written, 1 otherwise. Nothing is changed in the cluster.',
+    examples: [
+      'gatehouse import --openunison kubernetes:openunison --out config --with-secrets',
+      'helm template orchestra tremolo/orchestra -n openunison -f values.yaml > charts.yaml',
+      'helm template portal tremolo/orchestra-login-portal -n openunison -f values.yaml >> charts.yaml',
+      'gatehouse import --openunison charts.yaml --out config',
+    ],
+    run: (values) => importOpenUnison(values, io),
+  })(args, io)
+
+async function importOpenUnison(values: Values<typeof options>, io: CommandIo): Promise<number> {
+  const from = required(values.openunison, 'openunison')
+  const folder = required(values.out, 'out')
+  const withSecrets = values['with-secrets']
+  checkNewFolder(folder)
+  const source = await openSource(from, values.kubeconfig)
+  try {
+    if (source.objects.length === 0) {
+      throw new Error(
+        `there are no objects of OpenUnison in ${from}${source.problems.map((line) => `\n${line}`).join('')}`,
+      )
+    }
+    const plan = await planImport(source, { folder: resolve(folder), withSecrets })
+    await writeFolder(folder, plan)
+    const hide = hiding(plan)
+    for (const line of importReport(plan, source, { source: from, folder, withSecrets, command: commandName() })) {
+      io.stdout(terminalLine(hide(line), longestLine))
+    }
+    return await verify(folder, hide, io)
+  } finally {
+    source.close()
+  }
+}
+
+const longestLine = 2_000
+
+async function openSource(from: string, kubeconfig: string | undefined): Promise<OpenUnisonSource> {
+  const cluster = kubernetesPlace(from, kubeconfig, process.env)
+  return cluster === undefined ? openRenderedSource(from) : openNamespace(cluster.connection, cluster.namespace)
+}
+
+const writeFolder = (folder: string, plan: ImportPlan): Promise<void> =>
+  writeNewFolder(folder, async (made) => {
+    for (const [path, { text, mode }] of filesOf(plan)) {
+      const file = join(made, path)
+      await mkdir(dirname(file), { recursive: true, mode: mode === secretMode ? 0o700 : 0o755 })
+      await writeFile(file, text, { flag: 'wx', mode })
+    }
+  })
+
+const secretMode = 0o600
+
+function filesOf(plan: ImportPlan): Map<string, { readonly text: string; readonly mode: number }> {
+  const files = new Map<string, { text: string; mode: number }>()
+  const hide = hiding(plan)
+  for (const { file, text } of plan.ready) files.set(file, { text, mode: 0o644 })
+  for (const { file, text, reasons } of plan.setAside) {
+    const why = reasons.map(
+      ({ path, message }) => `# ${hide(oneLine(path === '' ? message : `${path}: ${message}`))}\n`,
+    )
+    files.set(`set-aside/${file}`, { text: `# Set aside:\n${why.join('')}${text}`, mode: 0o644 })
+  }
+  for (const [file, text] of plan.files) files.set(file, { text, mode: 0o644 })
+  for (const [place, { text }] of plan.secrets) {
+    if (text !== undefined) files.set(`secrets/${place}`, { text, mode: secretMode })
+  }
+  return files
+}
+
+const oneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
+
+/** Messages may quote a value that comes from a secret. The longest first, since a secret may be part of another. */
+function hiding({ secretTexts }: ImportPlan): (text: string) => string {
+  const longestFirst = secretTexts.toSorted((a, b) => b.length - a.length)
+  return (text) => longestFirst.reduce((line, secret) => line.replaceAll(secret, '(secret)'), text)
+}
+
+/** The folder as it was written must have no errors. */
+async function verify(folder: string, hide: (text: string) => string, io: CommandIo): Promise<number> {
+  const { issues } = await loadConfiguration({ folder, catalog, environment: {}, strictSecrets: false })
+  const errors = issues.filter(({ level }) => level === 'error')
+  for (const issue of errors) io.stderr(hide(formatIssue(issue)))
+  return errors.length === 0 ? 0 : 1
+}

@@ -1,0 +1,143 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { readAddress } from '#database/databases.ts'
+import { pendingMigrations, readMigrations, SchemaMismatch } from '#database/migrations.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import type { SqlDialect } from '#protocols/sql/sql-database.ts'
+import { isDamaged } from '#protocols/sql/sqlite.ts'
+import { isUnfinished } from '#workflows/store/run-store.ts'
+import { clockFinding, type Finding, ok, type Probe, problem, reasonOf, warning } from './diagnosis.ts'
+
+interface Applied {
+  readonly name: string
+  readonly hash: string
+}
+
+/** Reads the database of a gateway, and changes nothing: it neither creates nor migrates it. */
+export function databaseProbe(url: string | undefined, data: string): Probe {
+  const { dialect, address } = url === undefined ? embedded(data) : readAddress(url)
+  if (dialect === 'sqlite') {
+    return {
+      probe: 'database',
+      at: address,
+      advice: 'Check that the file is a database of Gatehouse, and that this user can read it.',
+      run: async () => sqlite(address),
+    }
+  }
+  const { host, pathname, searchParams } = new URL(address)
+  return {
+    probe: 'database',
+    at: `${searchParams.get('host') ?? host}${pathname}`,
+    advice:
+      'Check host, port, user, password and TLS of the address, and that PostgreSQL accepts connections of this machine.',
+    run: () => postgres(address),
+  }
+}
+
+const embedded = (data: string): { dialect: SqlDialect; address: string } => ({
+  dialect: 'sqlite',
+  address: join(data, 'gatehouse.db'),
+})
+
+function sqlite(file: string): Finding[] {
+  if (!existsSync(file)) return [ok('the file does not exist yet: serve creates it')]
+  const started = performance.now()
+  const database = new DatabaseSync(file, { readOnly: true })
+  try {
+    const version = database.prepare('select sqlite_version() as version').get()?.['version']
+    const tables = database.prepare("select 1 from sqlite_schema where name = 'schema_migrations'").all()
+    const rows = tables.length === 0 ? [] : database.prepare('select name, hash from schema_migrations').all()
+    const millis = Math.round(performance.now() - started)
+    const schema = schemaFinding('sqlite', rows as unknown as Applied[])
+    const found = String(database.prepare('select quick_check as found from pragma_quick_check').get()?.['found'])
+    if (found !== 'ok') return [damaged(found)]
+    const count = hasRuns(schema, rows) ? database.prepare(countUnfinished).get()?.['count'] : 0
+    return [ok(`SQLite ${version}, answered in ${millis} ms`), schema, ...unfinishedFindings(Number(count))]
+  } catch (error) {
+    if (isDamaged(error)) return [damaged(reasonOf(error))]
+    throw error
+  } finally {
+    database.close()
+  }
+}
+
+const damaged = (found: string): Finding =>
+  problem(
+    `the file is damaged: ${found}`,
+    'Stop the gateway, keep the file, and restore the newest backup with "gatehouse restore".',
+  )
+
+const slowMillis = 50
+const oldestPostgres = 14
+
+async function postgres(address: string): Promise<Finding[]> {
+  const { PostgresClient } = await import('#database/postgres.ts')
+  const client = new PostgresClient(address, silentLogger)
+  const query = <R>(sql: string): Promise<R[]> => client.query<R>({ sql, params: [], name: undefined })
+  try {
+    const [{ version = '' } = {}] = await query<{ version: string }>(
+      `select current_setting('server_version') as version`,
+    )
+    // The connection is open by now.
+    const from = Date.now()
+    const started = performance.now()
+    const [{ now = 0 } = {}] = await query<{ now: number }>(
+      `select cast(extract(epoch from clock_timestamp()) * 1000 as double precision) as now`,
+    )
+    const millis = Math.round(performance.now() - started)
+    const to = Date.now()
+    const [{ found = false } = {}] = await query<{ found: boolean }>(
+      `select to_regclass('schema_migrations') is not null as found`,
+    )
+    const rows = found ? await query<Applied>('select name, hash from schema_migrations') : []
+    const schema = schemaFinding('postgres', rows)
+    const [{ count = 0 } = {}] = hasRuns(schema, rows) ? await query<{ count: number }>(countUnfinished) : []
+    const seen = `PostgreSQL ${version}, answered in ${millis} ms`
+    const slow = 'Move the gateway closer to the database: each change waits for several answers.'
+    return [
+      millis > slowMillis ? warning(seen, slow) : ok(seen),
+      ...(Number.parseInt(version, 10) < oldestPostgres
+        ? [warning(`PostgreSQL ${version} is older than ${oldestPostgres}`, 'Upgrade PostgreSQL.')]
+        : []),
+      schema,
+      ...unfinishedFindings(Number(count)),
+      clockFinding(new Date(now), { from, to }, 'the database'),
+    ]
+  } finally {
+    await client.close()
+  }
+}
+
+const countUnfinished = `select count(*) as count from runs
+  where ${isUnfinished} and ended is null and state <> 'running'`
+
+const hasRuns = ({ level }: Finding, applied: readonly unknown[]): boolean => level === 'ok' && applied.length > 0
+
+function unfinishedFindings(count: number): Finding[] {
+  if (count === 0) return []
+  const what = count === 1 ? '1 change was' : `${count} changes were`
+  const remedy = 'List them with "gatehouse workflow list --unfinished", then retry or cancel them.'
+  return [warning(`${what} made in some systems and not yet in others`, remedy)]
+}
+
+function schemaFinding(dialect: SqlDialect, applied: readonly Applied[]): Finding {
+  if (applied.length === 0) return ok('it has no tables of Gatehouse yet: serve creates them')
+  try {
+    const pending = pendingMigrations(applied, readMigrations(dialect))
+    const newest = applied
+      .map(({ name }) => name.replace(/\.sql$/, ''))
+      .sort()
+      .at(-1)
+    if (pending.length === 0) return ok(`schema ${newest}, the newest`)
+    const names = pending.map(({ name }) => name.replace(/\.sql$/, '')).join(', ')
+    return warning(
+      `schema ${newest}; ${names} are pending`,
+      'Make a backup: serve migrates the database when it starts.',
+    )
+  } catch (error) {
+    const isRestoring = error instanceof SchemaMismatch && error.code === 'RESTORE_UNFINISHED'
+    const other = 'Use the version of Gatehouse that wrote the database, or a newer one.'
+    return problem(reasonOf(error), isRestoring ? 'Until then no gateway starts on it.' : other)
+  }
+}

@@ -1,0 +1,68 @@
+import process from 'node:process'
+import type { CommandIo } from '#cli/command-line/command-line.ts'
+import { parseHostPort } from '#kernel/address.ts'
+import { limitOperations } from '#requests/listener/http-limits.ts'
+import { closeListener, listenAt } from '#requests/listener/http-server.ts'
+import type { LogOutput } from '#server/log/output.ts'
+import { createConnectionMetrics } from '#server/metrics/connection-metrics.ts'
+import { createOperationsApp } from '#server/operations.ts'
+import { Supervisor } from '#server/workers/supervisor.ts'
+import { type ServePlan, stopText } from './plan.ts'
+
+interface Surroundings {
+  readonly io: CommandIo
+  readonly output: LogOutput
+  /** Of `serve`. */
+  readonly args: readonly string[]
+  readonly isText: boolean
+  readonly isColored: boolean
+}
+
+/** Runs a gateway in several processes, with one metrics listener for all, until it is stopped. Returns the exit code. */
+export async function runWorkers(plan: ServePlan, surroundings: Surroundings): Promise<number> {
+  const { values, workers, drainSeconds, limits } = plan
+  const { io, output, args, isText, isColored } = surroundings
+  const { log } = output
+  const supervisor = new Supervisor({
+    count: workers,
+    log,
+    writeOutput: (lines) => output.pass(lines),
+    writeError: (lines) => process.stderr.write(lines),
+  })
+  // It opens first and closes last, so that operators can watch a start and a drain.
+  const operations =
+    values.metrics === 'off'
+      ? undefined
+      : createOperationsApp({
+          operations: supervisor,
+          limits: limitOperations(limits.connectionLimits),
+          meter: createConnectionMetrics(supervisor.registry),
+          log,
+        })
+  try {
+    const metricsAddress = operations && (await listenAt(operations, parseHostPort(values.metrics), 'http'))
+    const stopped = new Promise<number>((resolve) => {
+      let stopping = false
+      const stop = (): void => {
+        if (stopping) return
+        stopping = true
+        io.stdout(stopText)
+        supervisor.stop(drainSeconds).then(resolve)
+      }
+      process.on('SIGTERM', stop)
+      process.on('SIGINT', stop)
+      process.on('SIGHUP', () => supervisor.reload())
+    })
+    const started = await supervisor.start({
+      args: ['serve', ...args],
+      settings: { logText: isText, logColors: isColored, metricsAddress },
+    })
+    if (typeof started === 'number') return started
+    started.forEach(io.stdout)
+    io.stdout(`Workers: ${workers}`)
+    if (metricsAddress !== undefined) io.stdout(`Metrics on ${metricsAddress}/metrics`)
+    return await stopped
+  } finally {
+    if (operations !== undefined) await closeListener(operations)
+  }
+}

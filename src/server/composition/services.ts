@@ -1,0 +1,156 @@
+import { AuditReader } from '#audit/audit-reader.ts'
+import { certificateIn, type SecretSource } from '#config/context/secrets.ts'
+import { type EventMeter, EventStreams, noMeter } from '#features/scim/events/event-streams.ts'
+import { Journals } from '#features/scim/journal/journals.ts'
+import type { ApiServerMeter } from '#features/sts/service/api-server-breaker.ts'
+import { createIssuingState } from '#features/sts/service/token-issuing.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { processName } from '#kernel/ids.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { createKeySource } from '#keys/key-source.ts'
+import { SecretBox } from '#keys/secret-box.ts'
+import { loadSecretKeys } from '#keys/secret-keys.ts'
+import type { TokenKeyRings } from '#keys/token-key-rings.ts'
+import { LoginAudit, type LoginMeter, noLoginMeter } from '#requests/login/login-audit.ts'
+import { SessionChanges } from '#requests/sessions/session-changes.ts'
+import { Sessions } from '#requests/sessions/sessions.ts'
+import type { PeopleMetrics } from '#server/metrics/metrics.ts'
+import type { WorkflowMetrics } from '#server/metrics/workflow-metrics.ts'
+import { RunChanges } from '#workflows/runs/run-changes.ts'
+import { defaultLimits } from '#workflows/runs/run-worker.ts'
+import { type CrashHook, noCrash, noStepObserver, subjectQueue } from '#workflows/steps/workflow-services.ts'
+import type { RuntimeServices } from './runtime.ts'
+import type { Storage } from './stores.ts'
+import { createTokenKeys, type TokenKeyPlaces } from './token-keys.ts'
+
+interface ServiceParts {
+  readonly storage: Storage
+  readonly configFolder: string
+  readonly dataFolder: string
+  /** Where keys outside of the configuration folder are looked up. */
+  readonly secrets?: SecretSource
+  readonly clock: Clock
+  readonly log: Logger
+  /** Present if this process delivers events. */
+  readonly eventMeter?: EventMeter
+  /** Present if this process issues tokens for workloads. */
+  readonly countExchange?: RuntimeServices['countExchange']
+  readonly apiServers?: ApiServerMeter
+  /** Present if this process executes stored runs and jobs. */
+  readonly workflowMetrics?: WorkflowMetrics
+  readonly loginMeter?: LoginMeter
+  readonly peopleMetrics?: PeopleMetrics
+  /** The lease of runs, if it differs from the default. */
+  readonly leaseMillis?: number
+  readonly crash?: CrashHook
+  readonly measureCustody?: TokenKeyPlaces['measureCustody']
+  readonly renewalTimes?: RuntimeServices['renewalTimes']
+  readonly loopbackOnly?: boolean
+  readonly targetMeter?: RuntimeServices['targetMeter']
+  readonly installation?: RuntimeServices['installation']
+  /** The name of this process; a new one if absent. */
+  readonly replica?: string
+  readonly environment: Readonly<Record<string, string | undefined>>
+}
+
+/** What every configuration of this process shares. */
+export function createServices(parts: ServiceParts): RuntimeServices & { readonly tokenKeys: TokenKeyRings } {
+  const { storage, configFolder, dataFolder, secrets, clock, log, eventMeter, workflowMetrics, environment } = parts
+  const keys = createKeySource({
+    configuration: configFolder,
+    data: dataFolder,
+    environment,
+    certificate: (name) => (secrets === undefined ? undefined : certificateIn(secrets, name)),
+  })
+  const people = parts.peopleMetrics
+  const { replica = processName() } = parts
+  const sealingKeys = () => loadSecretKeys({ environment, dataFolder })
+  return {
+    log,
+    clock,
+    keys,
+    tokenKeys: createTokenKeys({
+      store: storage.keys,
+      audit: storage.audit,
+      ...(parts.measureCustody === undefined ? {} : { measureCustody: parts.measureCustody }),
+      configFolder,
+      dataFolder,
+      secrets,
+      environment,
+      clock,
+      log,
+    }),
+    issuing: createIssuingState(clock, storage.rateLimits, {
+      log,
+      ...(parts.apiServers === undefined ? {} : { meter: parts.apiServers }),
+    }),
+    ...(parts.countExchange === undefined ? {} : { countExchange: parts.countExchange }),
+    sessions: new Sessions(
+      storage.sessions,
+      clock,
+      new SecretBox(sealingKeys, { what: 'session', damaged: 'INTERNAL' }),
+    ),
+    ...(parts.renewalTimes === undefined ? {} : { renewalTimes: parts.renewalTimes }),
+    loopbackOnly: parts.loopbackOnly,
+    targetMeter: parts.targetMeter,
+    logins: storage.logins,
+    loginFailures: storage.loginFailures,
+    rateLimits: storage.rateLimits,
+    passwordChanges: storage.passwordChanges,
+    loginSecrets: new SecretBox(sealingKeys, { what: 'login', damaged: 'INTERNAL' }),
+    loginAudit: new LoginAudit({ audit: storage.audit, rateLimits: storage.rateLimits, clock, log }),
+    loginMeter: parts.loginMeter ?? noLoginMeter,
+    audit: storage.audit,
+    ...(parts.installation === undefined ? {} : { installation: parts.installation }),
+    auditAccess: new AuditReader({ replica, audit: storage.audit, clock, log }),
+    subjects: subjectQueue(),
+    runs: storage.runs,
+    idempotency: storage.idempotency,
+    approvals: storage.approvals,
+    delegations: storage.delegations,
+    mails: storage.mails,
+    grants: storage.grants,
+    sessionStore: storage.sessions,
+    portal: storage.portal,
+    notifications: storage.notifications,
+    reports: {
+      store: storage.reports,
+      secrets: new SecretBox(sealingKeys, { what: 'report', damaged: 'NOT_FOUND' }),
+      ...(people === undefined ? {} : { meter: people.report }),
+    },
+    statistics: storage.statistics,
+    runChanges: new RunChanges({ store: storage.runs, log }),
+    sessionChanges: new SessionChanges({ store: storage.sessions, clock, log }),
+    issuer: {
+      store: storage.issuer,
+      secrets: new SecretBox(sealingKeys, { what: 'issuer record', damaged: 'INTERNAL' }),
+      ...(people === undefined ? {} : { meter: people.issuer }),
+    },
+    secondFactors: {
+      store: storage.secondFactors,
+      secrets: new SecretBox(sealingKeys, { what: 'second factor', damaged: 'INTERNAL' }),
+    },
+    leaseMillis: parts.leaseMillis ?? defaultLimits.leaseMillis,
+    secrets: new SecretBox(sealingKeys),
+    registrations: {
+      store: storage.registrations,
+      secrets: new SecretBox(sealingKeys, { what: 'registration', damaged: 'INTERNAL' }),
+      ...(people === undefined ? {} : { meter: people.registration }),
+    },
+    observer: workflowMetrics?.observer ?? noStepObserver,
+    crash: parts.crash ?? noCrash,
+    ...(workflowMetrics === undefined
+      ? {}
+      : { jobs: { store: storage.jobRuns, worker: replica, meter: workflowMetrics.jobs } }),
+    openUserDirectory: async (options) => storage.userDirectory(options),
+    journals: new Journals(storage.journal, log),
+    events: new EventStreams({
+      store: storage.events,
+      keys,
+      clock,
+      log,
+      meter: eventMeter ?? noMeter,
+      delivers: eventMeter !== undefined,
+    }),
+  }
+}
