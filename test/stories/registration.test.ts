@@ -330,7 +330,7 @@ describe.each([
           return `${answer.status} ${answer.status === 200 ? '' : await answer.text()}`
         }),
       )
-      const refused = `500 ${JSON.stringify({ errors: ['Login is not available'] })}`
+      const refused = `500 ${JSON.stringify({ errors: ['Login is not available'] })}\n`
       expect(statuses.filter((status) => status.startsWith('200'))).toHaveLength(1)
       expect([...new Set(statuses.filter((status) => !status.startsWith('200')))]).toEqual([refused])
       // The winner waits for an approval: no other user gets the login meanwhile.
