@@ -5,7 +5,7 @@ import { customResourceDefinitions } from '#config/sources/custom-resource-defin
 import type { JsonObject } from '#kernel/json.ts'
 import { describeFields, readKindPage } from './field-descriptions.ts'
 
-const header = '# Made by npm run crds from the schemas in src/model and the tables in docs/reference/kinds.\n'
+const header = '# Made by npm run crds from the schemas in src/config/kinds and the tables in docs/reference/kinds.\n'
 
 /** The text of each definition, by the name of its file. */
 export const definitionFiles = (): ReadonlyMap<string, string> =>

@@ -96,7 +96,7 @@ export const valuesSchemaFile = join(import.meta.dirname, 'helm/gatehouse/values
 /** The chart's values.schema.json. */
 export function valuesSchema(): string {
   const schema = z.toJSONSchema(values, { unrepresentable: 'any', io: 'input' }) as JsonObject
-  const $comment = 'Made by npm run values-schema from deploy/write-values-schema.ts and src/model.'
+  const $comment = 'Made by npm run values-schema from deploy/write-values-schema.ts and src/config/kinds.'
   return `${JSON.stringify(forHelm({ $comment, ...schema }), undefined, 2)}\n`
 }
 

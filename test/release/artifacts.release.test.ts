@@ -113,7 +113,7 @@ test('the bill of materials has every dependency with its license, and the packa
 })
 
 test('the pages of the documentation that commands name are in the package', () => {
-  const texts = globSync(['src/server/commands/*.ts', 'examples/quickstart/*.txt']).map((file) =>
+  const texts = globSync(['src/cli/commands/*.ts', 'examples/quickstart/*.txt']).map((file) =>
     readFileSync(file, 'utf8'),
   )
   const pages = new Set(texts.flatMap((text) => text.match(/\bdocs\/[\w./-]+\.md\b/g) ?? []))
