@@ -1,4 +1,4 @@
-import type { When } from '#workflows/timers/timer.ts'
+import type { When } from '#kernel/time.ts'
 import type { DatabaseReader } from './sql-client.ts'
 import { type DialectText, statement } from './statement.ts'
 

@@ -1,11 +1,5 @@
+import type { AttributeSource } from '#identity/filter/attribute-source.ts'
 import { isSecretName } from '#kernel/text/redaction.ts'
-
-/** What a filter, a mapping or a template reads: the values of a named attribute, none if it is absent. */
-export interface AttributeSource {
-  values(name: string): readonly string[]
-  /** True where the values came from a token: letter case counts in them. */
-  isClaim?(name: string): boolean
-}
 
 /**
  * Multi-valued attributes. Names are compared without regard to case, as in LDAP and SCIM, and keep the spelling

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { AttributeSource } from '#identity/attributes.ts'
+import type { AttributeSource } from '#identity/filter/attribute-source.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { printFilter } from '#identity/filter/filter-text.ts'

@@ -86,3 +86,6 @@ export function isoTime(millis: number): string {
   const clock = `${two[Math.floor(minutes / 60)]}:${two[minutes % 60]}:${two[seconds % 60]}`
   return `${knownDate}${clock}.${three[inDay % 1000]}Z`
 }
+
+/** A time by the database's clock, which all processes share. `inMillis` counts from the commit it is part of. */
+export type When = { readonly at: Date } | { readonly inMillis: number }

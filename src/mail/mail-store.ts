@@ -15,7 +15,7 @@ import { assertStorable, isStorable, optionalText, storable } from '#database/te
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { ClaimedMail, MailClaim, MailKind, MailLink, MailState, MailSummary, NewMail } from '#sdk/mail/new-mail.ts'
-import type { When } from '#workflows/timers/timer.ts'
+import type { When } from '#kernel/time.ts'
 
 const maxPage = 500
 

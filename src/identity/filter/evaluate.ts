@@ -1,4 +1,4 @@
-import type { AttributeSource } from '#identity/attributes.ts'
+import type { AttributeSource } from './attribute-source.ts'
 import type { CompareFilter, Filter, SubstringFilter } from '#identity/filter/ast.ts'
 import { compareValues } from '#identity/filter/compare-values.ts'
 import { printFilter } from '#identity/filter/filter-text.ts'

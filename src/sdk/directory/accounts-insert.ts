@@ -1,4 +1,5 @@
-import { type AttributeSource, Attributes } from '#identity/attributes.ts'
+import { Attributes } from '#identity/attributes.ts'
+import type { AttributeSource } from '#identity/filter/attribute-source.ts'
 import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { CompareFilter, Filter } from '#identity/filter/ast.ts'

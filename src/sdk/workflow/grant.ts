@@ -1,4 +1,4 @@
-import type { When } from '#workflows/timers/timer.ts'
+import type { When } from '#kernel/time.ts'
 
 /** Access that expires. */
 export interface NewGrant {

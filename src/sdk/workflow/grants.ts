@@ -1,5 +1,5 @@
 import type { Identity } from '#identity/identity.ts'
-import type { When } from '#workflows/timers/timer.ts'
+import type { When } from '#kernel/time.ts'
 import type { Grant } from './grant.ts'
 
 /** Reads and extends access that expires. The caller has checked that the user may. */

@@ -4,7 +4,7 @@ import { columns, dateOrNull, inserted, statement, withoutNulls } from '#databas
 import { assertStorable, isStorable, lookupKey, storable } from '#database/text-keys.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Grant, GrantRevocation, NewGrant } from '#sdk/workflow/grant.ts'
-import type { When } from '#workflows/timers/timer.ts'
+import type { When } from '#kernel/time.ts'
 
 interface GrantRow extends Pick<Grant, 'id' | 'target' | 'subject' | 'kind' | 'name' | 'state'> {
   readonly subjectKey: string

@@ -21,7 +21,8 @@ import {
   type RunState,
   type StepRecord,
 } from '#workflows/record/run.ts'
-import type { NewTimer, TimerClaim, When } from '#workflows/timers/timer.ts'
+import type { NewTimer, TimerClaim } from '#workflows/timers/timer.ts'
+import type { When } from '#kernel/time.ts'
 import { deleteTimersOfRun, finishTimers, insertTimers } from '#workflows/timers/timer-store.ts'
 import { closeApprovals, insertApproval } from './approval-store.ts'
 import { insertGrants, revokeGrants } from './grant-store.ts'

@@ -1,8 +1,5 @@
 import type { JsonObject } from '#kernel/json.ts'
 
-/** A time by the database's clock, which all processes share. `inMillis` counts from the commit it is part of. */
-export type When = { readonly at: Date } | { readonly inMillis: number }
-
 /** Something that is due later, even if the process that set it has died. */
 export interface NewTimer {
   /** Unique; chosen by the caller. */

@@ -1,4 +1,4 @@
-import type { AttributeSource } from '#identity/attributes.ts'
+import type { AttributeSource } from '#identity/filter/attribute-source.ts'
 import { timeAttribute, timeValues } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
 import type { Collection } from '#identity/paging.ts'

@@ -24,7 +24,7 @@ import {
   type WorkflowUser,
 } from '#sdk/workflow/workflow-task.ts'
 import { limitGroups, sameLogin, takeVersion, wantedGroups } from '#sdk/workflow/workflow-user.ts'
-import type { When } from '#workflows/timers/timer.ts'
+import type { When } from '#kernel/time.ts'
 
 const fields = {
   target: text({ about: 'The target that the user is written to.', required: true, reference: 'target' }),
