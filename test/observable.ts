@@ -4,6 +4,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { catalog } from '#catalog/catalog.ts'
 import { loadConfiguration } from '#config/load/load.ts'
+import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import { servedApis } from '#requests/pipeline/served-apis.ts'
 import { allMetrics } from '#testing/gateway/all-metrics.ts'
 
@@ -69,10 +70,24 @@ async function writeDocuments(folder: string): Promise<void> {
       if (documents === undefined) continue
       const formats = { openapi: documents.openApi(place), swagger: documents.swagger(place) }
       for (const format of api.formats) {
-        write(`apis/${basename(folder)}/${name}-${kind}-${format}.json`, JSON.stringify(formats[format], null, 2))
+        write(
+          `apis/${basename(folder)}/${name}-${kind}-${format}.json`,
+          JSON.stringify(sorted(formats[format]), null, 2),
+        )
       }
     }
   }
+}
+
+/** The order of keys is no promise. */
+function sorted(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (!isJsonObject(value)) return value
+  return Object.fromEntries(
+    Object.keys(value)
+      .toSorted()
+      .map((key) => [key, sorted(value[key] ?? null)]),
+  )
 }
 
 /** A test that only moves to another folder keeps its line. */

@@ -1,5 +1,5 @@
-import type { FormAttributeView } from '#features/portal/contract/main.ts'
 import type { RegisterConfig } from '#features/registration/contract/register.ts'
+import type { FormAttributeView } from '#sdk/contract/forms.ts'
 
 /** A plain text field of a registration form. */
 export const registerField = (name: string, more: Partial<FormAttributeView> = {}): FormAttributeView => ({

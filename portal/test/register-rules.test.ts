@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { FormAttributeView } from '#features/portal/contract/main.ts'
+import type { FormAttributeView } from '#sdk/contract/forms.ts'
 import { compilePattern } from '../../src/kernel/text/safe-pattern.ts'
 import { passwordRules } from '../../src/protocols/passwords/password-rules.ts'
 import { type FormAttribute, viewFormAttribute } from '../../src/sdk/forms/form-attribute.ts'

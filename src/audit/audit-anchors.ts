@@ -1,8 +1,8 @@
 import type { AuditStore } from '#audit/store/audit-store.ts'
 import { type AuditAnchorConfig, defaultAnchorMillis } from '#config/configuration/configuration.ts'
+import type { AuditAnchor } from '#database/audit-seal.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { AuditAnchor } from '#sdk/audit/audit-entry.ts'
 import type { AuditSink } from '#sdk/audit/audit-sink.ts'
 import type { OwnPlaces } from '#sdk/host/own-file.ts'
 

@@ -1,6 +1,21 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
+import type { AuditLink } from '#kernel/audit-link.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AuditAnchor, AuditKey } from '#sdk/audit/audit-entry.ts'
+
+/** The heads of all chains that have records, at one time and signed. Keep them outside the database. */
+export interface AuditAnchor {
+  /** ISO 8601. */
+  readonly time: string
+  readonly heads: readonly AuditLink[]
+  readonly key: string
+  readonly mac: string
+}
+
+/** A 256-bit key that seals the audit, and the id by which a seal names it. */
+export interface AuditKey {
+  readonly id: string
+  readonly key: KeyObject
+}
 
 /** A row of `audit_chains`: the head of a chain, its base, and the MAC over both. */
 export interface ChainState {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { AttributeSource } from '#identity/filter/attribute-source.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import type { AttributeSource } from '#identity/filter/attribute-source.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { printFilter } from '#identity/filter/filter-text.ts'
 import type { Page, SortOrder, UserSearch } from '#identity/user-directory.ts'

@@ -1,4 +1,4 @@
-import { withoutSecrets } from '#kernel/text/secret-values.ts'
+import { withoutSecrets } from './secret-values.ts'
 
 /**
  * Every failure a client can see: a stable code, the HTTP status and the text that may leave the process. Details

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AuditKey } from '#sdk/audit/audit-entry.ts'
+import type { AuditKey } from '#database/audit-seal.ts'
 import { derivedKey, loadSecretKeys, readSecretKeys, type SecretKey, type SecretKeySource } from './secret-keys.ts'
 
 const variable = 'GATEHOUSE_AUDIT_KEY'

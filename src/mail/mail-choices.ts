@@ -1,8 +1,10 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
 import type { Identity } from '#identity/identity.ts'
-import { digestClassName } from '#workflows/jobs/maintenance-access.ts'
 import { mailTime, type NotificationKind, type NotificationSettings } from './notification.ts'
 import type { NotificationStore } from './notification-store.ts'
+
+/** The job that sends digests. Without one, users can't choose a digest. */
+export const digestClassName = 'jobs.MailDigest'
 
 /** Whether a job of the configuration sends digests. */
 export const sendsDigests = ({ jobs }: Pick<Configuration, 'jobs'>): boolean =>

@@ -13,9 +13,9 @@ import {
 } from '#database/statement.ts'
 import { assertStorable, isStorable, optionalText, storable } from '#database/text-keys.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { When } from '#kernel/time.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { ClaimedMail, MailClaim, MailKind, MailLink, MailState, MailSummary, NewMail } from '#sdk/mail/new-mail.ts'
-import type { When } from '#kernel/time.ts'
 
 const maxPage = 500
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { withoutSecrets } from '#kernel/text/secret-values.ts'
+import { withoutSecrets } from '#kernel/secret-values.ts'
 import { type Tracer, tracer } from '#kernel/tracing.ts'
 import { htmlOfText } from '#sdk/mail/mail-body.ts'
 import { type ClaimedMail, type MailKind, mailKinds } from '#sdk/mail/new-mail.ts'

@@ -1,8 +1,8 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
 import { createAt } from '#config/configuration/create-at.ts'
 import type { Scope } from '#kernel/scope.ts'
+import type { HostFor, ModuleHost } from '#sdk/host/host.ts'
 import { isDefaultNotifier, type Notifier } from '#sdk/notifier/notifier.ts'
-import type { HostFor } from '#server/composition/hosts.ts'
 
 /** The Notifiers of one configuration. */
 export interface Notifiers {
@@ -13,7 +13,7 @@ export interface Notifiers {
 
 export async function createNotifiers(
   { notifiers: configs, setAside = [] }: Pick<Configuration, 'notifiers' | 'setAside'>,
-  host: HostFor,
+  host: HostFor<ModuleHost>,
   scope: Scope,
 ): Promise<Notifiers> {
   const created = new Map<string, Notifier>()

@@ -11,7 +11,7 @@ import type {
 } from '#features/portal/console/configuration-access.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { withoutSecrets } from '#kernel/text/secret-values.ts'
+import { withoutSecrets } from '#kernel/secret-values.ts'
 import type { Runtime } from '#server/composition/runtime.ts'
 import { explainedCaller } from '#server/explain/caller.ts'
 import { explainRequest } from '#server/explain/request.ts'

@@ -1,6 +1,6 @@
 import { causeText, type FoundObject, servedCount, titleOf } from '#config/load/set-aside.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { shownReason } from '#kernel/text/secret-values.ts'
+import { shownReason } from '#kernel/secret-values.ts'
 import type { OutsideHealth } from '#server/composition/runtime.ts'
 
 const mostObjects = 100

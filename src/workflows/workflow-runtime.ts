@@ -12,8 +12,9 @@ import type { RuleEvaluator } from '#requests/routing/rule-evaluator.ts'
 import type { SessionStore } from '#requests/sessions/session-store.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
+import type { HostFor } from '#sdk/host/host.ts'
+import type { JobHost } from '#sdk/job/job.ts'
 import type { TaskHost } from '#sdk/workflow/workflow-task.ts'
-import type { HostFor } from '#server/composition/hosts.ts'
 import { type ApprovalDesk, createApprovalDesk } from '#workflows/approvals/approval-desk.ts'
 import { linksFor } from '#workflows/approvals/approval-links.ts'
 import { ApproverFinder } from '#workflows/approvals/approver-finder.ts'
@@ -87,7 +88,7 @@ export class WorkflowRuntime {
   }
 
   /** Creates the tasks of every workflow; targets and authorizations already exist. */
-  async start(host: HostFor, scope: Scope): Promise<void> {
+  async start(host: HostFor<TaskHost>, scope: Scope): Promise<void> {
     const { configuration, services } = this.#parts
     const hostFor = (name: string, at: string): TaskHost => host(name, 'workflow', at)
     const whole = withRemovalWorkflow(configuration)
@@ -101,7 +102,7 @@ export class WorkflowRuntime {
   }
 
   /** Starts the jobs, if this process runs any. */
-  async startJobs(hostFor: HostFor, scope: Scope): Promise<void> {
+  async startJobs(hostFor: HostFor<Omit<JobHost, 'maintenance'>>, scope: Scope): Promise<void> {
     const { configuration, services } = this.#parts
     const { jobs, clock, log, leaseMillis, runs, mails, idempotency, audit, sessionStore } = services
     if (jobs === undefined) return

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
-import type { ChangePreview } from '#features/portal/contract/main-requests.ts'
+import type { ChangePreview } from '#sdk/contract/preview.ts'
 import { hasChromium } from '#testing/browser/chromium.ts'
 import { ask, expectAccessible, isTooWide, picture, usePortal } from '#testing/browser/portal-browser.ts'
 

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { ReportResult } from '#features/portal/contract/main.ts'
-import type { AdminRun, ScimCall, StatisticsPartView, StatisticsView } from '#features/portal/contract/main-admin.ts'
+import type { AdminRun, StatisticsPartView, StatisticsView } from '#features/portal/contract/main-admin.ts'
+import type { ReportResult } from '#features/reports/contract/reports.ts'
+import type { ScimCall } from '#features/scim/contract/journal.ts'
 import { hasChromium } from '#testing/browser/chromium.ts'
 import { expectAccessible, picture, usePortal } from '#testing/browser/portal-browser.ts'
 

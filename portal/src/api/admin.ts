@@ -6,9 +6,9 @@ import type {
   AdminRun,
   AdminRunDetails,
   AdminRuns,
-  ScimJournalPage,
   StatisticsView,
 } from '#features/portal/contract/main-admin.ts'
+import type { ScimJournalPage } from '#features/scim/contract/journal.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 

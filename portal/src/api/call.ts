@@ -1,5 +1,5 @@
 import type { AccountErrors } from '#features/account/contract/account.ts'
-import type { MainErrors } from '#features/portal/contract/main.ts'
+import type { MainErrors } from '#sdk/contract/errors.ts'
 import { noteDate } from './gateway-clock.ts'
 import { ownerHeader, reloadPage } from './page-owner.ts'
 import { signedInAgain } from './session-state.ts'

@@ -1,5 +1,4 @@
 import { queryOptions } from '@tanstack/react-query'
-import { registerPaths } from '#features/portal/contract/constants.ts'
 import type {
   InvitationOffer,
   RegisterChallenge,
@@ -8,6 +7,7 @@ import type {
   RegisterValues,
   SubmittedResponse,
 } from '#features/registration/contract/register.ts'
+import { registerPaths } from '#features/registration/contract/register.ts'
 import { settings } from '../app/settings.ts'
 import { address, call } from './call.ts'
 

@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query'
 import { mainPaths } from '#features/portal/contract/constants.ts'
-import type { ReportList, ReportParameter, ReportResult } from '#features/portal/contract/main.ts'
+import type { ReportList, ReportParameter, ReportResult } from '#features/reports/contract/reports.ts'
 import { call } from './call.ts'
 import { download } from './download.ts'
 import { mainAddress } from './main.ts'

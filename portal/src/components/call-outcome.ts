@@ -1,4 +1,5 @@
-import type { ScimCall, ScimCallCounts } from '#features/portal/contract/main-admin.ts'
+import type { ScimCallCounts } from '#features/portal/contract/main-admin.ts'
+import type { ScimCall } from '#features/scim/contract/journal.ts'
 
 /** What became of a SCIM call, as statistics count it. */
 export const callOutcome = ({ status }: Pick<ScimCall, 'status'>): keyof ScimCallCounts =>

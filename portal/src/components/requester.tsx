@@ -1,4 +1,4 @@
-import { anonymousLogin } from '#features/portal/contract/constants.ts'
+import { anonymousLogin } from '#sdk/contract/anonymous-login.ts'
 import { type Translation, useTranslation } from '../app/i18n.tsx'
 import { isolated } from '../app/isolated.ts'
 import { type NameOf, useNames } from './person-names.tsx'

@@ -1,5 +1,5 @@
 import { Modal } from '@mantine/core'
-import type { ScimCall } from '#features/portal/contract/main-admin.ts'
+import type { ScimCall } from '#features/scim/contract/journal.ts'
 import { useTranslation } from '../app/i18n.tsx'
 import { isolated } from '../app/isolated.ts'
 import { type Fact, Facts } from './facts.tsx'

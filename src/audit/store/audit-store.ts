@@ -1,4 +1,5 @@
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
+import type { AuditAnchor } from '#database/audit-seal.ts'
 import { type AuditSeal, authenticity, type ChainState, missingKey } from '#database/audit-seal.ts'
 import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { columns, dynamic, statement } from '#database/statement.ts'
@@ -7,7 +8,7 @@ import type { Awaitable } from '#kernel/awaitable.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AuditAnchor, AuditEntry, AuditPage, AuditPart, AuditQuery, AuditRecord } from '#sdk/audit/audit-entry.ts'
+import type { AuditEntry, AuditPage, AuditPart, AuditQuery, AuditRecord } from '#sdk/audit/audit-entry.ts'
 import {
   type AuditSealing,
   appendToChain,

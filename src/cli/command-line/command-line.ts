@@ -5,8 +5,8 @@ import { parseArgs } from 'node:util'
 import { SchemaMismatch } from '#database/migrations.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
+import { shownReason } from '#kernel/secret-values.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import { shownReason } from '#kernel/text/secret-values.ts'
 import { parseTime } from '#kernel/time.ts'
 
 /** The output of a command; tests pass their own. */

@@ -4,8 +4,10 @@ import type { AuditProblem } from '#audit/store/audit-report.ts'
 import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { AuditComparison } from '#audit/store/audit-verification.ts'
 import type { Progress } from '#cli/command-line/progress.ts'
+import type { AuditAnchor } from '#database/audit-seal.ts'
+import type { AuditLink } from '#kernel/audit-link.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { AuditAnchor, AuditEntry, AuditLink, AuditRecord } from '#sdk/audit/audit-entry.ts'
+import type { AuditEntry, AuditRecord } from '#sdk/audit/audit-entry.ts'
 
 const batchSize = 100
 const maxProblems = 100

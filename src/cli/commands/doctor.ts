@@ -29,8 +29,8 @@ import type { ConfigurationSource } from '#config/watch/configuration-source.ts'
 import { isKubernetes, openConfigurationSource } from '#config/watch/open-source.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
+import { withoutSecrets } from '#kernel/secret-values.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
-import { withoutSecrets } from '#kernel/text/secret-values.ts'
 import { checkTarget } from '#workflows/targets/target-health.ts'
 
 const formats = ['text', 'json'] as const

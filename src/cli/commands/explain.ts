@@ -3,7 +3,7 @@ import { openRuntime, withConfiguration } from '#cli/command-line/installation.t
 import { configOption, directoryOptions, secretsOption } from '#cli/command-line/options.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Subject } from '#identity/subject.ts'
-import { withoutSecrets } from '#kernel/text/secret-values.ts'
+import { withoutSecrets } from '#kernel/secret-values.ts'
 import { explainedCaller } from '#server/explain/caller.ts'
 import { explainRequest } from '#server/explain/request.ts'
 

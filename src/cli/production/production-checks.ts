@@ -1,5 +1,5 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
-import { withoutSecrets } from '#kernel/text/secret-values.ts'
+import { withoutSecrets } from '#kernel/secret-values.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 import type { ConfiguredFilter, Finding, ProductionCheck, ProductionSetup } from './production-check.ts'
 import {

@@ -10,6 +10,7 @@ import type {
   JavaScriptSpec,
   NamespaceGroupMetaDataSpec,
 } from '#config/kinds/provisioning.ts'
+import { mappingsOf } from '#config/kinds/provisioning.ts'
 import { readReport } from '#config/report-statements/report-statement.ts'
 import { readSchedule, type ScheduleFields } from '#kernel/schedule.ts'
 import { checkScript } from '#openunison/scripts/legacy-script.ts'
@@ -17,7 +18,6 @@ import { type LegacySignatures, mappingSignatures } from '#openunison/scripts/le
 import type { PreparedAuditSink } from '#sdk/audit/audit-sink.ts'
 import { readIcon } from '#sdk/page/picture.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
-import { mappingsOf } from '#sdk/target/group-mappings.ts'
 
 /** Kinds that are read, checked and passed on unchanged. */
 

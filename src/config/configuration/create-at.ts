@@ -1,5 +1,5 @@
 import type { Awaitable } from '#kernel/awaitable.ts'
-import { shownReason } from '#kernel/text/secret-values.ts'
+import { shownReason } from '#kernel/secret-values.ts'
 
 /** Creates a part of the configuration; throws NotCreated with its place if that fails. */
 export async function createAt<T>(at: string, create: () => Awaitable<T>): Promise<T> {

@@ -54,3 +54,12 @@ export interface AwsTags {
   readonly principal: ReadonlyMap<string, Template>
   readonly transitive: readonly string[]
 }
+
+/** What distinguishes endpoints outside of the gateway. */
+export interface EndpointName {
+  readonly issuer: string
+  readonly audience: string
+}
+
+/** In one text, for references. */
+export const endpointName = ({ issuer, audience }: EndpointName): string => `${issuer} ${audience}`

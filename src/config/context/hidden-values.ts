@@ -1,5 +1,5 @@
 import type { Issue, Path } from '#kernel/issues.ts'
-import { type SecretValues, withoutWord } from '#kernel/text/secret-values.ts'
+import { type SecretValues, withoutWord } from '#kernel/secret-values.ts'
 
 /** Shorter values and parts are words that messages about any value have. */
 const shortestValue = 3

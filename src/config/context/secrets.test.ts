@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { SecretValues } from '#kernel/text/secret-values.ts'
+import { SecretValues } from '#kernel/secret-values.ts'
 import { NamedFiles, SecretSource } from './secrets.ts'
 
 let root = ''

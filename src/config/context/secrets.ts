@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import type { SecretValues } from '#kernel/secret-values.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
-import type { SecretValues } from '#kernel/text/secret-values.ts'
 import type { Environment } from './substitute.ts'
 
 type SecretAnswer = { readonly value: string } | { readonly problem: string; readonly absent: boolean }

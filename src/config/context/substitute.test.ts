@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { SecretValues } from '#kernel/text/secret-values.ts'
+import { SecretValues } from '#kernel/secret-values.ts'
 import { HiddenValues } from './hidden-values.ts'
 import { Substitution } from './substitute.ts'
 

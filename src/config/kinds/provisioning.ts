@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { GroupMapping } from '#sdk/target/group-mappings.ts'
 import { paramsSchema, secretParamsSchema } from './envelope.ts'
 
 export const targetSchema = z.strictObject({
@@ -95,3 +96,11 @@ export const namespaceGroupMetaDataSchema = z.strictObject({
   mappings: z.array(groupMetaDataSchema.extend({ roleName: z.string().optional() })).max(1_000),
 })
 export type NamespaceGroupMetaDataSpec = z.infer<typeof namespaceGroupMetaDataSchema>
+
+/** The mappings of an object. One without an external name maps nothing. */
+export function mappingsOf(spec: GroupMetaDataSpec | NamespaceGroupMetaDataSpec): GroupMapping[] {
+  return ('mappings' in spec ? spec.mappings : [spec]).flatMap(({ groupName, externalName = '' }) => {
+    const external = externalName.trim()
+    return external === '' ? [] : [{ group: groupName.toLowerCase(), external }]
+  })
+}

@@ -26,6 +26,7 @@ import type {
   StoredWorkflow,
 } from '#config/configuration/configuration.ts'
 import { issuersByName } from '#config/configuration/issuer.ts'
+import { endpointName } from '#config/configuration/token-endpoint.ts'
 import { BuildContext, type LoadState } from '#config/context/build-context.ts'
 import { ConfigDocument, FixedPlace, PartPlace, type Place } from '#config/context/config-document.ts'
 import { checkReferences, Draft, missingReferences, type Reference } from '#config/context/draft.ts'
@@ -47,13 +48,12 @@ import {
   parseFiles,
 } from '#config/sources/parse.ts'
 import { buildSts } from '#config/sts/build-sts.ts'
-import { endpointName } from '#features/sts/service/token-service.ts'
 import { Dn } from '#identity/dn.ts'
 import { isLoopbackHost } from '#kernel/address.ts'
 import { type Issue, Issues, type Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
+import { SecretValues } from '#kernel/secret-values.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import { SecretValues } from '#kernel/text/secret-values.ts'
 import type { OwnPlaces } from '#sdk/host/own-file.ts'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
 import { defaultNotifier, isDefaultNotifier } from '#sdk/notifier/notifier.ts'

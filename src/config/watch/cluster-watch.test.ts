@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { SecretSource } from '#config/context/secrets.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { SecretValues } from '#kernel/text/secret-values.ts'
+import { SecretValues } from '#kernel/secret-values.ts'
 import { AccessRefused } from '#protocols/kubernetes/api-failure.ts'
 import { KubernetesSecrets, QuietCall } from './cluster-watch.ts'
 

@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
 import { SecretSource } from '#config/context/secrets.ts'
 import { type LoadOptions, type LoadResult, loadConfiguration } from '#config/load/load.ts'
-import { hideSecrets, SecretValues } from '#kernel/text/secret-values.ts'
+import { hideSecrets, SecretValues } from '#kernel/secret-values.ts'
 import { type ConfigWatch, watchConfiguration } from './folder-watch.ts'
 
 export interface SourceListener {

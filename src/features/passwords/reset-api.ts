@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { mainErrors } from '#features/portal/contract/main.ts'
 import { type ApiAnswer, DescribedApi } from '#sdk/api/api-description.ts'
+import { mainErrors } from '#sdk/contract/errors.ts'
 
 export const maxUser = 256
 export const maxToken = 200

@@ -1,7 +1,7 @@
-import { registerApiVersion } from '#features/portal/contract/constants.ts'
-import { formAttributeView, listItem } from '#features/portal/contract/main.ts'
 import * as schemas from '#features/registration/contract/register.ts'
+import { registerApiVersion } from '#features/registration/contract/register.ts'
 import { type ApiAnswer, DescribedApi } from '#sdk/api/api-description.ts'
+import { formAttributeView, listItem } from '#sdk/contract/forms.ts'
 import { invitationRequest, registerRequest } from './register-settings.ts'
 
 const page: ApiAnswer = { description: 'A page for people', type: 'text/html' }

@@ -1,4 +1,3 @@
-import type { FormAttributeView, ListItem } from '#features/portal/contract/main.ts'
 import {
   type HumanCheckView,
   type OpenUnisonRegisterConfig,
@@ -10,6 +9,7 @@ import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { wireForm } from '#kernel/wire.ts'
+import type { FormAttributeView, ListItem } from '#sdk/contract/forms.ts'
 import type { FormAttribute } from '#sdk/forms/form-attribute.ts'
 import { isServerSet } from '#sdk/forms/form-values.ts'
 import type { Translate } from '#sdk/page/configured-texts.ts'

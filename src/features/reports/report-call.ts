@@ -2,8 +2,6 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { Translate } from '#sdk/page/configured-texts.ts'
 
-export type { ReportList, ReportParameter, ReportReference } from '#features/portal/contract/main.ts'
-
 /** A request to the reports of a portal. */
 export interface ReportCall {
   readonly exchange: Exchange

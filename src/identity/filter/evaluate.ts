@@ -1,8 +1,8 @@
-import type { AttributeSource } from './attribute-source.ts'
 import type { CompareFilter, Filter, SubstringFilter } from '#identity/filter/ast.ts'
 import { compareValues } from '#identity/filter/compare-values.ts'
 import { printFilter } from '#identity/filter/filter-text.ts'
 import { foldPart, foldValue } from '#kernel/text/compare-texts.ts'
+import type { AttributeSource } from './attribute-source.ts'
 
 /**
  * Three-valued, as RFC 4511 4.5.1.7: undefined if a compared attribute is absent, so that a negation of it is not a

@@ -1,7 +1,7 @@
 import { types } from 'node:util'
 import { GatewayError } from '#kernel/errors.ts'
 import type { LogFields } from '#kernel/logger.ts'
-import { withoutSecrets } from '#kernel/text/secret-values.ts'
+import { withoutSecrets } from '#kernel/secret-values.ts'
 
 const secretName =
   /pass(?:word|wd|phrase)?|secret|token|authorization|cookie|credential|private|apikey|api_key|assertion/i

@@ -1,5 +1,5 @@
 import type { Clock } from '#kernel/clock.ts'
-import { withoutSecrets } from '#kernel/text/secret-values.ts'
+import { withoutSecrets } from '#kernel/secret-values.ts'
 
 /** The state of an outside issuer, as far as this process knows it. */
 export interface IssuerCheck {

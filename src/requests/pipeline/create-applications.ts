@@ -4,13 +4,15 @@ import type { Scope } from '#kernel/scope.ts'
 import { tracer } from '#kernel/tracing.ts'
 import type { Chain, ChainLink } from '#requests/routing/chain.ts'
 import type { Application, Url } from '#requests/routing/routes.ts'
+import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
+import type { HostFor } from '#sdk/host/host.ts'
 import { jsonErrors } from '#sdk/http/error-format.ts'
-import type { HostFor } from '#server/composition/hosts.ts'
 
 interface CreationParts {
   readonly configuration: Configuration
-  readonly host: HostFor
+  readonly host: HostFor<FilterHost & AuthHost>
   /** Closes what is created. */
   readonly scope: Scope
 }

@@ -1,4 +1,4 @@
-import type { KeyObject } from 'node:crypto'
+import type { AuditLink } from '#kernel/audit-link.ts'
 
 /**
  * A change to a target, or a decision about a token or a login, with the requester and the reason. Entries are
@@ -38,33 +38,11 @@ export interface AuditEntry {
   readonly recurring?: number
 }
 
-/** The position of a record, by which a receiver recognizes a duplicate, and its hash. */
-export interface AuditLink {
-  readonly chain: number
-  readonly number: number
-  readonly hash: string
-}
-
 /** Entries that were written together. */
 export interface AuditRecord {
   readonly link: AuditLink
   /** In the order in which they were written. */
   readonly rows: readonly AuditEntry[]
-}
-
-/** The heads of all chains that have records, at one time and signed. Keep them outside the database. */
-export interface AuditAnchor {
-  /** ISO 8601. */
-  readonly time: string
-  readonly heads: readonly AuditLink[]
-  readonly key: string
-  readonly mac: string
-}
-
-/** A 256-bit key that seals the audit, and the id by which a seal names it. */
-export interface AuditKey {
-  readonly id: string
-  readonly key: KeyObject
 }
 
 /** Decisions about tokens, or everything else. */

@@ -1,10 +1,10 @@
 import { resolve } from 'node:path'
+import type { AuditLink } from '#kernel/audit-link.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { OwnPlaces } from '#sdk/host/own-file.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
-import type { AuditLink } from './audit-entry.ts'
 
 /** A record of the audit for sinks: several rows that were written together. */
 export interface SinkRecord {

@@ -1,6 +1,6 @@
-import type { FormAttributeType, FormAttributeView, ListItem } from '#features/portal/contract/main.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { compilePattern, type SafePattern } from '#kernel/text/safe-pattern.ts'
+import type { FormAttributeType, FormAttributeView, ListItem } from '#sdk/contract/forms.ts'
 import { flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import type { ParsedParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'

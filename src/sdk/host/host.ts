@@ -14,3 +14,6 @@ export interface ModuleHost {
   /** The text of a JavaScript or JavaScriptMapping object. */
   javaScript(name: string): string | undefined
 }
+
+/** The host of one module: the name of its YAML object, its class and where it is configured. */
+export type HostFor<Host> = (name: string, className: string, at: string) => Host

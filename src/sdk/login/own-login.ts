@@ -1,8 +1,8 @@
-import { anonymousLogin } from '#features/portal/contract/constants.ts'
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { loginProblem } from '#identity/login-name.ts'
+import { anonymousLogin } from '#sdk/contract/anonymous-login.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 const everywhere = new Dn([])

@@ -1,5 +1,5 @@
-import { isEmptySpan, parseTime, parseTimeSpan, spanMillis, type TimeSpan } from '#kernel/time.ts'
 import type { When } from '#kernel/time.ts'
+import { isEmptySpan, parseTime, parseTimeSpan, spanMillis, type TimeSpan } from '#kernel/time.ts'
 
 /** When access expires: at a time, or this long after it was granted. */
 export type Expiry = { readonly at: Date } | { readonly after: TimeSpan }

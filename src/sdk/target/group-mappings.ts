@@ -1,4 +1,3 @@
-import type { GroupMetaDataSpec, NamespaceGroupMetaDataSpec } from '#config/kinds/provisioning.ts'
 import { Dn } from '#identity/dn.ts'
 
 /** A group, and a group of another system whose members are in it. */
@@ -18,14 +17,6 @@ export interface GroupSource {
 export interface GroupMappings {
   /** Throws TARGET_UNREACHABLE or TARGET_FAILED if the objects of a cluster can't be read. */
   list(): Promise<readonly GroupMapping[]>
-}
-
-/** The mappings of an object. One without an external name maps nothing. */
-export function mappingsOf(spec: GroupMetaDataSpec | NamespaceGroupMetaDataSpec): GroupMapping[] {
-  return ('mappings' in spec ? spec.mappings : [spec]).flatMap(({ groupName, externalName = '' }) => {
-    const external = externalName.trim()
-    return external === '' ? [] : [{ group: groupName.toLowerCase(), external }]
-  })
 }
 
 /** The same for all names of one group: letter case does not count, and in a distinguished name neither do spaces. */

@@ -1,5 +1,5 @@
-import type { ChangePreview, PreviewStep } from '#features/portal/contract/main-requests.ts'
 import type { Directory } from '#identity/directory.ts'
+import type { ChangePreview, PreviewStep } from '#sdk/contract/preview.ts'
 import type { Target } from '#sdk/target/target.ts'
 import type { TaskContext, TaskOutcome, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 

@@ -2,12 +2,12 @@ import { closeSync, fsyncSync, linkSync, openSync, readdirSync, renameSync, rmSy
 import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
 import { backup, DatabaseSync } from 'node:sqlite'
+import type { AuditKey } from '#database/audit-seal.ts'
 import { AuditSeal } from '#database/audit-seal.ts'
 import { newId } from '#kernel/ids.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
 import { isKeyName } from '#protocols/jwt/signing-key.ts'
 import { sqliteError } from '#protocols/sql/sqlite.ts'
-import type { AuditKey } from '#sdk/audit/audit-entry.ts'
 import { type CopyContents, checkCopy } from './checked-copy.ts'
 
 interface BackupOptions {

@@ -27,6 +27,7 @@ import { createSessionAccess, type Sessions } from '#requests/sessions/sessions.
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
+import type { HostFor } from '#sdk/host/host.ts'
 import type { TargetHost } from '#sdk/target-module/target-module.ts'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
 import type { TaskHost, TaskTargets } from '#sdk/workflow/workflow-task.ts'
@@ -45,9 +46,6 @@ import { KnownGroupMappings } from '#workflows/targets/group-mappings.ts'
 
 /** One object that implements the host of every slot; a module sees only its slot's part. */
 export type EngineHost = FilterHost & AuthHost & TaskHost & TargetHost
-
-/** The host of one module: the name of its YAML object, its class and where it is configured. */
-export type HostFor = (name: string, className: string, at: string) => EngineHost
 
 /** The services of the process that modules use. */
 export interface HostServices extends PasswordServices {
@@ -93,7 +91,7 @@ interface HostParts {
 }
 
 /** Everything that the modules of one configuration get. */
-export function createHostFor(parts: HostParts): HostFor {
+export function createHostFor(parts: HostParts): HostFor<EngineHost> {
   const { configuration, services, directory, targets, rules, runs, approvals, issuers, reports } = parts
   const { clock, journals } = services
   const admissions = new AdmissionAudit(services)

@@ -19,11 +19,12 @@ import { type Chain, ChainRunner } from '#requests/routing/chain.ts'
 import { Routes } from '#requests/routing/routes.ts'
 import { RuleEvaluator } from '#requests/routing/rule-evaluator.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
+import type { HostFor } from '#sdk/host/host.ts'
 import type { Target } from '#sdk/target/target.ts'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
 import { TargetHealth, type TargetHealthCheck, type TargetMeter } from '#workflows/targets/target-health.ts'
 import { WorkflowRuntime, type WorkflowRuntimeServices } from '#workflows/workflow-runtime.ts'
-import { createHostFor, type HostFor, type HostServices } from './hosts.ts'
+import { createHostFor, type EngineHost, type HostServices } from './hosts.ts'
 
 /**
  * What starts and stops with the process, and so outlives a configuration: the stores, the clock, the log, the
@@ -164,7 +165,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
 /** In parallel, since a plug-in takes time to start. Waits for all of them before it throws the first failure. */
 async function createTargets(
   { targets: configs }: Configuration,
-  host: HostFor,
+  host: HostFor<EngineHost>,
   scope: Scope,
   add: (name: string, className: string, target: Target) => void,
 ): Promise<void> {

@@ -5,10 +5,10 @@ import type { Clock } from '#kernel/clock.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import type { Schedule } from '#kernel/schedule.ts'
 import type { Closable } from '#kernel/scope.ts'
-import { shownReason } from '#kernel/text/secret-values.ts'
+import { shownReason } from '#kernel/secret-values.ts'
 import { type SpanStart, tracer } from '#kernel/tracing.ts'
-import type { Job, JobOutcome } from '#sdk/job/job.ts'
-import type { HostFor } from '#server/composition/hosts.ts'
+import type { HostFor } from '#sdk/host/host.ts'
+import type { Job, JobHost, JobOutcome } from '#sdk/job/job.ts'
 import type { JobClaim, JobRunStore, JobTime } from '#workflows/store/job-run-store.ts'
 import type { MaintenanceTasks } from './maintenance-access.ts'
 
@@ -36,7 +36,7 @@ interface JobParts extends SchedulerParts {
   readonly maintenance: MaintenanceTasks
   /** How long a lease lasts before other processes count this one as dead. */
   readonly leaseMillis: number
-  readonly hostFor: HostFor
+  readonly hostFor: HostFor<Omit<JobHost, 'maintenance'>>
 }
 
 /** Creates the jobs of a configuration and schedules them until it is closed. Throws if one can't be created. */

@@ -1,7 +1,7 @@
+import { digestClassName } from '#mail/mail-choices.ts'
 import { defineJob } from '#sdk/job/job.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
-import { digestClassName } from './maintenance-access.ts'
 
 const hourMillis = 3600_000
 

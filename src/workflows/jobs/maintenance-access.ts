@@ -30,9 +30,6 @@ export interface OutcomeMails {
   readonly signal: AbortSignal
 }
 
-/** The job that sends digests. Without one, users can't choose a digest. */
-export const digestClassName = 'jobs.MailDigest'
-
 /** Which digests are written, and how. */
 export interface DigestMails {
   /** Outcomes of requests from then on. */

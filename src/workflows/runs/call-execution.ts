@@ -2,7 +2,7 @@ import { formerIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { shownReason } from '#kernel/text/secret-values.ts'
+import { shownReason } from '#kernel/secret-values.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import type { RunClaim } from '#workflows/record/run.ts'
 import {

@@ -1,7 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { shownReason } from '#kernel/text/secret-values.ts'
+import { shownReason } from '#kernel/secret-values.ts'
 import { newMails } from '#mail/mail-outbox.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'

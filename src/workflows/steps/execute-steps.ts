@@ -1,6 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { shownReason } from '#kernel/text/secret-values.ts'
+import { shownReason } from '#kernel/secret-values.ts'
 import { type Tracer, tracer } from '#kernel/tracing.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
 import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'

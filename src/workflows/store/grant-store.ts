@@ -3,8 +3,8 @@ import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { columns, dateOrNull, inserted, statement, withoutNulls } from '#database/statement.ts'
 import { assertStorable, isStorable, lookupKey, storable } from '#database/text-keys.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { Grant, GrantRevocation, NewGrant } from '#sdk/workflow/grant.ts'
 import type { When } from '#kernel/time.ts'
+import type { Grant, GrantRevocation, NewGrant } from '#sdk/workflow/grant.ts'
 
 interface GrantRow extends Pick<Grant, 'id' | 'target' | 'subject' | 'kind' | 'name' | 'state'> {
   readonly subjectKey: string

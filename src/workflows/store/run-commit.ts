@@ -6,6 +6,7 @@ import { assertStorable, lookupKey, optionalText, storable } from '#database/tex
 import type { RunIdentities } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import type { When } from '#kernel/time.ts'
 import { insertMails } from '#mail/mail-store.ts'
 import { endAfterPassword, voidLinks } from '#requests/login/password-change-store.ts'
 import type { SessionEnding } from '#requests/sessions/session-store.ts'
@@ -22,7 +23,6 @@ import {
   type StepRecord,
 } from '#workflows/record/run.ts'
 import type { NewTimer, TimerClaim } from '#workflows/timers/timer.ts'
-import type { When } from '#kernel/time.ts'
 import { deleteTimersOfRun, finishTimers, insertTimers } from '#workflows/timers/timer-store.ts'
 import { closeApprovals, insertApproval } from './approval-store.ts'
 import { insertGrants, revokeGrants } from './grant-store.ts'

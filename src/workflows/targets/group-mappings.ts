@@ -1,8 +1,8 @@
 import type * as z from 'zod'
-import { groupMetaDataSchema, namespaceGroupMetaDataSchema } from '#config/kinds/provisioning.ts'
+import { groupMetaDataSchema, mappingsOf, namespaceGroupMetaDataSchema } from '#config/kinds/provisioning.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { type GroupMapping, type GroupMappings, type GroupSource, mappingsOf } from '#sdk/target/group-mappings.ts'
+import type { GroupMapping, GroupMappings, GroupSource } from '#sdk/target/group-mappings.ts'
 import { objectsOf } from '#sdk/target/kubernetes-cluster.ts'
 import type { TargetSource } from '#sdk/target/target.ts'
 

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
+import type { When } from '#kernel/time.ts'
 import { recordingLogger } from '../../../test/support/workflows/workflow-fixture.ts'
 import type { ClaimedTimer } from './timer.ts'
-import type { When } from '#kernel/time.ts'
 import { TimerLoop, type TimerQueue } from './timer-loop.ts'
 
 class MemoryTimers implements TimerQueue {

@@ -1,7 +1,7 @@
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
-import type { ClaimedTimer } from './timer.ts'
 import type { When } from '#kernel/time.ts'
+import type { ClaimedTimer } from './timer.ts'
 import type { TimerStore } from './timer-store.ts'
 
 /**

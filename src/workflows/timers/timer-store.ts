@@ -3,8 +3,8 @@ import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { columns, RowInsert, statement, withoutNulls } from '#database/statement.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { ClaimedTimer, NewTimer, TimerClaim } from './timer.ts'
 import type { When } from '#kernel/time.ts'
+import type { ClaimedTimer, NewTimer, TimerClaim } from './timer.ts'
 
 interface TimerRow extends TimerClaim {
   readonly kind: string

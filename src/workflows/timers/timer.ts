@@ -1,4 +1,5 @@
 import type { JsonObject } from '#kernel/json.ts'
+import type { When } from '#kernel/time.ts'
 
 /** Something that is due later, even if the process that set it has died. */
 export interface NewTimer {

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
-import type { AttributeSource } from '#identity/filter/attribute-source.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import type { AttributeSource } from '#identity/filter/attribute-source.ts'
 import type { User } from '#identity/user.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
 

@@ -1,4 +1,4 @@
-import type { ChangePreview } from '#features/portal/contract/main-requests.ts'
+import type { ChangePreview } from '#sdk/contract/preview.ts'
 import { changesQuery } from '../../api/approvals.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import type { MessageKey } from '../../app/messages.ts'

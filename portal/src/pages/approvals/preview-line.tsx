@@ -1,5 +1,5 @@
 import { Group, Stack, Text, VisuallyHidden } from '@mantine/core'
-import type { PreviewAttribute, PreviewEntry, PreviewStep } from '#features/portal/contract/main-requests.ts'
+import type { PreviewAttribute, PreviewEntry, PreviewStep } from '#sdk/contract/preview.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import type { MessageKey } from '../../app/messages.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { PreviewStep } from '#features/portal/contract/main-requests.ts'
+import type { PreviewStep } from '#sdk/contract/preview.ts'
 import { withoutRepetition } from './repetition.ts'
 
 const values = (name: string, ...given: string[]) => ({ name, values: given, dataType: 'string' as const })

@@ -1,4 +1,5 @@
-import type { ApprovalDetails, PreviewStep } from '#features/portal/contract/main-requests.ts'
+import type { ApprovalDetails } from '#features/portal/contract/main-requests.ts'
+import type { PreviewStep } from '#sdk/contract/preview.ts'
 
 export type Submitted = ApprovalDetails['userObj']['attribs']
 

@@ -2,7 +2,7 @@ import { Anchor, Group, Stack, Switch, Text, Title, UnstyledButton } from '@mant
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
-import type { ScimCall } from '#features/portal/contract/main-admin.ts'
+import type { ScimCall } from '#features/scim/contract/journal.ts'
 import { journalQuery } from '../../api/admin.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'

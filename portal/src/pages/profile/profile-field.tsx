@@ -1,5 +1,5 @@
 import { Autocomplete, NativeSelect, Textarea, TextInput } from '@mantine/core'
-import type { FormAttributeView } from '#features/portal/contract/main.ts'
+import type { FormAttributeView } from '#sdk/contract/forms.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 
 interface ProfileFieldProps {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import type { FormAttributeView, MainConfig } from '#features/portal/contract/main.ts'
+import type { MainConfig } from '#features/portal/contract/main.ts'
+import type { FormAttributeView } from '#sdk/contract/forms.ts'
 import { changeOf, fieldProblem, fieldsOf } from './profile-form.ts'
 
 const field = (more: Partial<FormAttributeView>): FormAttributeView => ({

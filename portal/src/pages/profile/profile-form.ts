@@ -1,4 +1,5 @@
-import type { FormAttributeView, MainConfig, ProfileChange, UserData } from '#features/portal/contract/main.ts'
+import type { MainConfig, ProfileChange, UserData } from '#features/portal/contract/main.ts'
+import type { FormAttributeView } from '#sdk/contract/forms.ts'
 import type { MessageKey } from '../../app/messages.ts'
 
 export type FieldValues = Readonly<Record<string, string>>

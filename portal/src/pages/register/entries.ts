@@ -1,5 +1,5 @@
-import type { FormAttributeView } from '#features/portal/contract/main.ts'
 import type { InvitationOffer, RegisterConfig, RegisterRequest } from '#features/registration/contract/register.ts'
+import type { FormAttributeView } from '#sdk/contract/forms.ts'
 import { passwordProblem } from '../../components/password-strength.ts'
 import { autoComplete } from './auto-complete.ts'
 import { fieldProblem, type Matches, type Problem } from './field-rules.ts'

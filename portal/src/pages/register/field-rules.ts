@@ -1,4 +1,4 @@
-import type { FormAttributeView } from '#features/portal/contract/main.ts'
+import type { FormAttributeView } from '#sdk/contract/forms.ts'
 import type { MessageKey, Values } from '../../app/messages.ts'
 
 /** A problem, as a message key or in the configuration's own words. */

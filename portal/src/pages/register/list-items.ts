@@ -1,4 +1,4 @@
-import type { ListItem } from '#features/portal/contract/main.ts'
+import type { ListItem } from '#sdk/contract/forms.ts'
 
 /** The label of a value. */
 export const nameOf = (items: readonly ListItem[], value: string): string =>

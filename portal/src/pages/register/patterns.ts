@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react'
-import type { FormAttributeView } from '#features/portal/contract/main.ts'
+import type { FormAttributeView } from '#sdk/contract/forms.ts'
 import type { Matches } from './field-rules.ts'
 
 const unknown: Matches = () => undefined

@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
-import type { FormAttributeView } from '#features/portal/contract/main.ts'
 import type { RegisterConfig, SubmittedResponse } from '#features/registration/contract/register.ts'
+import type { FormAttributeView } from '#sdk/contract/forms.ts'
 import { ApiError } from '../../api/call.ts'
 import { submitRegistration } from '../../api/register.ts'
 import { useTranslation } from '../../app/i18n.tsx'

@@ -1,4 +1,4 @@
-import type { FormAttributeView } from '#features/portal/contract/main.ts'
+import type { FormAttributeView } from '#sdk/contract/forms.ts'
 
 export interface ServerProblems {
   /** By the field's name, in the gateway's words. */

@@ -1,5 +1,5 @@
 import { useQueries, useQuery } from '@tanstack/react-query'
-import type { ReportInfo } from '#features/portal/contract/main.ts'
+import type { ReportInfo } from '#features/reports/contract/reports.ts'
 import { orgsQuery } from '../../api/main.ts'
 import { reportListQuery } from '../../api/reports.ts'
 import { type FlatOrg, flatten } from '../../components/orgs.ts'

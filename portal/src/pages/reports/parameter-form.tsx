@@ -1,6 +1,6 @@
 import { Button, Group, TextInput } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
-import type { ReportParameter } from '#features/portal/contract/main.ts'
+import type { ReportParameter } from '#features/reports/contract/reports.ts'
 import type { ReportValues } from '../../api/reports.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import type { MessageKey } from '../../app/messages.ts'

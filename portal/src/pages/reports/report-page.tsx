@@ -1,7 +1,7 @@
 import { Button, Stack } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import type { ReportInfo, ReportParameter } from '#features/portal/contract/main.ts'
+import type { ReportInfo, ReportParameter } from '#features/reports/contract/reports.ts'
 import { type ReportValues, reportQuery } from '../../api/reports.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Answer } from '../../components/answer.tsx'

@@ -1,4 +1,4 @@
-import type { ReportResult } from '#features/portal/contract/main.ts'
+import type { ReportResult } from '#features/reports/contract/reports.ts'
 
 /** The common type of a column's values, if they all agree. */
 export type ColumnKind = 'text' | 'number' | 'dateTime'

@@ -1,7 +1,7 @@
 import { Alert, Button, Group, NativeSelect, Stack, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
-import type { ReportResult } from '#features/portal/contract/main.ts'
+import type { ReportResult } from '#features/reports/contract/reports.ts'
 import { downloadReport, type ReportFile, type ReportValues } from '../../api/reports.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { localeOf } from '../../app/language.ts'

@@ -1,7 +1,7 @@
 import { Text } from '@mantine/core'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
-import type { ReportInfo } from '#features/portal/contract/main.ts'
+import type { ReportInfo } from '#features/reports/contract/reports.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Page } from '../../components/page.tsx'

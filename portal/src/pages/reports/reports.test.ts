@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { ReportResult } from '#features/portal/contract/main.ts'
+import type { ReportResult } from '#features/reports/contract/reports.ts'
 import { chartChoices, chartPoints } from './report-chart.ts'
 import { filtered, sorted, tableOf } from './report-table.ts'
 

@@ -1,5 +1,5 @@
-import type { AttributeSource } from '#identity/filter/attribute-source.ts'
 import { timeAttribute, timeValues } from '#identity/entry-times.ts'
+import type { AttributeSource } from '#identity/filter/attribute-source.ts'
 import type { Group } from '#identity/group.ts'
 import type { Collection } from '#identity/paging.ts'
 import type { User } from '#identity/user.ts'

@@ -9,6 +9,7 @@ import { userIdName } from '#identity/mapping/mapped-value.ts'
 import type { User } from '#identity/user.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import type { When } from '#kernel/time.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 import { flag, list, text } from '#sdk/module/parameter-types.ts'
 import { type Expiry, expiryTime } from '#sdk/target/expiry.ts'
@@ -24,7 +25,6 @@ import {
   type WorkflowUser,
 } from '#sdk/workflow/workflow-task.ts'
 import { limitGroups, sameLogin, takeVersion, wantedGroups } from '#sdk/workflow/workflow-user.ts'
-import type { When } from '#kernel/time.ts'
 
 const fields = {
   target: text({ about: 'The target that the user is written to.', required: true, reference: 'target' }),

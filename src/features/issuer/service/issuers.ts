@@ -15,8 +15,10 @@ import type { JsonValue } from '#kernel/json.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { SecretBox } from '#keys/secret-box.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { ChangeSubject } from '#sdk/filter/subject-filter.ts'
-import type { HostFor } from '#server/composition/hosts.ts'
+import type { HostFor } from '#sdk/host/host.ts'
+import type { LookupHost } from '#sdk/target/target.ts'
 import { type IssuerMeter, noIssuerMeter } from './issuer-audit.ts'
 import { IssuerServer, type IssuerServerParts } from './issuer-server.ts'
 import type { IssuerStore } from './issuer-store.ts'
@@ -47,7 +49,10 @@ export class Issuers implements IssuerAccess {
   }
 
   /** Starts each issuer with its mappers; the library is loaded at the first request. */
-  async start(host: HostFor, scope: Scope): Promise<void> {
+  async start(
+    host: HostFor<LookupHost & Pick<FilterHost, 'keys' | 'sessions' | 'rateLimits'>>,
+    scope: Scope,
+  ): Promise<void> {
     const { configuration, services, decide, present } = this.#parts
     const started = new Map<IssuerConfig, IssuerServer>()
     for (const config of configuration.issuers) {

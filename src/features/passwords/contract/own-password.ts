@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { theme } from '#features/portal/contract/main.ts'
 import type { Wire } from '#kernel/wire.ts'
+import { theme } from '#sdk/contract/theme.ts'
 
 /** GET password/config. */
 export const ownPasswordConfig = z.object({

@@ -74,31 +74,6 @@ export const adminRunDetails = adminRun.extend({
 })
 export type AdminRunDetails = Wire<typeof adminRunDetails>
 
-/** One call of a SCIM client, as its operator sees it. */
-export const scimCall = z.object({
-  id: z.int(),
-  gateway: z.string().describe('The Application of the gateway.'),
-  time: z.string(),
-  requestId: z.string(),
-  caller: z.string(),
-  method: z.string(),
-  path: z.string(),
-  status: z.int(),
-  scimType: z.string().optional(),
-  error: z.string().optional(),
-  millis: z.number(),
-  workflows: z.array(z.string()),
-  operations: z.unknown().optional(),
-})
-export type ScimCall = Wire<typeof scimCall>
-
-/** GET admin/scim-journal?gateway=&failed=&status=&since=&limit=&after=. */
-export const scimJournalPage = z.object({
-  entries: z.array(scimCall).describe('Latest first.'),
-  next: z.string().optional(),
-})
-export type ScimJournalPage = Wire<typeof scimJournalPage>
-
 export const requestCounts = z.record(runState, z.int())
 export type RequestCounts = Wire<typeof requestCounts>
 

@@ -1,60 +1,7 @@
 import * as z from 'zod'
 import type { Wire } from '#kernel/wire.ts'
-
-/** An item of a list that a person chooses from. */
-export const listItem = z.object({
-  name: z.string().describe('Label of the item'),
-  value: z.string().describe('Value of the item'),
-  num: z.int().describe('Position of the item in the order, from 0'),
-})
-export type ListItem = Wire<typeof listItem>
-
-/** How a field is shown: one line, several lines, one line with suggestions, a choice. */
-export const formAttributeType = z.enum(['text', 'text-area', 'text-list', 'list'])
-export type FormAttributeType = Wire<typeof formAttributeType>
-
-/** One field of a form, as the registration page and the profile page get it. */
-export const formAttributeView = z.object({
-  name: z.string().describe('Attribute name'),
-  displayName: z.string().describe('Display label'),
-  readOnly: z.boolean().describe('true if the value is read-only'),
-  required: z.boolean().describe('true if the value must be in the request'),
-  regEx: z
-    .string()
-    .describe('Regular expression usable to validate the value: RE2 syntax, and the whole value must match')
-    .optional(),
-  regExFailedMsg: z.string().describe('What is said when it does not match').optional(),
-  minChars: z.int().describe('Minimum number of characters; absent or 0: none').optional(),
-  maxChars: z.int().describe('Maximum number of characters; absent or 0: none').optional(),
-  unique: z.boolean().describe('true if only one value of this attribute is allowed in the datastore'),
-  type: formAttributeType.describe('How the field is shown'),
-  values: z
-    .array(listItem)
-    .describe('Allowed values; empty where anything may be typed, or where the list has to be searched'),
-  show: z.boolean().describe('true if the attribute is shown'),
-})
-export type FormAttributeView = Wire<typeof formAttributeView>
-
-/** The body of every failure. */
-export const mainErrors = z.object({
-  errors: z.array(z.string()).describe('For people.'),
-  code: z.string().optional(),
-  requestId: z.string().optional(),
-})
-export type MainErrors = Wire<typeof mainErrors>
-
-const color = z.string().describe('A color of the theme')
-
-/** The colors of a page. */
-export const theme = z.object({
-  themePrimaryMain: color,
-  themePrimaryDark: color,
-  themePrimaryLight: color,
-  themeSecondaryMain: color,
-  themeSecondaryDark: color,
-  themeSecondaryLight: color,
-  errorColor: color,
-})
+import { formAttributeView } from '#sdk/contract/forms.ts'
+import { theme } from '#sdk/contract/theme.ts'
 
 /** GET config. */
 export const mainConfig = z.object({
@@ -213,60 +160,6 @@ export const markedItems = z.object({
   recent: z.array(markedItem).describe('Latest first.'),
 })
 export type MarkedItems = Wire<typeof markedItems>
-
-/** The parameters that the caller has to fill in before running a report: days or times, and a login. */
-export const reportParameter = z.enum(['beginDate', 'endDate', 'userKey'])
-export type ReportParameter = Wire<typeof reportParameter>
-
-export const reportInfo = z.object({
-  name: z.string(),
-  label: z.string().describe("The name in the caller's language; absent where it is the same.").optional(),
-  description: z.string(),
-  orgID: z.string(),
-  parameters: z.array(reportParameter),
-})
-export type ReportInfo = Wire<typeof reportInfo>
-
-/** GET reports/org/{orgId}. */
-export const reportList = z.object({ reports: z.array(reportInfo) })
-export type ReportList = Wire<typeof reportList>
-
-export const reportGroup = z.object({
-  header: z
-    .record(z.string(), z.string())
-    .describe(
-      'By header field; empty where the report has no groups. A field without a value is left out, also in the rows.',
-    ),
-  data: z.array(z.record(z.string(), z.string())).describe('By data field.'),
-})
-export type ReportGroup = Wire<typeof reportGroup>
-
-/**
- * GET reports/{name}?beginDate=&endDate=&userKey=, with exactly the parameters that the report declares. Times are
- * milliseconds since 1970, or ISO 8601; a date in endDate includes that whole day (UTC). `&format=csv` and
- * `&format=xlsx` return a file instead, `&excel=true` a ReportReference.
- */
-export const reportResult = z.object({
-  name: z.string(),
-  label: z.string().describe("The name in the caller's language; absent where it is the same.").optional(),
-  description: z.string(),
-  headerFields: z.array(z.string()),
-  dataFields: z.array(z.string()),
-  grouping: z.array(reportGroup),
-  truncated: z.literal(true).describe('There are more rows than are shown. Absent when there are not.').optional(),
-  reportid: z.string().describe('What PUT reports/excelx finds the report by, for this caller and an hour.'),
-})
-export type ReportResult = Wire<typeof reportResult>
-
-/**
- * PUT reports/excelx: the whole result, as OpenUnison's page sends it, or its `reportid` alone. Only that is read: the
- * workbook is made from the database.
- */
-export const shownReport = z.object({ reportid: z.string() })
-
-/** The file is at `reports/excel/{reportid}/{any file name}` for ten minutes, for this caller only. */
-export const reportReference = z.object({ reportid: z.string() })
-export type ReportReference = Wire<typeof reportReference>
 
 /** PUT user: values by attribute. Absent attributes keep their values; an empty text clears the attribute. */
 export type ProfileChange = Readonly<Record<string, { readonly name?: string; readonly value: string }>>

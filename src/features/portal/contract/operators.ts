@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { Wire } from '#kernel/wire.ts'
-import { attributeValues, formAttributeView } from './main.ts'
+import { formAttributeView } from '#sdk/contract/forms.ts'
+import { attributeValues } from './main.ts'
 
 const labelledAttribute = z.object({
   name: z.string(),

@@ -1,5 +1,5 @@
-import type { FormAttributeView } from '#features/portal/contract/main.ts'
 import type { Attributes } from '#identity/attributes.ts'
+import type { FormAttributeView } from '#sdk/contract/forms.ts'
 
 /** The profile that users have in a portal, for filters that show and change the profiles of others. */
 export interface ProfileForm {

@@ -30,7 +30,12 @@ import * as catalog from '#features/portal/contract/main-catalog.ts'
 import * as notifications from '#features/portal/contract/main-notifications.ts'
 import * as requests from '#features/portal/contract/main-requests.ts'
 import { interventions, runOperations } from '#features/portal/runs/run-administration.ts'
+import * as reports from '#features/reports/contract/reports.ts'
+import * as scimJournal from '#features/scim/contract/journal.ts'
 import { DescribedApi, type OperationDescription } from '#sdk/api/api-description.ts'
+import { mainErrors } from '#sdk/contract/errors.ts'
+import { formAttributeView, listItem } from '#sdk/contract/forms.ts'
+import * as preview from '#sdk/contract/preview.ts'
 import { bulkSchema, delegationSchema, handoverSchema, messageSchema, voteSchema } from './approvals.ts'
 import { useSchema } from './front-page.ts'
 import { settingsSchema } from './notification-settings.ts'
@@ -291,8 +296,7 @@ const administration: Operations = {
   ...targetOperations,
 }
 
-/** Clients know the form schemas by OpenUnison's names. */
-const { formAttributeView, formAttributeType: _, theme: __, listItem, shownReport, ...mainAnswers } = main
+const { shownReport, ...reportAnswers } = reports
 
 /** The groups of operations, by the first segment of their paths, or the first two. */
 const tags: Readonly<Record<string, string>> = {
@@ -323,12 +327,16 @@ export const mainApi = new DescribedApi({
   version: '1.0.0',
   tag: tagOf,
   answers: {
-    ...named(mainAnswers),
+    ...named(main),
+    MainErrors: mainErrors,
+    ...named(reportAnswers),
+    ...named(preview),
     ...named(requests),
     ...named(access),
     ...named(catalog),
     ...named(notifications),
     ...named(admin),
+    ...named(scimJournal),
     ...named(apis),
     ...named(audit),
     ...named(configuration),
@@ -338,10 +346,11 @@ export const mainApi = new DescribedApi({
     ...named(consoleWorkflows),
     ...named(consoleApprovals),
     ...named(consoleTargets),
+    // Clients know the form schemas by OpenUnison's names.
     Attribute: formAttributeView,
     AttributeValueListItem: listItem,
     SubmitAnswer: z.union([main.submitResults, main.submitOutcomes]),
-    ReportAnswer: z.union([main.reportResult, main.reportReference]),
+    ReportAnswer: z.union([reports.reportResult, reports.reportReference]),
   },
   bodies: {
     ProfileChange: changesSchema,

@@ -5,7 +5,6 @@ import type {
   ApprovalList,
   ApprovalSummary,
   BulkResults,
-  ChangePreview,
   DecisionList,
   DelegationList,
   DelegationPeriod,
@@ -29,6 +28,7 @@ import { answer, emptyAnswer, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import { pauseWork } from '#sdk/api/long-request.ts'
 import { readLimit, readQuery } from '#sdk/api/routes.ts'
+import type { ChangePreview } from '#sdk/contract/preview.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { isAnonymousLogin } from '#sdk/login/own-login.ts'

@@ -1,6 +1,5 @@
 import * as z from 'zod'
 import type {
-  FormAttributeView,
   MarkedItem,
   MarkedItems,
   Organization,
@@ -24,6 +23,7 @@ import { wireForm } from '#kernel/wire.ts'
 import { answer, badRequest, emptyAnswer, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import { readQuery } from '#sdk/api/routes.ts'
+import type { FormAttributeView } from '#sdk/contract/forms.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { viewFormAttribute } from '#sdk/forms/form-attribute.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'

@@ -6,8 +6,8 @@ import {
   storeTokens,
   tokensSlot,
 } from '#features/issuer/filter/session-tokens.ts'
-import { kubectlTokenKeys as keys } from '#features/portal/contract/constants.ts'
 import type { TokenState, TokenUser } from '#features/portal/contract/token.ts'
+import { kubectlTokenKeys as keys } from '#features/portal/contract/token.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'

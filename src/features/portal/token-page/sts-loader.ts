@@ -1,4 +1,4 @@
-import type { EndpointName } from '#features/sts/service/token-service.ts'
+import type { EndpointName } from '#config/configuration/token-endpoint.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { readBearer } from '#protocols/jwt/bearer.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'

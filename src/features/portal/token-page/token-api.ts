@@ -1,6 +1,6 @@
+import { endpointName } from '#config/configuration/token-endpoint.ts'
 import type { TokenConfig, TokenUser } from '#features/portal/contract/token.ts'
 import * as schemas from '#features/portal/contract/token.ts'
-import { endpointName } from '#features/sts/service/token-service.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { jsonBody } from '#kernel/json.ts'

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { PublishDestination } from '#config/configuration/token-keys.ts'
 import { isForbiddenKey, type JsonObject } from '#kernel/json.ts'
-import { withoutSecrets } from '#kernel/text/secret-values.ts'
+import { withoutSecrets } from '#kernel/secret-values.ts'
 
 const record = z.object({
   /** The fingerprint of its current content. */

@@ -1,7 +1,7 @@
 import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { StsEndpointConfig } from '#config/configuration/configuration.ts'
 import { createAt } from '#config/configuration/create-at.ts'
-import type { TokenEndpoint } from '#config/configuration/token-endpoint.ts'
+import type { EndpointName, TokenEndpoint } from '#config/configuration/token-endpoint.ts'
 import type { TokenKeys } from '#config/configuration/token-keys.ts'
 import { consumerLimits } from '#config/kinds/sts-preset.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -18,15 +18,15 @@ import type { IssuerHealth } from '#protocols/jwt/issuer-health.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
 import { oauthRefusal } from '#protocols/sts/token-exchange.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
+import type { HostFor } from '#sdk/host/host.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 import type { Rule, RuleDecision } from '#sdk/rule/rule.ts'
-import type { Target } from '#sdk/target/target.ts'
-import type { HostFor } from '#server/composition/hosts.ts'
+import type { LookupHost, Target } from '#sdk/target/target.ts'
 import { ApiServerBreakers, type BreakerParts } from './api-server-breaker.ts'
 import { type Admit, IssuerSubjects } from './issuer-subjects.ts'
 import { SharedAudit } from './shared-audit.ts'
 import { type TokenContent, tokenContent, workloadSource } from './token-content.ts'
-import type { EndpointName, IssuedToken, TokenCall, TokenService } from './token-service.ts'
+import type { IssuedToken, TokenCall, TokenService } from './token-service.ts'
 import { type Workload, workloadSubject } from './workload.ts'
 import { WorkloadRates } from './workload-rates.ts'
 import { type Claimant, WorkloadValidation } from './workload-validation.ts'
@@ -348,7 +348,7 @@ export interface TokenServices {
 interface TokenServiceParts extends Pick<IssuingParts, 'target' | 'decide' | 'watchIssuer'> {
   readonly services: TokenServices
   readonly endpoints: readonly StsEndpointConfig[]
-  readonly host: HostFor
+  readonly host: HostFor<LookupHost>
   readonly scope: Scope
 }
 

@@ -1,3 +1,4 @@
+import type { EndpointName } from '#config/configuration/token-endpoint.ts'
 import type { IssuerDocuments } from '#config/configuration/token-keys.ts'
 
 /** One request for a token. */
@@ -34,15 +35,6 @@ export interface IssuedToken {
   /** `system:serviceaccount:<namespace>:<name>` */
   readonly workload: string
 }
-
-/** What distinguishes endpoints outside of the gateway. */
-export interface EndpointName {
-  readonly issuer: string
-  readonly audience: string
-}
-
-/** In one text, for references. */
-export const endpointName = ({ issuer, audience }: EndpointName): string => `${issuer} ${audience}`
 
 /** The token endpoints of the configuration. */
 export interface TokenService {

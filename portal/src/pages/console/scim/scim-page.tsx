@@ -1,7 +1,7 @@
 import { UnstyledButton } from '@mantine/core'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { ScimCall } from '#features/portal/contract/main-admin.ts'
+import type { ScimCall } from '#features/scim/contract/journal.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { callOutcome, callTones } from '../../../components/call-outcome.ts'

@@ -1,4 +1,4 @@
-import { isLoopbackHost } from '#kernel/address.ts'
+import { isLoopbackHost } from './address.ts'
 
 /** Shorter values are replaced only where they are quoted as a whole. */
 const shortestWord = 6

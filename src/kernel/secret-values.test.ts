@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { GatewayError } from '#kernel/errors.ts'
 import { redact } from '#kernel/text/redaction.ts'
-import { hideSecrets, SecretValues, shownReason, withoutSecrets } from '#kernel/text/secret-values.ts'
+import { GatewayError } from './errors.ts'
+import { hideSecrets, SecretValues, shownReason, withoutSecrets } from './secret-values.ts'
 
 function hiding(...values: string[]): SecretValues {
   const hidden = new SecretValues()

@@ -1,0 +1,2 @@
+/** The login of callers who did not sign in, in lower case. It is reserved for them. */
+export const anonymousLogin = 'anonymous'
