@@ -451,7 +451,8 @@ interface Effect {
 
 /**
  * Throws WORKFLOW_FAILED if an attribute was to change, but neither its SCIM value nor its stored values did. Without this,
- * the client would take the request for successful. An attribute without a value may have the default of a target.
+ * the client would take the request for successful. An attribute without a value may have the default of a target, and a
+ * target may take an empty text for none.
  */
 export function requireEffect(stored: StoredSchema, effect: Effect): void {
   const { before, wanted, after } = effect
@@ -465,12 +466,13 @@ export function requireEffect(stored: StoredSchema, effect: Effect): void {
       const [old, requested, found] = [before, wanted, after].map((resource) => elementsOf(resource, path))
       if (list.missesPrimary(old ?? [], requested ?? [], found ?? [])) throw noPrimary(internalName(path))
     }
-    if (isSame(leaf, was, readPath(wanted, path)) || !isSame(leaf, was, readPath(after, path))) continue
+    const sent = readPath(wanted, path)
+    const asked = sent === '' ? undefined : sent
+    if (isSame(leaf, was, asked) || !isSame(leaf, was, readPath(after, path))) continue
     const isDone = (name: string): boolean => {
       const values = effect.stored.after.values(name)
       if (!sameValue(effect.stored.before.values(name), values)) return true
-      const isRemoved =
-        readPath(wanted, path) === undefined && values.length === 1 && values[0] === readPath(after, path)
+      const isRemoved = asked === undefined && values.length === 1 && values[0] === readPath(after, path)
       return isRemoved && effect.defaultValues?.(name).includes(values[0] ?? '') === true
     }
     if (stored.namesOf(path).some(isDone)) continue
