@@ -1,4 +1,4 @@
-import type { Attributes } from '#identity/attributes.ts'
+import { Attributes } from '#identity/attributes.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { objectIn, type ScimResource } from '#protocols/scim/resource.ts'
 import { type AttributePath, type AttributeRef, internalName } from '#protocols/scim/resource-schema.ts'
@@ -126,6 +126,14 @@ export class PlainList {
         attributes.set(name, [...new Set([...attributes.values(name), ...encodeList(part, [value])])])
       }
     }
+  }
+
+  /** What is stored of the elements, whatever their order and letter case. */
+  contents(elements: readonly JsonValue[]): JsonObject {
+    const attributes = new Attributes()
+    this.store(elements, attributes)
+    const lowered = Array.from(attributes, ([name, values]) => [name, values.map((text) => text.toLowerCase()).sort()])
+    return Object.fromEntries(lowered)
   }
 
   /**

@@ -459,7 +459,6 @@ export function requireEffect(stored: StoredSchema, effect: Effect): void {
   const { schema, workflow } = stored
   for (const path of changedPaths(schema, before, wanted)) {
     if (!stored.isShown(path) || stored.whyNot(path) !== undefined) continue
-    const leaf = path.sub ?? path.attribute
     const was = readPath(before, path)
     const list = stored.listAt(path)
     if (list !== undefined) {
@@ -468,7 +467,7 @@ export function requireEffect(stored: StoredSchema, effect: Effect): void {
     }
     const sent = readPath(wanted, path)
     const asked = sent === '' ? undefined : sent
-    if (isSame(leaf, was, asked) || !isSame(leaf, was, readPath(after, path))) continue
+    if (isSame(stored, path, was, asked) || !isSame(stored, path, was, readPath(after, path))) continue
     const isDone = (name: string): boolean => {
       const values = effect.stored.after.values(name)
       if (!sameValue(effect.stored.before.values(name), values)) return true
@@ -504,7 +503,7 @@ export function requireMappedChange(
     const leaf = path.sub ?? path.attribute
     // A PUT repeats lists as the client has them, and a mapping may store only a part of them.
     if (isCore(path, 'userName') || leaf.returned === 'never' || (kind === 'put' && leaf.multiValued)) continue
-    if (!stored.isShown(path) || isSame(leaf, readPath(before, path), readPath(wanted, path))) continue
+    if (!stored.isShown(path) || isSame(stored, path, readPath(before, path), readPath(wanted, path))) continue
     const name = internalName(path)
     const text = `"${name}" cannot be changed to this value: the mapping stores it like the present one. Send another value, or change the mapping.`
     throw scimError(kind === 'patch' ? 'invalidPath' : 'invalidValue', text)
@@ -532,12 +531,17 @@ function putAt(resource: ScimResource, path: AttributePath, value: JsonValue | u
   writeAttribute(resource, path, sub === undefined ? value : part)
 }
 
-/** Equal to a client: letter case, order and the parts besides `value` do not count. */
-function isSame(leaf: SchemaAttribute, a: JsonValue | undefined, b: JsonValue | undefined): boolean {
-  return sameValue(essence(leaf, a), essence(leaf, b))
+type Value = JsonValue | undefined
+
+/** Equal to a client: letter case, order and the parts besides `value` do not count, nor what a plain list does not store. */
+function isSame(stored: StoredSchema, path: AttributePath, a: Value, b: Value): boolean {
+  const list = path.sub === undefined ? stored.listAt(path) : undefined
+  const of = (value: Value): JsonValue =>
+    list === undefined ? essence(path.sub ?? path.attribute, value) : list.contents(Array.isArray(value) ? value : [])
+  return sameValue(of(a), of(b))
 }
 
-function essence(leaf: SchemaAttribute, value: JsonValue | undefined): JsonValue {
+function essence(leaf: SchemaAttribute, value: Value): JsonValue {
   if (value === undefined || value === null) return null
   const list = Array.isArray(value) ? value : [value as JsonValue]
   const sub = leaf.type === 'complex' ? defaultSubAttribute(leaf)?.name : undefined
