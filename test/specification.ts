@@ -260,10 +260,16 @@ export const statements: readonly Statement[] = [
     page('requireReason shows a field for the reason, and reasonIsList the reasons as a list'),
     '`reasonIsList`: the page shows `reasons` as a list',
   ),
-  ...of('2.1', register('submittedText: is shown when the mail address is confirmed'), [
+  ...of(
+    '2.1',
+    page('submittedText is shown after a submission; before a mail is confirmed, the page says where it went'),
     '`submittedText` is shown after a submission',
-    'If the mail address must be confirmed, after the confirmation.',
-  ]),
+  ),
+  ...of(
+    '2.1',
+    register('submittedText: is shown when the mail address is confirmed'),
+    'If the mail address must be confirmed, it is shown after the confirmation',
+  ),
   ...of(
     '2.1',
     formValues('readOnly: the value of the server counts, and another one is refused'),
