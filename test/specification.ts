@@ -742,7 +742,12 @@ export const statements: readonly Statement[] = [
   ...of(
     '5',
     by('src/engine/keys/key-source.test.ts', 'is read from a public key, a private key or a certificate'),
-    'The pinned certificate is a file or a secret',
+    'The pinned certificate is a file',
+  ),
+  ...of(
+    '5',
+    by('src/engine/keys/key-source.test.ts', 'comes from a secret if no file has that name'),
+    'The pinned certificate may be a secret',
   ),
   ...of('5', jwt('is forgotten when its key is removed'), 'JWT validation against a discovery document'),
   ...of('5', jwt('is a mock entry if not found'), 'A user who is not in the directory is a mock entry'),

@@ -703,6 +703,10 @@ describe('by the specification', () => {
     expect(await errorsOf(params, { ...ada, reCaptchaCode: 'guessed' })).toEqual(['Human validation failed'])
     expect(await errorsOf(params, { ...ada, reCaptchaCode: 'solved' })).toEqual([])
     expect(await errorsOf(basic)).toEqual([])
+    for (const humanCheck of ['turnstile', 'recaptcha-v3']) {
+      const { body } = await (await open({ ...basic, humanCheck, ...keys })).send('config')
+      expect([humanCheck, body.requireReCaptcha]).toEqual([humanCheck, true])
+    }
   })
 
   test('requireTermsAndConditions: a registration without the accepted terms is refused', async () => {
