@@ -192,9 +192,15 @@ export class PlainList {
     return accepted.map(({ element }) => element)
   }
 
-  /** Whether another value was to become the primary one of its type, and did not. */
+  /**
+   * Whether another value was to become the primary one of its type, and did not. A mark that an element of an earlier type
+   * took over does not count.
+   */
   missesPrimary(before: readonly JsonValue[], wanted: readonly JsonValue[], after: readonly JsonValue[]): boolean {
-    const [was, is, found] = [before, wanted, after].map((list) => primaryIn(list, (element) => element['value']))
+    const [first] = this.#ordered(wanted.filter(isJsonObject))
+    const [was, is, found] = [before, first === undefined ? [] : [first], after].map((list) =>
+      primaryIn(list, (element) => element['value']),
+    )
     return is !== undefined && is !== was && is !== found
   }
 
