@@ -712,6 +712,14 @@ export const statements: readonly Statement[] = [
     'The injector gets tokens through a sidecar',
     'The exchange itself is RFC 8693, which the specification leaves open.',
   ]),
+  ...of(
+    '4.4',
+    by(
+      'src/modules/filters/sts-injector/sidecar.programs.test.ts',
+      'A3: one process writes the tokens of two endpoints, each with its own',
+    ),
+    'The sidecar gets the tokens of its endpoints, and writes each to its file',
+  ),
 
   ...of('5', otherCallers, 'An application names the chain that protects it (authChain)'),
   ...of(

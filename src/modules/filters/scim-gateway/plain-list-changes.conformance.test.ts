@@ -11,6 +11,7 @@ import { sharedSlapd } from '#testing/ldap/slapd.ts'
 import type { ParamValues } from '#testing/modules/fake-parse.ts'
 import { openGatewayOn } from '#testing/scim/gateway-on-target.ts'
 import { builtInParams } from '#testing/scim/scim-stack.ts'
+import { crmSecrets, openWebhook, startCrmApplication } from '#testing/targets/crm-application.ts'
 
 interface Element {
   readonly type?: string
@@ -89,10 +90,18 @@ const profile = fc.record(
 ) as fc.Arbitrary<Lists>
 const steps = fc.array(fc.oneof(profile, fc.oneof(...names.map(changesOf))), { minLength: 1, maxLength: 8 })
 
-const { mapping, yaml = '' } = targetSetup('sql', { hasCertificate: false, hasSecret: false })
-const refusals = /can have one value only|cannot be primary|only one value can be primary/
+const { mapping } = targetSetup('sql', { hasCertificate: false, hasSecret: false })
 
-function suite(openSystem: () => Promise<Target>): void {
+/** The parameters of the target that `init` writes. */
+function targetParams(kind: 'sql' | 'webhook'): ParamValues {
+  const { yaml = '' } = targetSetup(kind, { hasCertificate: false, hasSecret: false })
+  const [document] = parseAllDocuments(yaml).map((one) => one.toJS() as { spec: { params: ParamValues } })
+  return document?.spec.params ?? {}
+}
+
+const refusals = /can have one value only|one can be stored|cannot be primary|only one value can be primary/
+
+function suite(openSystem: () => Promise<Target>, numRuns = 30): void {
   test('each change does what it says, and touches nothing else', async () => {
     const target = await openSystem()
     onTestFinished(async () => target.close?.())
@@ -127,7 +136,7 @@ function suite(openSystem: () => Promise<Target>): void {
           }
         }
       }),
-      { numRuns: 30 },
+      { numRuns },
     )
   })
 }
@@ -137,10 +146,16 @@ onEachEmptyDatabase('random changes of lists in the tables of a new gateway', (f
     const url = await freshUrl()
     const statements = targetSchema(url.startsWith('sqlite:') ? 'sqlite' : 'postgres').replaceAll(/^--.*$/gm, '')
     await runOn(url, ...statements.split(';').filter((text) => text.trim() !== ''))
-    const [document] = parseAllDocuments(yaml).map((one) => one.toJS() as { spec: { params: ParamValues } })
-    return openTarget(url, document?.spec.params ?? {})
+    return openTarget(url, targetParams('sql'))
   }),
 )
+
+describe('random changes of lists in an application with an API', () =>
+  suite(async () => {
+    const { url, stop } = await startCrmApplication()
+    onTestFinished(stop)
+    return openWebhook({ ...targetParams('webhook'), ...crmSecrets, url })
+  }, 10))
 
 describe.skipIf(inject('slapd') === '')('random changes of lists in an LDAP server', () =>
   suite(async () => {
