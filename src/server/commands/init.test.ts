@@ -177,7 +177,9 @@ test('an LDAP target comes with its entries and its schema', async () => {
   expect(readFileSync(join(folder, 'target-entries.ldif'), 'utf8')).toContain(
     'dn: ou=groups,o=Example: Sons # & Co,c=US\n',
   )
-  expect(readFileSync(join(folder, 'target-schema.ldif'), 'utf8')).toMatch(/^olcObjectClasses: .*'scimPerson'/m)
+  const schema = readFileSync(join(folder, 'target-schema.ldif'), 'utf8')
+  for (const name of ['scimPerson', 'scimGroup'])
+    expect(schema).toMatch(new RegExp(`^olcObjectClasses: .*'${name}'`, 'm'))
 })
 
 test('the certificate authority of a target is kept in the configuration', async () => {

@@ -1,6 +1,9 @@
 import { createSecretKey, hash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { valueSources } from '#catalog/catalog.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
@@ -686,9 +689,24 @@ describe('by the specification', () => {
   })
 
   test('requireReCaptcha: a registration without a solved CAPTCHA is refused', async () => {
-    const params = { ...basic, requireReCaptcha: 'true', rcSiteKey: 'public-key', rcSecret: 'very-secret' }
+    const verifier = createServer(async (request, response) => {
+      const given = new URLSearchParams(Buffer.concat(await request.toArray()).toString())
+      const success = given.get('secret') === 'very-secret' && given.get('response') === 'solved'
+      response.end(JSON.stringify({ success, hostname: new URL(origin).hostname, challenge_ts: new Date() }))
+    })
+    await once(verifier.listen(0, '127.0.0.1'), 'listening')
+    onTestFinished(() => void verifier.close())
+    const rcVerifyURL = `http://127.0.0.1:${(verifier.address() as AddressInfo).port}/`
+    const keys = { rcSiteKey: 'public-key', rcSecret: 'very-secret', rcVerifyURL }
+    const params = { ...basic, requireReCaptcha: 'true', ...keys }
     expect(await errorsOf(params)).toEqual(['Please verify you are not a robot'])
+    expect(await errorsOf(params, { ...ada, reCaptchaCode: 'guessed' })).toEqual(['Human validation failed'])
+    expect(await errorsOf(params, { ...ada, reCaptchaCode: 'solved' })).toEqual([])
     expect(await errorsOf(basic)).toEqual([])
+    for (const humanCheck of ['turnstile', 'recaptcha-v3']) {
+      const { body } = await (await open({ ...basic, humanCheck, ...keys })).send('config')
+      expect([humanCheck, body.requireReCaptcha]).toEqual([humanCheck, true])
+    }
   })
 
   test('requireTermsAndConditions: a registration without the accepted terms is refused', async () => {

@@ -14,7 +14,7 @@ const params = {
   // The target does not have otherMail.
   'list.emails': 'work=mail,home=homeMail,other=otherMail',
   'list.phoneNumbers': 'work=telephoneNumber,mobile=mobile',
-  'list.addresses': 'work=office',
+  'list.addresses': 'work=office,=office',
 }
 
 const systems: ((name: string, suite: (open: () => Promise<Target>) => void) => void)[] = [
@@ -108,6 +108,27 @@ for (const onSystem of systems) {
       const { body: put } = await send('PUT', address, { userName: 'ann', emails: [home] })
       expect([put['emails'], put['phoneNumbers']]).toEqual([[{ ...home, primary: true }], undefined])
       expect((await patch({ op: 'remove', path: 'emails' })).body).not.toHaveProperty('emails')
+    })
+
+    test('is the same in any order, without the primary mark and without a type that it has anyway', async () => {
+      const { send, created } = await open()
+      const shown = [{ streetAddress: '1 Main St', locality: 'Oslo', type: 'work', primary: true }]
+      for (const sent of [
+        { streetAddress: '1 Main St', locality: 'Oslo', type: 'work' },
+        { type: 'work', locality: 'Oslo', streetAddress: '1 Main St' },
+        { streetAddress: '1 Main St', locality: 'Oslo' },
+      ]) {
+        const { address, patch } = await created({ userName: 'ann', addresses: [sent], active: true })
+        const put = await send('PUT', address, { userName: 'ann', active: true, addresses: [sent] })
+        expect([put.status, put.body['detail'], put.body['addresses']]).toEqual([200, undefined, shown])
+        const other = [{ value: '1', type: 'mobile' }]
+        const patched = await patch(
+          { op: 'replace', path: 'addresses', value: [sent] },
+          { op: 'replace', path: 'phoneNumbers', value: other },
+        )
+        expect([patched.status, patched.body['detail'], patched.body['addresses']]).toEqual([200, undefined, shown])
+        expect((await send('DELETE', address)).status).toBe(204)
+      }
     })
 
     test('is found by filters and by no other value', async () => {

@@ -148,6 +148,29 @@ describe('elements change one by one', () => {
     ])
   })
 
+  test('so it does where another value of the later type gets the mark in the same request', async () => {
+    const { path, patch } = await withUser({ homeMail: ['h@x.org'] })
+    const work = { value: 'h@x.org', type: 'work' }
+    const emails = [work, { value, type: 'home', primary: true }]
+    const shown = [
+      { ...work, primary: true },
+      { value, type: 'home' },
+    ]
+    const { body: user } = await stack.send('GET', path)
+    const put = await stack.send('PUT', path, { ...user, emails })
+    expect([put.status, put.body['detail'], put.body['emails']]).toEqual([200, undefined, shown])
+    await patch({ op: 'remove', path: 'emails[type eq "work"]' }, { op: 'replace', path: 'title', value: 'Lead' })
+    const again = await patch({
+      op: 'replace',
+      path: 'emails',
+      value: [
+        { ...work, value: 'w@x.org' },
+        { value: 'n@x.org', type: 'home', primary: true },
+      ],
+    })
+    expect([again.status, again.body['detail']]).toEqual([200, undefined])
+  })
+
   test('the parts of an element without a value', async () => {
     const { patch, stored } = await withUser({ 'office.locality': ['Oslo'] })
     const street = { op: 'add', path: 'addresses[type eq "work"].streetAddress', value: '1 Main St' }
