@@ -72,6 +72,15 @@ const groupTask = (className: string, target: string): TaskSpec => ({
 const remove = (target: string): TaskSpec => ({ taskType: 'delete', target })
 const addGroup: TaskSpec = { taskType: 'addGroup', name: '$groupname$', remove: '$removegroup$' }
 
+const workflowsFor = (order: readonly string[]) => ({
+  'sync-user': order.map(provision),
+  'delete-user': order.map(remove),
+  'change-members': [addGroup, ...order.map(provision)],
+  'create-group': order.map((target) => groupTask('tasks.CreateGroup', target)),
+  'update-group': order.map((target) => groupTask('tasks.UpdateGroup', target)),
+  'delete-group': order.map((target) => groupTask('tasks.DeleteGroup', target)),
+})
+
 const orders = { 'first written': ['people', 'second'], 'last written': ['second', 'people'] } as const
 
 const failures: readonly { readonly code: ErrorCode; readonly halfDone?: boolean }[] = [
@@ -99,14 +108,7 @@ onEachDatabase('changes over two systems', (freshUrl) => {
   async function open(order: readonly [string, string]) {
     const url = await freshUrl()
     const second = new SecondSystem()
-    const workflows = {
-      'sync-user': order.map(provision),
-      'delete-user': order.map(remove),
-      'change-members': [addGroup, ...order.map(provision)],
-      'create-group': order.map((target) => groupTask('tasks.CreateGroup', target)),
-      'update-group': order.map((target) => groupTask('tasks.UpdateGroup', target)),
-      'delete-group': order.map((target) => groupTask('tasks.DeleteGroup', target)),
-    }
+    const workflows = workflowsFor(order)
     const targets: Record<string, ReturnType<typeof databaseTarget> | SecondSystem> = { second }
     const process = await openDurable(url, { workflows: {} })
     const passwords = new Passwords(process.storage.userDirectory({ name: 'people/passwords' }))
@@ -114,31 +116,42 @@ onEachDatabase('changes over two systems', (freshUrl) => {
     targets['people'] = people
     onTestFinished(() => people.close())
     await process.reload({ workflows, targets })
-    const source = {
-      tasks: (name: string) => parseTasks(workflows[name as keyof typeof workflows] ?? []).tasks,
-      mapping: () => undefined,
+    const gateway = async (tasks: typeof workflows, client = 'idp') => {
+      const source = {
+        tasks: (name: string) => parseTasks(tasks[name as keyof typeof workflows] ?? []).tasks,
+        mapping: () => undefined,
+      }
+      const { send } = await openGateway(scimGateway, {
+        client,
+        params: {
+          mapping: 'scim',
+          lookupTarget: 'people',
+          workflowName: 'sync-user',
+          deleteUserWorkflowName: 'delete-user',
+          groupWorkflow: 'change-members',
+          groupCreateWorkflow: 'create-group',
+          groupUpdateWorkflow: 'update-group',
+          groupDeleteWorkflow: 'delete-group',
+        },
+        host: {
+          clock: systemClock,
+          targets: fakeModuleHost({ targets }).targets,
+          workflows: process.runs,
+          runs: process.runs,
+          openUserDirectory: async (wanted) => process.storage.userDirectory(wanted),
+          workflowWrites: (name) => workflowWrites(source, name),
+        },
+      })
+      return send
     }
-    const { send } = await openGateway(scimGateway, {
-      params: {
-        mapping: 'scim',
-        lookupTarget: 'people',
-        workflowName: 'sync-user',
-        deleteUserWorkflowName: 'delete-user',
-        groupWorkflow: 'change-members',
-        groupCreateWorkflow: 'create-group',
-        groupUpdateWorkflow: 'update-group',
-        groupDeleteWorkflow: 'delete-group',
-      },
-      host: {
-        clock: systemClock,
-        targets: fakeModuleHost({ targets }).targets,
-        workflows: process.runs,
-        runs: process.runs,
-        openUserDirectory: async (wanted) => process.storage.userDirectory(wanted),
-        workflowWrites: (name) => workflowWrites(source, name),
-      },
-    })
-    return { send, second, process }
+    /** Another configuration takes over, whose workflows write the lookup target only. */
+    const writeOnlyPeople = async () => {
+      const fewer = workflowsFor(['people'])
+      await process.reload({ workflows: fewer, targets })
+      return await gateway(fewer)
+    }
+    const send = await gateway(workflows)
+    return { send, sendAs: (client: string) => gateway(workflows, client), writeOnlyPeople, second, process }
   }
 
   describe.each(Object.entries(orders))('the lookup target %s', (name, order) => {
@@ -300,6 +313,54 @@ onEachDatabase('changes over two systems', (freshUrl) => {
       const [run] = (await process.storage.runs.list({ states: ['ready'], limit: 5 })).runs
       await process.runs.cancel({ id: run?.id ?? '', fence: run?.fence ?? 0, by: userRef('operator') })
       expect((await repeated).status).toBe(404)
+    })
+
+    test.runIf(isFirst)('a refused create is not over for a client with other credentials', async () => {
+      const { send, sendAs, second, process } = await open(order)
+      process.worker()
+      const ann = { userName: 'ann', active: true }
+      second.code = 'CONFLICT'
+      expect((await send('POST', '/Users', ann)).status).toBe(500)
+      const other = await sendAs('renewed')
+      const early = await other('POST', '/Users', ann)
+      expect(early.status, JSON.stringify(early.body)).toBe(500)
+      const changed = await other('POST', '/Users', { ...ann, title: 'Dr' })
+      expect(changed.status, JSON.stringify(changed.body)).toBe(500)
+      second.code = undefined
+      expect((await other('POST', '/Users', { ...ann, title: 'Dr' })).status).toBe(201)
+      expect(second.stored('ann')?.attributes).toMatchObject({ title: ['Dr'] })
+      expect((await send('POST', '/Users', ann)).status).toBe(409)
+    })
+
+    test.runIf(isFirst).each([
+      { code: 'TARGET_UNREACHABLE', status: 503 },
+      { code: 'CONFLICT', status: 500 },
+    ] as const)('after $code, what is unfinished comes first after a change of the workflow', async (given) => {
+      const { send, second, writeOnlyPeople, process } = await open(order)
+      const ann = { userName: 'ann', active: true }
+      const address = `/Users/${(await send('POST', '/Users', ann)).body['id']}`
+      second.code = given.code
+      expect((await send('PATCH', address, deactivation)).status).toBe(given.status)
+      expect((await send('POST', '/Users', { userName: 'bob', active: true })).status).toBe(given.status)
+      const now = await writeOnlyPeople()
+      process.worker({ retries: { attempts: 9, unknownAttempts: 3, firstMillis: 60_000, mostMillis: 60_000 } })
+      if (given.status === 503) {
+        for (const answer of [
+          await now('PATCH', address, deactivation),
+          await now('POST', '/Users', { userName: 'bob', active: true }),
+        ]) {
+          expect(answer.status, JSON.stringify(answer.body)).toBe(503)
+        }
+        second.code = undefined
+      }
+      expect((await now('PATCH', address, deactivation)).status).toBe(200)
+      expect((await now('POST', '/Users', { userName: 'bob', active: true })).status).toBe(201)
+      if (given.status === 503) {
+        expect(second.stored('ann')?.attributes).toMatchObject({ active: ['false'] })
+        expect(second.stored('bob')).toBeDefined()
+      }
+      // The workflow no longer writes the second system, so its refusal is replaced.
+      expect((await process.storage.runs.list({ states: ['ready', 'incident'], limit: 5 })).runs).toEqual([])
     })
 
     test.runIf(isFirst)('a create that the gateway finished is answered 201 when it is repeated, once', async () => {
