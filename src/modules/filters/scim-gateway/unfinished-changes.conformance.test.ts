@@ -116,7 +116,7 @@ onEachDatabase('changes over two systems', (freshUrl) => {
     targets['people'] = people
     onTestFinished(() => people.close())
     await process.reload({ workflows, targets })
-    const gateway = async (tasks: typeof workflows, client = 'idp') => {
+    const gateway = async (tasks: typeof workflows, client = 'idp', { runs, storage } = process) => {
       const source = {
         tasks: (name: string) => parseTasks(tasks[name as keyof typeof workflows] ?? []).tasks,
         mapping: () => undefined,
@@ -136,9 +136,9 @@ onEachDatabase('changes over two systems', (freshUrl) => {
         host: {
           clock: systemClock,
           targets: fakeModuleHost({ targets }).targets,
-          workflows: process.runs,
-          runs: process.runs,
-          openUserDirectory: async (wanted) => process.storage.userDirectory(wanted),
+          workflows: runs,
+          runs,
+          openUserDirectory: async (wanted) => storage.userDirectory(wanted),
           workflowWrites: (name) => workflowWrites(source, name),
         },
       })
@@ -150,8 +150,12 @@ onEachDatabase('changes over two systems', (freshUrl) => {
       await process.reload({ workflows: fewer, targets })
       return await gateway(fewer)
     }
+    const replica = async () => {
+      const other = await openDurable(url, { workflows, targets })
+      return await gateway(workflows, 'idp', other)
+    }
     const send = await gateway(workflows)
-    return { send, sendAs: (client: string) => gateway(workflows, client), writeOnlyPeople, second, process }
+    return { send, replica, sendAs: (client: string) => gateway(workflows, client), writeOnlyPeople, second, process }
   }
 
   describe.each(Object.entries(orders))('the lookup target %s', (name, order) => {
@@ -362,6 +366,37 @@ onEachDatabase('changes over two systems', (freshUrl) => {
       // The workflow no longer writes the second system, so its refusal is replaced.
       expect((await process.storage.runs.list({ states: ['ready', 'incident'], limit: 5 })).runs).toEqual([])
     })
+
+    test.runIf(isFirst)(
+      'two replicas at once: one creates, both rename, and none is answered as if nothing were there',
+      async () => {
+        const { send, replica, second } = await open(order)
+        const replicas = [send, await replica()]
+        const atOnce = (method: string, path: string, bodies: readonly JsonObject[]) =>
+          Promise.all(bodies.map((body, i) => (replicas[i] ?? send)(method, path, body)))
+        for (const [path, body] of [
+          ['/Users', { userName: 'ann', active: true }],
+          ['/Groups', { displayName: 'crew' }],
+        ] as const) {
+          const answers = await atOnce('POST', path, [body, body])
+          expect(answers.map(({ status }) => status).sort()).toEqual([201, 409])
+          expect(answers.map(({ body }) => body['scimType'])).toContain('uniqueness')
+        }
+        const found = await send('GET', `/Groups?filter=${encodeURIComponent('displayName eq "crew"')}`)
+        const [{ id } = { id: '' }] = found.body['Resources'] as { id: string }[]
+        const renames = ['team', 'staff'].map((value) => patchOf({ op: 'replace', path: 'displayName', value }))
+        const renamed = await atOnce('PATCH', `/Groups/${id}`, renames)
+        expect(
+          renamed.map(({ status }) => status),
+          JSON.stringify(renamed.map(({ body }) => body)),
+        ).toEqual([204, 204])
+        // A system that lacks the group does not make it one that is not there.
+        for (const name of ['team', 'staff']) second.groups.delete(name)
+        const [refused] = await atOnce('PATCH', `/Groups/${id}`, renames.slice(0, 1))
+        const isThere = (await send('GET', `/Groups/${id}`)).status
+        expect([refused?.status === 404, isThere]).toEqual([false, 200])
+      },
+    )
 
     test.runIf(isFirst)('a create that the gateway finished is answered 201 when it is repeated, once', async () => {
       const { send, second, process } = await open(order)
