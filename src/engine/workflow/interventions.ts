@@ -22,7 +22,9 @@ import type { RunStore } from '#storage/runs/run-store.ts'
 const changeKinds: ReadonlySet<AuditEntry['kind']> = new Set(['entry', 'attribute', 'group'])
 
 /** Shows stored runs and lets administrators act on them; needs no configuration. Audits every action. */
-export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse' | 'settle' | 'takeFinished'> {
+export class RunInterventions
+  implements Omit<RunAccess, 'start' | 'refuse' | 'settle' | 'hasUnfinished' | 'takeFinished'>
+{
   readonly #store: RunStore
   readonly #audit: Pick<AuditStore, 'list'>
   readonly #clock: Clock

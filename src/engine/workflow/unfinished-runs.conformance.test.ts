@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
@@ -405,6 +406,28 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       // No later task needs it.
       expect((await process.storage.runs.getWhole(run))?.secret).toBeUndefined()
       expect(JSON.stringify(incident)).not.toContain('hunter2')
+    })
+
+    test('are finished despite their deadline, and never end as expired', async () => {
+      const [first, second] = [new FailingTarget(), new FailingTarget()]
+      const process = await open(await freshUrl(), first, second)
+      const timers = process.timers()
+      second.code = 'TARGET_UNREACHABLE'
+      const { run } = await failureOf(process.runs.run(callOf({ deadline: new Date() })))
+      const stored = callOf({ user: { userID: 'bob', attributes: new Attributes(), groups: [] }, asynchronous: true })
+      const { id } = await process.runs.run({ ...stored, deadline: new Date(Date.now() + 1_000) })
+      process.worker()
+      const incidents = [await process.settled(run, 'incident'), await process.settled(id, 'incident')]
+      expect(incidents.map(({ incident }) => incident?.code)).toEqual(['TARGET_UNREACHABLE', 'TARGET_UNREACHABLE'])
+      await delay(1_000)
+      await timers.sweep()
+      second.code = undefined
+      expect(await settle(process)).toEqual({ finished: ['user 1'], refused: [] })
+      const { fence = 0, state } = (await process.storage.runs.get(id)) ?? {}
+      expect(state).toBe('incident')
+      await process.runs.retry({ id, fence, by: userRef('operator') })
+      await process.settled(id, 'completed')
+      expect(['ann', 'bob'].map((login) => second.stored(login))).not.toContain(undefined)
     })
 
     test('become incidents that are tried again with the next change, if their attempts are used up', async () => {

@@ -401,9 +401,11 @@ onEachDatabase('runs', (freshUrl) => {
     const resource = 'users User id 7'
     const incident = { task: 't', code: 'TARGET_FAILED', message: 'down' }
     for (const more of [{}, { resource, subject: 'ada' }]) {
+      expect(await two.runs.hasUnfinished()).toBe(false)
       await one.runs.start(newRun(more.resource === undefined ? 'of no client' : 'stuck', { ...more, touched: true }))
       await one.runs.commit({ ...commitOf(await claimOne(one.runs), { state: 'incident', incident }), touched: true })
     }
+    expect(await two.runs.hasUnfinished()).toBe(true)
     await one.runs.start(newRun('unchanged', { resource }))
     await one.runs.start(newRun('retried', { resource, touched: true }))
     await one.runs.start(newRun('ended', { resource, touched: true, state: { state: 'completed' } }))
