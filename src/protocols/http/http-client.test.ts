@@ -50,7 +50,9 @@ test.each([
   const { port } = hostile.address() as AddressInfo
   pool = openHttpPool()
   const call = { method: 'POST', url: new URL(`http://127.0.0.1:${port}`), headers: {}, body: '{}' }
-  const error: unknown = await pool.send(call, { signal: AbortSignal.timeout(300), bytes: 1000 }).catch((thrown) => thrown)
+  const error: unknown = await pool
+    .send(call, { signal: AbortSignal.timeout(300), bytes: 1000 })
+    .catch((thrown) => thrown)
   expect(error).toBeInstanceOf(Error)
   expect(wasNotSent(error)).toBe(false)
 })
