@@ -50,11 +50,17 @@ export class AuditSinkStore {
 
   /**
    * The next records, oldest first, without gaps: those of one chain in order, and a record never before one that
-   * was committed when it was begun.
+   * was committed when it was begun. At least one, and no more than have about `bytes` together: callers choose how long
+   * their values are.
    */
-  async read(after: SinkPositions, limit: number): Promise<readonly AuditRecord[]> {
+  async read(after: SinkPositions, limit: number, bytes?: number): Promise<readonly AuditRecord[]> {
     const values: Record<string, number> = { limit }
     for (const chain of auditChains) values[`after${chain}`] = after.get(chain) ?? 0
+    if (bytes !== undefined && limit > 1) {
+      let sum = 0
+      const sizes = (await findSizes.all(this.#client, values)).map(({ size }) => (sum += size))
+      values['limit'] = Math.max(1, sizes.filter((upToHere) => upToHere <= bytes).length)
+    }
     const found = await findNext.all(this.#client, values)
     return found.map(({ chain, chainSeq, hash, ...record }) => ({
       link: { chain, number: chainSeq, hash },
@@ -134,15 +140,18 @@ const setConfigured = statement<{ name: string; configured: number }>(
 )
 
 /** One statement, so one snapshot of all chains. */
-const findNext = statement<Readonly<Record<string, number>>, ChainedRecord>(
+const nextRecords = (columns: string): string =>
   `${auditChains
     .map(
       (chain) => `select * from
-        (select seq, ${chainedRecord} from audit_rows where chain = ${chain} and chain_seq > :after${chain}
+        (select seq, ${columns} from audit_rows where chain = ${chain} and chain_seq > :after${chain}
          order by chain_seq limit cast(:limit as bigint)) as chain`,
     )
     .join(' union all ')}
-   order by seq limit cast(:limit as bigint)`,
+   order by seq limit cast(:limit as bigint)`
+const findNext = statement<Readonly<Record<string, number>>, ChainedRecord>(nextRecords(chainedRecord))
+const findSizes = statement<Readonly<Record<string, number>>, { size: number }>(
+  nextRecords('octet_length(changes) + coalesce(octet_length(reason), 0) as size'),
 )
 
 const claim = statement<
