@@ -1,5 +1,12 @@
 import type { AuditRecord } from '#domain/audit.ts'
-import { auditChains, type ChainedRecord, chainedRecord, readChains } from '#storage/audit/audit-chain.ts'
+import {
+  auditChains,
+  type ChainedRecord,
+  chainedRecord,
+  countWithin,
+  readChains,
+  recordSize,
+} from '#storage/audit/audit-chain.ts'
 import { toEntries } from '#storage/audit/audit-record.ts'
 import type { DatabaseReader, SqlClient } from '#storage/client/sql-client.ts'
 import { statement } from '#storage/client/statement.ts'
@@ -50,17 +57,12 @@ export class AuditSinkStore {
 
   /**
    * The next records, oldest first, without gaps: those of one chain in order, and a record never before one that
-   * was committed when it was begun. At least one, and no more than have about `bytes` together: callers choose how long
-   * their values are.
+   * was committed when it was begun. At least one, and no more than have about `bytes` together.
    */
   async read(after: SinkPositions, limit: number, bytes?: number): Promise<readonly AuditRecord[]> {
     const values: Record<string, number> = { limit }
     for (const chain of auditChains) values[`after${chain}`] = after.get(chain) ?? 0
-    if (bytes !== undefined && limit > 1) {
-      let sum = 0
-      const sizes = (await findSizes.all(this.#client, values)).map(({ size }) => (sum += size))
-      values['limit'] = Math.max(1, sizes.filter((upToHere) => upToHere <= bytes).length)
-    }
+    if (bytes !== undefined) values['limit'] = countWithin(bytes, await findSizes.all(this.#client, values))
     const found = await findNext.all(this.#client, values)
     return found.map(({ chain, chainSeq, hash, ...record }) => ({
       link: { chain, number: chainSeq, hash },
@@ -150,9 +152,7 @@ const nextRecords = (columns: string): string =>
     .join(' union all ')}
    order by seq limit cast(:limit as bigint)`
 const findNext = statement<Readonly<Record<string, number>>, ChainedRecord>(nextRecords(chainedRecord))
-const findSizes = statement<Readonly<Record<string, number>>, { size: number }>(
-  nextRecords('octet_length(changes) + coalesce(octet_length(reason), 0) as size'),
-)
+const findSizes = statement<Readonly<Record<string, number>>, { size: number }>(nextRecords(recordSize))
 
 const claim = statement<
   { name: string; owner: string; now: number; until: number },
