@@ -61,6 +61,8 @@ function send({ url, method, headers, body, connectMillis }: Request, limit: Abo
       resolve,
     )
     outgoing.on('error', reject)
+    // A server that switches protocols ends the request without an error.
+    outgoing.on('close', () => reject(new Error('the connection closed before there was an answer')))
     if (connectMillis !== null) {
       const slow = Object.assign(new Error('HTTP connect timed out'), { code: 'ECONNECTTIMEOUT' })
       const timer = setTimeout(() => outgoing.destroy(slow), connectMillis)

@@ -377,6 +377,38 @@ test.each([
   expect(existsSync(join(fresh, 'gatehouse.db'))).toBe(false)
 })
 
+const edit = (file: string, ...texts: readonly string[]): void => {
+  const database = new DatabaseSync(file, { defensive: false })
+  try {
+    for (const text of texts) database.exec(text)
+  } finally {
+    database.close()
+  }
+}
+
+test.each([
+  [
+    'a virtual table in another spelling',
+    'create virtual table pages using fts5(text)',
+    "update sqlite_schema set sql = 'create  virtual table pages using fts5(text)' where name = 'pages'",
+    'table pages',
+  ],
+  [
+    'a table of the gateway that ignores new rows',
+    'create table other (id)',
+    "update sqlite_schema set sql = replace(sql, 'primary key', 'primary key on conflict ignore') where name = 'sessions'",
+    'table sessions',
+  ],
+])('a backup with %s is refused', async (_what, prepare, disguise, found) => {
+  const { data, folder } = await installation()
+  const [file, fresh] = [join(folder, 'backup.db'), join(folder, 'fresh')]
+  await backup(data, file, '--keys')
+  edit(file, prepare, `pragma writable_schema = on; ${disguise}`)
+  const { code, stderr } = await restore(file, fresh, '--unverified')
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(found) })
+  expect(existsSync(join(fresh, 'gatehouse.db'))).toBe(false)
+})
+
 test('tables of other programs are copied and restored, whatever their names', async () => {
   const { data, folder } = await installation()
   const [file, fresh] = [join(folder, 'backup.db'), join(folder, 'fresh')]
