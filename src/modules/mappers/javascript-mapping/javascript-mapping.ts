@@ -3,7 +3,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey, isJsonObject, type JsonValue } from '#kernel/json.ts'
 import { mappingSignatures } from '#legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import { openPlugin, type PluginCode } from '#modules/shared/plugin/plugin-code.ts'
+import { codeFolder, openPlugin, type PluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import type { Mapper } from '#sdk/mapper/mapper.ts'
 import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
@@ -27,7 +27,7 @@ export default defineMapper({
       inline: undefined,
       file: undefined,
       includes: [...includes, name],
-      folder: context.folder,
+      ...codeFolder(context),
       signatures: mappingSignatures,
       config: {},
       ...mappingLimits,

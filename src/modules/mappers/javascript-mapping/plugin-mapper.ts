@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { moduleFile } from '#modules/shared/plugin/plugin-code.ts'
+import { codeFolder, moduleFile } from '#modules/shared/plugin/plugin-code.ts'
 import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 import { mappingLimits, openMappingFunction } from './javascript-mapping.ts'
 
@@ -15,7 +15,7 @@ export default defineMapper({
     }
     const file = moduleFile(module, path, issues, context)
     if (file === undefined) return undefined
-    const code = { inline: undefined, file, includes: [], folder: context.folder, config: {}, ...mappingLimits }
+    const code = { inline: undefined, file, includes: [], ...codeFolder(context), config: {}, ...mappingLimits }
     const name = `mapper "${basename(file)}"`
     return {
       reads: undefined,
