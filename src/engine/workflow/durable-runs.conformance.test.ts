@@ -715,14 +715,15 @@ onEachDatabase('durable runs', (freshUrl) => {
 
     const asks = { taskType: 'approval' }
     const condition = { taskType: 'ifAttrHasValue', name: 'kind', value: 'external', onSuccess: [asks] }
-    test.each([
+    type TaskSpec = Readonly<Record<string, unknown>>
+    test.each<[string, TaskSpec[], boolean, TaskSpec[]?]>([
       ['a condition that leads to an approval', [condition], false],
       ['a condition after the branch it is in', [provision()], false, [condition]],
       ['a call of a workflow with such a condition', [{ taskType: 'callWorkflow', name: 'called' }], false],
       ['an approval with such a condition', [{ ...asks, onSuccess: [condition] }], false],
       ['approvals that are always asked', [{ ...asks, onSuccess: [asks], onFailure: [condition] }], true],
       ['no approval', [provision()], true],
-    ])('a task before %s', async (_, rest, maySkip, later: object[] = []) => {
+    ])('a task before %s', async (_, rest, maySkip, later: TaskSpec[] = []) => {
       const broken = () => {
         throw new GatewayError('TARGET_FAILED', 'broken')
       }
