@@ -727,7 +727,12 @@ onEachDatabase('durable runs', (freshUrl) => {
       const broken = () => {
         throw new GatewayError('TARGET_FAILED', 'broken')
       }
-      const branch = { taskType: 'ifNotUserExists', target: 'store', uidAttribute: 'uid', onSuccess: [{ taskType: 'broken' }, ...rest] }
+      const branch = {
+        taskType: 'ifNotUserExists',
+        target: 'store',
+        uidAttribute: 'uid',
+        onSuccess: [{ taskType: 'broken' }, ...rest],
+      }
       const w = later.length === 0 ? [{ taskType: 'broken' }, ...rest] : [branch, ...later]
       const options = { workflows: { w, called: [condition] }, targets: { store: new MemoryTarget() } }
       const process = await openDurable(await freshUrl(), { ...options, tasks: { approval, broken }, approvals })

@@ -22,6 +22,7 @@ import {
   tokenServiceSamples,
   unknownId,
 } from './fuzzed-requests.ts'
+import { moreApis } from './more-apis.ts'
 
 const isFull = siegeRequests > 0
 const count = isFull ? siegeRequests : 1000
@@ -30,63 +31,6 @@ const clustered = isFull ? siegeRequests : 300
 /** The bound; longer if the story runs beside many others, possibly on a slow machine. */
 const slowMillis = isFull ? 2000 : 8000
 const atOnce = 2
-
-/** What the quickstart lacks: call-workflow for programs with any token, and the APIs of accounts, operators and links. */
-const more = `
-apiVersion: openunison.tremolo.io/v2
-kind: Application
-metadata: { name: call }
-spec:
-  cookieConfig: { cookiesEnabled: false }
-  urls:
-    - hosts: ['127.0.0.1', 'localhost']
-      uri: /call
-      authChain: api
-      azRules: [{ scope: dn, constraint: o=Tremolo }]
-      filterChain: [{ className: filters.CallWorkflow, params: { allowedWorkflow: crm-sync } }]
----
-apiVersion: openunison.tremolo.io/v2
-kind: Application
-metadata: { name: account }
-spec:
-  cookieConfig: { sessionCookieName: portal, domain: '*', timeout: 900, secure: false, httpOnly: true, cookiesEnabled: true }
-  urls:
-    - hosts: ['127.0.0.1', 'localhost']
-      uri: /account
-      authChain: login
-      azRules: [{ scope: dn, constraint: 'ou=people,o=Tremolo' }]
-      filterChain: [{ className: filters.Account, params: { stepUpChain: login, enrolChain: login, homeURL: /portal } }]
-    - hosts: ['127.0.0.1', 'localhost']
-      uri: /runs
-      authChain: login
-      azRules: [{ scope: group, constraint: 'cn=administrators,ou=groups,ou=people,o=Tremolo' }]
-      filterChain: [{ className: filters.WorkflowAdmin }]
-    - hosts: ['127.0.0.1', 'localhost']
-      uri: /ops
-      authChain: login
-      azRules: [{ scope: group, constraint: 'cn=administrators,ou=groups,ou=people,o=Tremolo' }]
-      filterChain:
-        - className: filters.Operators
-          params:
-            bases: ['People=ou=people,o=Tremolo']
-            searchableAttributes: ['uid=Login', 'mail=Mail']
-            resultAttributes: ['uid=Login', 'displayName=Name']
-            scaleMainAppName: portal
-            scaleMainURI: /main
-            homeUrl: /portal
-    - hosts: ['127.0.0.1', 'localhost']
-      uri: /password
-      azRules: [{ scope: dn, constraint: o=Tremolo }]
-      filterChain:
-        - className: filters.Passwords
-          params: { publicURL: 'https://portal.example.com/password', passwordTarget: people, requestsPerMinute: '0' }
-    - hosts: ['127.0.0.1', 'localhost']
-      uri: /decide
-      azRules: [{ scope: dn, constraint: o=Tremolo }]
-      filterChain:
-        - className: filters.ApprovalLink
-          params: { url: 'https://portal.example.com/decide', withoutLogin: 'true' }
-`
 
 const samplesBeyond: readonly Sample[] = [
   { method: 'GET', path: '/decide?token=a.b.c' },
@@ -151,7 +95,7 @@ describe('fuzzed requests to every operation', () => {
 function fuzzedConfig(): string {
   const config = unlimitedQuickstart()
   onTestFinished(() => rmSync(config, { recursive: true, force: true }))
-  writeFileSync(join(config, 'fuzzed.yaml'), more)
+  writeFileSync(join(config, 'fuzzed.yaml'), moreApis)
   return config
 }
 
