@@ -713,6 +713,40 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(options.targets.store.calls).toEqual([])
     })
 
+    const asks = { taskType: 'approval' }
+    const condition = { taskType: 'ifAttrHasValue', name: 'kind', value: 'external', onSuccess: [asks] }
+    type TaskSpec = Readonly<Record<string, unknown>>
+    test.each<[string, TaskSpec[], boolean, TaskSpec[]?]>([
+      ['a condition that leads to an approval', [condition], false],
+      ['a condition after the branch it is in', [provision()], false, [condition]],
+      ['a call of a workflow with such a condition', [{ taskType: 'callWorkflow', name: 'called' }], false],
+      ['an approval with such a condition', [{ ...asks, onSuccess: [condition] }], false],
+      ['approvals that are always asked', [{ ...asks, onSuccess: [asks], onFailure: [condition] }], true],
+      ['no approval', [provision()], true],
+    ])('a task before %s', async (_, rest, maySkip, later: TaskSpec[] = []) => {
+      const broken = () => {
+        throw new GatewayError('TARGET_FAILED', 'broken')
+      }
+      const branch = {
+        taskType: 'ifNotUserExists',
+        target: 'store',
+        uidAttribute: 'uid',
+        onSuccess: [{ taskType: 'broken' }, ...rest],
+      }
+      const w = later.length === 0 ? [{ taskType: 'broken' }, ...rest] : [branch, ...later]
+      const options = { workflows: { w, called: [condition] }, targets: { store: new MemoryTarget() } }
+      const process = await openDurable(await freshUrl(), { ...options, tasks: { approval, broken }, approvals })
+      const { id } = await process.run('w', asynchronous)
+      process.worker()
+      const { fence, incident } = await process.settled(id, 'incident')
+      expect(incident?.maySkip).toBe(maySkip)
+      const skipped = await process.runs.skip({ id, fence, by: userRef('admin') }).then(
+        () => true,
+        ({ code }) => code !== 'CONFLICT',
+      )
+      expect(skipped).toBe(maySkip)
+    })
+
     test('an operator who requested the run, submitted it or is its subject changes nothing', async () => {
       const options = { workflows, targets: { store: new MemoryTarget() }, tasks: { approval }, approvals }
       const process = await openDurable(await freshUrl(), options)

@@ -155,7 +155,7 @@ export class RunInterventions
 }
 
 const approvalText =
-  'An approval can not be skipped, nor a task that contains one. Retry the run, with an approver if it has none, or cancel it.'
+  'An approval can not be skipped, nor a task that contains one or comes before a condition that leads to one. Retry the run, with an approver if it has none, or cancel it.'
 const unknownText =
   'This can not be skipped, since it is unknown whether it contains an approval. Retry the run, or cancel it.'
 
