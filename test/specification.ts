@@ -260,10 +260,16 @@ export const statements: readonly Statement[] = [
     page('requireReason shows a field for the reason, and reasonIsList the reasons as a list'),
     '`reasonIsList`: the page shows `reasons` as a list',
   ),
-  ...of('2.1', register('submittedText: is shown when the mail address is confirmed'), [
+  ...of(
+    '2.1',
+    page('submittedText is shown after a submission; before a mail is confirmed, the page says where it went'),
     '`submittedText` is shown after a submission',
-    'If the mail address must be confirmed, after the confirmation.',
-  ]),
+  ),
+  ...of(
+    '2.1',
+    register('submittedText: is shown when the mail address is confirmed'),
+    'If the mail address must be confirmed, it is shown after the confirmation',
+  ),
   ...of(
     '2.1',
     formValues('readOnly: the value of the server counts, and another one is refused'),
@@ -706,6 +712,14 @@ export const statements: readonly Statement[] = [
     'The injector gets tokens through a sidecar',
     'The exchange itself is RFC 8693, which the specification leaves open.',
   ]),
+  ...of(
+    '4.4',
+    by(
+      'src/features/sts/injector/sidecar.programs.test.ts',
+      'A3: one process writes the tokens of two endpoints, each with its own',
+    ),
+    'The sidecar gets the tokens of its endpoints, and writes each to its file',
+  ),
 
   ...of('5', otherCallers, 'An application names the chain that protects it (authChain)'),
   ...of(
@@ -736,7 +750,12 @@ export const statements: readonly Statement[] = [
   ...of(
     '5',
     by('src/keys/key-source.test.ts', 'is read from a public key, a private key or a certificate'),
-    'The pinned certificate is a file or a secret',
+    'The pinned certificate is a file',
+  ),
+  ...of(
+    '5',
+    by('src/keys/key-source.test.ts', 'comes from a secret if no file has that name'),
+    'The pinned certificate may be a secret',
   ),
   ...of('5', jwt('is forgotten when its key is removed'), 'JWT validation against a discovery document'),
   ...of('5', jwt('is a mock entry if not found'), 'A user who is not in the directory is a mock entry'),

@@ -7,7 +7,7 @@ import { type Logger, silentLogger } from '#kernel/logger.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { AuditSink, SinkOutcome, SinkRecord } from '#sdk/audit/audit-sink.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
-import { temporaryFolder } from '../../test/support/databases/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 import { AuditAnchors, type AuditMeter } from './audit-anchors.ts'
 import { AuditSinks } from './audit-sinks.ts'
 

@@ -187,7 +187,7 @@ class SinkDelivery {
         if (!(await store.advance(name, owner, settled.positions))) return undefined
         unsettled.splice(0, unsettled.indexOf(settled) + 1)
       }
-      const batch = cut(await store.read(sent, batchRecords))
+      const batch = cut(await store.read(sent, batchRecords, batchChars))
       if (batch.length === 0) {
         if (unsettled.length === 0) return undefined
         await delay(Math.min(sink.settleMillis, 250), undefined, { signal: turn.closing }).catch(() => {})

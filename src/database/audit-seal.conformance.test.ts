@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { type ChainedRecord, chainedRecord, linkHash } from '#audit/store/audit-chain.ts'
 import type { AuditEntry, AuditRecord } from '#sdk/audit/audit-entry.ts'
 import type { Storage } from '#server/composition/stores.ts'
-import { onEachDatabase } from '../../test/support/databases/databases.ts'
-import { type SealedDatabase, sealedDatabase } from '../../test/support/databases/sealed-database.ts'
-import { auditRow } from '../../test/support/databases/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { type SealedDatabase, sealedDatabase } from '#testing/databases/sealed-database.ts'
+import { auditRow } from '#testing/databases/workflow-stores.ts'
 import type { AuditAnchor, AuditKey } from './audit-seal.ts'
 
 const auditKey = (id: string): AuditKey => ({ id, key: createSecretKey(randomBytes(32)) })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { connectTo, onEachEmptyDatabase } from '../../test/support/databases/databases.ts'
+import { connectTo, onEachEmptyDatabase } from '#testing/databases/databases.ts'
 import { type Migration, migrate, migration, readMigrations, readSchema } from './migrations.ts'
 import type { SqlClient } from './sql-client.ts'
 import { statement } from './statement.ts'

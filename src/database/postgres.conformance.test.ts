@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
-import { freshSchema, postgresUrl, runSql } from '../../test/support/databases/postgres.ts'
+import { freshSchema, postgresUrl, runSql } from '#testing/databases/postgres.ts'
 import { PostgresClient } from './postgres.ts'
 import type { DatabaseTransaction, SqlQuery } from './sql-client.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { SqlValue } from '#protocols/sql/sql-database.ts'
-import { connectTo, onEachEmptyDatabase } from '../../test/support/databases/databases.ts'
+import { connectTo, onEachEmptyDatabase } from '#testing/databases/databases.ts'
 import type { SqlClient, SqlQuery } from './sql-client.ts'
 
 const statement = <R>(client: SqlClient, sql: string, ...params: SqlValue[]): SqlQuery<R> => ({

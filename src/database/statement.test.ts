@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { memoryDatabase } from '../../test/support/databases/memory-database.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { columns, inserted, ListStatement, RowInsert, statement } from './statement.ts'
 
 test('each placeholder becomes a separate parameter, and quoted texts and casts stay', () => {

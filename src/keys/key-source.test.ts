@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { testServerCertificate } from '../../test/support/gateway/test-certificates.ts'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 import { createKeySource } from './key-source.ts'
 
 const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })

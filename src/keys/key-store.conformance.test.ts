@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { onEachDatabase } from '../../test/support/databases/databases.ts'
-import { openStores } from '../../test/support/databases/stores.ts'
-import { minute, noLease } from '../../test/support/databases/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
+import { minute, noLease } from '#testing/databases/workflow-stores.ts'
 
 onEachDatabase('keys of endpoints', (freshUrl) => {
   const open = async () => openStores(await freshUrl())

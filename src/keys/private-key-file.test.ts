@@ -3,8 +3,8 @@ import { generateKeyPairSync } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { temporaryFolder } from '../../test/support/databases/databases.ts'
-import { testServerCertificate } from '../../test/support/gateway/test-certificates.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 import { readPrivateKey, readPrivateKeyFile } from './private-key-file.ts'
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { type OpenBao, startOpenBao } from '../../test/support/sts/openbao.ts'
+import { type OpenBao, startOpenBao } from '#testing/sts/openbao.ts'
 import { loadAuditKeys } from './audit-keys.ts'
 import { loadSecretKeys } from './secret-keys.ts'
 

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { temporaryFolder } from '../../test/support/databases/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 import { checkSecretKeys } from './secret-keys.ts'
 
 const wrapped = 'vault:v1:abcd'

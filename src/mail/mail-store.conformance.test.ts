@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { ClaimedMail, MailKind, NewMail } from '#sdk/mail/new-mail.ts'
-import { onEachDatabase } from '../../test/support/databases/databases.ts'
-import { minute, noLease, workflowStores } from '../../test/support/databases/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { minute, noLease, workflowStores } from '#testing/databases/workflow-stores.ts'
 import type { MailStore } from './mail-store.ts'
 
 const mail = (id: string, more: Partial<NewMail> = {}): NewMail => ({

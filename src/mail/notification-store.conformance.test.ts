@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
-import { onEachDatabase } from '../../test/support/databases/databases.ts'
-import { openStores } from '../../test/support/databases/stores.ts'
-import { minute } from '../../test/support/databases/workflow-stores.ts'
-import { userRef } from '../../test/support/workflows/user-ref.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
+import { minute } from '#testing/databases/workflow-stores.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const ann = userRef('ann').identity
 const bob = userRef('bob').identity

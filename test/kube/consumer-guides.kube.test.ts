@@ -4,10 +4,10 @@ import { promisify } from 'node:util'
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
-import { blockOf, commandsOf, type GuideCluster, startGuideCluster } from '#testing/sts/consumer-guide.ts'
 import { amazonSts, entra, googleSts, type StandIn, startStandIn } from '#testing/sts/consumer-stand-ins.ts'
 import { type OpenBao, startOpenBao } from '#testing/sts/openbao.ts'
 import type { StsGateway } from '#testing/sts/sts-gateway.ts'
+import { blockOf, commandsOf, type GuideCluster, startGuideCluster } from './consumer-guide.ts'
 
 const run = promisify(execFile)
 const hasOpenBao = inject('openbao') !== undefined

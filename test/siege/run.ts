@@ -18,6 +18,7 @@ const sieges = {
   people: { projects: ['stories'], files: ['test/stories/scim-clients/delta-aggregation.test.ts'] },
   worst: { projects: ['stories'], files: ['test/stories/hostile/worst-requests.test.ts'] },
   races: { projects: ['stories'], files: ['test/stories/scim-clients/clients'] },
+  lists: { projects: ['browser'], files: ['test/browser/console-scale', 'test/browser/portal-scale'] },
   values: { projects: ['unit', 'conformance'], files: withSamples },
 } as const
 type Siege = keyof typeof sieges
@@ -57,6 +58,7 @@ for (const { projects, files } of wanted.map((name) => sieges[name])) {
       SIEGE_ROUNDS: '48',
       SIEGE_PEOPLE: '100000',
       SIEGE_RACES: '50',
+      SIEGE_LISTS: 'true',
       SIEGE_SEED: seed,
       HOSTILE_VALUES: values.values,
       HOSTILE_SEED: seed,

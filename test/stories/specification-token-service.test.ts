@@ -1,11 +1,13 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
+import { request as requestOverTls } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 import { SigningCluster } from '#testing/sts/signing-cluster.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-specification-'))
@@ -91,11 +93,13 @@ const documentsOf = async (endpoint: Endpoint): Promise<Documents> => {
   return (await response.json()) as Documents
 }
 
-/** What the issuer of the endpoint `cloud` serves on its own host. */
-const published = (path: string): Promise<unknown> => {
-  const { hostname, port } = new URL(gateway.url)
+/** What the issuer of the endpoint `cloud` serves on its own host, with or without TLS. */
+const published = (path: string, from = gateway.url): Promise<unknown> => {
+  const { protocol, hostname, port } = new URL(from)
+  const get = protocol === 'https:' ? requestOverTls : request
+  const headers = { host: 'cloud-issuer.example.com' }
   return new Promise((resolve, reject) =>
-    request({ host: hostname, port, path, headers: { host: 'cloud-issuer.example.com' } }, (response) => {
+    get({ host: hostname, servername: '', port, path, headers, ca: testServerCertificate }, (response) => {
       let text = ''
       response.setEncoding('utf8').on('data', (part: string) => {
         text += part
@@ -206,9 +210,13 @@ describe('the token service of the specification', () => {
 
   test('a remote service verifies a token with the published documents alone', async () => {
     const issuer = 'https://cloud-issuer.example.com'
-    const { jwks_uri: keysAddress } = (await published('/.well-known/openid-configuration')) as { jwks_uri: string }
+    const secure = await startGatewayProcess({ config: folder, tls: true })
+    onTestFinished(async () => void (await secure.stop()))
+    expect(new URL(secure.url).protocol).toBe('https:')
+    const discovery = await published('/.well-known/openid-configuration', secure.url)
+    const { jwks_uri: keysAddress } = discovery as { jwks_uri: string }
     expect(new URL(keysAddress).origin).toBe(issuer)
-    const keys = createLocalJWKSet((await published(new URL(keysAddress).pathname)) as JSONWebKeySet)
+    const keys = createLocalJWKSet((await published(new URL(keysAddress).pathname, secure.url)) as JSONWebKeySet)
     const expected = { issuer, audience: 'https://cloud.example.com' }
     const token = await issued('cloud')
     await jwtVerify(token, keys, expected)

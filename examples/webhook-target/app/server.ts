@@ -214,12 +214,18 @@ const profileTexts = [
 ]
 const profileLists = ['roles', 'entitlements']
 
-const newTeam = (body: Json): Team => ({ description: null, ...teamOf(body), name: required(body, 'name') })
+const newTeam = (body: Json): Team => ({
+  description: null,
+  externalId: null,
+  ...teamOf(body),
+  name: required(body, 'name'),
+})
 
 function teamOf(body: Json): Partial<Team> {
   return {
     ...(body['name'] === undefined ? {} : { name: required(body, 'name') }),
     ...optional(body, 'description'),
+    ...optional(body, 'externalId'),
   }
 }
 

@@ -12,6 +12,7 @@ export interface Person {
 export interface Team {
   readonly name: string
   readonly description: string | null
+  readonly externalId: string | null
 }
 
 export interface Page {

@@ -1,6 +1,7 @@
 import { ActionIcon, Box, Button, NativeSelect, NavLink } from '@mantine/core'
 import { useLocalStorage } from '@mantine/hooks'
 import { useTranslation } from '../app/i18n.tsx'
+import { isolated } from '../app/isolated.ts'
 import { Icon } from './icon.tsx'
 import { type FlatOrg, visibleOrgs } from './orgs.ts'
 
@@ -31,7 +32,10 @@ export function OrgChooser({ orgs, chosen, onChoose, withAll }: OrgChooserProps)
         label={t('orgs.title')}
         value={chosen}
         onChange={(event) => onChoose(event.currentTarget.value)}
-        data={[...all, ...orgs].map(({ id, name, depth }) => ({ value: id, label: indent.repeat(depth) + name }))}
+        data={[...all, ...orgs].map(({ id, name, depth }) => ({
+          value: id,
+          label: indent.repeat(depth) + isolated(name),
+        }))}
       />
       <Box component="nav" visibleFrom="sm" aria-label={t('orgs.title')} className="org-tree" mod={{ closed: !isOpen }}>
         <Button
@@ -70,8 +74,8 @@ function Tree({ orgs, chosen, onChoose, withAll }: OrgChooserProps) {
       variant="light"
       active={id === chosen}
       aria-current={id === chosen ? 'true' : undefined}
-      label={name}
-      {...(description === '' ? {} : { description })}
+      label={isolated(name)}
+      {...(description === '' ? {} : { description: isolated(description) })}
       leftSection={<Icon name={id === '' ? 'list' : 'folder'} size={18} />}
       onClick={() => onChoose(id)}
     />

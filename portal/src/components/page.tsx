@@ -32,7 +32,7 @@ export function Page({ title, intro, actions, children }: PageProps) {
           <Title order={1} size="h2" ref={heading} tabIndex={-1} className="page-title">
             {isolated(title)}
           </Title>
-          {intro !== undefined && intro !== '' && <Text c="dimmed">{intro}</Text>}
+          {intro !== undefined && intro !== '' && <Text c="dimmed">{isolated(intro)}</Text>}
         </div>
         {actions}
       </Group>

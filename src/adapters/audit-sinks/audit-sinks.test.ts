@@ -1,21 +1,18 @@
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { auditJsonLines } from '#audit/audit-sinks.ts'
 import { auditSinks } from '#catalog/catalog.ts'
+import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { AuditSink, SinkRecord } from '#sdk/audit/audit-sink.ts'
 import { ownFile } from '#sdk/host/own-file.ts'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
-import { testServerCertificate, unrelatedCertificate } from '../../../test/support/gateway/test-certificates.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../test/support/modules/fake-parse.ts'
-import { batchServer, syslogServer } from '../../../test/support/servers/audit-receiver.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { testServerCertificate, unrelatedCertificate } from '#testing/gateway/test-certificates.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { batchServer, syslogServer } from '#testing/servers/audit-receiver.ts'
 
 const folder = (): { path: string; ca: string; other: string } => {
   const path = temporaryFolder()
@@ -250,6 +247,60 @@ test('https posts batches with a token and one idempotency key per batch; other 
   const wrong = await sinkOf('auditSinks.Https', { url, caFile: other, token: 'receiver-token' }, path)
   expect(await wrong.send([record(4)], inTime())).toMatchObject({ kind: 'failed' })
   expect(got).toHaveLength(5)
+})
+
+test.each([
+  ['with an endless answer', 'HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n', 'accepted'],
+  ['with a long answer', `HTTP/1.1 200 OK\r\n\r\n${'a'.repeat(100_000)}`, 'accepted'],
+  ['with hints only', 'HTTP/1.1 103 Early Hints\r\n\r\n', 'failed'],
+  ['that switches protocols', 'HTTP/1.1 101 OK\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n', 'failed'],
+  ['that redirects', 'HTTP/1.1 307 Elsewhere\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n', 'failed'],
+  ['with an endless header', `HTTP/1.1 200 OK\r\nX: ${'a'.repeat(100_000)}`, 'failed'],
+  ['that speaks something else', '220 mail ready\r\n', 'failed'],
+])('https ends each call to a receiver %s, once', async (_what, answer, kind) => {
+  let calls = 0
+  const server = createServer((socket) => {
+    socket
+      .on('error', () => {})
+      .on('data', () => {
+        calls++
+        socket.write(answer)
+      })
+    onTestFinished(() => void socket.destroy())
+  })
+  const url = `http://127.0.0.1:${await listen(server)}`
+  const sink = await sinkOf('auditSinks.Https', { url }, temporaryFolder())
+  expect(await sink.send([record(1)], AbortSignal.timeout(500))).toMatchObject({ kind })
+  expect(calls).toBe(1)
+})
+
+test('control characters of an entry stay in its line and its message', async () => {
+  const { path } = folder()
+  const value = '\u0000\r\n<13>1 - - - - - - forged\n{"id":"forged"}\u2028\ud800'
+  const messages: string[] = []
+  const port = String(await listen(syslogServer('none', (text) => messages.push(text))))
+  const syslog = await sinkOf('auditSinks.Syslog', { host: '127.0.0.1', port, security: 'none' }, path)
+  const file = await sinkOf('auditSinks.File', { file: 'audit.jsonl' }, path)
+  const [row, link] = [{ id: 'r', value }, record(1).link]
+  const lines = auditJsonLines({ link, rows: [row as unknown as AuditEntry] })
+  for (const sink of [syslog, file]) {
+    expect(await sink.send([record(1, ...lines), record(2)], inTime())).toEqual({ kind: 'accepted' })
+  }
+  const written = readFileSync(join(path, 'audit.jsonl'), 'utf8').split('\n').slice(0, -1)
+  for (const got of [messages, written]) {
+    expect(got).toHaveLength(2)
+    expect(JSON.parse(got[0] ?? '')).toMatchObject({ value })
+  }
+})
+
+test('a pipe in the place of the file is refused, and blocks nothing', async () => {
+  const { path } = folder()
+  execFileSync('mkfifo', [join(path, 'audit.jsonl')])
+  const sink = await sinkOf('auditSinks.File', { file: 'audit.jsonl' }, path)
+  expect(await sink.send([record(1, line('a', 600_000))], inTime())).toEqual({
+    kind: 'failed',
+    reason: expect.stringContaining('was not written by an audit sink'),
+  })
 })
 
 test.each([

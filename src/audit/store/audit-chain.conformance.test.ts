@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { openStores } from '../../../test/support/databases/stores.ts'
-import { auditRow } from '../../../test/support/databases/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
+import { auditRow } from '#testing/databases/workflow-stores.ts'
 
 const at = (day: number): Date => new Date(Date.UTC(2020, 0, day))
 const by = { by: 'operator' }

@@ -3,7 +3,7 @@ import { StatementSync } from 'node:sqlite'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { AuditSeal } from '#database/audit-seal.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import { memoryDatabase } from '../../../test/support/databases/memory-database.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { AuditStore } from './audit-store.ts'
 
 // Hashes and seals are kept outside the database, in anchors and exports: these values must never change.

@@ -33,6 +33,19 @@ export type ChainedRecord = AuditRecordRow & {
 
 export const chainedRecord = columns([...recordProperties, 'chain', 'chainSeq', 'hash'])
 
+/** The bytes of a record's texts: callers choose how long their values are. */
+export const recordSize = 'octet_length(changes) + coalesce(octet_length(reason), 0) as size'
+
+/** How many of the next records to read: those that have at most `bytes` together, and at least one. */
+export function countWithin(bytes: number, sizes: readonly { readonly size: number }[]): number {
+  let sum = 0
+  const first = sizes.findIndex(({ size }) => {
+    sum += size
+    return sum > bytes
+  })
+  return first < 0 ? Math.max(1, sizes.length) : Math.max(1, first)
+}
+
 export const chainState = columns([
   'chain',
   'seq',

@@ -3,8 +3,8 @@ import { Databases } from '#database/databases.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { insertMails, MailStore } from '#mail/mail-store.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { auditRow } from '../../../test/support/databases/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { auditRow } from '#testing/databases/workflow-stores.ts'
 import { AuditStore } from './audit-store.ts'
 
 onEachDatabase('audit within a transaction', (freshUrl) => {

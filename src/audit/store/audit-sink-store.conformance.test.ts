@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import type { AuditRecord } from '#sdk/audit/audit-entry.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { sealedDatabase } from '../../../test/support/databases/sealed-database.ts'
-import { auditRow, outcomes } from '../../../test/support/databases/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { sealedDatabase } from '#testing/databases/sealed-database.ts'
+import { auditRow, outcomes } from '#testing/databases/workflow-stores.ts'
 import type { SinkPositions } from './audit-sink-store.ts'
 
 const times = (seconds = 60) => ({ now: new Date(), until: new Date(Date.now() + seconds * 1000) })
@@ -55,6 +55,22 @@ onEachDatabase('audit sinks', (freshUrl) => {
     const rounds = idsOf(seen).map((id) => Number(id.split('-')[0]))
     expect(rounds).toEqual([...rounds].sort((a, b) => a - b))
   }, 60_000)
+
+  test('records with long values are read a few at a time, and one that is too long alone', async () => {
+    const { auditSinks: sinks, audit } = await (await fresh()).open()
+    const lengths = [10, 400_000, 400_000, 400_000, 2_000_000, 10, 10]
+    for (const [i, length] of lengths.entries())
+      await audit.append([auditRow(`${i}`, { value: 'é'.repeat(length / 2) })])
+    let positions: SinkPositions = new Map()
+    const batches: string[] = []
+    while (batches.length < 10) {
+      const found = await sinks.read(positions, 200, 1_000_000)
+      if (found.length === 0) break
+      batches.push(idsOf(found).join(' '))
+      positions = behind(found, positions)
+    }
+    expect(batches).toEqual(['0 1 2', '3', '4', '5 6'])
+  })
 
   test('one owner feeds a sink at a time, and an owner that lost its claim moves nothing', async () => {
     const { auditSinks: sinks, audit } = await (await fresh()).open()

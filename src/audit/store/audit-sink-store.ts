@@ -1,7 +1,7 @@
 import type { DatabaseReader, SqlClient } from '#database/sql-client.ts'
 import { statement } from '#database/statement.ts'
 import type { AuditRecord } from '#sdk/audit/audit-entry.ts'
-import { auditChains, type ChainedRecord, chainedRecord, readChains } from './audit-chain.ts'
+import { auditChains, type ChainedRecord, chainedRecord, countWithin, readChains, recordSize } from './audit-chain.ts'
 import { toEntries } from './audit-record.ts'
 
 /** The number of the last record that a sink has, by chain; 0 if absent. */
@@ -50,11 +50,12 @@ export class AuditSinkStore {
 
   /**
    * The next records, oldest first, without gaps: those of one chain in order, and a record never before one that
-   * was committed when it was begun.
+   * was committed when it was begun. At least one, and no more than have about `bytes` together.
    */
-  async read(after: SinkPositions, limit: number): Promise<readonly AuditRecord[]> {
+  async read(after: SinkPositions, limit: number, bytes?: number): Promise<readonly AuditRecord[]> {
     const values: Record<string, number> = { limit }
     for (const chain of auditChains) values[`after${chain}`] = after.get(chain) ?? 0
+    if (bytes !== undefined) values['limit'] = countWithin(bytes, await findSizes.all(this.#client, values))
     const found = await findNext.all(this.#client, values)
     return found.map(({ chain, chainSeq, hash, ...record }) => ({
       link: { chain, number: chainSeq, hash },
@@ -134,16 +135,17 @@ const setConfigured = statement<{ name: string; configured: number }>(
 )
 
 /** One statement, so one snapshot of all chains. */
-const findNext = statement<Readonly<Record<string, number>>, ChainedRecord>(
+const nextRecords = (columns: string): string =>
   `${auditChains
     .map(
       (chain) => `select * from
-        (select seq, ${chainedRecord} from audit_rows where chain = ${chain} and chain_seq > :after${chain}
+        (select seq, ${columns} from audit_rows where chain = ${chain} and chain_seq > :after${chain}
          order by chain_seq limit cast(:limit as bigint)) as chain`,
     )
     .join(' union all ')}
-   order by seq limit cast(:limit as bigint)`,
-)
+   order by seq limit cast(:limit as bigint)`
+const findNext = statement<Readonly<Record<string, number>>, ChainedRecord>(nextRecords(chainedRecord))
+const findSizes = statement<Readonly<Record<string, number>>, { size: number }>(nextRecords(recordSize))
 
 const claim = statement<
   { name: string; owner: string; now: number; until: number },

@@ -378,9 +378,6 @@ async function pruneAudit(
   return { removed, waiting: [...waiting] }
 }
 
-/** An entry about a forged head may be in a chain of tokens; it is kept as long as the others. */
-const isOfTokens = (changes: string): boolean => (JSON.parse(changes) as unknown[][])[0]?.[1] === 'token'
-
 async function pruneSome(
   tx: DatabaseTransaction,
   chain: number,
@@ -392,7 +389,8 @@ async function pruneSome(
   const base = await lockChain.first(tx, { chain })
   if (base === undefined) return 0
   const records = await findOldest.all(tx, { chain, after: base.baseSeq })
-  const kept = records.findIndex(({ time, changes }) => time >= before || (part === 'tokens' && !isOfTokens(changes)))
+  // An entry about a forged head may be in a chain of tokens; it is kept as long as the others.
+  const kept = records.findIndex(({ time, kind }) => time >= before || (part === 'tokens' && kind !== 'token'))
   const tooOld = kept < 0 ? records : records.slice(0, kept)
   const lacks = (positions: SinkPositions, number: number): boolean => (positions.get(chain) ?? 0) < number
   for (const [name, positions] of received) {
@@ -416,10 +414,13 @@ interface OldRecord {
   readonly chainSeq: number
   readonly time: number
   readonly hash: string
-  readonly changes: string
+  /** Of its first change. */
+  readonly kind: string | null
 }
 const findOldest = statement<{ chain: number; after: number }, OldRecord>(
-  `select chain_seq as "chainSeq", time, hash, changes from audit where chain = :chain and chain_seq > :after
+  (on) => `select chain_seq as "chainSeq", time, hash,
+     ${on.name === 'sqlite' ? "changes ->> '$[0][1]'" : 'cast(changes as json) -> 0 ->> 1'} as kind
+   from audit where chain = :chain and chain_seq > :after
    order by chain_seq limit ${atOnce}`,
 )
 const deleteUntil = statement<{ chain: number; until: number }>(

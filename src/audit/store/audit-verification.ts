@@ -6,11 +6,21 @@ import { ListStatement, statement } from '#database/statement.ts'
 import type { AuditLink } from '#kernel/audit-link.ts'
 import { systemClock } from '#kernel/clock.ts'
 import type { AuditEntry, AuditRecord } from '#sdk/audit/audit-entry.ts'
-import { auditChains, type ChainedRecord, chainedRecord, chainState, linkHash, readChains } from './audit-chain.ts'
+import {
+  auditChains,
+  type ChainedRecord,
+  chainedRecord,
+  chainState,
+  countWithin,
+  linkHash,
+  readChains,
+  recordSize,
+} from './audit-chain.ts'
 import { toEntries } from './audit-record.ts'
 import type { AuditProblem, AuditReport } from './audit-report.ts'
 
 const pageSize = 500
+const pageBytes = 4_000_000
 const maxProblems = 100
 
 interface Chain extends ChainState {
@@ -74,7 +84,9 @@ async function verifyChain(
   let place: Place = { chain, seal, number: chain.baseSeq, hash: chain.baseHash, seq: 0 }
   let checked = 0
   for (let after = Number.MIN_SAFE_INTEGER; problems.length < maxProblems; ) {
-    const records = await findPage.all(client, { chain: chain.chain, after })
+    const next = { chain: chain.chain, after }
+    const limit = countWithin(pageBytes, await findPageSizes.all(client, next))
+    const records = await findPage.all(client, { ...next, limit })
     for (const record of records) {
       if (record.chainSeq > chain.seq) break
       place = await check(client, place, record, problems)
@@ -82,7 +94,7 @@ async function verifyChain(
     }
     await onPage(checked)
     after = records.at(-1)?.chainSeq ?? after
-    if (records.length < pageSize || after >= chain.seq) break
+    if (records.length === 0 || after >= chain.seq) break
   }
   if (problems.length >= maxProblems) return checked
   const { seq, hash, last } = chain
@@ -139,9 +151,13 @@ const findChainsWithLast = statement<object, Chain>(
   `select ${chainState}, (select max(audit.chain_seq) from audit where audit.chain = audit_chains.chain) as last
    from audit_chains order by chain`,
 )
-const findPage = statement<{ chain: number; after: number }, ChainedRecord & { seq: number }>(
-  `select seq, ${chainedRecord} from audit_rows where chain = :chain and chain_seq > :after
+const findPageSizes = statement<{ chain: number; after: number }, { size: number }>(
+  `select ${recordSize} from audit_rows where chain = :chain and chain_seq > :after
    order by chain_seq limit ${pageSize}`,
+)
+const findPage = statement<{ chain: number; after: number; limit: number }, ChainedRecord & { seq: number }>(
+  `select seq, ${chainedRecord} from audit_rows where chain = :chain and chain_seq > :after
+   order by chain_seq limit cast(:limit as bigint)`,
 )
 /** Records of an unknown chain. */
 const findOutsiders = statement<object, { id: string }>(

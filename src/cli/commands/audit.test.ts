@@ -9,7 +9,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import { loadAuditKeys } from '#keys/audit-keys.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import { openStorage } from '#server/composition/stores.ts'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 import { auditCommand } from './audit.ts'
 
 const row = (subject: string, more: Partial<AuditEntry> = {}): AuditEntry => ({

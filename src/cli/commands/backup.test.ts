@@ -13,9 +13,9 @@ import './backup.ts'
 import { lockInstance } from '#database/instance-lock.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
 import { openDatabase } from '#server/open-database.ts'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
-import { auditRow, newRun } from '../../../test/support/databases/workflow-stores.ts'
-import { runCommand } from '../../../test/support/gateway/command.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { auditRow, newRun } from '#testing/databases/workflow-stores.ts'
+import { runCommand } from '#testing/gateway/command.ts'
 import { restoreCommand } from './restore.ts'
 
 const open = async (dataFolder: string): Promise<Storage> =>
@@ -374,6 +374,38 @@ test.each([
     code: 1,
     stderr: expect.stringContaining(`contains the ${found}, which Gatehouse did not create`),
   })
+  expect(existsSync(join(fresh, 'gatehouse.db'))).toBe(false)
+})
+
+const edit = (file: string, ...texts: readonly string[]): void => {
+  const database = new DatabaseSync(file, { defensive: false })
+  try {
+    for (const text of texts) database.exec(text)
+  } finally {
+    database.close()
+  }
+}
+
+test.each([
+  [
+    'a virtual table in another spelling',
+    'create virtual table pages using fts5(text)',
+    "update sqlite_schema set sql = 'create  virtual table pages using fts5(text)' where name = 'pages'",
+    'table pages',
+  ],
+  [
+    'a table of the gateway that ignores new rows',
+    'create table other (id)',
+    "update sqlite_schema set sql = replace(sql, 'primary key', 'primary key on conflict ignore') where name = 'sessions'",
+    'table sessions',
+  ],
+])('a backup with %s is refused', async (_what, prepare, disguise, found) => {
+  const { data, folder } = await installation()
+  const [file, fresh] = [join(folder, 'backup.db'), join(folder, 'fresh')]
+  await backup(data, file, '--keys')
+  edit(file, prepare, `pragma writable_schema = on; ${disguise}`)
+  const { code, stderr } = await restore(file, fresh, '--unverified')
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(found) })
   expect(existsSync(join(fresh, 'gatehouse.db'))).toBe(false)
 })
 

@@ -2,10 +2,10 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import type { Diagnosis } from '#cli/doctor/diagnosis.ts'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
-import { freshSchema, migratedSchema, postgresUrl } from '../../../test/support/databases/postgres.ts'
-import { runCommand } from '../../../test/support/gateway/command.ts'
-import { startSlapd } from '../../../test/support/ldap/slapd.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { freshSchema, migratedSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { runCommand } from '#testing/gateway/command.ts'
+import { startSlapd } from '#testing/ldap/slapd.ts'
 
 async function examine(config: string, ...args: readonly string[]) {
   const all = [

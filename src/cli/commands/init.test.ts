@@ -12,8 +12,8 @@ import { ConfiguredObjects } from '#cli/production/production-check.ts'
 import { formatChecked, runProductionChecks } from '#cli/production/production-checks.ts'
 import { formatIssue } from '#config/context/located-issue.ts'
 import { loadConfiguration } from '#config/load/load.ts'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
-import { testServerCertificate } from '../../../test/support/gateway/test-certificates.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 import { initCommandOn } from './init.ts'
 
 async function run(args: readonly string[], terminal?: Terminal) {
@@ -177,7 +177,9 @@ test('an LDAP target comes with its entries and its schema', async () => {
   expect(readFileSync(join(folder, 'target-entries.ldif'), 'utf8')).toContain(
     'dn: ou=groups,o=Example: Sons # & Co,c=US\n',
   )
-  expect(readFileSync(join(folder, 'target-schema.ldif'), 'utf8')).toMatch(/^olcObjectClasses: .*'scimPerson'/m)
+  const schema = readFileSync(join(folder, 'target-schema.ldif'), 'utf8')
+  for (const name of ['scimPerson', 'scimGroup'])
+    expect(schema).toMatch(new RegExp(`^olcObjectClasses: .*'${name}'`, 'm'))
 })
 
 test('the certificate authority of a target is kept in the configuration', async () => {

@@ -153,7 +153,7 @@ function ldapNotes(folder: string, values: Readonly<Record<string, string>>, isC
   ]
   return [
     ...(isCreated ? [] : entries),
-    'externalId, locale, roles and others need the class scimPerson. On the machine of an OpenLDAP server:',
+    'externalId, locale, roles and others need the classes scimPerson and scimGroup. On the machine of an OpenLDAP server:',
     '',
     `  ldapadd -Y EXTERNAL -H ldapi:/// -f ${file('target-schema.ldif')}`,
   ]

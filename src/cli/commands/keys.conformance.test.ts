@@ -6,9 +6,9 @@ import { expect, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#server/composition/stores.ts'
-import { onEachDatabase, temporaryFolder } from '../../../test/support/databases/databases.ts'
-import { gatehouse as program, startGatewayProcess } from '../../../test/support/gateway/gateway-process.ts'
-import { SigningCluster } from '../../../test/support/sts/signing-cluster.ts'
+import { onEachDatabase, temporaryFolder } from '#testing/databases/databases.ts'
+import { gatehouse as program, startGatewayProcess } from '#testing/gateway/gateway-process.ts'
+import { SigningCluster } from '#testing/sts/signing-cluster.ts'
 
 const target = `
 apiVersion: openunison.tremolo.io/v1

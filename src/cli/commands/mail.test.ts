@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
-import { newRun } from '../../../test/support/databases/workflow-stores.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { newRun } from '#testing/databases/workflow-stores.ts'
 import { mailCommand } from './mail.ts'
 
 async function withStorage<T>(folder: string, work: (storage: Storage) => Promise<T>): Promise<T> {

@@ -8,8 +8,8 @@ import './backup.ts'
 import './migrate.ts'
 import { lockInstance } from '#database/instance-lock.ts'
 import { openStorage } from '#server/composition/stores.ts'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
-import { runCommand } from '../../../test/support/gateway/command.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { runCommand } from '#testing/gateway/command.ts'
 
 function sql(data: string, text: string): Readonly<Record<string, unknown>>[] {
   const database = new DatabaseSync(join(data, 'gatehouse.db'))

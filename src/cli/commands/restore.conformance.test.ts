@@ -1,14 +1,14 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { loadAuditKeys } from '#keys/audit-keys.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
-import { migratedSchema, postgresUrl, runSql } from '../../../test/support/databases/postgres.ts'
-import { auditRow } from '../../../test/support/databases/workflow-stores.ts'
-import { runCommand } from '../../../test/support/gateway/command.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { migratedSchema, postgresUrl, runSql } from '#testing/databases/postgres.ts'
+import { auditRow } from '#testing/databases/workflow-stores.ts'
+import { runCommand } from '#testing/gateway/command.ts'
 
 describe.skipIf(postgresUrl() === '')('a restore of PostgreSQL is finished', () => {
   /** The anchor after some records, in a database that the key of the data folder seals. */
@@ -52,6 +52,27 @@ describe.skipIf(postgresUrl() === '')('a restore of PostgreSQL is finished', () 
       expect.stringMatching(/^0 sessions ended; chain 0: records \d+ to 50/),
     ])
     expect(await runCommand(['audit', 'verify', '--database', url, '--data', data])).toMatchObject({ code: 0 })
+  })
+
+  test.each([
+    [
+      'trigger keep of sessions',
+      `create or replace function keep() returns trigger language plpgsql as 'begin return null; end';
+       create trigger keep before delete on sessions for each row execute function keep()`,
+    ],
+    ['rule keep of sessions', 'create rule keep as on delete to sessions do instead nothing'],
+    ['policy hide of sessions', 'create policy hide on sessions using (false)'],
+  ])('a database whose dump brought the %s is refused', async (name, code) => {
+    const [url, data] = [await migratedSchema(), temporaryFolder()]
+    // Another test gets the schema.
+    onTestFinished(async () => void (await runSql(url, `drop ${name.replace(' of ', ' on ')}`)))
+    await anchorAfter(url, data, 1)
+    for (const each of code.split(';\n')) await runSql(url, each)
+    expect(await runCommand(['restore', '--database', url, '--data', data, '--yes'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`contains the ${name}`),
+    })
+    expect(await runSql(url, `select name from schema_migrations where name = 'restore'`)).toEqual([])
   })
 
   test('a changed audit is refused, and nothing changes', async () => {

@@ -82,6 +82,10 @@ async function runRestore(values: RestoreValues, [file]: readonly string[], io: 
 
 /** Gateways refuse the database until it ends, also if it is killed. */
 async function finishPostgres(storage: Storage, values: RestoreValues, io: CommandIo): Promise<void> {
+  const foreign = await storage.system.foreignCode()
+  if (foreign !== undefined) {
+    throw new Error(`the database contains the ${foreign}, which Gatehouse did not create. Remove it there first`)
+  }
   const isFirst = await storage.system.beginRestore()
   let canAudit: boolean
   let lost: readonly string[]

@@ -11,7 +11,7 @@ import type { JournalEntry, StoredJournalEntry } from '#features/scim/journal/jo
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#server/composition/stores.ts'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 import { journalJson, journalLines, scimCommand } from './scim.ts'
 
 const row = (path: string, more: Partial<JournalEntry> = {}): JournalEntry => ({

@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
-import { application, peopleInDatabase, registrationUrl } from '../../../test/support/stories/story-documents.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { application, peopleInDatabase, registrationUrl } from '#testing/stories/story-documents.ts'
 import { userCommandReading } from './user.ts'
 
 const form = (uri: string, workflowName: string): object =>

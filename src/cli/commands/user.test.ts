@@ -10,9 +10,9 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { Session } from '#requests/sessions/session.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
-import { fakeSecretBox } from '../../../test/support/login/fake-login-services.ts'
-import { subject } from '../../../test/support/login/subjects.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { fakeSecretBox } from '#testing/login/fake-login-services.ts'
+import { subject } from '#testing/login/subjects.ts'
 import { userCommand, userCommandReading } from './user.ts'
 
 const insert = (name: string) => `apiVersion: openunison.tremolo.io/v1

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
-import { claimOne, minute, newApproval, newRun, stepRecord } from '../../../test/support/databases/workflow-stores.ts'
-import { userRef } from '../../../test/support/workflows/user-ref.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { claimOne, minute, newApproval, newRun, stepRecord } from '#testing/databases/workflow-stores.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 import { workflowCommand } from './workflow.ts'
 
 const frames = [{ workflow: 'join', hash: 'h', place: '', next: 0 }]

@@ -37,10 +37,13 @@ const secretParam = (name: string): string => `
       secretName: ${targetSecret.name}
       secretKey: ${targetSecret.key}`
 
-/** SCIM lists whose elements are plain values, by type. An element without a type is a work address. */
+/** SCIM lists whose elements are plain values, by type. An element without a type is one of work. */
 const emails = { 'list.emails': 'work=mail,home=homeMail,other=otherMail,=mail' }
-const phones = { 'list.phoneNumbers': 'work=telephoneNumber,mobile=mobile,home=homePhone,fax=facsimileTelephoneNumber' }
-const addresses = { 'list.addresses': 'work=office' }
+const phones = {
+  'list.phoneNumbers':
+    'work=telephoneNumber,mobile=mobile,home=homePhone,fax=facsimileTelephoneNumber,=telephoneNumber',
+}
+const addresses = { 'list.addresses': 'work=office,=office' }
 const plainMapping = { mapping: 'scim', ...emails, ...phones, ...addresses }
 
 const enterprise = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User'
@@ -170,7 +173,7 @@ ${objectOf(
         createsGroups: true,
         yaml: `# An LDAP server: users below ou=people, groups below ou=groups. All parameters: docs/reference/targets/targets.Ldap.md
 # target-entries.ldif creates both. inetOrgPerson has no attributes for externalId, locale, roles and some others: they are
-# stored if the server has the class scimPerson of target-schema.ldif, and otherwise neither announced nor accepted.
+# stored if the server has the classes of target-schema.ldif, and otherwise neither announced nor accepted.
 # Nor has it one for deactivated users, so employeeType has "false" for them: applications must check it.
 ${objectOf(
   'Target',
@@ -200,7 +203,9 @@ ${objectOf(
     # OpenLDAP changes it with every change. Remove the line for servers that don't have it.
     versionAttribute: entryCSN
     groupSearchBase: ou=groups,#[TARGET_BASE]
-    groupObjectClass: groupOfNames${authority}${secret('adminPasswd')}`,
+    groupObjectClass: groupOfNames
+    optionalGroupObjectClass: scimGroup
+    groupAttribute.externalId: scimExternalId${authority}${secret('adminPasswd')}`,
 )}
 `,
       }
@@ -294,6 +299,7 @@ ${userBody}
     group.name: $.name
     group.id: $.id
     group.version: $.version
+    group.attribute.externalId: $.externalId
     findGroup: GET /teams?name={group}
     findGroup.items: $.items
     findGroupById: GET /teams/{groupId}
@@ -304,10 +310,10 @@ ${userBody}
     groupMembers.items: $.items[*].login
     groupMembers.total: $.total
     createGroup: POST /teams
-    createGroup.body: '{"name": "{group}"}'
+    createGroup.body: '{"name": "{group}", "externalId": "{externalId}"}'
     updateGroup: PATCH /teams/{groupId}
     updateGroup.headers: 'If-Match: "{version}"'
-    updateGroup.body: '{"name": "{group}"}'
+    updateGroup.body: '{"name": "{group}", "externalId": "{externalId}"}'
     deleteGroup: DELETE /teams/{groupId}
     deleteGroup.headers: 'If-Match: "{version}"'
     addMember: PUT /teams/{groupId}/members/{id}
@@ -368,7 +374,7 @@ create table team_accounts (
 /** An arc of a UUID, which needs no registration. */
 const schemaArc = '2.25.147599132013083141678387197629070724368'
 
-/** The class of attributes that LDAP's usual schemas lack, as LDIF for the configuration of OpenLDAP. */
+/** The classes of attributes that LDAP's usual schemas lack, as LDIF for the configuration of OpenLDAP. */
 export function ldapSchema(): string {
   const own = [...places.map(([attribute, , ldap]) => ({ attribute, ldap })), ...jsonLists].filter(({ ldap }) =>
     ldap.startsWith('scim'),
@@ -384,13 +390,14 @@ export function ldapSchema(): string {
     const rules = `EQUALITY ${match}Match SUBSTR ${match}SubstringsMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.15`
     return `olcAttributeTypes: ( ${schemaArc}.1.${i + 1} NAME '${ldap}' ${rules}${several.has(attribute) ? '' : ' SINGLE-VALUE'} )`
   })
-  return `# What SCIM clients send and inetOrgPerson has no attribute for. Load it on the machine of an OpenLDAP server:
+  return `# What SCIM clients send and inetOrgPerson and groupOfNames have no attribute for. Load it on the machine of an OpenLDAP server:
 #   ldapadd -Y EXTERNAL -H ldapi:/// -f target-schema.ldif
 dn: cn=scim,cn=schema,cn=config
 objectClass: olcSchemaConfig
 cn: scim
 ${types.join('\n')}
 olcObjectClasses: ( ${schemaArc}.2.1 NAME 'scimPerson' SUP top AUXILIARY MAY ( ${own.map(({ ldap }) => ldap).join(' $ ')} ) )
+olcObjectClasses: ( ${schemaArc}.2.2 NAME 'scimGroup' SUP top AUXILIARY MAY scimExternalId )
 `
 }
 

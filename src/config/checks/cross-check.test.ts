@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
-import { loadText } from '../../../test/support/modules/check-text.ts'
+import { loadText } from '#testing/modules/check-text.ts'
 
 test("a redirect to one of OpenUnison's pages is dropped, unless it leads to another host", () => {
   const [yaml = ''] = readFileSync('test/config-errors/openunison-pages.txt', 'utf8').split('---8<---')

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { ConfigDocument } from '#config/context/config-document.ts'
 import { readYaml } from '#config/context/locate.ts'
 import { Issues } from '#kernel/issues.ts'
-import { runCommand } from '../../../test/support/gateway/command.ts'
+import { runCommand } from '#testing/gateway/command.ts'
 import { type Deprecation, deprecations, warnOfDeprecations } from './deprecations.ts'
 
 const dates = { since: '0.3.0', removal: '2027-06-30', instead: 'use "other"' }

@@ -93,3 +93,37 @@ test('no text makes it throw', () => {
     ),
   )
 })
+
+describe('a large document is read in time that grows with its size', () => {
+  const count = 20_000
+  const numbers = Array.from({ length: count }, (_, i) => i)
+  const nothing = { text: (value: string) => value, report: () => {} }
+
+  test.each([
+    ['keys', numbers.map((i) => `k${i}: 1`).join('\n'), count],
+    ['aliases of one anchor', `a: &x 1\nb: [${numbers.map(() => '*x').join(', ')}]`, 2],
+    ['aliases of many anchors', numbers.map((i) => `k${i}: [&x${i} ${i}, *x${i}]`).join('\n'), count],
+  ])('%s', { timeout: 60_000 }, (_what, text, keys) => {
+    const started = performance.now()
+    const document = one(text)
+    expect(document.problems).toEqual([])
+    const value = document.toValue(nothing)
+    expect(Object.keys(value ?? {})).toHaveLength(keys)
+    for (const key of Object.keys(value ?? {})) document.position([key, 'absent'])
+    // Each took more than a minute when every key or alias cost a walk through all others.
+    expect(performance.now() - started).toBeLessThan(30_000)
+  })
+
+  test('an alias has the last value before it that has its anchor', () => {
+    const value = one('a: &x 1\nb: *x\nc: &x 2\nd: [*x, &x {e: *x}]\nf: *x\ng: *y\n').toValue(nothing)
+    expect(value).toMatchObject({ a: 1, b: 1, c: 2, f: { e: expect.anything() } })
+  })
+
+  test.each([
+    ['k: 1\nother: 2\nk: 3\n', { line: 3, column: 1 }],
+    ['a: {k: 1, k: 2}\n', { line: 1, column: 11 }],
+    ['a:\n  - 1: x\n    "1": y\n', { line: 3, column: 5 }],
+  ])('a key that is there twice is a problem at its place: %j', (text, position) => {
+    expect(one(text).problems).toEqual([{ position, message: 'YAML: Map keys must be unique' }])
+  })
+})

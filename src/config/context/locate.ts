@@ -11,6 +11,8 @@ import {
   parseAllDocuments,
   parseDocument,
   type Scalar,
+  visit,
+  type YAMLMap,
 } from 'yaml'
 import type { Path } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
@@ -40,7 +42,8 @@ interface Budget {
 
 const maxDepth = 100
 const maxNodes = 200_000
-const parseOptions = { prettyErrors: false, strict: true, uniqueKeys: true, version: '1.2' } as const
+/** The parser would compare each key of a map with all before it, so `problemsOf` finds keys that are there twice. */
+const parseOptions = { prettyErrors: false, strict: true, uniqueKeys: false, version: '1.2' } as const
 
 /** All documents of a YAML text; empty ones are left out. Returns problems with them, never throws. */
 export function readYaml(text: string): { documents: LocatedYaml[]; problems: YamlProblem[] } {
@@ -101,7 +104,8 @@ export class LocatedYaml {
   readonly #source: string
   readonly #place: (offset: number) => Position
   readonly #embedded = new Map<Scalar, LocatedYaml>()
-  readonly #anchors = new Map<Alias, unknown>()
+  readonly #pairs = new WeakMap<YAMLMap, ReadonlyMap<string, Pair>>()
+  #anchors: ReadonlyMap<Alias, Node | undefined> | undefined
 
   constructor(document: Document.Parsed, source: string, place: (offset: number) => Position) {
     this.#document = document
@@ -117,7 +121,7 @@ export class LocatedYaml {
       const here = this.#resolve(node)
       const embedded = isScalar(here) ? this.#embedded.get(here) : undefined
       if (embedded !== undefined) return embedded.position(path.slice(depth))
-      const child = childOf(here, step)
+      const child = this.#childOf(here, step)
       if (child === undefined) break
       offset = startOf(child.at, offset)
       node = child.node
@@ -203,18 +207,32 @@ export class LocatedYaml {
     for (const [depth, step] of path.entries()) {
       const embedded = isScalar(node) ? this.#embedded.get(node) : undefined
       if (embedded !== undefined) return { node, rest: path.slice(depth), embedded }
-      const child = childOf(node, step)
+      const child = this.#childOf(node, step)
       if (child === undefined) return { node, rest: path.slice(depth) }
       node = this.#resolve(child.node)
     }
     return { node, rest: [] }
   }
 
-  /** Cached, since finding an anchor costs a walk through the document. */
+  /** Finds all anchors in one walk: `Alias.resolve` walks through the document for each alias. */
   #resolve(node: unknown): unknown {
     if (!isAlias(node)) return node
-    if (!this.#anchors.has(node)) this.#anchors.set(node, node.resolve(this.#document))
+    this.#anchors ??= anchorsOf(this.#document)
     return this.#anchors.get(node)
+  }
+
+  /** Indexed, since a map may have a problem in each of its values. */
+  #childOf(node: unknown, step: string | number): { node: unknown; at: unknown } | undefined {
+    if (isMap(node)) {
+      const pairs = this.#pairs.get(node) ?? pairsOf(node)
+      this.#pairs.set(node, pairs)
+      const pair = pairs.get(String(step))
+      return pair === undefined ? undefined : { node: pair.value, at: pair.key }
+    }
+    if (isSeq(node) && typeof step === 'number' && step < node.items.length) {
+      return { node: node.items[step], at: node.items[step] }
+    }
+    return undefined
   }
 
   /** Lines of a literal block are lines of the outer text, indented; any other text is at its start. */
@@ -240,21 +258,54 @@ export class LocatedYaml {
 }
 
 function problemsOf(document: Document.Parsed, place: (offset: number) => Position): YamlProblem[] {
-  return [...document.errors, ...document.warnings].map((problem) => ({
+  const found = [...document.errors, ...document.warnings].map((problem) => ({
     position: place(problem.pos[0]),
     message: `YAML: ${problem.message.replace(/\s+/g, ' ')}`,
   }))
+  const repeated = repeatedKeys(document).map((key) => ({
+    position: place(startOf(key)),
+    message: 'YAML: Map keys must be unique',
+  }))
+  return [...found, ...repeated]
 }
 
-function childOf(node: unknown, step: string | number): { node: unknown; at: unknown } | undefined {
-  if (isMap(node)) {
-    const pair = node.items.find((candidate) => keyText(candidate.key) === String(step))
-    return pair === undefined ? undefined : { node: pair.value, at: pair.key }
+/** By key, the first of several. */
+function pairsOf({ items }: YAMLMap): Map<string, Pair> {
+  const pairs = new Map<string, Pair>()
+  for (const pair of items) {
+    const key = keyText(pair.key)
+    if (key !== undefined && !pairs.has(key)) pairs.set(key, pair)
   }
-  if (isSeq(node) && typeof step === 'number' && step < node.items.length) {
-    return { node: node.items[step], at: node.items[step] }
-  }
-  return undefined
+  return pairs
+}
+
+/** The node of each alias: the last one before it that has its anchor. */
+function anchorsOf(document: Document.Parsed): Map<Alias, Node | undefined> {
+  const latest = new Map<string, Node>()
+  const found = new Map<Alias, Node | undefined>()
+  visit(document, {
+    Alias: (_key, alias) => void found.set(alias, latest.get(alias.source)),
+    Value: (_key, node) => {
+      if (node.anchor !== undefined) latest.set(node.anchor, node)
+    },
+  })
+  return found
+}
+
+function repeatedKeys(document: Document.Parsed): unknown[] {
+  const repeated: unknown[] = []
+  visit(document, {
+    Map: (_key, { items }) => {
+      const seen = new Set<string>()
+      for (const { key } of items) {
+        const text = keyText(key)
+        if (text === undefined) continue
+        if (seen.has(text)) repeated.push(key)
+        seen.add(text)
+      }
+    },
+  })
+  return repeated
 }
 
 const keyText = (key: unknown): string | undefined =>

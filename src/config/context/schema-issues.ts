@@ -21,7 +21,8 @@ const silentTypes = new Set(['null', 'undefined'])
 export function readSchema<T>(schema: z.ZodType<T>, value: unknown, path: Path, issues: Issues): T | undefined {
   const first = schema.safeParse(value)
   if (first.success) return first.data
-  return schema.safeParse(without(value, reportAll(first.error.issues, schema, value, path, issues))).data
+  const wrong = reportAll(first.error.issues, schema, value, path, issues)
+  return wrong === undefined ? undefined : schema.safeParse(without(value, wrong)).data
 }
 
 /**
@@ -37,6 +38,7 @@ export function readRepaired<T>(
   const first = schema.safeParse(value)
   if (first.success) return { value: first.data, repaired: [] }
   const wrong = reportAll(first.error.issues, schema, value, path, issues)
+  if (wrong === undefined) return { value: undefined, repaired: [] }
   const left = without(value, wrong)
   const second = schema.safeParse(left)
   const outer = (places: readonly Path[]): Path[] => places.map((place) => [...path, ...place])
@@ -50,11 +52,23 @@ export function readRepaired<T>(
   return { value: schema.safeParse(filled).data, repaired: outer([...wrong, ...items]) }
 }
 
-/** Reports the problems, and returns their places. */
-function reportAll(found: SchemaIssue[], schema: z.ZodType, value: unknown, path: Path, issues: Issues): Path[] {
+/** With more, nothing is repaired: each repair reads the whole value. */
+const mostProblems = 500
+
+/** Reports the problems, and returns their places; undefined if there are too many. */
+function reportAll(
+  found: SchemaIssue[],
+  schema: z.ZodType,
+  value: unknown,
+  path: Path,
+  issues: Issues,
+): Path[] | undefined {
   const spreadOut = found.flatMap((issue) => spread(issue, value))
-  for (const issue of spreadOut) report(issue, schema, value, path, issues)
-  return spreadOut.flatMap(placesOf)
+  const places = spreadOut.flatMap(placesOf)
+  for (const issue of spreadOut.slice(0, mostProblems)) report(issue, schema, value, path, issues)
+  if (places.length <= mostProblems) return places
+  issues.error(path, `has ${places.length} problems, of which the first are shown`)
+  return undefined
 }
 
 /** Replaces a union's failure with the failures of the form that the value probably has. */
@@ -74,7 +88,8 @@ function report(issue: SchemaIssue, schema: z.ZodType, root: unknown, base: Path
   const path = [...base, ...inner]
   if (issue.code === 'unrecognized_keys') {
     const known = keysAt(schema, inner)
-    for (const key of issue.keys) issues.error([...path, key], `unknown key "${key}"${suggestion(key, known)}`)
+    for (const key of issue.keys.slice(0, mostProblems))
+      issues.error([...path, key], `unknown key "${key}"${suggestion(key, known)}`)
     return
   }
   const found = valueAt(root, inner)

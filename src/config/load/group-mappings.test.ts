@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
-import { loadText } from '../../../test/support/modules/check-text.ts'
+import { loadText } from '#testing/modules/check-text.ts'
 
 const text = `
 apiVersion: openunison.tremolo.io/v2

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import { Routes } from '#requests/routing/routes.ts'
-import { checkText, loadText } from '../../../test/support/modules/check-text.ts'
+import { checkText, loadText } from '#testing/modules/check-text.ts'
 import { buildConfiguration } from './load.ts'
 import { lostObjects, summarize, titleOf } from './set-aside.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { loadText } from '../../../test/support/modules/check-text.ts'
-import { fakeCatalog } from '../../../test/support/modules/fake-catalog.ts'
+import { loadText } from '#testing/modules/check-text.ts'
+import { fakeCatalog } from '#testing/modules/fake-catalog.ts'
 
 const workflow = `
 ### workflow.yaml

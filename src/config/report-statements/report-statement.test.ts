@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ReportSpec } from '#config/kinds/portal.ts'
-import { sampled } from '../../../test/support/hostile/sample.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 import { readReport } from './report-statement.ts'
 import { reportViews } from './report-views.ts'
 

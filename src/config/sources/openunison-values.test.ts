@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import type { LoadOptions } from '#config/load/load.ts'
-import { loadText } from '../../../test/support/modules/check-text.ts'
+import { loadText } from '#testing/modules/check-text.ts'
 
 const names = ['OU_HOST', 'K8S_URL', 'NUMBER', 'OWN', 'OU_JDBC_PASSWORD', 'openunison.static-secret.suffix']
 const object = `### uses.yaml

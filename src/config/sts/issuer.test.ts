@@ -5,8 +5,8 @@ import { catalog } from '#catalog/catalog.ts'
 import { formatIssue } from '#config/context/located-issue.ts'
 import { loadConfiguration } from '#config/load/load.ts'
 import { tokenAlgorithms } from '#protocols/jwt/signing-key.ts'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
-import { badKeys, certificateOnly, goodKey } from '../../../test/support/sts/bad-keys.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { badKeys, certificateOnly, goodKey } from '#testing/sts/bad-keys.ts'
 
 const target = `
 apiVersion: openunison.tremolo.io/v1

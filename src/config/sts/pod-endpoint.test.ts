@@ -8,7 +8,7 @@ import { inject } from '#protocols/admission/inject.ts'
 import type { Container } from '#protocols/admission/pod.ts'
 import type { PodEndpoint } from '#protocols/admission/pod-endpoint.ts'
 import type { PodAccount } from '#protocols/admission/pod-request.ts'
-import { cartAccount, injectorSettings, podOf } from '../../../test/support/sts/injector-fixture.ts'
+import { cartAccount, injectorSettings, podOf } from '#testing/sts/injector-fixture.ts'
 
 const target = `
 apiVersion: openunison.tremolo.io/v1

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { parseFilter } from '#identity/filter/filter-text.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
-import { sampled } from '../../../test/support/hostile/sample.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 import { accountShapes, issuerShapes, judgeSubject } from './subject-template.ts'
 
 const rule = (constraint: string): Rule => ({ scope: 'filter', constraint, filter: parseFilter(constraint) })

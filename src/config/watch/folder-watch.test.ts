@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { LoadResult } from '#config/load/load.ts'
 import { loadConfiguration } from '#config/load/load.ts'
-import { fakeCatalog } from '../../../test/support/modules/fake-catalog.ts'
+import { fakeCatalog } from '#testing/modules/fake-catalog.ts'
 import { type ConfigWatch, watchConfiguration } from './folder-watch.ts'
 
 let root = ''

@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { asSource, createOddUsers, filter } from '../../../test/support/databases/odd-users.ts'
-import { openDirectory, user } from '../../../test/support/databases/user-directories.ts'
-import { sampled } from '../../../test/support/hostile/sample.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { asSource, createOddUsers, filter } from '#testing/databases/odd-users.ts'
+import { openDirectory, user } from '#testing/databases/user-directories.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 
 onEachDatabase('filters of a directory', (freshUrl) => {
   const open = async () => openDirectory(await freshUrl())

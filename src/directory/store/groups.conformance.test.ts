@@ -1,9 +1,9 @@
 import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { UserDirectory, UserSync } from '#identity/user-directory.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { migratedSchema, postgresUrl } from '../../../test/support/databases/postgres.ts'
-import { codes, openDirectory, openTwice, sync, texts, user } from '../../../test/support/databases/user-directories.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { migratedSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { codes, openDirectory, openTwice, sync, texts, user } from '#testing/databases/user-directories.ts'
 
 const join = (userID: string, name: string, id: string): UserSync =>
   sync(userID, {}, { groups: [name], expectedGroup: { name, id } })

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { NamedGroup } from '#identity/group.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { openTwice, user } from '../../../test/support/databases/user-directories.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openTwice, user } from '#testing/databases/user-directories.ts'
 
 onEachDatabase('nested groups', (freshUrl) => {
   const open = async () => openTwice(await freshUrl())

@@ -5,10 +5,10 @@ import { matches } from '#identity/filter/evaluate.ts'
 import { cutKey } from '#identity/paging.ts'
 import type { User } from '#identity/user.ts'
 import type { Page, SortOrder } from '#identity/user-directory.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { asSource, createOddUsers, filter } from '../../../test/support/databases/odd-users.ts'
-import { followPages, openDirectory, user } from '../../../test/support/databases/user-directories.ts'
-import { sampled } from '../../../test/support/hostile/sample.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { asSource, createOddUsers, filter } from '#testing/databases/odd-users.ts'
+import { followPages, openDirectory, user } from '#testing/databases/user-directories.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 
 const sorts = fc.record({
   attribute: fc.constantFrom('mail', 'SN', 'größe', 'absent', 'userID', 'id'),

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { SqlClient } from '#database/sql-client.ts'
 import { systemClock } from '#kernel/clock.ts'
-import { bulkPeople, createDirectory } from '../../../test/support/databases/bulk-people.ts'
-import { connectTo, onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { plannedReads, planOf } from '../../../test/support/databases/directory-plans.ts'
-import { recordedQueries } from '../../../test/support/databases/recorded-queries.ts'
+import { bulkPeople, createDirectory } from '#testing/databases/bulk-people.ts'
+import { connectTo, onEachDatabase } from '#testing/databases/databases.ts'
+import { plannedReads, planOf } from '#testing/databases/directory-plans.ts'
+import { recordedQueries } from '#testing/databases/recorded-queries.ts'
 import { UserDirectoryStore } from './user-directory-store.ts'
 
 const since = Date.UTC(2026, 0, 1)

@@ -3,8 +3,8 @@ import { Databases } from '#database/databases.ts'
 import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { sync, user } from '../../../test/support/databases/user-directories.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { sync, user } from '#testing/databases/user-directories.ts'
 import { UserDirectoryStore } from './user-directory-store.ts'
 
 /** A directory, and the first words and tables of the statements in its transactions. */

@@ -5,10 +5,10 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { User } from '#identity/user.ts'
 import type { Page, SortOrder } from '#identity/user-directory.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { asSource } from '../../../test/support/databases/odd-users.ts'
-import { followPages, openDirectory, sync, user } from '../../../test/support/databases/user-directories.ts'
-import { sampled } from '../../../test/support/hostile/sample.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { asSource } from '#testing/databases/odd-users.ts'
+import { followPages, openDirectory, sync, user } from '#testing/databases/user-directories.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 
 const start = Date.UTC(2026, 0, 31, 8)
 

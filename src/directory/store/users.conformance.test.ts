@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { directoryLimits } from '#identity/user-directory.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { openDirectories, openDirectory, sync, texts, user } from '../../../test/support/databases/user-directories.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openDirectories, openDirectory, sync, texts, user } from '#testing/databases/user-directories.ts'
 
 onEachDatabase('users of a directory', (freshUrl) => {
   const one = async () => openDirectory(await freshUrl())

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { UserDirectory } from '#identity/user-directory.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { codes, openDirectory, openTwice, sync, texts, user } from '../../../test/support/databases/user-directories.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { codes, openDirectory, openTwice, sync, texts, user } from '#testing/databases/user-directories.ts'
 
 onEachDatabase('versions and names of a directory', (freshUrl) => {
   const open = async () => openTwice(await freshUrl())

@@ -8,19 +8,13 @@ import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { type FakeRequest, fakeRequest } from '#testing/modules/fake-request.ts'
+import { MemoryRuns } from '#testing/workflows/memory-runs.ts'
 import { AnotherSubject } from '#workflows/record/run-access.ts'
-import { subject } from '../../../test/support/login/subjects.ts'
-import { directoryEntry } from '../../../test/support/modules/directory-entry.ts'
-import { fakeModuleHost } from '../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../test/support/modules/fake-parse.ts'
-import { type FakeRequest, fakeRequest } from '../../../test/support/modules/fake-request.ts'
-import { MemoryRuns } from '../../../test/support/workflows/memory-runs.ts'
 import callWorkflow from './call-workflow.ts'
 
 const address = 'https://gw.example.com/call-workflow'

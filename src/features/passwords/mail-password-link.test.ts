@@ -8,10 +8,10 @@ import type {
 } from '#features/passwords/service/password-access.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
 import { next, type PreviewContext } from '#sdk/workflow/workflow-task.ts'
-import { checkText } from '../../../test/support/modules/check-text.ts'
-import { fakeModuleHost } from '../../../test/support/modules/fake-module-host.ts'
-import { runTask } from '../../../test/support/workflows/run-task.ts'
-import { customTask, parseTasks } from '../../../test/support/workflows/workflow-fixture.ts'
+import { checkText } from '#testing/modules/check-text.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { runTask } from '#testing/workflows/run-task.ts'
+import { customTask, parseTasks } from '#testing/workflows/workflow-fixture.ts'
 
 const task = (mechName = 'PasswordReset') =>
   customTask('com.tremolosecurity.provisioning.customTasks.SetPassword', { mechName })

@@ -3,18 +3,12 @@ import { GatewayError } from '#kernel/errors.ts'
 import { privateErrors } from '#sdk/api/json-answer.ts'
 import type { SessionHandle } from '#sdk/auth/session.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
-import { subject } from '../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../test/support/modules/fake-request.ts'
-import { ann, outsider, person } from '../../../test/support/modules/main-fixture.ts'
-import { MemoryRuns } from '../../../test/support/workflows/memory-runs.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
+import { ann, outsider, person } from '#testing/modules/main-fixture.ts'
+import { MemoryRuns } from '#testing/workflows/memory-runs.ts'
 import ownPassword from './own-password.ts'
 
 const basic: ParamValues = {

@@ -1,6 +1,9 @@
 import { createSecretKey, hash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { valueSources } from '#catalog/catalog.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
@@ -9,17 +12,11 @@ import { entryIdentity, issuerIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { descriptionOf, text } from '#sdk/module/parameter-types.ts'
-import { type FakeHostOptions, fakeModuleHost } from '../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../test/support/modules/fake-parse.ts'
-import { type FakeRequest, fakeRequest } from '../../../test/support/modules/fake-request.ts'
-import { MemoryRegistrations } from '../../../test/support/workflows/memory-registrations.ts'
-import { MemoryRuns } from '../../../test/support/workflows/memory-runs.ts'
+import { type FakeHostOptions, fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { type FakeRequest, fakeRequest } from '#testing/modules/fake-request.ts'
+import { MemoryRegistrations } from '#testing/workflows/memory-registrations.ts'
+import { MemoryRuns } from '#testing/workflows/memory-runs.ts'
 import { leadingZeroBits } from './human-check.ts'
 import register, { registerErrors } from './register.ts'
 
@@ -691,9 +688,24 @@ describe('by the specification', () => {
   })
 
   test('requireReCaptcha: a registration without a solved CAPTCHA is refused', async () => {
-    const params = { ...basic, requireReCaptcha: 'true', rcSiteKey: 'public-key', rcSecret: 'very-secret' }
+    const verifier = createServer(async (request, response) => {
+      const given = new URLSearchParams(Buffer.concat(await request.toArray()).toString())
+      const success = given.get('secret') === 'very-secret' && given.get('response') === 'solved'
+      response.end(JSON.stringify({ success, hostname: new URL(origin).hostname, challenge_ts: new Date() }))
+    })
+    await once(verifier.listen(0, '127.0.0.1'), 'listening')
+    onTestFinished(() => void verifier.close())
+    const rcVerifyURL = `http://127.0.0.1:${(verifier.address() as AddressInfo).port}/`
+    const keys = { rcSiteKey: 'public-key', rcSecret: 'very-secret', rcVerifyURL }
+    const params = { ...basic, requireReCaptcha: 'true', ...keys }
     expect(await errorsOf(params)).toEqual(['Please verify you are not a robot'])
+    expect(await errorsOf(params, { ...ada, reCaptchaCode: 'guessed' })).toEqual(['Human validation failed'])
+    expect(await errorsOf(params, { ...ada, reCaptchaCode: 'solved' })).toEqual([])
     expect(await errorsOf(basic)).toEqual([])
+    for (const humanCheck of ['turnstile', 'recaptcha-v3']) {
+      const { body } = await (await open({ ...basic, humanCheck, ...keys })).send('config')
+      expect([humanCheck, body.requireReCaptcha]).toEqual([humanCheck, true])
+    }
   })
 
   test('requireTermsAndConditions: a registration without the accepted terms is refused', async () => {

@@ -29,6 +29,9 @@ export async function readShownReport(request: GatewayRequest): Promise<string> 
   throw new GatewayError('BAD_REQUEST', 'a report without its reportid', { publicText })
 }
 
+/** Of `reportid` with each letter as an escape. */
+const longestName = 'reportid'.length * '\\u0072'.length
+
 const quote = 0x22
 const backslash = 0x5c
 const comma = 0x2c
@@ -49,15 +52,18 @@ class ReferenceSearch {
   /** In the outermost object, whether a name comes next or its value. */
   #wants: 'name' | 'value' = 'name'
   #isReference = false
-  /** The bytes of a text that matters; undefined for any other. */
-  #bytes: number[] | undefined
+  /** The bytes of a text that matters; a longer one does not. */
+  readonly #bytes = Buffer.alloc(maxReference)
+  #length = 0
+  #most = 0
 
   get isComplete(): boolean {
     return this.#depth === 0 && !this.#inText
   }
 
   take(piece: Buffer): void {
-    for (const byte of piece) {
+    for (let i = 0; i < piece.length; i++) {
+      const byte = piece[i] ?? 0
       if (this.#inText) this.#takeText(byte)
       else this.#takeStructure(byte)
     }
@@ -71,22 +77,36 @@ class ReferenceSearch {
       this.#endText()
       return
     }
-    if (this.#bytes !== undefined && this.#bytes.push(byte) > maxReference) this.#bytes = undefined
+    if (this.#length < this.#most) this.#bytes[this.#length] = byte
+    if (this.#length <= this.#most) this.#length++
   }
 
   #endText(): void {
-    const text = this.#bytes === undefined ? undefined : textOf(Buffer.from(this.#bytes))
-    this.#bytes = undefined
     if (this.#depth !== 1 || !this.#isObject) return
-    if (this.#wants === 'name') this.#isReference = text === 'reportid'
-    else if (this.#isReference) this.found = text
+    if (this.#wants === 'name') this.#isReference = this.#mayBeName && this.#text === 'reportid'
+    else if (this.#isReference) this.found = this.#text
+  }
+
+  /** Most names are shorter or longer; to build their texts would take most of the time. */
+  get #mayBeName(): boolean {
+    const plain = 'reportid'.length
+    if (this.#length <= plain || this.#length > longestName) return this.#length === plain
+    return this.#bytes.subarray(0, this.#length).includes(backslash)
+  }
+
+  get #text(): string | undefined {
+    return this.#length > this.#most ? undefined : textOf(this.#bytes.toString('utf8', 0, this.#length))
   }
 
   #takeStructure(byte: number): void {
     switch (byte) {
       case quote:
         this.#inText = true
-        if (this.#depth === 1 && (this.#wants === 'name' || this.#isReference)) this.#bytes = []
+        this.#length = 0
+        this.#most = 0
+        if (this.#depth !== 1) break
+        if (this.#wants === 'name') this.#most = longestName
+        else if (this.#isReference) this.#most = maxReference
         break
       case openObject:
       case openList:
@@ -111,9 +131,9 @@ class ReferenceSearch {
 }
 
 /** Undefined for a text with broken escapes. */
-function textOf(bytes: Buffer): string | undefined {
+function textOf(written: string): string | undefined {
   try {
-    return JSON.parse(`"${bytes.toString()}"`)
+    return JSON.parse(`"${written}"`)
   } catch {
     return undefined
   }

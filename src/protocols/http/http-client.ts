@@ -126,6 +126,8 @@ function sendCall(call: HttpCall, { agent, ca }: HttpConnections, signal: AbortS
     if (!connected) unsentErrors.add(error)
     reject(error)
   })
+  // A server that switches protocols, which no call asks for, ends a call without an error.
+  sent.on('close', () => reject(new Error('the connection closed before there was an answer')))
   sent.end(body)
   return promise
 }
@@ -159,7 +161,10 @@ export async function exchange(
   { signal, bytes }: HttpLimits,
 ): Promise<HttpAnswer> {
   const response = await openExchange(call, connections, signal)
-  return { status: response.statusCode ?? 0, headers: response.headers, body: await readBody(response, bytes) }
+  const body = await readBody(response, bytes)
+  // A body without a length seems complete when the signal ends its connection.
+  signal.throwIfAborted()
+  return { status: response.statusCode ?? 0, headers: response.headers, body }
 }
 
 /** `exchange` over connections that the sender keeps. */

@@ -21,10 +21,17 @@ const maxBodyBytes = 16 * 1024 * 1024
 const maxRedirects = 5
 const connectFailures = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ECONNRESET|EPIPE)$/
 
-const { port, signal } = workerData as {
+const { port, signal, gateway } = workerData as {
   readonly port: MessagePort
+  /** The process that started this one. */
+  readonly gateway: number
   readonly signal: Int32Array
 }
+
+/** A script that computes without end never notices that its gateway was killed. */
+setInterval(() => {
+  if (process.ppid !== gateway) process.kill(process.pid, 'SIGKILL')
+}, 1000).unref()
 
 port.on('message', async ({ request, ends }: { request: string; ends: number }) => {
   const answer = await exchange(JSON.parse(request) as Request, ends).catch(failureOf)
@@ -61,6 +68,8 @@ function send({ url, method, headers, body, connectMillis }: Request, limit: Abo
       resolve,
     )
     outgoing.on('error', reject)
+    // A server that switches protocols ends the request without an error.
+    outgoing.on('close', () => reject(new Error('the connection closed before there was an answer')))
     if (connectMillis !== null) {
       const slow = Object.assign(new Error('HTTP connect timed out'), { code: 'ECONNECTTIMEOUT' })
       const timer = setTimeout(() => outgoing.destroy(slow), connectMillis)

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -242,6 +242,110 @@ describe('hostile code does not harm the gateway, and the next call works', () =
     const denied = 'ERR_ACCESS_DENIED'
     expect(await work(await open(attempts), folder)).toEqual([0, 'mine', denied, denied, denied])
   })
+
+  test('an attached database neither reads nor writes a file', async () => {
+    const file = join(folder, 'attached.db')
+    const attempt = `async function work(file) {
+      const { DatabaseSync } = await import('node:sqlite')
+      new DatabaseSync(':memory:').exec("attach '" + file + "' as other; create table other.t (a)")
+    }`
+    await expect(work(await open(attempt), file)).rejects.toThrow(/No such built-in module/)
+    expect(existsSync(file)).toBe(false)
+  })
+
+  test.each([
+    ['opens a debugger', 'process._debugProcess(pid)', 'SIGUSR1'],
+    ['sends a signal', "process._kill(pid, os.constants.signals['SIGUSR2'])", 'SIGUSR2'],
+    ['sends a signal to its process group', 'new cp.ChildProcess()._handle.kill(12)', 'SIGUSR2'],
+  ] as const)('code that %s does not reach the gateway', async (_, attack, signal) => {
+    let received = 0
+    const listener = () => void received++
+    process.on(signal, listener)
+    try {
+      const source = `import os from 'node:os'\nimport cp from 'node:child_process'
+        function work(pid) { try { return ${attack} === 0 } catch { return false } }`
+      expect(await work(await open(source), process.pid)).toBe(false)
+      await new Promise((done) => setTimeout(done, 50))
+      expect(received).toBe(0)
+    } finally {
+      process.off(signal, listener)
+    }
+  })
+
+  test('the priority of the gateway stays', async () => {
+    const source = `import { setPriority } from 'node:os'
+      function work(pid) { try { setPriority(pid, 1); return 'changed' } catch (error) { return error.message } }`
+    expect(await work(await open(source), process.pid)).toMatch(/must not change priorities/)
+  })
+})
+
+/** The code of a plug-in can write to the descriptor of its messages. */
+describe('forged messages', () => {
+  const forging = (text: string) =>
+    open(`import { writeSync } from 'node:fs'
+      function work() {
+        const text = Buffer.from(${text})
+        for (let from = 0; from < text.length; ) try { from += writeSync(3, text, from) } catch {}
+        return new Promise(() => {})
+      }`)
+  const line = (message: object) => JSON.stringify(`${JSON.stringify(message)}\n`)
+  const failure = { code: 'TARGET_FAILED' }
+
+  test('a message that is none ends the process, and what follows is not read', async () => {
+    const lines: string[] = []
+    const log: Logger = { ...silentLogger, info: (text) => void lines.push(text) }
+    const host = await open(
+      `import { writeSync } from 'node:fs'
+       function work() { writeSync(3, '1\\n' + '{"kind":"log","level":"info","message":"m"}\\n'.repeat(100)) }`,
+      { log },
+    )
+    await expect(work(host)).rejects.toMatchObject(failure)
+    expect(lines).toEqual([])
+  })
+
+  test.each([
+    ['functions that are no list', line({ kind: 'ready', functions: 5 })],
+    ['an error that is none', line({ kind: 'threw', id: 1 })],
+    ['an error of objects', line({ kind: 'threw', id: 1, error: { message: { a: 1 }, stack: [1], code: { b: 2 } } })],
+    ['a line without end', "'x'.repeat(17e6)"],
+    ['an answer that nests deeply', `'{"kind":"answer","id":1,"value":' + '['.repeat(1e5) + ']'.repeat(1e5) + '}\\n'`],
+  ])('%s', async (_, text) => {
+    await expect(work(await forging(text))).rejects.toMatchObject(failure)
+  })
+
+  test('texts are cut, and arguments that are no list are none', async () => {
+    const logged: unknown[] = []
+    const log: Logger = { ...silentLogger, info: (_text, fields) => void logged.push(fields) }
+    const host = await open(
+      `import { writeSync } from 'node:fs'
+       function work(id) {
+         const send = (message) => writeSync(3, JSON.stringify(message) + '\\n')
+         send({ kind: 'log', level: 'info', message: 'm'.repeat(20000), fields: { a: 'f'.repeat(20000) } })
+         send(id === 2 ? { kind: 'answer', id, args: 5 } : { kind: 'threw', id, error: { message: 'e'.repeat(20000) } })
+         return new Promise(() => {})
+       }`,
+      { log, start: () => [] },
+    )
+    const error = await host.call({ function: 'work', args: [1] }).catch((thrown: Error) => thrown)
+    expect(error).toMatchObject({ message: expect.stringMatching(/^target "test": work: e{8192}$/) })
+    expect(await host.call({ function: 'work', args: [2] })).toEqual({ value: undefined, args: [] })
+    expect(logged[0]).toEqual({ plugin: 'target "test"', text: 'm'.repeat(8192) })
+  })
+
+  test('audit entries without end fail their call', async () => {
+    const source = `async function work(how, request) {
+      for (let i = 0; i < 3000; i++) {
+        request.audit({ action: 'add', attribute: 'a'.repeat(8000) })
+        if (i % 100 === 0) await new Promise((done) => setTimeout(done))
+      }
+    }`
+    const host = await open(source, { memoryMegabytes: 256 })
+    let entries = 0
+    const onAudit = () => void entries++
+    const call = host.call({ function: 'work', args: ['', {}], request: 1, onAudit })
+    await expect(call).rejects.toThrow(/work has too many audit entries/)
+    expect(entries).toBeLessThan(2200)
+  })
 })
 
 test('an idle process is ended and restarted with its init', async () => {
@@ -269,24 +373,40 @@ test('nothing is left running after close', async () => {
   expect(isAlive(pid)).toBe(false)
 })
 
-test('nothing is left running when the gateway is killed', async () => {
-  const gateway = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--input-type=module', '-'], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  const module = (path: string) => JSON.stringify(new URL(path, import.meta.url).href)
-  gateway.stdin.end(`
+/** The idle process, or the one whose script computes without end; a script has a thread that notices. */
+test.each([
+  ['', ''],
+  [
+    ' during a script without end',
+    `realm: { modules: [{ name: 'runtime', imports: {}, text: \`export const openRuntime = () => ({
+        furnish() {}, load: () => '{"value":["work"]}', call: () => { for (;;) {} } })\` }], entry: 'runtime', signatures: {} },`,
+  ],
+])(
+  'nothing is left running when the gateway is killed%s',
+  async (_, realm) => {
+    const gateway = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--input-type=module', '-'], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    const module = (path: string) => JSON.stringify(new URL(path, import.meta.url).href)
+    gateway.stdin.end(`
+    import { subscribe } from 'node:diagnostics_channel'
     const { PluginHost } = await import(${module('./plugin-host.ts')})
     const { silentLogger } = await import(${module('../../kernel/logger.ts')})
+    let plugin
+    subscribe('child_process', (message) => { plugin = message.process })
     const host = await PluginHost.open({
-      name: 'x', code: { form: 'script', text: 'function work() { return process.pid }' }, url: 'file:///x.js', folders: ['/nowhere'],
-      functions: ['work'], globals: {}, timeoutMillis: 5000, memoryMegabytes: 32, log: silentLogger, start: () => [],
+      name: 'x', code: { form: 'script', text: 'function work() {}' }, url: 'file:///x.js', folders: ['/nowhere'], ${realm}
+      functions: ['work'], globals: {}, timeoutMillis: 60000, memoryMegabytes: 32, log: silentLogger, start: () => [],
     })
-    console.log((await host.call({ function: 'work', args: [] })).value)`)
-  const pid = await new Promise<number>((found) => gateway.stdout.once('data', (line) => found(Number(line))))
-  expect(isAlive(pid)).toBe(true)
-  gateway.kill('SIGKILL')
-  await expect.poll(() => isAlive(pid), { timeout: 5000 }).toBe(false)
-}, 20_000)
+    void host.call({ function: 'work', args: [] })
+    setTimeout(() => console.log(plugin.pid), 200)`)
+    const pid = await new Promise<number>((found) => gateway.stdout.once('data', (line) => found(Number(line))))
+    expect(isAlive(pid)).toBe(true)
+    gateway.kill('SIGKILL')
+    await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false)
+  },
+  20_000,
+)
 
 test('the network is available', async () => {
   const server = createServer((_, response) => response.end('hello')).listen(0, '127.0.0.1')

@@ -88,3 +88,6 @@ export type ServiceAnswer =
 
 /** A longer result is rejected, and a longer line ends the process. */
 export const maxMessageLength = 16 * 1024 * 1024
+
+/** The longest text of a log line or an error; the rest is left out. */
+export const maxTextLength = 8192

@@ -5,8 +5,9 @@
  * plugin-messages.ts on descriptor 3.
  */
 import { readSync, writeSync } from 'node:fs'
-import { registerHooks } from 'node:module'
+import { registerHooks, syncBuiltinESMExports } from 'node:module'
 import { Socket } from 'node:net'
+import os from 'node:os'
 import { constants, Script } from 'node:vm'
 
 /**
@@ -271,8 +272,12 @@ socket.on('error', () => exit())
 socket.on('close', () => exit())
 
 Object.assign(console, logger())
-Object.assign(process, {
-  kill: () => {
-    throw new Error('a plug-in must not send signals')
-  },
-})
+// Permissions don't cover signals: one makes the gateway listen for a debugger, others end it.
+const signal = () => {
+  throw new Error('a plug-in must not send signals')
+}
+Object.assign(process, { kill: signal, _kill: signal, _debugProcess: signal })
+os.setPriority = () => {
+  throw new Error('a plug-in must not change priorities')
+}
+syncBuiltinESMExports()

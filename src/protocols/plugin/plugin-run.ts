@@ -4,12 +4,14 @@ import { readFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
 import { tmpdir } from 'node:os'
 import type { Duplex, Readable } from 'node:stream'
+import { parseBoundedJson } from '#kernel/bounded-json.ts'
 import { asGatewayError, type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import {
   type HostMessage,
   maxMessageLength,
+  maxTextLength,
   type PluginMessage,
   type PluginRealm,
   type ServiceAnswer,
@@ -60,6 +62,8 @@ export interface PluginAnswer {
 interface Pending {
   readonly call: PluginCall
   readonly timer: NodeJS.Timeout
+  /** How many characters its audit entries have so far. */
+  audited: number
   resolve(answer: PluginAnswer): void
   reject(error: GatewayError): void
 }
@@ -177,7 +181,7 @@ export class PluginRun {
         reject(overrun(name, call.function, timeoutMillis))
         this.kill((other) => interrupted(name, other, `${call.function} overran its time`))
       }, timeoutMillis)
-      this.#pending.set(id, { call, timer, resolve, reject })
+      this.#pending.set(id, { call, timer, audited: 0, resolve, reject })
       const { request, returnArguments = false } = call
       this.#send({ kind: 'call', id, function: call.function, args: call.args, request, returnArguments })
     })
@@ -188,6 +192,7 @@ export class PluginRun {
     if (this.#ended) return
     this.#ended = true
     this.#child.kill('SIGKILL')
+    this.#socket.destroy()
     this.#start.promise.catch(() => {})
     this.#start.reject(reason('loading'))
     for (const { call, timer, reject } of this.#pending.values()) {
@@ -227,7 +232,7 @@ export class PluginRun {
   /** Never rejects. */
   async #answer(line: string): Promise<ServiceAnswer> {
     try {
-      const { id, request } = JSON.parse(line) as ServiceQuestion
+      const { id, request } = parsed(line) as unknown as ServiceQuestion
       const serve = this.#pending.get(id)?.call.serve ?? this.#options.serve
       if (serve === undefined) return refused('unsupported', 'not available to scripts of this kind')
       if (++this.#questions > maxQuestions) return refused('refused', `more than ${maxQuestions} questions in one call`)
@@ -241,15 +246,16 @@ export class PluginRun {
 
   /** No message of the process may throw here, where nothing would catch it. */
   #receive(line: string): void {
+    if (this.#ended) return
     try {
-      this.#handle(JSON.parse(line) as PluginMessage)
+      this.#handle(parsed(line) as unknown as PluginMessage, line.length)
     } catch (error) {
       const reason = `it sent what is not a message: ${error instanceof Error ? error.message : error}`
       this.kill((name) => died(this.#options.name, name, reason))
     }
   }
 
-  #handle(message: PluginMessage): void {
+  #handle(message: PluginMessage, length: number): void {
     const pending = 'id' in message && typeof message.id === 'number' ? this.#pending.get(message.id) : undefined
     switch (message.kind) {
       case 'ready':
@@ -264,11 +270,11 @@ export class PluginRun {
         this.#log(message, pending?.call.log ?? this.#options.log)
         break
       case 'audit':
-        this.#audit(message.id, message.entry, pending)
+        if (pending !== undefined) this.#audit(message.id, message.entry, length, pending)
         break
       case 'answer':
         this.#settle(message.id)
-        pending?.resolve({ value: message.value, args: message.args ?? [] })
+        pending?.resolve({ value: message.value, args: Array.isArray(message.args) ? message.args : [] })
         break
       case 'threw': {
         const failure = thrownFailure(this.#options.name, pending?.call.function ?? '', message.error)
@@ -280,12 +286,17 @@ export class PluginRun {
   }
 
   /** An entry that cannot be recorded fails its call and no other. */
-  #audit(id: number, entry: JsonValue, pending: Pending | undefined): void {
+  #audit(id: number, entry: JsonValue, length: number, pending: Pending): void {
     try {
-      pending?.call.onAudit?.(entry)
+      pending.audited += length
+      if (pending.audited > maxMessageLength) {
+        const { call } = pending
+        throw new GatewayError('TARGET_FAILED', `${this.#options.name}: ${call.function} has too many audit entries`)
+      }
+      pending.call.onAudit?.(entry)
     } catch (error) {
       this.#settle(id)
-      pending?.reject(asGatewayError(error))
+      pending.reject(asGatewayError(error))
     }
   }
 
@@ -301,11 +312,18 @@ export class PluginRun {
     }
     log[levels.has(level) ? level : 'info']('plug-in', {
       plugin: this.#options.name,
-      text: String(message),
-      ...(fields ? { fields } : {}),
+      text: String(message).slice(0, maxTextLength),
+      ...(fields && JSON.stringify(fields).length <= maxTextLength ? { fields } : {}),
     })
   }
 }
+
+/** To build a long message that nests deeply, or has an object of very many members, would take seconds. */
+const bounds = { depth: 1000, members: 100_000, elements: maxMessageLength, values: maxMessageLength }
+const maxUnboundedLength = 64 * 1024
+
+const parsed = (line: string): JsonValue =>
+  line.length <= maxUnboundedLength ? JSON.parse(line) : parseBoundedJson(Buffer.from(line), bounds).value
 
 const refused = (failure: 'refused' | 'unreachable' | 'unsupported', message: string): ServiceAnswer => ({
   failure,
@@ -315,7 +333,10 @@ const refused = (failure: 'refused' | 'unreachable' | 'unsupported', message: st
 /** The part of the gateway's environment that the process gets: the certificates to trust, and the time zone. */
 const passedOn = ['NODE_EXTRA_CA_CERTS', 'TZ']
 
-/** The process gets none of the gateway's secrets, files or descriptors, and may start no other. */
+/**
+ * The process gets none of the gateway's secrets, files or descriptors, and may start no other. SQLite is left out, since
+ * an attached database could be any file.
+ */
 function spawnProcess(options: PluginOptions): ChildProcess {
   const env = Object.fromEntries(passedOn.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
   const child = spawn(
@@ -324,6 +345,8 @@ function spawnProcess(options: PluginOptions): ChildProcess {
       `--max-old-space-size=${options.memoryMegabytes}`,
       '--disable-warning=ExperimentalWarning',
       '--permission',
+      '--no-experimental-sqlite',
+      '--disable-sigusr1',
       ...options.folders.map((folder) => `--allow-fs-read=${folder}`),
       ...(options.realm === undefined ? [] : realmFlags),
       '--input-type=module',
@@ -404,8 +427,9 @@ const codes: ReadonlyMap<string, ErrorCode> = new Map([
 function thrownFailure(plugin: string, name: string, error: ThrownError): GatewayError {
   const code = codes.get(error.code ?? '') ?? 'TARGET_FAILED'
   const retry = code === 'TARGET_UNREACHABLE' ? { retryAfter: 5 } : {}
-  return new GatewayError(code, `${plugin}: ${name}: ${error.message}`, {
-    cause: error.stack ?? error.message,
+  const message = String(error.message).slice(0, maxTextLength)
+  return new GatewayError(code, `${plugin}: ${name}: ${message}`, {
+    cause: String(error.stack ?? message).slice(0, maxTextLength),
     ...retry,
   })
 }

@@ -66,7 +66,7 @@ export async function openRealm(options: RealmOptions): Promise<Map<string, (...
 
   const open = await runtimeOf(realm)
   const runtime = open(bridge, stringify({ ...settings, signatures: realm.signatures }))
-  const script = new Script(text, { filename: url })
+  const script = new Script(text, { filename: url, importModuleDynamically: refuseImport })
   const lookUp = functions.map((name) => `${name}: typeof ${name} === 'function' ? ${name} : undefined`).join(', ')
   const functionsOf = new Script(`({ ${lookUp} })`)
   const load = (): unknown => {
@@ -90,6 +90,9 @@ export async function openRealm(options: RealmOptions): Promise<Map<string, (...
   if (loaded.error !== undefined) throw thrownThere(loaded.error)
   return new Map((loaded.value as string[]).map((name) => [name, (...args: unknown[]) => called(name, args)]))
 }
+
+/** An error would be an object of the process, from which a script reaches all others. */
+const refuseImport = (): Promise<never> => Promise.reject('a legacy script cannot import')
 
 const thrownThere = (error: { message: string; stack?: string; code?: string }): Error =>
   Object.assign(new Error(error.message), error)
@@ -145,7 +148,7 @@ function httpThread(program: string): (request: string, ends: number) => string 
   const signal = new Int32Array(new SharedArrayBuffer(4))
   const { port1, port2 } = new MessageChannel()
   const url = new URL(`data:text/javascript;base64,${Buffer.from(program).toString('base64')}`)
-  new Worker(url, { workerData: { port: port2, signal }, transferList: [port2] }).unref()
+  new Worker(url, { workerData: { port: port2, signal, gateway: process.ppid }, transferList: [port2] }).unref()
   port1.unref()
   return (request, ends) => {
     Atomics.store(signal, 0, 0)

@@ -77,7 +77,7 @@ export async function verifyCreation(
   const { verifyRegistrationResponse } = await import('@simplewebauthn/server')
   try {
     const { verified, registrationInfo } = await verifyRegistrationResponse({
-      response: response as unknown as RegistrationResponseJSON,
+      response: await withoutAttestation(await ownFrame(response as unknown as RegistrationResponseJSON)),
       expectedChallenge: challenge,
       expectedOrigin: site.origin,
       expectedRPID: site.id,
@@ -105,7 +105,7 @@ export async function verifyRequest<C extends PasskeyCredential & { readonly cou
   const { verifyAuthenticationResponse } = await import('@simplewebauthn/server')
   try {
     const { verified, authenticationInfo } = await verifyAuthenticationResponse({
-      response: response as unknown as AuthenticationResponseJSON,
+      response: await ownFrame(response as unknown as AuthenticationResponseJSON),
       expectedChallenge: challenge,
       expectedOrigin: site.origin,
       expectedRPID: site.id,
@@ -122,6 +122,30 @@ export async function verifyRequest<C extends PasskeyCredential & { readonly cou
   } catch (error) {
     return refused(error instanceof Error ? error.message : String(error))
   }
+}
+
+/** Throws for an answer that was given in a frame of another site. */
+async function ownFrame<R extends RegistrationResponseJSON | AuthenticationResponseJSON>(response: R): Promise<R> {
+  const { decodeClientDataJSON } = await import('@simplewebauthn/server/helpers')
+  const { crossOrigin = false } = decodeClientDataJSON(response.response.clientDataJSON)
+  if (crossOrigin !== false) throw new Error('the answer is from a frame of another site')
+  return response
+}
+
+/**
+ * No attestation was requested. To verify one would read certificates of the caller's choice, and fetch the addresses
+ * in them.
+ */
+async function withoutAttestation(response: RegistrationResponseJSON): Promise<RegistrationResponseJSON> {
+  const { decodeAttestationObject, isoBase64URL, isoCBOR } = await import('@simplewebauthn/server/helpers')
+  const given = decodeAttestationObject(isoBase64URL.toBuffer(response.response.attestationObject))
+  const plain = new Map<string, string | Map<never, never> | Uint8Array<ArrayBuffer>>([
+    ['fmt', 'none'],
+    ['attStmt', new Map<never, never>()],
+    ['authData', given.get('authData')],
+  ])
+  const attestationObject = isoBase64URL.fromBuffer(isoCBOR.encode(plain))
+  return { ...response, response: { ...response.response, attestationObject } }
 }
 
 /** The browser's credential; undefined if it is not a JSON object. */
@@ -142,5 +166,6 @@ function transportsIn(response: JsonObject): string[] {
   return Array.isArray(transports) ? knownTransports.filter((name) => transports.includes(name)) : []
 }
 
-const refused = (reason: string): PasskeyRefused => ({ ok: false, reason })
+/** The reason may quote the answer. */
+const refused = (reason: string): PasskeyRefused => ({ ok: false, reason: reason.slice(0, 500) })
 const asJson = (value: object): JsonObject => JSON.parse(JSON.stringify(value)) as JsonObject

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { entryIdentity } from '#identity/identity.ts'
-import { fakeSecretBox } from '../../../test/support/login/fake-login-services.ts'
+import { fakeSecretBox } from '#testing/login/fake-login-services.ts'
 import { entryKey, readDevices, writeDevices } from './device-cookie.ts'
 
 const start = Date.UTC(2030, 0, 1)

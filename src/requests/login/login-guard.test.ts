@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { LoginLimits } from '#config/configuration/configuration.ts'
 import { entryIdentity } from '#identity/identity.ts'
-import { fakeLoginServices } from '../../../test/support/login/fake-login-services.ts'
-import { fakeRequest } from '../../../test/support/modules/fake-request.ts'
+import { fakeLoginServices } from '#testing/login/fake-login-services.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { entryKey, type KnownDevice } from './device-cookie.ts'
 import { accountPolicy, addressPolicy, createGuard } from './login-guard.ts'
 

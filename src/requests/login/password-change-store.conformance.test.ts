@@ -3,8 +3,8 @@ import { entryIdentity, formerIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Session } from '#requests/sessions/session.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { openStores } from '../../../test/support/databases/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
 import type { ChangeOutcome, ResetLink } from './password-change-store.ts'
 
 const [ada, grace] = [entryIdentity('people', '1'), entryIdentity('people', '2')]

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { migratedSchema, postgresUrl } from '../../../test/support/databases/postgres.ts'
-import { openStores } from '../../../test/support/databases/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { migratedSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { openStores } from '#testing/databases/stores.ts'
 
 /** Slow enough that nothing comes back during a test. */
 const rate = { burst: 5, perMinute: 0.1 }

@@ -13,9 +13,9 @@ import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { ErrorFormat } from '#sdk/http/error-format.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
-import { fakeLoginServices } from '../../../test/support/login/fake-login-services.ts'
-import { subject } from '../../../test/support/login/subjects.ts'
-import { fakeRequest } from '../../../test/support/modules/fake-request.ts'
+import { fakeLoginServices } from '#testing/login/fake-login-services.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { createPipeline } from './pipeline.ts'
 
 const upperErrors: ErrorFormat = (error) => ({

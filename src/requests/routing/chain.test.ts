@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { directoryLink } from '#identity/directory.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
-import { subject } from '../../../test/support/login/subjects.ts'
-import { fakeRequest } from '../../../test/support/modules/fake-request.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { type Chain, type ChainCall, ChainRunner } from './chain.ts'
 
 const request = fakeRequest({})
@@ -36,14 +36,17 @@ describe('ChainRunner', () => {
   })
 
   test('ends at the first required mechanism that rejects', async () => {
-    const outcome = await run(
-      chain('c', [
-        [authenticated, true],
-        [rejected, true],
-        [authenticated, true],
-      ]),
-    )
-    expect(outcome).toEqual(rejected)
+    const asked: string[] = []
+    const link = (name: string, outcome: AuthOutcome) => {
+      const begin = async () => {
+        asked.push(name)
+        return outcome
+      }
+      return { name, required: true, mechanism: { begin } }
+    }
+    const links = [link('first', authenticated), link('second', rejected), link('third', authenticated)]
+    expect(await run({ ...chain('c', []), links })).toEqual(rejected)
+    expect(asked).toEqual(['first', 'second'])
   })
 
   test('continues after an optional one, and reports its rejection if no user was established', async () => {

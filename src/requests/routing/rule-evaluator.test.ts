@@ -10,9 +10,9 @@ import { silentLogger } from '#kernel/logger.ts'
 import { storedSubject, storeSubject } from '#requests/sessions/stored-subject.ts'
 import { claimAttributes, linkSubject } from '#sdk/login/linked-subject.ts'
 import { parseRule, type Rule, type ruleScopes } from '#sdk/rule/rule.ts'
-import { subject } from '../../../test/support/login/subjects.ts'
-import { directoryEntry } from '../../../test/support/modules/directory-entry.ts'
-import { fakeModuleHost } from '../../../test/support/modules/fake-module-host.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { RuleEvaluator } from './rule-evaluator.ts'
 
 const dynamicGroup = Dn.parse('cn=paris,ou=groups,o=Tremolo')

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { entryIdentity, type Identity } from '#identity/identity.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { openStores } from '../../../test/support/databases/stores.ts'
-import { auditRow } from '../../../test/support/databases/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
+import { auditRow } from '#testing/databases/workflow-stores.ts'
 import { type EndedSession, type Session, touchEverySeconds } from './session.ts'
 import { maxSessionsPerUser } from './session-store.ts'
 

@@ -6,7 +6,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { subject } from '../../../test/support/login/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
 import { storedSubject, storeSubject } from './stored-subject.ts'
 
 const entry = { dn: Dn.parse('uid=ada,o=Tremolo'), attributes: Attributes.from({ entryUUID: ['1'] }) }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import type { GatewayError } from '#kernel/errors.ts'
-import { fakeRequest } from '../../../test/support/modules/fake-request.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { readJsonBody } from './json-body.ts'
 
 const schema = z.strictObject({

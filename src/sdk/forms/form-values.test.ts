@@ -1,13 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readParameters } from '#sdk/module/parameters.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../test/support/modules/fake-parse.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import { formAttributeRows, readFormAttributes, viewFormAttribute } from './form-attribute.ts'
 import { checkForm, checkValue } from './form-values.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fakeRequest } from '../../../test/support/modules/fake-request.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { readForm } from './read-form.ts'
 
 const read = (body: string, type = 'application/x-www-form-urlencoded') =>

@@ -2,15 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { directoryEntry } from '../../../test/support/modules/directory-entry.ts'
-import { fakeModuleHost } from '../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../test/support/modules/fake-parse.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import { claimAttributes, linkParameters, linkSubject, parseSubjectLink } from './linked-subject.ts'
 
 const root = directoryEntry({

@@ -5,9 +5,9 @@ import { activeDirectory, ldap } from '#adapters/targets/ldap/ldap.ts'
 import scim from '#adapters/targets/scim/scim.ts'
 import webhook from '#adapters/targets/webhook/webhook.ts'
 import { Dn } from '#identity/dn.ts'
-import { fakeModuleHost } from '../../../test/support/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '../../../test/support/modules/fake-parse.ts'
-import { crmParams } from '../../../test/support/targets/crm-application.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { crmParams } from '#testing/targets/crm-application.ts'
 
 const branch = { host: 'ldap.example.com', searchBase: 'dc=example,dc=com' }
 const accounts = { ...branch, objectClass: 'inetOrgPerson', dnPattern: 'uid=${uid},dc=example,dc=com' }

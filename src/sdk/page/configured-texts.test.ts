@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fakeRequest } from '../../../test/support/modules/fake-request.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { acceptedLanguage, type ConfiguredTexts, originalText, translator } from './configured-texts.ts'
 
 const texts: ConfiguredTexts = new Map([['de', new Map([['Project work', 'Projektarbeit']])]])

@@ -11,7 +11,7 @@ export type Language = keyof typeof languages
 
 export const isLanguage = (word: string): word is Language => Object.hasOwn(languages, word)
 
-/** The language that the user chose before, or the first available one of those that the browser prefers. */
+/** The language that the user chose before, or the first one that the browser prefers and that is available. */
 export function chooseLanguage(remembered: string | null, preferred: readonly string[]): Language {
   if (remembered !== null && isLanguage(remembered)) return remembered
   for (const tag of preferred) {

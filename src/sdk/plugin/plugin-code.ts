@@ -40,6 +40,8 @@ export interface PluginCode {
   readonly file: string | undefined
   readonly includes: readonly string[]
   readonly folder: string
+  /** The data folder may be inside of the configuration folder. */
+  readonly isOwnFile?: (path: string) => boolean
   readonly timeoutMillis: number
   readonly memoryMegabytes: number
   readonly config: Readonly<Record<string, readonly string[]>>
@@ -67,6 +69,14 @@ interface LoadedCode {
 }
 
 const extensions = ['.js', '.mjs', '.ts', '.mts']
+
+/** Where code is, and what it must not read there. */
+export const codeFolder = (
+  context: Pick<ParseContext, 'folder' | 'ownFile'>,
+): Pick<PluginCode, 'folder' | 'isOwnFile'> => ({
+  folder: context.folder,
+  isOwnFile: (path) => context.ownFile?.(path) !== undefined,
+})
 
 /** The code of a module whose only parameters are `pluginParameters`. */
 export const parsePluginCode =
@@ -119,7 +129,7 @@ export function readPluginCode(
     inline,
     file,
     includes: includeJs,
-    folder: context.folder,
+    ...codeFolder(context),
     timeoutMillis: values.timeoutSeconds * 1000,
     memoryMegabytes: values.memoryMegabytes,
     config: openParameters(values['<name>'], knownNames, params, issues),
@@ -184,7 +194,7 @@ export function readLegacyCode(
     inline,
     file: undefined,
     includes: values.includeJs,
-    folder: context.folder,
+    ...codeFolder(context),
     timeoutMillis: values.timeoutSeconds * 1000,
     memoryMegabytes: values.memoryMegabytes,
     config: openParameters(values['<name>'], knownNames, params, issues),
@@ -233,7 +243,7 @@ export async function openPlugin(
 
 /** Reads the file or joins the included texts. Throws if there is none or it is not JavaScript. */
 async function loadPluginCode(
-  { inline, file, includes, folder, signatures, isLegacy }: PluginCode,
+  { inline, file, includes, folder, isOwnFile, signatures, isLegacy }: PluginCode,
   host: Pick<ModuleHost, 'name' | 'javaScript'>,
 ): Promise<LoadedCode> {
   const root = await realpath(folder).catch(() => resolve(folder))
@@ -242,7 +252,7 @@ async function loadPluginCode(
     const source = await readFile(real, 'utf8')
     const code = named(file, () => checkModule(source, real))
     const own = dirname(real) === root ? [] : [dirname(real)]
-    return { code, url: pathToFileURL(real).href, folders: [...(await readableIn(root)), ...own] }
+    return { code, url: pathToFileURL(real).href, folders: [...(await readableIn(root, isOwnFile)), ...own] }
   }
   const texts = includes.map((name) => {
     const found = host.javaScript(name)
@@ -256,13 +266,17 @@ async function loadPluginCode(
   if (wrong !== undefined) throw new Error(`javaScript: ${wrong.message}`)
   const url = pathToFileURL(join(root, `${host.name.replaceAll(/[^\w.-]/g, '_')}.inline.js`)).href
   if (legacy && signatures !== undefined) return { code, url, folders: [], realm: legacyRealm(signatures) }
-  return { code, url, folders: await readableIn(root) }
+  return { code, url, folders: await readableIn(root, isOwnFile) }
 }
 
-/** The parts of the configuration folder that a plug-in may need: never the configuration, secrets and keys. */
-async function readableIn(root: string): Promise<string[]> {
+/**
+ * The parts of the configuration folder that a plug-in may need: never the configuration, secrets and keys, the data
+ * folder, or what a hidden name keeps from view, such as `.env` and the default data folder.
+ */
+async function readableIn(root: string, isOwnFile: PluginCode['isOwnFile']): Promise<string[]> {
   const entries = await readdir(root).catch(() => [])
-  return entries.filter((name) => !/^(?:secrets|keys)$|\.ya?ml$/.test(name)).map((name) => join(root, name))
+  const needed = entries.filter((name) => !/^\.|^(?:secrets|keys)$|\.ya?ml$/.test(name))
+  return needed.map((name) => join(root, name)).filter((path) => isOwnFile?.(path) !== true)
 }
 
 /** The absolute path of the file that the value at `place` names; undefined, with an issue, if it is invalid. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Issues } from '#kernel/issues.ts'
-import { fakeParseContext, issueTexts } from '../../../test/support/modules/fake-parse.ts'
+import { fakeParseContext, issueTexts } from '#testing/modules/fake-parse.ts'
 import { parseRule } from './rule.ts'
 
 function parse(...[scope, constraint]: [Parameters<typeof parseRule>[0], string]) {

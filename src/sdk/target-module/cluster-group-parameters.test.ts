@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fakeParams, fakeParseContext } from '../../../test/support/modules/fake-parse.ts'
+import { fakeParams, fakeParseContext } from '#testing/modules/fake-parse.ts'
 import { clusterGroups, readClusterGroupNames } from './cluster-group-parameters.ts'
 
 const clusters = [

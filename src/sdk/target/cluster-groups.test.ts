@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { fakeModuleHost } from '../../../test/support/modules/fake-module-host.ts'
-import { MemoryTarget } from '../../../test/support/targets/memory-target.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { groupsInCluster } from './cluster-groups.ts'
 
 const cluster = (label: string) => Object.assign(new MemoryTarget(), { objects: {}, label })

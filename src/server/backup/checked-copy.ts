@@ -77,31 +77,28 @@ function checkPages(database: DatabaseSync, name: string): void {
   if (problems.length > 0) throw new DamagedCopy(`${name} is damaged: ${problems.join('; ')}`)
 }
 
-const selectCode = `select type || ' ' || name as name, sql from sqlite_schema
-  where type in ('trigger', 'view') or sql like 'create virtual%'`
+const selectSchema = `select type || ' ' || name as name, sql from sqlite_schema`
+/** As SQLite writes it. An index of a constraint has no text. */
+const harmless = /^CREATE (?:TABLE|INDEX|UNIQUE INDEX) /
 
 /**
- * A trigger or view can keep what a statement deletes, or change what it reads, so only those of the migrations are
- * accepted. Other tables are harmless: programs that replicate a database add some.
+ * A trigger or view can keep what a statement deletes, or change what it reads, and a constraint can drop what it
+ * writes, so only those of the migrations are accepted. Other tables are harmless: programs that replicate a database
+ * add some.
  */
 function refuseForeignCode(database: DatabaseSync, name: string): void {
   const own = new DatabaseSync(':memory:')
   try {
     for (const { script } of readMigrations('sqlite')) own.exec(script)
-    const known = new Map(
-      own
-        .prepare(selectCode)
+    const schemaOf = (one: DatabaseSync): [object: string, sql: string | undefined][] =>
+      one
+        .prepare(selectSchema)
         .all()
-        .map(({ name, sql }) => [name, sql]),
-    )
-    const foreign = database
-      .prepare(selectCode)
-      .all()
-      .find(({ name, sql }) => known.get(name ?? null) !== sql)
-    if (foreign !== undefined) {
-      throw new DamagedCopy(
-        `${name} contains the ${foreign['name']}, which Gatehouse did not create. Remove it there first`,
-      )
+        .map((row) => [String(row['name']), row['sql'] === null ? undefined : String(row['sql'])])
+    const known = new Map(schemaOf(own))
+    for (const [object, sql] of schemaOf(database)) {
+      if (known.has(object) ? known.get(object) === sql : sql === undefined || harmless.test(sql)) continue
+      throw new DamagedCopy(`${name} contains the ${object}, which Gatehouse did not create. Remove it there first`)
     }
   } finally {
     own.close()

@@ -7,7 +7,7 @@ import { lockInstance } from '#database/instance-lock.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { type LogFields, silentLogger } from '#kernel/logger.ts'
 import { openSigningKey } from '#keys/key-source.ts'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 import { openDataFolder, protectGivenKey } from './private-files.ts'
 import { openStorage } from './stores.ts'
 

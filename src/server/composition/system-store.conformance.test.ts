@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { openStores } from '../../../test/support/databases/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
 
 const minute = 60_000
 const started = new Date(Date.UTC(2020, 0, 1))

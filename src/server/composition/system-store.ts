@@ -57,6 +57,11 @@ export class SystemStore {
     await this.#client.transaction((tx) => unmarkRestore.run(tx, { name: restoreMarker }))
   }
 
+  /** A trigger, rule or policy on a table of PostgreSQL: a dump brings them with it, and no migration has any. */
+  async foreignCode(): Promise<string | undefined> {
+    return (await findForeignCode.first(this.#client, {}))?.name
+  }
+
   /**
    * After a restored backup: ends all sessions, logins in progress and tokens of our issuers, since those that were
    * revoked after the backup would be valid again. Also forgets the replicas of that time.
@@ -94,6 +99,16 @@ const markRestore = statement<{ name: string }>(
     `insert into schema_migrations (name, hash, applied) values (:name, '', ${on.now}) on conflict (name) do nothing`,
 )
 const unmarkRestore = statement<{ name: string }>('delete from schema_migrations where name = :name')
+const findForeignCode = statement<object, { name: string }>((on) =>
+  on.name === 'sqlite'
+    ? "select '' as name where false"
+    : `select kind || ' ' || code.name || ' of ' || relname as name from pg_class join (
+         select 'trigger' as kind, tgname as name, tgrelid as owner from pg_trigger where not tgisinternal
+         union all select 'rule', rulename, ev_class from pg_rewrite where rulename <> '_RETURN'
+         union all select 'policy', polname, polrelid from pg_policy
+       ) as code on code.owner = pg_class.oid
+       where relnamespace = current_schema()::regnamespace order by 1 limit 1`,
+)
 const deleteSessions = statement('delete from sessions')
 const deleteIssued = statement('delete from issuer_records')
 const deleteMarks = statement('delete from session_marks')

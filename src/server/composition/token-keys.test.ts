@@ -11,9 +11,9 @@ import { SecretValues } from '#kernel/secret-values.ts'
 import { KeyStore } from '#keys/key-store.ts'
 import { publicTokenKey } from '#protocols/sts/signed-token.ts'
 import type { Target } from '#sdk/target/target.ts'
-import { temporaryFolder } from '../../../test/support/databases/databases.ts'
-import { memoryDatabase } from '../../../test/support/databases/memory-database.ts'
-import { SetClock, tokenIssuer } from '../../../test/support/sts/token-keys-fixture.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { SetClock, tokenIssuer } from '#testing/sts/token-keys-fixture.ts'
 import { createKeyKeeper, createTokenKeys } from './token-keys.ts'
 
 const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey

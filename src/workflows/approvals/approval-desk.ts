@@ -7,7 +7,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { RateLimit } from '#kernel/rate-limit.ts'
+import type { RateLimits } from '#kernel/rate-limit.ts'
 import type { MailChoices } from '#mail/mail-choices.ts'
 import type { PortalLinks } from '#mail/mail-links.ts'
 import type { MailStore } from '#mail/mail-store.ts'
@@ -88,6 +88,7 @@ export interface DeskParts {
   readonly rules: Pick<RuleEvaluator, 'decide'>
   readonly authorizations: ReadonlyMap<string, Authorization>
   readonly clock: Clock
+  readonly rateLimits: RateLimits
   readonly log: Logger
   readonly linksFor?: LinksFor
   /** Pages of the portal. */
@@ -104,13 +105,10 @@ export interface DeskParts {
   }
 }
 
-/** Pairs of requester and approver. */
-const rememberedMails = 20_000
-
 export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
   const finder = new ApproverFinder(parts)
   const authority = new ApprovalAuthority({ ...parts, finder })
-  const all = { ...parts, finder, authority, limit: new RateLimit(rememberedMails, parts.clock) }
+  const all = { ...parts, finder, authority }
   const { approvals, delegations } = parts
   const decisionTimes = new DecisionTimes(approvals, parts.clock)
 

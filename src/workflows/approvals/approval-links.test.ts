@@ -6,7 +6,7 @@ import type { Configuration, UrlConfig } from '#config/configuration/configurati
 import { entryIdentity } from '#identity/identity.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 import { textsIn } from '#sdk/page/page-texts.ts'
-import { userRef } from '../../../test/support/workflows/user-ref.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 import { approvalLinkKey, approvalLinkKeys, readApprovalLink, signApprovalLink } from './approval-link.ts'
 import { approvalLinks, linksFor } from './approval-links.ts'
 

@@ -5,8 +5,8 @@ import { formerIdentity, issuerIdentity, type UserRef } from '#identity/identity
 import { silentLogger } from '#kernel/logger.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
-import { MemoryPeople } from '../../../test/support/workflows/memory-people.ts'
-import { userRef } from '../../../test/support/workflows/user-ref.ts'
+import { MemoryPeople } from '#testing/workflows/memory-people.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 import { ApproverFinder } from './approver-finder.ts'
 
 const people = (membersAreIds = false): MemoryPeople => {

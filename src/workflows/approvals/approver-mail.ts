@@ -1,6 +1,7 @@
 import { isDeactivated } from '#identity/attributes.ts'
 import { formerIdentity } from '#identity/identity.ts'
-import type { RateLimit } from '#kernel/rate-limit.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
+import type { RateLimits } from '#kernel/rate-limit.ts'
 import { oneLine } from '#kernel/text/one-line.ts'
 import type { MailChoices } from '#mail/mail-choices.ts'
 import { type PortalLinks, withLinks, withSentences } from '#mail/mail-links.ts'
@@ -31,12 +32,16 @@ export interface ApproverMailParts {
   readonly pages?: PortalLinks | undefined
   /** Without it, every approver is mailed. */
   readonly choices?: MailChoices
-  /** Limits the mails that each approver gets about new requests of one requester. Absent: unlimited. */
-  readonly limit?: RateLimit
+  /** Limits the mails about new requests of one requester. */
+  readonly rateLimits: RateLimits
 }
 
-/** More than someone decides in an hour; the portal and digests have the rest. */
+/** To one approver or channel: more than someone decides in an hour; the portal and digests have the rest. */
 const mailRate = { burst: 100, perMinute: 2 }
+/** To all of them. An approval may have a thousand approvers. */
+const totalRate = { burst: 2_000, perMinute: 40 }
+/** Limits that are asked at the same time. */
+const asksAtOnce = 8
 
 interface MailOccasion {
   /** What is written about it: that a decision is needed, or a reminder. */
@@ -80,7 +85,7 @@ export async function approverMails(
   approvers: readonly Approver[],
   mail: ApproverMessage,
   about: MailOccasion,
-  { finder, delegations, linksFor, choices, limit }: ApproverMailParts,
+  { finder, delegations, linksFor, choices, rateLimits }: ApproverMailParts,
 ): Promise<NewMail[]> {
   const { address, channel, required, text, ...way } = mail
   const sentences = await callerSentence(about.request, finder)
@@ -109,10 +114,19 @@ export async function approverMails(
   const wanting = required === true ? undefined : await choices?.mailedNow('approval', identities)
   const mails: StepMail[] = []
   const { requestor, who } = about.request
-  const isWithinLimit = (recipient: string): boolean =>
-    about.subject === 'mail.reminder' ||
-    limit?.take(JSON.stringify([who.requestor ?? requestor, recipient]), mailRate) === undefined
-  const wanted = recipients.filter(({ identity }) => wanting?.has(identity) !== false && isWithinLimit(identity))
+  const requester = who.requestor ?? requestor
+  const isWithinLimit = async (recipient: string): Promise<boolean> => {
+    if (about.subject === 'mail.reminder') return true
+    const key = JSON.stringify([requester, recipient])
+    if ((await rateLimits.take('mails of one requester to one approver', key, mailRate)) !== undefined) return false
+    return (await rateLimits.take('mails of one requester', requester, totalRate)) === undefined
+  }
+  const within = await inParallel(
+    recipients,
+    asksAtOnce,
+    async ({ identity }) => wanting?.has(identity) !== false && (await isWithinLimit(identity)),
+  )
+  const wanted = recipients.filter((_, i) => within[i])
   for (const [{ login, identity, entry }, reader] of await withReaders(wanted, (one) => one.entry, choices)) {
     const addresses = entry.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses)
     if (addresses.length === 0) continue
@@ -121,7 +135,7 @@ export async function approverMails(
     for (const recipient of addresses) mails.push({ ...said, recipient })
   }
   const messages = newMails(about.run, about.step, mails, about.occasion)
-  if (channel === undefined || !isWithinLimit(`channel ${channel}`)) return messages
+  if (channel === undefined || !(await isWithinLimit(`channel ${channel}`))) return messages
   const links = (await linksFor?.(about.approval, undefined, anyReader.texts)) ?? []
   const message = { ...messageFor(anyReader), notifier: channel, links }
   return [...messages, channelMessage(about.run, about.step, message, about.occasion)]

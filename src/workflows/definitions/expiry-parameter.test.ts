@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { next, type TaskContext } from '#sdk/workflow/workflow-task.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { startWorkflows } from '#testing/workflows/workflow-fixture.ts'
 import { runOf } from '#workflows/runs/run-call.ts'
 import { headOf } from '#workflows/runs/stored-form.ts'
-import { MemoryTarget } from '../../../test/support/targets/memory-target.ts'
-import { startWorkflows } from '../../../test/support/workflows/workflow-fixture.ts'
 
 const tasks = [
   { taskType: 'addGroup', name: 'vault', expiresAt: '$accessEnds$' },

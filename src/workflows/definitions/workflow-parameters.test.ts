@@ -3,8 +3,8 @@ import type { TargetConfig, WorkflowConfig } from '#config/configuration/configu
 import { noFlow } from '#sdk/flow/flow.ts'
 import { type PreparedMapping, prepareMapping } from '#sdk/mapper/mapping.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
-import { fakeParseContext, noIssues } from '../../../test/support/modules/fake-parse.ts'
-import { customTask, parseTasks, type TaskSpec } from '../../../test/support/workflows/workflow-fixture.ts'
+import { fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
+import { customTask, parseTasks, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 import { loginAttributes, workflowParameters } from './workflow-parameters.ts'
 
 const task = (calls: string[], more: Partial<PreparedTask> = {}): PreparedTask => ({

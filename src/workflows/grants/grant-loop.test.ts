@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { recordingLogger } from '../../../test/support/workflows/workflow-fixture.ts'
+import { recordingLogger } from '#testing/workflows/workflow-fixture.ts'
 import { GrantLoop } from './grant-revoker.ts'
 
 test('runs at start and repeatedly, despite failures, until it is closed', async () => {

@@ -3,8 +3,8 @@ import { statement } from '#database/statement.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { readSchedule } from '#kernel/schedule.ts'
 import type { Job, JobContext } from '#sdk/job/job.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { JobRunStore } from '#workflows/store/job-run-store.ts'
-import { memoryDatabase } from '../../../test/support/databases/memory-database.ts'
 import { JobScheduler, type ScheduledJob } from './job-scheduler.ts'
 
 const minute = 60_000

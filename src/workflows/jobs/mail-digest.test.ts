@@ -1,12 +1,6 @@
 import { expect, test } from 'vitest'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../test/support/modules/fake-parse.ts'
-import { fakeJobHost, jobContext } from '../../../test/support/workflows/fake-job-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeJobHost, jobContext } from '#testing/workflows/fake-job-host.ts'
 import mailDigest from './mail-digest.ts'
 
 async function asked(params: ParamValues) {

@@ -2,14 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { Grant } from '#sdk/workflow/grant.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
-import { MemoryGroups, MemoryNestedGroups } from '../../../test/support/targets/memory-groups.ts'
-import { MemoryTarget } from '../../../test/support/targets/memory-target.ts'
-import {
-  customTask,
-  type FixtureOptions,
-  startWorkflows,
-  type TaskSpec,
-} from '../../../test/support/workflows/workflow-fixture.ts'
+import { MemoryGroups, MemoryNestedGroups } from '#testing/targets/memory-groups.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 
 async function preview(
   tasks: readonly TaskSpec[],

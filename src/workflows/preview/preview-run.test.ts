@@ -6,16 +6,11 @@ import { GatewayError } from '#kernel/errors.ts'
 import { onContext, type Preview } from '#sdk/workflow/preview.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { next } from '#sdk/workflow/workflow-task.ts'
+import { sampled } from '#testing/hostile/sample.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
-import { sampled } from '../../../test/support/hostile/sample.ts'
-import { directoryEntry } from '../../../test/support/modules/directory-entry.ts'
-import { MemoryTarget } from '../../../test/support/targets/memory-target.ts'
-import {
-  customTask,
-  type FixtureOptions,
-  startWorkflows,
-  type TaskSpec,
-} from '../../../test/support/workflows/workflow-fixture.ts'
 import { previewLimits } from './preview-run.ts'
 
 const provision = (extra = {}): TaskSpec => ({ taskType: 'provision', target: 'store', sync: true, ...extra })

@@ -191,6 +191,8 @@ export interface RunAccess {
    * at once. Throws TARGET_UNREACHABLE with Retry-After if they are not finished in time.
    */
   settle(change: EarlierChanges): Promise<SettledChanges>
+  /** Whether there are changes that `settle` waits for. */
+  hasUnfinished(): Promise<boolean>
   /**
    * Whether a worker has finished a change of the resource after the requestor got an error for it. True once only, and
    * for a day.

@@ -28,7 +28,7 @@ export interface Incident {
   readonly message: string
   /** The target that the task called last; absent if it called none. */
   readonly target?: string
-  /** Skipping the task would skip no approval. Absent if that is unknown. */
+  /** Skipping the task would skip no approval, and decide no condition that leads to one. Absent if that is unknown. */
   readonly maySkip?: boolean
 }
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { prepareMapping } from '#sdk/mapper/mapping.ts'
-import { fakeParseContext, noIssues } from '../../../test/support/modules/fake-parse.ts'
-import { MemoryTarget } from '../../../test/support/targets/memory-target.ts'
-import { startWorkflows, type TaskSpec } from '../../../test/support/workflows/workflow-fixture.ts'
+import { fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { startWorkflows, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 
 const provision = { taskType: 'provision', target: 'store', sync: true }
 const script = (code: string): TaskSpec => ({

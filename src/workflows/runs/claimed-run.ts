@@ -176,13 +176,16 @@ export class ClaimedRunExecution {
     return refusalEffects(this.#run, error, informed, this.#parts.services.clock())
   }
 
-  /** A commit that continues the claim of a cancelled run ends it in the requested state. */
+  /**
+   * A commit that continues the claim of a cancelled run ends it in the requested state. What has been changed in part
+   * is finished even after the deadline.
+   */
   #earlyEnd(): NextState | undefined {
     const { cancel, deadline } = this.#run
     const attempt = this.#attempt
     const { services, retries, leaseMillis } = this.#parts
     if (cancel !== undefined) return { state: 'running', leaseMillis }
-    if (deadline !== undefined && deadline <= services.clock()) return { state: 'expired' }
+    if (!this.#touched && deadline !== undefined && deadline <= services.clock()) return { state: 'expired' }
     if (attempt <= retries.attempts) return undefined
     const message = `the step was begun ${attempt - 1} times, and its process ended each time`
     return { state: 'incident', incident: { task: 'unknown', code: 'WORKER_LOST', message } }

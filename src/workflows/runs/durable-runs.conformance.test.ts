@@ -7,12 +7,12 @@ import { entryIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval-request.ts'
 import { next, type TaskContext, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { runSql } from '#testing/databases/postgres.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { dyingStore, openDurable } from '#testing/workflows/durable-fixture.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 import { subjectQueue } from '#workflows/steps/workflow-services.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { runSql } from '../../../test/support/databases/postgres.ts'
-import { MemoryTarget } from '../../../test/support/targets/memory-target.ts'
-import { dyingStore, openDurable } from '../../../test/support/workflows/durable-fixture.ts'
-import { userRef } from '../../../test/support/workflows/user-ref.ts'
 
 const provision = (extra = {}) => ({ taskType: 'provision', target: 'store', sync: true, ...extra })
 const addMail = { taskType: 'addAttribute', name: 'mail', value: 'a@example.com' }
@@ -711,6 +711,40 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(incident?.maySkip).toBe(false)
       await expect(process.runs.skip({ id, fence, by: userRef('admin') })).rejects.toMatchObject({ code: 'CONFLICT' })
       expect(options.targets.store.calls).toEqual([])
+    })
+
+    const asks = { taskType: 'approval' }
+    const condition = { taskType: 'ifAttrHasValue', name: 'kind', value: 'external', onSuccess: [asks] }
+    type TaskSpec = Readonly<Record<string, unknown>>
+    test.each<[string, TaskSpec[], boolean, TaskSpec[]?]>([
+      ['a condition that leads to an approval', [condition], false],
+      ['a condition after the branch it is in', [provision()], false, [condition]],
+      ['a call of a workflow with such a condition', [{ taskType: 'callWorkflow', name: 'called' }], false],
+      ['an approval with such a condition', [{ ...asks, onSuccess: [condition] }], false],
+      ['approvals that are always asked', [{ ...asks, onSuccess: [asks], onFailure: [condition] }], true],
+      ['no approval', [provision()], true],
+    ])('a task before %s', async (_, rest, maySkip, later: TaskSpec[] = []) => {
+      const broken = () => {
+        throw new GatewayError('TARGET_FAILED', 'broken')
+      }
+      const branch = {
+        taskType: 'ifNotUserExists',
+        target: 'store',
+        uidAttribute: 'uid',
+        onSuccess: [{ taskType: 'broken' }, ...rest],
+      }
+      const w = later.length === 0 ? [{ taskType: 'broken' }, ...rest] : [branch, ...later]
+      const options = { workflows: { w, called: [condition] }, targets: { store: new MemoryTarget() } }
+      const process = await openDurable(await freshUrl(), { ...options, tasks: { approval, broken }, approvals })
+      const { id } = await process.run('w', asynchronous)
+      process.worker()
+      const { fence, incident } = await process.settled(id, 'incident')
+      expect(incident?.maySkip).toBe(maySkip)
+      const skipped = await process.runs.skip({ id, fence, by: userRef('admin') }).then(
+        () => true,
+        ({ code }) => code !== 'CONFLICT',
+      )
+      expect(skipped).toBe(maySkip)
     })
 
     test('an operator who requested the run, submitted it or is its subject changes nothing', async () => {

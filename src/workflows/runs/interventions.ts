@@ -22,7 +22,9 @@ import { pinnedDefinitions, skipTask, withAppointed } from './saved-run.ts'
 const changeKinds: ReadonlySet<AuditEntry['kind']> = new Set(['entry', 'attribute', 'group'])
 
 /** Shows stored runs and lets administrators act on them; needs no configuration. Audits every action. */
-export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse' | 'settle' | 'takeFinished'> {
+export class RunInterventions
+  implements Omit<RunAccess, 'start' | 'refuse' | 'settle' | 'hasUnfinished' | 'takeFinished'>
+{
   readonly #store: RunStore
   readonly #audit: Pick<AuditStore, 'list'>
   readonly #clock: Clock
@@ -153,7 +155,7 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse' | 's
 }
 
 const approvalText =
-  'An approval can not be skipped, nor a task that contains one. Retry the run, with an approver if it has none, or cancel it.'
+  'An approval can not be skipped, nor a task that contains one or comes before a condition that leads to one. Retry the run, with an approver if it has none, or cancel it.'
 const unknownText =
   'This can not be skipped, since it is unknown whether it contains an approval. Retry the run, or cancel it.'
 

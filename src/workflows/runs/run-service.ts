@@ -146,6 +146,10 @@ export class RunService extends RunInterventions implements Runs {
     return taken
   }
 
+  hasUnfinished(): Promise<boolean> {
+    return this.#services.runs.hasUnfinished()
+  }
+
   takeFinished(resource: string, requestor: string): Promise<boolean> {
     return this.#services.runs.takeFinished(resource, requestor, finishedMillis)
   }

@@ -4,12 +4,12 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { TargetRequest } from '#sdk/target/target.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { TaskContext, TaskOutcome } from '#sdk/workflow/workflow-task.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { MemoryGroups } from '../../../test/support/targets/memory-groups.ts'
-import { MemoryTarget } from '../../../test/support/targets/memory-target.ts'
-import { type DurableProcess, dyingStore, openDurable } from '../../../test/support/workflows/durable-fixture.ts'
-import { userRef } from '../../../test/support/workflows/user-ref.ts'
-import { customTask } from '../../../test/support/workflows/workflow-fixture.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { MemoryGroups } from '#testing/targets/memory-groups.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { type DurableProcess, dyingStore, openDurable } from '#testing/workflows/durable-fixture.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
+import { customTask } from '#testing/workflows/workflow-fixture.ts'
 
 const provision = (extra = {}) => ({ taskType: 'provision', target: 'store', sync: true, ...extra })
 const addMail = { taskType: 'addAttribute', name: 'mail', value: 'a@example.com' }

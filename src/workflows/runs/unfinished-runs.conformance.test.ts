@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
@@ -5,11 +6,11 @@ import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { PlannedWrite } from '#sdk/target/target.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { next, type WorkflowTask } from '#sdk/workflow/workflow-task.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { type DurableProcess, dyingStore, openDurable } from '#testing/workflows/durable-fixture.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 import { UnfinishedRun } from '#workflows/record/run-access.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { MemoryTarget } from '../../../test/support/targets/memory-target.ts'
-import { type DurableProcess, dyingStore, openDurable } from '../../../test/support/workflows/durable-fixture.ts'
-import { userRef } from '../../../test/support/workflows/user-ref.ts'
 
 const addMail = { taskType: 'addAttribute', name: 'mail', value: 'a@example.com' }
 const provision = (target: string) => ({ taskType: 'provision', target, sync: true })
@@ -405,6 +406,28 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       // No later task needs it.
       expect((await process.storage.runs.getWhole(run))?.secret).toBeUndefined()
       expect(JSON.stringify(incident)).not.toContain('hunter2')
+    })
+
+    test('are finished despite their deadline, and never end as expired', async () => {
+      const [first, second] = [new FailingTarget(), new FailingTarget()]
+      const process = await open(await freshUrl(), first, second)
+      const timers = process.timers()
+      second.code = 'TARGET_UNREACHABLE'
+      const { run } = await failureOf(process.runs.run(callOf({ deadline: new Date() })))
+      const stored = callOf({ user: { userID: 'bob', attributes: new Attributes(), groups: [] }, asynchronous: true })
+      const { id } = await process.runs.run({ ...stored, deadline: new Date(Date.now() + 1_000) })
+      process.worker()
+      const incidents = [await process.settled(run, 'incident'), await process.settled(id, 'incident')]
+      expect(incidents.map(({ incident }) => incident?.code)).toEqual(['TARGET_UNREACHABLE', 'TARGET_UNREACHABLE'])
+      await delay(1_000)
+      await timers.sweep()
+      second.code = undefined
+      expect(await settle(process)).toEqual({ finished: ['user 1'], refused: [] })
+      const { fence = 0, state } = (await process.storage.runs.get(id)) ?? {}
+      expect(state).toBe('incident')
+      await process.runs.retry({ id, fence, by: userRef('operator') })
+      await process.settled(id, 'completed')
+      expect(['ann', 'bob'].map((login) => second.stored(login))).not.toContain(undefined)
     })
 
     test('become incidents that are tried again with the next change, if their attempts are used up', async () => {

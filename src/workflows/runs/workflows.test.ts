@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { recordingLogger, startWorkflows } from '#testing/workflows/workflow-fixture.ts'
 import { subjectQueue } from '#workflows/steps/workflow-services.ts'
-import { MemoryTarget } from '../../../test/support/targets/memory-target.ts'
-import { recordingLogger, startWorkflows } from '../../../test/support/workflows/workflow-fixture.ts'
 
 const provision = (extra = {}) => ({ taskType: 'provision', target: 'store', sync: true, ...extra })
 

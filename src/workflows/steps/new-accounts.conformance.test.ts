@@ -12,17 +12,13 @@ import { type Texts, textsIn } from '#sdk/page/page-texts.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval-request.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
 import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { runSql } from '../../../test/support/databases/postgres.ts'
-import { leastCost } from '../../../test/support/login/least-cost.ts'
-import { MemoryTarget } from '../../../test/support/targets/memory-target.ts'
-import {
-  type DurableProcess,
-  dyingStore,
-  openDurable as openWith,
-} from '../../../test/support/workflows/durable-fixture.ts'
-import { userRef } from '../../../test/support/workflows/user-ref.ts'
-import type { TaskSpec } from '../../../test/support/workflows/workflow-fixture.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { runSql } from '#testing/databases/postgres.ts'
+import { leastCost } from '#testing/login/least-cost.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { type DurableProcess, dyingStore, openDurable as openWith } from '#testing/workflows/durable-fixture.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
+import type { TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 import { subjectQueue } from './workflow-services.ts'
 
 const provision = (extra = {}) => ({ taskType: 'provision', target: 'store', sync: true, setPassword: true, ...extra })

@@ -3,7 +3,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { ClusterObject } from '#protocols/kubernetes/cluster.ts'
 import type { ClusterApi } from '#sdk/target/kubernetes-cluster.ts'
-import { MemoryTarget } from '../../../test/support/targets/memory-target.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import {
   findPlannedChanges,
   isRefusedCall,

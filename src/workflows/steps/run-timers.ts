@@ -30,12 +30,15 @@ const wakeRun =
     return (await store.signal(timer.run, { kind: 'time' }, { doneTimers: [claimOf(timer)] })) ? 'ended' : 'done'
   }
 
-/** A run that is being executed ends with its commit, which deletes the timer. */
+/** A run that has changed something is finished or an incident, unless it waits for a decision or a time. */
 const endLateRun =
   (store: RunStore): TimerHandler =>
   async (timer) => {
     const run = timer.run === undefined ? undefined : await store.get(timer.run)
     if (run === undefined || run.ended !== undefined) return 'done'
+    // Its step may be changing something.
+    if (run.state === 'running') return { again: { inMillis: 1_000 } }
+    if (run.touched && run.state !== 'waiting') return 'done'
     try {
       await store.cancel({
         id: run.id,

@@ -33,27 +33,57 @@ export function nextPosition(state: RunProgress, definitions: DefinitionOf): Pos
 }
 
 /**
- * Whether the next task can be skipped: neither it, nor its subtasks, nor a workflow that they call has an approval, without
- * which the tasks after it would run without a decision. Undefined if no task is left.
+ * Whether the next task can be skipped: no task after it may run without a decision because of that. So neither it, nor its
+ * subtasks, nor a workflow that they call has an approval, and no condition after it leads to one: what the task
+ * changes could be what the condition asks for. Undefined if no task is left.
  */
 export function maySkip(
   { frames, pins }: Pick<RunProgress, 'frames' | 'pins'>,
   definitions: DefinitionOf,
 ): boolean | undefined {
-  const seen = new Set<string>()
-  const isFree = ({ taskType, calls = [] }: Step): boolean => taskType !== 'approval' && calls.every(isFreeWorkflow)
-  const isFreeWorkflow = (name: string): boolean => {
-    if (seen.has(name)) return true
-    seen.add(name)
-    return [...definitions(name, pins.get(name)).lists.values()].flat().every(isFree)
-  }
+  const called = (name: string): Definition => definitions(name, pins.get(name))
+  const hasApproval = (steps: readonly Step[], seen = new Set<string>()): boolean =>
+    steps.some(
+      ({ taskType, calls = [] }) =>
+        taskType === 'approval' ||
+        calls.some((name) => {
+          if (seen.has(name)) return false
+          seen.add(name)
+          return hasApproval([...called(name).lists.values()].flat(), seen)
+        }),
+    )
+  /** Whether a condition in the list, from that task on, leads to an approval. */
+  const hasCondition = (
+    { lists }: Pick<Definition, 'lists'>,
+    place: string,
+    from: number,
+    seen = new Set<string>(),
+  ): boolean =>
+    (lists.get(place) ?? []).some(({ taskType, calls = [] }, index) => {
+      if (index < from) return false
+      if (taskType === 'approval') return hasCondition({ lists }, branchPlace(place, index, 'onSuccess'), 0, seen)
+      if (hasApproval(subtasks(lists, place, index))) return true
+      return calls.some((name) => {
+        if (seen.has(name)) return false
+        seen.add(name)
+        return hasCondition(called(name), '', 0, seen)
+      })
+    })
   const frame = frames.at(-1)
   if (frame === undefined) return undefined
   const { lists } = definitions(frame.workflow, frame.hash)
   const step = lists.get(frame.place)?.[frame.next]
-  const within = `${frame.place === '' ? '' : `${frame.place}/`}${frame.next}/`
-  const subtasks = [...lists].flatMap(([place, steps]) => (place.startsWith(within) ? steps : []))
-  return step && [step, ...subtasks].every(isFree)
+  if (step === undefined) return undefined
+  if (hasApproval([step, ...subtasks(lists, frame.place, frame.next)])) return false
+  return !frames.some((one) =>
+    hasCondition(definitions(one.workflow, one.hash), one.place, one === frame ? one.next + 1 : one.next),
+  )
+}
+
+/** The tasks in the branches of the task, and in theirs. */
+function subtasks(lists: Definition['lists'], place: string, index: number): readonly Step[] {
+  const within = `${place === '' ? '' : `${place}/`}${index}/`
+  return [...lists].flatMap(([at, steps]) => (at.startsWith(within) ? steps : []))
 }
 
 /** Counts a step that begins. Throws WORKFLOW_FAILED if there were too many. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
 import {
   auditRow,
   minute,
@@ -10,8 +10,8 @@ import {
   openApproval,
   outcomes,
   workflowStores,
-} from '../../../test/support/databases/workflow-stores.ts'
-import { userRef } from '../../../test/support/workflows/user-ref.ts'
+} from '#testing/databases/workflow-stores.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 import type { Decision, Reassignment } from './approval-store.ts'
 import { listIdsOfApprover } from './approval-store.ts'
 

@@ -4,10 +4,9 @@ import type { DatabaseTransaction } from '#database/sql-client.ts'
 import { storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { NewTimer } from '#workflows/timers/timer.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { migratedSchema, postgresUrl } from '../../../test/support/databases/postgres.ts'
-import { openStores } from '../../../test/support/databases/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { migratedSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { openStores } from '#testing/databases/stores.ts'
 import {
   auditRow,
   commitOf,
@@ -17,7 +16,8 @@ import {
   outcomes,
   shown,
   stepRecord,
-} from '../../../test/support/databases/workflow-stores.ts'
+} from '#testing/databases/workflow-stores.ts'
+import type { NewTimer } from '#workflows/timers/timer.ts'
 import { CommitBatches } from './commit-batches.ts'
 import { commitStep, commitTogether, type NewRun } from './run-commit.ts'
 

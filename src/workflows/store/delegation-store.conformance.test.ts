@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { openStores } from '../../../test/support/databases/stores.ts'
-import { auditRow, minute } from '../../../test/support/databases/workflow-stores.ts'
-import { userRef } from '../../../test/support/workflows/user-ref.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
+import { auditRow, minute } from '#testing/databases/workflow-stores.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 import type { Delegation } from './delegation-store.ts'
 
 const inMinutes = (minutes: number): Date => new Date(Date.now() + minutes * minute)

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { NewGrant } from '#sdk/workflow/grant.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { openStores } from '../../../test/support/databases/stores.ts'
-import { minute, newRun, noLease, outcomes } from '../../../test/support/databases/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
+import { minute, newRun, noLease, outcomes } from '#testing/databases/workflow-stores.ts'
 
 const grant = (id: string, more: Partial<NewGrant> = {}): NewGrant => ({
   id,

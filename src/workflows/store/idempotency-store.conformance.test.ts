@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { openStores } from '../../../test/support/databases/stores.ts'
-import { minute, newRun, noLease } from '../../../test/support/databases/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
+import { minute, newRun, noLease } from '#testing/databases/workflow-stores.ts'
 import type { IdempotentCall } from './idempotency-store.ts'
 
 const call = (run: string, more: Partial<IdempotentCall> = {}): IdempotentCall => ({

@@ -3,9 +3,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#server/composition/stores.ts'
-import { freshSchema, postgresUrl, runSql } from '../../../test/support/databases/postgres.ts'
-import { newRun } from '../../../test/support/databases/workflow-stores.ts'
-import { recordingLogger } from '../../../test/support/workflows/workflow-fixture.ts'
+import { freshSchema, postgresUrl, runSql } from '#testing/databases/postgres.ts'
+import { newRun } from '#testing/databases/workflow-stores.ts'
+import { recordingLogger } from '#testing/workflows/workflow-fixture.ts'
 import { NotifyWakeUp } from './notify-wake-up.ts'
 
 /** A relay to the database whose open connections stop to pass anything on, without an end. */

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { RunQuery, RunWithData } from '#workflows/record/run.ts'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
 import {
   auditRow,
   claimOne,
@@ -14,8 +13,9 @@ import {
   shown,
   stepRecord,
   workflowStores,
-} from '../../../test/support/databases/workflow-stores.ts'
-import { userRef } from '../../../test/support/workflows/user-ref.ts'
+} from '#testing/databases/workflow-stores.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
+import type { RunQuery, RunWithData } from '#workflows/record/run.ts'
 import type { CancelRequest, NewRun } from './run-commit.ts'
 
 const ids = (runs: readonly { readonly id: string }[]): string[] => runs.map(({ id }) => id)
@@ -401,9 +401,11 @@ onEachDatabase('runs', (freshUrl) => {
     const resource = 'users User id 7'
     const incident = { task: 't', code: 'TARGET_FAILED', message: 'down' }
     for (const more of [{}, { resource, subject: 'ada' }]) {
+      expect(await two.runs.hasUnfinished()).toBe(false)
       await one.runs.start(newRun(more.resource === undefined ? 'of no client' : 'stuck', { ...more, touched: true }))
       await one.runs.commit({ ...commitOf(await claimOne(one.runs), { state: 'incident', incident }), touched: true })
     }
+    expect(await two.runs.hasUnfinished()).toBe(true)
     await one.runs.start(newRun('unchanged', { resource }))
     await one.runs.start(newRun('retried', { resource, touched: true }))
     await one.runs.start(newRun('ended', { resource, touched: true, state: { state: 'completed' } }))

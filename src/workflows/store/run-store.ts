@@ -362,6 +362,11 @@ export class RunStore {
     return (await findUnfinished.all(this.#client, { ...keys, resource })).map(toRun)
   }
 
+  /** Whether any change of a resource is unfinished or being executed. */
+  async hasUnfinished(): Promise<boolean> {
+    return (await findAnyUnfinished.first(this.#client, {})) !== undefined
+  }
+
   /** Whether a run of the requestor for the resource completed in that time; the next call no longer finds it. */
   async takeFinished(resource: string, requestor: string, withinMillis: number): Promise<boolean> {
     if (!isStorable(resource) || !isStorable(requestor)) return false
@@ -533,6 +538,9 @@ const findUnfinished = statement<{ subjectKey: string; otherKey: string; resourc
      union select seq from runs where ${ofSubjects} and resource is not null and ended is null and state <> 'waiting'
      union select seq from runs where resource = :resource and resource is not null and ended is null and state <> 'waiting')
    order by seq limit 20`,
+)
+const findAnyUnfinished = statement<object, { seq: number }>(
+  `select seq from runs where resource is not null and ended is null and state <> 'waiting' limit 1`,
 )
 const takeFinished = statement<{ resource: string; requestorKey: string; within: number }>(
   (on) => `update runs set resource = null

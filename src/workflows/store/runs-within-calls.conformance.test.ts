@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
 import {
   auditRow,
   claimOne,
@@ -10,7 +10,7 @@ import {
   shown,
   stepRecord,
   workflowStores,
-} from '../../../test/support/databases/workflow-stores.ts'
+} from '#testing/databases/workflow-stores.ts'
 
 const ids = (runs: readonly { readonly id: string }[]): string[] => runs.map(({ id }) => id)
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import type { When } from '#kernel/time.ts'
-import { recordingLogger } from '../../../test/support/workflows/workflow-fixture.ts'
+import { recordingLogger } from '#testing/workflows/workflow-fixture.ts'
 import type { ClaimedTimer } from './timer.ts'
 import { TimerLoop, type TimerQueue } from './timer-loop.ts'
 

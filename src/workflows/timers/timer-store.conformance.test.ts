@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { onEachDatabase } from '../../../test/support/databases/databases.ts'
-import { minute, noLease, workflowStores } from '../../../test/support/databases/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { minute, noLease, workflowStores } from '#testing/databases/workflow-stores.ts'
 import type { NewTimer } from './timer.ts'
 
 const timer = (id: string, more: Partial<NewTimer> = {}): NewTimer => ({

@@ -1,14 +1,10 @@
+import type { DescribedRequest } from '#testing/hostile/described-requests.ts'
 import { hostileValues } from '#testing/hostile/hostile-values.ts'
 
 export type Actor = 'anonymous' | 'user' | 'approver' | 'administrator' | 'SCIM client'
 export const actors: readonly Actor[] = ['anonymous', 'user', 'approver', 'administrator', 'SCIM client']
 
-export interface Sample {
-  readonly method: string
-  readonly path: string
-  readonly type?: string
-  readonly body?: unknown
-}
+export type Sample = DescribedRequest
 
 export interface FuzzedRequest {
   readonly number: number
@@ -90,8 +86,9 @@ const scimSamples = (base: string): Sample[] => [
 ]
 
 const soon = new Date(Date.now() + 86_400_000).toISOString()
-const id = '0199a0c1-6d5e-7c33-8e6c-2f3d4b5a6978'
-const portalSamples: readonly Sample[] = [
+/** The id of nothing. */
+export const unknownId = '0199a0c1-6d5e-7c33-8e6c-2f3d4b5a6978'
+export const portalSamples: readonly Sample[] = [
   ...scimSamples('/scim/people'),
   ...scimSamples('/scim/crm'),
   ...['config', 'user', 'orgs', 'urls', 'urls/org/example', 'workflows/org/example', 'favourites', 'access'].map(
@@ -99,9 +96,9 @@ const portalSamples: readonly Sample[] = [
   ),
   { method: 'GET', path: '/main/workflows/candelegate?workflowName=vault-access' },
   { method: 'GET', path: '/main/approvals?limit=10' },
-  { method: 'GET', path: `/main/approvals/${id}?changes=true` },
+  { method: 'GET', path: `/main/approvals/${unknownId}?changes=true` },
   { method: 'GET', path: '/main/requests?state=open&about=me&limit=5' },
-  { method: 'GET', path: `/main/requests/${id}` },
+  { method: 'GET', path: `/main/requests/${unknownId}` },
   { method: 'GET', path: '/main/search?q=ada&kind=person' },
   { method: 'GET', path: `/main/admin/statistics?from=2026-01-01T00:00:00Z&to=${soon}&by=day` },
   { method: 'GET', path: '/main/admin/runs?state=waiting&limit=10' },
@@ -113,13 +110,18 @@ const portalSamples: readonly Sample[] = [
     type: json,
     body: [{ uuid: 'u-1', name: 'vault-access', reason: 'on call', subjects: ['ada'], doPreApproval: false }],
   },
-  { method: 'PUT', path: `/main/approvals/${id}`, type: json, body: { approved: true, reason: 'fine' } },
-  { method: 'PUT', path: '/main/approvals', type: json, body: { approvals: [id], approved: false, reason: 'no' } },
-  { method: 'POST', path: `/main/requests/${id}/cancel`, type: json, body: { reason: 'changed my mind' } },
+  { method: 'PUT', path: `/main/approvals/${unknownId}`, type: json, body: { approved: true, reason: 'fine' } },
+  {
+    method: 'PUT',
+    path: '/main/approvals',
+    type: json,
+    body: { approvals: [unknownId], approved: false, reason: 'no' },
+  },
+  { method: 'POST', path: `/main/requests/${unknownId}/cancel`, type: json, body: { reason: 'changed my mind' } },
   { method: 'POST', path: '/main/delegations', type: json, body: { deputy: 'alan', starts: soon, ends: soon } },
   { method: 'PUT', path: '/main/favourites/url/wiki' },
   { method: 'POST', path: '/main/recent', type: json, body: { kind: 'url', name: 'wiki' } },
-  { method: 'POST', path: `/main/admin/runs/${id}/skip`, type: json, body: { fence: 1, reason: 'broken' } },
+  { method: 'POST', path: `/main/admin/runs/${unknownId}/skip`, type: json, body: { fence: 1, reason: 'broken' } },
   { method: 'GET', path: '/token/token' },
   { method: 'GET', path: '/sessioncheck' },
   { method: 'GET', path: '/portal' },
@@ -148,11 +150,11 @@ const portalSamples: readonly Sample[] = [
       reason: 'fuzzed',
     },
   },
-  { method: 'GET', path: `/call/${id}?after=1` },
+  { method: 'GET', path: `/call/${unknownId}?after=1` },
   { method: 'GET', path: '/account/sessions' },
   { method: 'GET', path: '/account/factors' },
-  { method: 'DELETE', path: `/account/sessions/${id}` },
-  { method: 'POST', path: '/account/factors/totp/confirm', type: json, body: { enrolment: id, code: '123456' } },
+  { method: 'DELETE', path: `/account/sessions/${unknownId}` },
+  { method: 'POST', path: '/account/factors/totp/confirm', type: json, body: { enrolment: unknownId, code: '123456' } },
   { method: 'POST', path: '/auth/formLogin', type: form, body: { user: 'nobody', pwd: 'wrong' } },
   { method: 'GET', path: '/auth/formLogin' },
   { method: 'GET', path: '/auth/idp/portal/.well-known/openid-configuration' },
@@ -190,7 +192,7 @@ export function tokenServiceSamples(endpoint: string, tokens: readonly string[],
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
     request: {
-      uid: id,
+      uid: unknownId,
       kind: { group: '', version: 'v1', kind: 'Pod' },
       resource: { group: '', version: 'v1', resource: 'pods' },
       operation: 'CREATE',
@@ -220,7 +222,7 @@ export function tokenServiceSamples(endpoint: string, tokens: readonly string[],
     { method: 'GET', path: `/sts/${endpoint}/issuer-docs` },
     { method: 'GET', path: `/sts/${endpoint}/.well-known/openid-configuration` },
     ...Array.from({ length: tokens.length }, () => ({ method: 'POST', path: '/sts/inject', type: json, body: review })),
-    { method: 'POST', path: '/sts/inject?timeout=5s', type: json, body: { ...review, request: { uid: id } } },
+    { method: 'POST', path: '/sts/inject?timeout=5s', type: json, body: { ...review, request: { uid: unknownId } } },
   ]
 }
 
@@ -236,11 +238,7 @@ const types = [
 ]
 
 /** The same requests for the same seed: samples of every API, changed in one to three places, by each actor in turn. */
-export function* fuzzedRequests(
-  count: number,
-  seed: number,
-  samples: readonly Sample[] = portalSamples,
-): Generator<FuzzedRequest> {
+export function* fuzzedRequests(count: number, seed: number, samples: readonly Sample[]): Generator<FuzzedRequest> {
   let state = seed >>> 0
   const next = (below: number): number => {
     // mulberry32

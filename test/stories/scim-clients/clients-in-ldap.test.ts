@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { coreGroup, coreUser, type ScimServer } from '#testing/scim/scim-client.ts'
-import { inLdap, throughLdapDirectory } from '#testing/scim/scim-on-ldap.ts'
 import { fresh } from '#testing/scim/scim-story.ts'
+import { inLdap, throughLdapDirectory } from './scim-on-ldap.ts'
 import { describeSystem, firstOf, pagesAndGroups } from './suites.ts'
 
 for (const lookups of [inLdap, throughLdapDirectory]) {

@@ -1,5 +1,5 @@
 import { throughDirectory } from '#testing/scim/scim-lookups.ts'
-import { inPostgresTables, inSqliteTables } from '#testing/scim/scim-on-sql.ts'
+import { inPostgresTables, inSqliteTables } from './scim-on-sql.ts'
 import { describeSystem, pagesAndGroups } from './suites.ts'
 
 describeSystem(throughDirectory)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { coreUser, enterpriseUser, type ScimClient } from '#testing/scim/scim-client.ts'
-import { fresh, type StoryOptions } from '#testing/scim/scim-story.ts'
+import { coreGroup, coreUser, enterpriseUser, type ScimClient } from '#testing/scim/scim-client.ts'
+import { fresh, type StoryOptions, testIf } from '#testing/scim/scim-story.ts'
 import { entraStory } from './entra.ts'
 import { oktaStory } from './okta.ts'
 import { oktaSpecStory } from './okta-spec.ts'
@@ -14,11 +14,11 @@ export function providerSuites(client: (profile: string) => () => ScimClient, ca
   describe('Entra ID', () => entraStory(client('entra'), can))
   describe('SailPoint', () => sailpointStory(client('sailpoint'), can))
   describe('OneLogin', () => oneloginStory(client('onelogin'), can))
-  describe('any client', () => genericStory(client('tolerant')))
+  describe('any client', () => genericStory(client('tolerant'), can))
 }
 
 /** The profile that Ping and other clients push: everything by PUT, then single changes, deactivation and return. */
-function genericStory(client: () => ScimClient): void {
+function genericStory(client: () => ScimClient, { groups }: StoryOptions = {}): void {
   test('a whole profile is pushed, changed, deactivated, and returns', async () => {
     const userName = fresh('ping')
     const profile = {
@@ -63,6 +63,36 @@ function genericStory(client: () => ScimClient): void {
     expect((await client().patch(path, [{ op: 'replace', path: 'active', value: false }])).body.active).toBe(false)
     const back = await client().post('/Users', profile)
     expect([back.status, back.body.id, back.body.active]).toEqual([201, created.body.id, true])
+  })
+
+  test.each([{ type: 'work' }, {}])('elements of lists need no primary mark and no type: %j', async (type) => {
+    const profile = {
+      userName: fresh('unmarked'),
+      emails: [{ value: `${fresh('unmarked')}@example.com`, ...type }],
+      phoneNumbers: [{ value: '+47 3', ...type }],
+      addresses: [{ streetAddress: '1 Main St', locality: 'Oslo', ...type }],
+      active: true,
+    }
+    const made = await client().post('/Users', { schemas: [coreUser], ...profile })
+    expect(made).toMatchObject({ status: 201, body: profile })
+    for (const change of [{ title: 'Lead' }, { phoneNumbers: [{ value: '+47 4', ...type }] }]) {
+      const put = { ...profile, ...change }
+      expect(await client().put(`/Users/${made.body.id}`, put)).toMatchObject({ status: 200, body: put })
+    }
+  })
+
+  testIf(groups)('a group has the externalId of the client, and is found by it', async () => {
+    const [externalId, other] = [fresh('object'), fresh('object')]
+    const group = { schemas: [coreGroup], displayName: fresh('team'), externalId }
+    const made = await client().post('/Groups', group)
+    expect(made).toMatchObject({ status: 201, body: { externalId } })
+    const path = `/Groups/${made.body.id}`
+    expect((await client().filter('/Groups', `externalId eq "${externalId}"`)).body.totalResults).toBe(1)
+    const change = [{ op: 'Replace', path: 'externalId', value: other }]
+    expect((await client().patch(path, change)).status).toBe(204)
+    expect((await client().get(path)).body).toMatchObject({ displayName: group.displayName, externalId: other })
+    expect((await client().filter('/Groups', `externalId eq "${externalId}"`)).body.totalResults).toBe(0)
+    expect((await client().put(path, group)).body).toMatchObject({ externalId })
   })
 
   test('a user whose `active` is removed is not deactivated', async () => {

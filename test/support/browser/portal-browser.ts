@@ -10,8 +10,8 @@ import { type PortalChanges, type PortalConfig, portalConfig } from '#testing/st
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const pictures = '.cache/screenshots'
 
-/** Whether tests use as much data as the portal promises to bear; by default, enough to notice if it does not. */
-export const isFullScale = process.env['GATEHOUSE_TEST_SCALE'] === 'full'
+/** Whether tests use as much data as the portal promises to bear, as `npm run siege` does; otherwise, enough to notice if it does not. */
+export const isFullScale = process.env['SIEGE_LISTS'] === 'true'
 
 /** The password of every user in examples/portal. */
 export const password = 'correct horse battery'

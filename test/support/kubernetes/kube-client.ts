@@ -49,7 +49,7 @@ export class KubeClient {
     type = 'application/json',
   ): Promise<KubeAnswer<T>> {
     const text = body === undefined ? '' : JSON.stringify(body)
-    const headers = { authorization: `Bearer ${token}`, accept: 'application/json', 'content-type': type }
+    const headers = { authorization: `Bearer ${token}`, accept: 'application/json, */*', 'content-type': type }
     return new Promise((resolve, reject) => {
       const options = { method, agent: this.#agent, headers, signal: AbortSignal.timeout(15_000) }
       const sent = request(`${this.connection.url}${path}`, options, (response) => {

@@ -13,6 +13,17 @@ export interface SoftAnswer {
   /** The device's counter; its own count if absent. */
   readonly counter?: number
   readonly userVerified?: boolean
+  readonly userPresent?: boolean
+  readonly crossOrigin?: boolean
+  /** The algorithm of the new key, as its public key names it. */
+  readonly algorithm?: number
+  /** Of the new key, instead of none. */
+  attestation?(clientDataHash: Buffer, publicKey: KeyObject): SoftAttestation
+}
+
+interface SoftAttestation {
+  readonly fmt: string
+  readonly attStmt: Map<string, number | Uint8Array<ArrayBuffer> | Uint8Array<ArrayBuffer>[]>
 }
 
 /** A passkey whose answers a test can spoil. */
@@ -34,7 +45,7 @@ export class SoftAuthenticator {
     const cose = isoCBOR.encode(
       new Map<number, number | Uint8Array<ArrayBuffer>>([
         [1, 2],
-        [3, -7],
+        [3, answer.algorithm ?? -7],
         [-1, 1],
         [-2, new Uint8Array(Buffer.from(x, 'base64url'))],
         [-3, new Uint8Array(Buffer.from(y, 'base64url'))],
@@ -44,15 +55,18 @@ export class SoftAuthenticator {
     const length = Buffer.alloc(2)
     length.writeUInt16BE(id.length)
     const data = Buffer.concat([this.#data(answer, 0x40), Buffer.alloc(16), length, id, cose])
+    const clientData = this.#clientData(answer, 'webauthn.create')
+    const none: SoftAttestation = { fmt: 'none', attStmt: new Map() }
+    const { fmt, attStmt } = answer.attestation?.(sha256(clientData), this.#publicKey) ?? none
     const attestation = isoCBOR.encode(
-      new Map<string, string | Map<string, string> | Uint8Array<ArrayBuffer>>([
-        ['fmt', 'none'],
-        ['attStmt', new Map()],
+      new Map<string, string | SoftAttestation['attStmt'] | Uint8Array<ArrayBuffer>>([
+        ['fmt', fmt],
+        ['attStmt', attStmt],
         ['authData', new Uint8Array(data)],
       ]),
     )
     return this.#response({
-      clientDataJSON: text(this.#clientData(answer, 'webauthn.create')),
+      clientDataJSON: text(clientData),
       attestationObject: text(attestation),
       transports: ['internal', 'evil'],
     })
@@ -75,14 +89,14 @@ export class SoftAuthenticator {
     return { id: this.id, rawId: this.id, type: 'public-key', clientExtensionResults: {}, response }
   }
 
-  #clientData({ origin, challenge, type }: SoftAnswer, usual: string): Buffer {
-    return Buffer.from(JSON.stringify({ type: type ?? usual, challenge, origin, crossOrigin: false }))
+  #clientData({ origin, challenge, type, crossOrigin = false }: SoftAnswer, usual: string): Buffer {
+    return Buffer.from(JSON.stringify({ type: type ?? usual, challenge, origin, crossOrigin }))
   }
 
-  #data({ rpId, counter = this.#counter, userVerified = true }: SoftAnswer, more: number): Buffer {
+  #data({ rpId, counter = this.#counter, userVerified = true, userPresent = true }: SoftAnswer, more: number): Buffer {
     const counted = Buffer.alloc(4)
     counted.writeUInt32BE(counter)
-    const flags = 0x01 | (userVerified ? 0x04 : 0) | more
+    const flags = (userPresent ? 0x01 : 0) | (userVerified ? 0x04 : 0) | more
     return Buffer.concat([sha256(rpId), Buffer.from([flags]), counted])
   }
 }

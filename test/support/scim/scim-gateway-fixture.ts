@@ -256,7 +256,7 @@ export const base = 'https://gw.example.com/api/scim'
 /** The gateway as a client sees it: its errors become answers in its own format, as in the pipeline. */
 export async function openGateway(
   module: FilterModule,
-  options: { params?: ParamValues; people?: People; host?: Partial<FilterHost> } = {},
+  options: { params?: ParamValues; people?: People; host?: Partial<FilterHost>; client?: string } = {},
 ) {
   const people = options.people ?? new People()
   const workflows = new FakeScimWorkflows(people)
@@ -278,7 +278,7 @@ export async function openGateway(
       application: 'scim',
       mount: '/api/scim',
       pathInfo: request.path.slice('/api/scim'.length),
-      subject: subject('uid=idp,o=test'),
+      subject: subject(`uid=${options.client ?? 'idp'},o=test`),
     }
     exchanges.push(exchange)
     return filter.handle(exchange, async () => never())

@@ -62,6 +62,10 @@ export class MemoryRuns implements RunAccess {
     return { finished: [], refused: [] }
   }
 
+  async hasUnfinished(): Promise<boolean> {
+    return false
+  }
+
   async takeFinished(): Promise<boolean> {
     return false
   }

@@ -8,6 +8,7 @@ const absent = async (): Promise<never> => {
 export const noRuns: RunAccess = {
   start: absent,
   settle: absent,
+  hasUnfinished: async () => false,
   takeFinished: absent,
   refuse: absent,
   get: absent,

@@ -5,6 +5,7 @@ import { useId, useMemo, useState } from 'react'
 import type { ApprovalList, ApprovalSummary } from '#features/portal/contract/main-requests.ts'
 import { approvalsQuery, maxAtOnce } from '../../api/approvals.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'
 import { matches } from '../../components/matching.ts'
 import { useNextPage } from '../../components/next-page.ts'
@@ -134,7 +135,7 @@ function Chooser({ all, list, pages, onDecide }: ChooserProps) {
           }
           data={[
             { value: '', label: t('approvals.allWorkflows') },
-            ...[...workflowsOf(all, workflow)].map(([value, label]) => ({ value, label })),
+            ...[...workflowsOf(all, workflow)].map(([value, label]) => ({ value, label: isolated(label) })),
           ]}
         />
       </Group>

@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import type { PortalLink } from '#features/portal/contract/main.ts'
 import { noteUse } from '../../api/marks.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
 import { iconAddress, safeAddress } from '../../components/safe-address.ts'
 import { StarButton } from '../../components/star-button.tsx'
 
@@ -29,7 +30,7 @@ export function Badge({ link }: { readonly link: PortalLink }) {
           <img className="badge-icon" src={icon} alt="" loading="lazy" />
         )}
         <Text span fw={600} className="clamp">
-          {link.label}
+          {isolated(link.label)}
           <VisuallyHidden> {t('home.newTab')}</VisuallyHidden>
         </Text>
       </a>

@@ -1,5 +1,6 @@
 import { Group, Text } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
+import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'
 import { markdownText } from '../../components/markdown-blocks.ts'
 import { StarButton } from '../../components/star-button.tsx'
@@ -20,11 +21,11 @@ export function WorkflowLink({ name, label, description }: WorkflowLinkProps) {
         </span>
         <span>
           <Text span fw={600} className="clamp">
-            {label}
+            {isolated(label)}
           </Text>
           {description !== undefined && description !== '' && (
             <Text span size="sm" c="dimmed" className="clamp">
-              {markdownText(description)}
+              {isolated(markdownText(description))}
             </Text>
           )}
         </span>

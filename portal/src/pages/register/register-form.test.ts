@@ -1,8 +1,8 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
-import { createElement } from 'react'
+import { createElement, type ReactElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
-import type { RegisterConfig } from '#features/registration/contract/register.ts'
+import type { RegisterConfig, SubmittedResponse } from '#features/registration/contract/register.ts'
 import type { FormAttributeView } from '#sdk/contract/forms.ts'
 import { registerConfig, registerField } from '../../../test/register-config.ts'
 import type { Catalogue } from '../../app/messages.ts'
@@ -14,6 +14,8 @@ const texts = { frontPage: { title: 'Join us', text: 'Tell us who you are' }, su
 
 /** The elements of the page, without its styles. */
 let shown: (more?: Partial<RegisterConfig>) => string
+/** The same after a submission. */
+let submitted: (more: Partial<RegisterConfig>, answer: SubmittedResponse) => string
 
 /** The settings are in the page, and are read when the first part is loaded. */
 beforeAll(async () => {
@@ -22,18 +24,27 @@ beforeAll(async () => {
   await import('../../app/settings.ts')
   vi.unstubAllGlobals()
   const { PublicRegistration } = await import('./public-registration.tsx')
+  const { Submitted } = await import('./register-view.tsx')
+  const { Themed } = await import('../../app/themed.tsx')
   const { TranslationProvider } = await import('../../app/i18n.tsx')
   const { registerConfigQuery } = await import('../../api/register.ts')
   const first = { language: 'en', catalogue: en as unknown as Catalogue } as const
-  const translated = { first, children: createElement(PublicRegistration) }
-  const page = createElement(TranslationProvider, translated)
+  const page = (children: ReactElement, client = new QueryClient()) => {
+    const translated = createElement(TranslationProvider, { first, children })
+    const html = renderToStaticMarkup(createElement(QueryClientProvider, { client }, translated))
+    return html.replaceAll(/<style.*?<\/style>/gs, '')
+  }
+  submitted = (more, answer) => {
+    const config = registerConfig(more)
+    const children = createElement(Submitted, { config, answer, address: 'ada@example.com' }, 'The next form')
+    return page(createElement(Themed, { colours: config, children }))
+  }
   shown = (more) => {
     vi.stubGlobal('window', { location: { search: '' } })
     vi.stubGlobal('sessionStorage', { getItem: () => null })
     const client = new QueryClient()
     client.setQueryData(registerConfigQuery.queryKey, registerConfig({ ...texts, ...more }))
-    const html = renderToStaticMarkup(createElement(QueryClientProvider, { client }, page))
-    return html.replaceAll(/<style.*?<\/style>/gs, '')
+    return page(createElement(PublicRegistration), client)
   }
 })
 afterEach(() => void vi.unstubAllGlobals())
@@ -45,6 +56,18 @@ test('frontPage and submitButtonText are the title, the text and the button', ()
   expect(shown()).toMatch(/<h1[^>]*>Join us<\/h1>/)
   expect(shown()).toContain('Tell us who you are')
   expect(shown()).toMatch(/<button[^>]*type="submit"[^>]*>(?:<span[^>]*>)*Send it</)
+})
+
+test('submittedText is shown after a submission; before a mail is confirmed, the page says where it went', () => {
+  const text = { submittedText: 'We write to you' }
+  const answer = { addNewUsers: false, workflowId: 'w-1' }
+  expect(shown(text)).not.toContain('We write to you')
+  expect(submitted(text, answer)).toContain('We write to you')
+  expect(submitted(text, answer)).not.toContain('The next form')
+  expect(submitted(text, { ...answer, addNewUsers: true })).toMatch(/We write to you.*The next form/s)
+  const mailed = submitted(text, { ...answer, verificationSent: true })
+  expect(mailed).toContain('ada@example.com')
+  expect(mailed).not.toContain('We write to you')
 })
 
 test('requireReason shows a field for the reason, and reasonIsList the reasons as a list', () => {

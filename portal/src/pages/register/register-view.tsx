@@ -1,6 +1,6 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import type { RegisterConfig, SubmittedResponse } from '#features/registration/contract/register.ts'
 import { invitationQuery } from '../../api/register.ts'
 import { useTranslation } from '../../app/i18n.tsx'
@@ -48,7 +48,6 @@ interface Done {
 }
 
 function Registration({ config, owner, invitation }: RegistrationProps) {
-  const { t } = useTranslation()
   const [done, setDone] = useState<Done>()
   const form = (
     <RegisterForm
@@ -61,7 +60,21 @@ function Registration({ config, owner, invitation }: RegistrationProps) {
     />
   )
   if (done === undefined) return form
-  const { answer, address } = done
+  return (
+    <Submitted config={config} {...done}>
+      {form}
+    </Submitted>
+  )
+}
+
+interface SubmittedProps extends Done {
+  readonly config: RegisterConfig
+  /** The form for the next registration. */
+  readonly children?: ReactNode
+}
+
+export function Submitted({ config, answer, address, children }: SubmittedProps) {
+  const { t } = useTranslation()
   const isMailed = answer.verificationSent === true
   const title = t(isMailed ? 'register.mailSent' : 'register.submitted')
   const mailed = address === '' ? t('register.mailSentText') : t('register.mailSentTo', { address })
@@ -73,7 +86,7 @@ function Registration({ config, owner, invitation }: RegistrationProps) {
         <Text size="sm">{text}</Text>
         <Text size="sm">{t('register.another')}</Text>
       </Alert>
-      {form}
+      {children}
     </Stack>
   )
 }

@@ -3,6 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import type { ReportInfo } from '#features/reports/contract/reports.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'
 import { Page } from '../../components/page.tsx'
 import { SearchBox } from '../../components/search-box.tsx'
@@ -72,7 +73,7 @@ function ReportCard({ report: { name, label, description } }: { readonly report:
           <Text fw={600}>{label ?? name}</Text>
           {description !== '' && (
             <Text size="sm" c="dimmed" className="clamp">
-              {description}
+              {isolated(description)}
             </Text>
           )}
         </div>

@@ -30,7 +30,7 @@ export function WorkflowCard({ row, owned, isInCart, onToggle }: WorkflowCardPro
             </Anchor>
           </Text>
           <Text size="sm" c="dimmed" className="clamp">
-            {markdownText(description)}
+            {isolated(markdownText(description))}
           </Text>
           <OwnedStatus owned={owned} />
         </div>

@@ -96,6 +96,8 @@ class FileSink implements AuditSink {
     await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 })
     const handle = await open(this.#path, 'a+', 0o600)
     try {
+      // A full pipe would block a thread of the process at each try.
+      if (!(await handle.stat()).isFile()) throw foreign(this.#path)
       await checkWritten(handle, this.#path)
       const size = await cutPartialLine(handle)
       // Where the name is a link, rotated files are beside the file that it leads to.

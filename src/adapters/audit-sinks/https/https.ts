@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { openHttpPool } from '#protocols/http/http-client.ts'
+import { openHttpPool, readBytes } from '#protocols/http/http-client.ts'
 import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
 import { defineAuditSink, readAuthority, type SinkRecord } from '#sdk/audit/audit-sink.ts'
 import { choice, parsed, text } from '#sdk/module/parameter-types.ts'
@@ -61,7 +61,10 @@ export default defineAuditSink({
           body: isArray ? `[${lines.join(',')}]` : `${lines.join('\n')}\n`,
         }
         try {
-          const { status, headers } = await pool.send(call, { signal, bytes: maxAnswerBytes })
+          const response = await pool.open(call, signal)
+          // The status decides: a body that is too long or never ends would otherwise stop the audit for good.
+          await readBytes(response, maxAnswerBytes).catch(() => {})
+          const { statusCode: status = 0, headers } = response
           if (status >= 200 && status < 300) return { kind: 'accepted' }
           const retryAfterMillis = readRetryAfter(headers['retry-after'], new Date())
           return {

@@ -1,13 +1,7 @@
 import { expect, test } from 'vitest'
-import { fakeAttempt, formPost } from '../../../../test/support/login/login-attempt.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
+import { fakeAttempt, formPost } from '#testing/login/login-attempt.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import acknowledge from './acknowledge.ts'
 
 async function open(params: ParamValues) {

@@ -1,13 +1,8 @@
 import { expect, test } from 'vitest'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import anonymous from './anonymous.ts'
 
 const beginWith = async (params: ParamValues, init: ParamValues, ...roots: string[]) => {

@@ -4,18 +4,12 @@ import { Dn } from '#identity/dn.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { LoginGuard } from '#sdk/auth/login.ts'
-import { fakeDirectory } from '../../../../test/support/login/fake-directory.ts'
-import { openGuard } from '../../../../test/support/login/login-attempt.ts'
-import { directoryEntry } from '../../../../test/support/modules/directory-entry.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { fakeDirectory } from '#testing/login/fake-directory.ts'
+import { openGuard } from '#testing/login/login-attempt.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import basicAuth from './basic-auth.ts'
 
 const documented = { realmName: 'k8s-api', uidAttr: 'uid' }

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import bearerToken from './bearer-token.ts'
 
 const token = 'abcdefghijklmnopqrstuvwxyz012345'

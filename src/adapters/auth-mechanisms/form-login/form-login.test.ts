@@ -4,17 +4,11 @@ import { Dn } from '#identity/dn.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { LoginGuard } from '#sdk/auth/login.ts'
-import { fakeDirectory } from '../../../../test/support/login/fake-directory.ts'
-import { fakeAttempt, formPost, openGuard } from '../../../../test/support/login/login-attempt.ts'
-import { directoryEntry } from '../../../../test/support/modules/directory-entry.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
+import { fakeDirectory } from '#testing/login/fake-directory.ts'
+import { fakeAttempt, formPost, openGuard } from '#testing/login/login-attempt.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import formLogin from './form-login.ts'
 
 const person = (uid: string, more: Record<string, string[]> = {}) => ({

@@ -4,18 +4,12 @@ import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
-import { FakeGitHub, type FakeGitHubAccount } from '../../../../test/support/login/fake-github.ts'
-import { challengeOf, type FakeLogin, fakeLogin } from '../../../../test/support/login/fake-login-attempt.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { FakeGitHub, type FakeGitHubAccount } from '#testing/login/fake-github.ts'
+import { challengeOf, type FakeLogin, fakeLogin } from '#testing/login/fake-login-attempt.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import github from './github.ts'
 
 const id = 'L'.repeat(43)

@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { fakeAttempt, formPost } from '../../../../test/support/login/login-attempt.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
+import { fakeAttempt, formPost } from '#testing/login/login-attempt.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import loginService from './login-service.ts'
 
 const two = { chains: ['Corporate login=corp', 'A partner=partner'] }

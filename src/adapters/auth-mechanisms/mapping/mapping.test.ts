@@ -1,14 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import mapping from './mapping.ts'
 
 const ada = subject('uid=ada,o=Tremolo', { sub: ['ada'], mail: ['ada@corp.test'], given_name: ['Ada'], family: ['L'] })

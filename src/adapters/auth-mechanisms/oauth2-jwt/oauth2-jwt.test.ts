@@ -5,16 +5,10 @@ import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { discoveryTimes } from '#protocols/jwt/discovered-key-set.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
-import { FakeIssuer, rsaKey, signedToken } from '../../../../test/support/login/fake-issuer.ts'
-import { type FakeModuleHost, fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { FakeIssuer, rsaKey, signedToken } from '#testing/login/fake-issuer.ts'
+import { type FakeModuleHost, fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import oauth2Jwt from './oauth2-jwt.ts'
 
 const root = 'o=Tremolo'

@@ -4,16 +4,11 @@ import { expect, test } from 'vitest'
 import kubernetes from '#adapters/targets/kubernetes/kubernetes.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import { reviewsTokens, type TokenReviewer } from '#sdk/target/token-review.ts'
-import { temporaryFolder } from '../../../../test/support/databases/databases.ts'
-import { onKubernetes } from '../../../../test/support/kubernetes/on-kubernetes.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import serviceAccount from './oauth2-k8s-service-account.ts'
 
 onKubernetes('service-account tokens of a real cluster', (cluster) => {

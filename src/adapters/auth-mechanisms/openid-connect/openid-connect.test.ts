@@ -7,19 +7,13 @@ import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import type { SessionHandle } from '#sdk/auth/session.ts'
-import { FakeIssuer, rsaKey, sendJson, signedToken } from '../../../../test/support/login/fake-issuer.ts'
-import { challengeOf, type FakeLogin, fakeLogin } from '../../../../test/support/login/fake-login-attempt.ts'
-import { noSessions } from '../../../../test/support/login/no-sessions.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { FakeIssuer, rsaKey, sendJson, signedToken } from '#testing/login/fake-issuer.ts'
+import { challengeOf, type FakeLogin, fakeLogin } from '#testing/login/fake-login-attempt.ts'
+import { noSessions } from '#testing/login/no-sessions.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import openIdConnect from './openid-connect.ts'
 import { parseOpenIdConnect } from './parameters.ts'
 

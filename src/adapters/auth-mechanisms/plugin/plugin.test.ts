@@ -4,17 +4,11 @@ import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { type ChainCall, ChainRunner } from '#requests/routing/chain.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
-import { sampled } from '../../../../test/support/hostile/sample.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { type FakeHostOptions, fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { type FakeRequest, fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { sampled } from '#testing/hostile/sample.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { type FakeHostOptions, fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { type FakeRequest, fakeRequest } from '#testing/modules/fake-request.ts'
 import plugin from './plugin.ts'
 
 const opened: AuthMechanism[] = []

@@ -4,8 +4,8 @@ import { Dn } from '#identity/dn.ts'
 import { entryIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '../../../../test/support/modules/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import javaScriptAuthorization from './javascript-authorization.ts'
 
 const opened: Authorization[] = []

@@ -4,16 +4,10 @@ import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { formerIdentity, issuerIdentity, type UserRef } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { directoryEntry } from '../../../../test/support/modules/directory-entry.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import manager from './manager.ts'
 
 const nameOf = (uid: string): string => `uid=${uid},ou=people,o=Tremolo`

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import kubernetes from '#adapters/targets/kubernetes/kubernetes.ts'
-import { onKubernetes } from '../../../../test/support/kubernetes/on-kubernetes.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '../../../../test/support/modules/fake-parse.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
 import rbacBinding from './rbac-binding.ts'
 
 const group = 'rbac.authorization.k8s.io'

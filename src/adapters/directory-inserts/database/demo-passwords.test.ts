@@ -7,8 +7,8 @@ import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#server/composition/stores.ts'
-import { temporaryFolder } from '../../../../test/support/databases/databases.ts'
-import { leastCost } from '../../../../test/support/login/least-cost.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { leastCost } from '#testing/login/least-cost.ts'
 import { DatabaseInsert, loadDemoPasswords } from './database.ts'
 
 async function load(

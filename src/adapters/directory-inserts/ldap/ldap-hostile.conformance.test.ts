@@ -1,12 +1,12 @@
 import { beforeAll, describe, inject, onTestFinished, test } from 'vitest'
 import { Dn } from '#identity/dn.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
-import { callMillis, trialMillis } from '../../../../test/support/hostile/hostile-coverage.ts'
-import { hostileInsertTrial } from '../../../../test/support/hostile/hostile-insert-trial.ts'
-import { newBranch, openLdap, quietRequest as request } from '../../../../test/support/ldap/ldap-target.ts'
-import { type Slapd, sharedSlapd } from '../../../../test/support/ldap/slapd.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '../../../../test/support/modules/fake-parse.ts'
+import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileInsertTrial } from '#testing/hostile/hostile-insert-trial.ts'
+import { newBranch, openLdap, quietRequest as request } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, sharedSlapd } from '#testing/ldap/slapd.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
 import ldap from './ldap.ts'
 
 const suffix = Dn.parse('ou=staff,o=Tremolo')

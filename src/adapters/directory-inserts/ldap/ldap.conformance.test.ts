@@ -4,16 +4,10 @@ import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
 import { insertConformance } from '#sdk/conformance/insert-conformance.ts'
-import { addEntry, asAdmin } from '../../../../test/support/ldap/ldap-target.ts'
-import { type Slapd, startSlapd } from '../../../../test/support/ldap/slapd.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
+import { addEntry, asAdmin } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import ldap from './ldap.ts'
 
 const suffix = Dn.parse('ou=staff,o=Tremolo')

@@ -2,15 +2,9 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import directory from './directory.ts'
 
 const group = (cn: string, more: Readonly<Record<string, readonly string[]>> = {}): InsertEntry => ({

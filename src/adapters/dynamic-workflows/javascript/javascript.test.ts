@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '../../../../test/support/modules/fake-parse.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import javascript from './javascript.ts'
 
 const opened: DynamicWorkflowSource[] = []

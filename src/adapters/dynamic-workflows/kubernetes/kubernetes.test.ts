@@ -2,16 +2,10 @@ import { expect, test } from 'vitest'
 import kubernetesClusters from '#adapters/value-sources/kubernetes-clusters/kubernetes-clusters.ts'
 import type { ClusterApi } from '#sdk/target/kubernetes-cluster.ts'
 import type { Target, TargetSource } from '#sdk/target/target.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { kubernetesObjects, listClusterApproverGroups, listClusters } from './kubernetes.ts'
 
 async function namespacesOf(groups: string[], more: ParamValues = {}): Promise<unknown> {

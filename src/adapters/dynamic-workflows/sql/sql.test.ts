@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { QueryRow, QueryTarget } from '#sdk/target/query-target.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '../../../../test/support/modules/fake-parse.ts'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import sql from './sql.ts'
 
 async function open(readRows?: QueryTarget['readRows']) {

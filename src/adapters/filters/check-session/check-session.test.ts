@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { expectDescribedBy } from '../../../../test/support/gateway/api-contract.ts'
-import { noSessions } from '../../../../test/support/login/no-sessions.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { expectDescribedBy } from '#testing/gateway/api-contract.ts'
+import { noSessions } from '#testing/login/no-sessions.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import checkSession from './check-session.ts'
 
 async function ask(minutes: number | undefined, method = 'GET') {

@@ -4,16 +4,10 @@ import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { type FakeHostOptions, fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { type FakeRequest, fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { type FakeHostOptions, fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { type FakeRequest, fakeRequest } from '#testing/modules/fake-request.ts'
 import javaScriptFilter from './javascript-filter.ts'
 
 const opened: Filter[] = []

@@ -2,16 +2,10 @@ import { Counter, Histogram, Registry } from 'prom-client'
 import { expect, test } from 'vitest'
 import type { MetricsAccess } from '#sdk/filter/metrics-access.ts'
 import { metricsAccess } from '#server/metrics/metrics-access.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import metrics from './metrics.ts'
 
 function prepare(params: ParamValues = {}) {

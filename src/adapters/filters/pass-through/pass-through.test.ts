@@ -3,16 +3,10 @@ import completeLogin from '#adapters/filters/complete-login/complete-login.ts'
 import noCache from '#adapters/filters/no-cache/no-cache.ts'
 import stopProcessing from '#adapters/filters/stop-processing/stop-processing.ts'
 import type { FilterModule } from '#sdk/filter/filter.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { hideCookie, mapUriRoot, syncTlsKeys, xForward } from './pass-through.ts'
 
 async function ask(module: FilterModule, params: ParamValues = {}, method = 'GET') {

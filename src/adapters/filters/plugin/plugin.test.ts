@@ -7,16 +7,10 @@ import { GatewayError } from '#kernel/errors.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
-import { sampled } from '../../../../test/support/hostile/sample.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { type FakeRequest, fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { sampled } from '#testing/hostile/sample.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { type FakeRequest, fakeRequest } from '#testing/modules/fake-request.ts'
 import plugin from './plugin.ts'
 
 const opened: Filter[] = []

@@ -4,18 +4,12 @@ import { Dn } from '#identity/dn.ts'
 import { ownIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { FilterModule } from '#sdk/filter/filter.ts'
-import { fakeDirectory } from '../../../../test/support/login/fake-directory.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
+import { fakeDirectory } from '#testing/login/fake-directory.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import {
   anonAz,
   clusterGroups2Attribute,

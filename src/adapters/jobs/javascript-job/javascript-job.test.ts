@@ -4,10 +4,10 @@ import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Job } from '#sdk/job/job.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { fakeJobHost, jobContext } from '#testing/workflows/fake-job-host.ts'
+import { noRuns } from '#testing/workflows/no-runs.ts'
 import type { CallKey, RunAccess } from '#workflows/record/run-access.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '../../../../test/support/modules/fake-parse.ts'
-import { fakeJobHost, jobContext } from '../../../../test/support/workflows/fake-job-host.ts'
-import { noRuns } from '../../../../test/support/workflows/no-runs.ts'
 import javaScriptJob from './javascript-job.ts'
 
 const opened: Job[] = []

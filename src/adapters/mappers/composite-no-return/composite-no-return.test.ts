@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { JsonDocument, userSource } from '#identity/mapping/mapped-value.ts'
 import { Issues } from '#kernel/issues.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParseContext, issueTexts } from '../../../../test/support/modules/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParseContext, issueTexts } from '#testing/modules/fake-parse.ts'
 import compositeNoReturn from './composite-no-return.ts'
 
 const encode = (text: string) => Buffer.from(text).toString('base64')

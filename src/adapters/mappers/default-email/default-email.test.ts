@@ -2,8 +2,8 @@ import { expect, it } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { userSource } from '#identity/mapping/mapped-value.ts'
 import { Issues } from '#kernel/issues.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParseContext } from '../../../../test/support/modules/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParseContext } from '#testing/modules/fake-parse.ts'
 import defaultEmail from './default-email.ts'
 
 it.each([

@@ -3,8 +3,8 @@ import { Attributes } from '#identity/attributes.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import { JsonDocument, userSource } from '#identity/mapping/mapped-value.ts'
 import { Issues } from '#kernel/issues.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParseContext, issueTexts } from '../../../../test/support/modules/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParseContext, issueTexts } from '#testing/modules/fake-parse.ts'
 import generateGroups from './generate-groups.ts'
 
 const prepare = (...parameters: string[]) => {

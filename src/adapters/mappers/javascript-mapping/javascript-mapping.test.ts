@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest'
 import type { MappingSource } from '#identity/mapping/mapped-value.ts'
 import type { Mapper } from '#sdk/target/mapper.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParseContext, issueTexts, noIssues } from '../../../../test/support/modules/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import javaScriptMapping from './javascript-mapping.ts'
 
 const opened: Mapper[] = []

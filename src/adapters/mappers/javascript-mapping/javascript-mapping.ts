@@ -5,7 +5,7 @@ import { mappingSignatures } from '#openunison/scripts/legacy-signatures.ts'
 import type { ModuleHost } from '#sdk/host/host.ts'
 import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 import { PluginAnswerReader } from '#sdk/plugin/plugin-answer.ts'
-import { openPlugin, type PluginCode } from '#sdk/plugin/plugin-code.ts'
+import { codeFolder, openPlugin, type PluginCode } from '#sdk/plugin/plugin-code.ts'
 import type { Mapper } from '#sdk/target/mapper.ts'
 
 /**
@@ -27,7 +27,7 @@ export default defineMapper({
       inline: undefined,
       file: undefined,
       includes: [...includes, name],
-      folder: context.folder,
+      ...codeFolder(context),
       signatures: mappingSignatures,
       config: {},
       ...mappingLimits,

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import type { MappingSource } from '#identity/mapping/mapped-value.ts'
 import type { Mapper } from '#sdk/target/mapper.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParseContext, issueTexts, noIssues } from '../../../../test/support/modules/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import pluginMapper from './plugin-mapper.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'plugin-mapper-'))

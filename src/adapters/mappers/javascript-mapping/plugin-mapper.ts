@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { defineMapper } from '#sdk/mapper/mapper-module.ts'
-import { moduleFile } from '#sdk/plugin/plugin-code.ts'
+import { codeFolder, moduleFile } from '#sdk/plugin/plugin-code.ts'
 import { mappingLimits, openMappingFunction } from './javascript-mapping.ts'
 
 /** `module[,texts…]`: a mapper in a file. Its `init` gets the texts. */
@@ -15,7 +15,7 @@ export default defineMapper({
     }
     const file = moduleFile(module, path, issues, context)
     if (file === undefined) return undefined
-    const code = { inline: undefined, file, includes: [], folder: context.folder, config: {}, ...mappingLimits }
+    const code = { inline: undefined, file, includes: [], ...codeFolder(context), config: {}, ...mappingLimits }
     const name = `mapper "${basename(file)}"`
     return {
       reads: undefined,

@@ -3,8 +3,8 @@ import type { MappingSource } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { Issues } from '#kernel/issues.ts'
 import type { JsonValue } from '#kernel/json.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParseContext, issueTexts } from '../../../../test/support/modules/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParseContext, issueTexts } from '#testing/modules/fake-parse.ts'
 import jsonPathMapping from './json-path-mapping.ts'
 
 const resource: Record<string, JsonValue> = {

@@ -1,16 +1,10 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Notifier, OutgoingMail } from '#sdk/notifier/notifier.ts'
-import { testServerCertificate, unrelatedCertificate } from '../../../../test/support/gateway/test-certificates.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { type MailServer, type MailServerOptions, mailServer } from '../../../../test/support/servers/mail-server.ts'
+import { testServerCertificate, unrelatedCertificate } from '#testing/gateway/test-certificates.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { type MailServer, type MailServerOptions, mailServer } from '#testing/servers/mail-server.ts'
 import smtp from './smtp.ts'
 
 async function serve(options: MailServerOptions = {}): Promise<MailServer> {

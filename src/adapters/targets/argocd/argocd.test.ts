@@ -2,9 +2,9 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '../../../../test/support/modules/fake-parse.ts'
-import { customTask, startWorkflows } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { customTask, startWorkflows } from '#testing/workflows/workflow-fixture.ts'
 import argoCd from './argocd.ts'
 
 interface Received {

@@ -9,16 +9,11 @@ import {
   type TargetChange,
   type TargetRequest,
 } from '#sdk/target/target.ts'
-import { callMillis, trialMillis } from '../../../../test/support/hostile/hostile-coverage.ts'
-import { hostileTrial } from '../../../../test/support/hostile/hostile-trial.ts'
-import { onKubernetes } from '../../../../test/support/kubernetes/on-kubernetes.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
+import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import kubernetesRoleBindings from './kubernetes-role-bindings.ts'
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1'

@@ -1,7 +1,7 @@
 import { test } from 'vitest'
-import { HostileCluster } from '../../../../test/support/hostile/hostile-cluster.ts'
-import { trialMillis } from '../../../../test/support/hostile/hostile-coverage.ts'
-import { hostileTrial } from '../../../../test/support/hostile/hostile-trial.ts'
+import { HostileCluster } from '#testing/hostile/hostile-cluster.ts'
+import { trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
 import { clusterRoleBindings, people, roleBindings, roleBindingsTarget } from './role-bindings-target.ts'
 
 test('each hostile value passes through every lookup and write unchanged, in the requests to the cluster', {

@@ -1,8 +1,8 @@
 import { test } from 'vitest'
-import { HostileCluster } from '../../../../test/support/hostile/hostile-cluster.ts'
-import { trialMillis } from '../../../../test/support/hostile/hostile-coverage.ts'
-import { unstorable } from '../../../../test/support/hostile/hostile-entry.ts'
-import { hostileTrial } from '../../../../test/support/hostile/hostile-trial.ts'
+import { HostileCluster } from '#testing/hostile/hostile-cluster.ts'
+import { trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { unstorable } from '#testing/hostile/hostile-entry.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
 import { kubernetesUsersTarget } from './kubernetes-users-target.ts'
 
 test('each hostile value passes through every lookup and write unchanged, in the requests to the cluster', {

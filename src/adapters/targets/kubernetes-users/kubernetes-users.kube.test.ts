@@ -5,18 +5,13 @@ import kubernetes from '#adapters/targets/kubernetes/kubernetes.ts'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasLookups, type LookupTarget } from '#sdk/target/target.ts'
-import { temporaryFolder } from '../../../../test/support/databases/databases.ts'
-import { callMillis, trialMillis } from '../../../../test/support/hostile/hostile-coverage.ts'
-import { type TrialOptions, unstorable } from '../../../../test/support/hostile/hostile-entry.ts'
-import { hostileTrial } from '../../../../test/support/hostile/hostile-trial.ts'
-import { defineUsers, onKubernetes } from '../../../../test/support/kubernetes/on-kubernetes.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { type TrialOptions, unstorable } from '#testing/hostile/hostile-entry.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
+import { defineUsers, onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import kubernetesUsers from './kubernetes-users.ts'
 
 const names = {

@@ -1,15 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { isCluster } from '#sdk/target/kubernetes-cluster.ts'
 import { reviewsTokens } from '#sdk/target/token-review.ts'
-import { FakeKubernetesApi } from '../../../../test/support/kubernetes/fake-kubernetes-api.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
+import { FakeKubernetesApi } from '#testing/kubernetes/fake-kubernetes-api.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import kubernetes, { ownCluster, parseKubernetes } from './kubernetes.ts'
 
 let api: FakeKubernetesApi

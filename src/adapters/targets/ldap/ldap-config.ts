@@ -87,6 +87,7 @@ export interface LdapLayout {
   readonly groups: {
     readonly base: Dn
     readonly objectClasses: readonly string[]
+    readonly optionalClasses: readonly string[]
     readonly name: string
     readonly dn: DnPattern
     readonly member: string

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
-import { callMillis, trialMillis } from '../../../../test/support/hostile/hostile-coverage.ts'
-import { hostileTrial } from '../../../../test/support/hostile/hostile-trial.ts'
-import { asAdmin, newBranch, openLdap } from '../../../../test/support/ldap/ldap-target.ts'
-import { type Slapd, sharedSlapd } from '../../../../test/support/ldap/slapd.ts'
+import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
+import { asAdmin, newBranch, openLdap } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, sharedSlapd } from '#testing/ldap/slapd.ts'
 
 describe.skipIf(inject('slapd') === '')('hostile values on OpenLDAP', () => {
   let slapd: Slapd

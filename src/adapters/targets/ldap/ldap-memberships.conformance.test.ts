@@ -1,14 +1,8 @@
 import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { syncOptions, userOf } from '#sdk/conformance/target-fixture.ts'
-import {
-  addEntry,
-  asAdmin,
-  newBranch,
-  openLdap,
-  quietRequest as request,
-} from '../../../../test/support/ldap/ldap-target.ts'
-import { type Slapd, sharedSlapd } from '../../../../test/support/ldap/slapd.ts'
-import type { ParamValues } from '../../../../test/support/modules/fake-parse.ts'
+import { addEntry, asAdmin, newBranch, openLdap, quietRequest as request } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, sharedSlapd } from '#testing/ldap/slapd.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
 
 describe.skipIf(inject('slapd') === '')('names and memberships on OpenLDAP', () => {
   let slapd: Slapd

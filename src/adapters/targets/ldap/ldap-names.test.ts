@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { quietRequest } from '../../../../test/support/ldap/ldap-target.ts'
+import { quietRequest } from '#testing/ldap/ldap-target.ts'
 import { AttributeNames, withNames } from './ldap-names.ts'
 
 type WholeTarget = Parameters<typeof withNames>[0]

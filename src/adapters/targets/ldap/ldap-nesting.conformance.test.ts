@@ -2,15 +2,9 @@ import { Attribute, Change } from 'ldapts'
 import { beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
 import { nestsGroups } from '#sdk/target/target.ts'
-import {
-  addEntry,
-  asAdmin,
-  newBranch,
-  openLdap,
-  quietRequest as request,
-} from '../../../../test/support/ldap/ldap-target.ts'
-import { type Slapd, sharedSlapd } from '../../../../test/support/ldap/slapd.ts'
-import type { ParamValues } from '../../../../test/support/modules/fake-parse.ts'
+import { addEntry, asAdmin, newBranch, openLdap, quietRequest as request } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, sharedSlapd } from '#testing/ldap/slapd.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
 import type { LdapTarget } from './ldap-target.ts'
 
 describe.skipIf(inject('slapd') === '')('nested groups on OpenLDAP', () => {

@@ -2,9 +2,9 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import { syncOptions, userOf } from '#sdk/conformance/target-fixture.ts'
-import { freePort } from '../../../../test/support/gateway/free-port.ts'
-import { newBranch, openLdap, quietRequest as request } from '../../../../test/support/ldap/ldap-target.ts'
-import { type Slapd, startSlapd } from '../../../../test/support/ldap/slapd.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { newBranch, openLdap, quietRequest as request } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
 
 async function started(): Promise<Slapd> {
   const slapd = await startSlapd()

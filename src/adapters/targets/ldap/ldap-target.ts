@@ -75,7 +75,7 @@ export async function openLdapTarget(config: LdapTargetConfig, name: string): Pr
 
 /** The attributes of new entries' classes. If the server hides its schema, it decides about each write. */
 function storableIn(tree: LdapTree): () => Promise<StorableAttributes> {
-  const { groups } = tree.layout
+  const { users, groups } = tree.layout
   let known: { readonly storable: StorableAttributes; readonly of: ServerSchema | undefined } | undefined
   const without = (names: ReadonlySet<string> | undefined, ...own: readonly string[]): ReadonlySet<string> | 'any' => {
     if (names === undefined) return 'any'
@@ -86,8 +86,8 @@ function storableIn(tree: LdapTree): () => Promise<StorableAttributes> {
     const schema = await tree.schema()
     if (known !== undefined && known.of === schema) return known.storable
     const storable = {
-      users: without(schema?.allowed(await tree.userClasses())),
-      groups: without(schema?.allowed(groups.objectClasses), groups.member),
+      users: without(schema?.allowed(await tree.classesOf(users))),
+      groups: without(schema?.allowed(await tree.classesOf(groups)), groups.member),
       ...(schema === undefined ? {} : { single: { users: schema.singleTypes, groups: schema.singleTypes } }),
     }
     known = { storable, of: schema }
@@ -142,9 +142,10 @@ class LdapGroupStore implements GroupStore<StoredEntry> {
 
   async create(name: string, wanted: Attributes, { changes }: { readonly changes: readonly TargetChange[] }) {
     const { layout, server } = this.#tree
-    const { objectClasses, placeholder } = layout.groups
+    const { placeholder } = layout.groups
     const dn = this.#dnOf(name)
-    const entry = new Map<string, readonly (string | Buffer)[]>([['objectClass', objectClasses]])
+    const classes = await this.#tree.classesOf(layout.groups)
+    const entry = new Map<string, readonly (string | Buffer)[]>([['objectClass', classes]])
     if (placeholder !== undefined) entry.set(layout.groups.member, [placeholder.toString()])
     for (const [type, values] of newEntry(dn, name, wanted, layout.groups.name, layout)) entry.set(type, values)
     await server.add(dn.toString(), entry).catch((error: unknown) => {
@@ -177,6 +178,9 @@ class LdapGroupStore implements GroupStore<StoredEntry> {
       const values = wireValues(attribute, attributes.get(attribute) ?? [], layout)
       return { operation: 'replace', attribute, values }
     })
+    const set = writes.flatMap(({ attribute, values }) => (values.length === 0 ? [] : [attribute]))
+    const classes = await this.#tree.missingClasses(layout.groups, entry, set)
+    if (classes.length > 0) writes.push({ operation: 'add', attribute: 'objectClass', values: [...classes] })
     if (writes.length === 0 && condition.while !== undefined) {
       writes.push(touch(entry))
     }

@@ -21,7 +21,7 @@ const membersPerPage = 1000
 /** Entries in one filter. */
 const idsPerSearch = 50
 
-type EntryKind = Pick<LdapLayout['users'], 'base' | 'objectClasses'>
+type EntryKind = Pick<LdapLayout['users'], 'base' | 'objectClasses' | 'optionalClasses'>
 
 /** Entries are found by the first of their classes. */
 const classFilter = ({ objectClasses }: EntryKind): LdapFilter =>
@@ -43,21 +43,20 @@ export class LdapTree {
     this.schema = cachedSchema(server)
   }
 
-  /** The classes of a new user. */
-  async userClasses(): Promise<readonly string[]> {
-    const { objectClasses, optionalClasses } = this.layout.users
+  /** The classes of a new user or group. */
+  async classesOf({ objectClasses, optionalClasses }: EntryKind): Promise<readonly string[]> {
     if (optionalClasses.length === 0) return objectClasses
     const schema = await this.schema()
     return [...objectClasses, ...optionalClasses.filter((name) => schema?.hasClass(name) === true)]
   }
 
   /** The classes that an entry lacks for values of these attributes. */
-  async missingClasses({ all }: ReadEntry, attributes: readonly string[]): Promise<readonly string[]> {
-    if (this.layout.users.optionalClasses.length === 0) return []
+  async missingClasses(kind: EntryKind, { all }: ReadEntry, attributes: readonly string[]): Promise<readonly string[]> {
+    if (kind.optionalClasses.length === 0) return []
     const present = all.values('objectClass')
     const allowed = (await this.schema())?.allowed(present)
     if (allowed === undefined || attributes.every((name) => allowed.has(name.toLowerCase()))) return []
-    return (await this.userClasses()).filter((name) => !present.some((own) => isSameName(own, name)))
+    return (await this.classesOf(kind)).filter((name) => !present.some((own) => isSameName(own, name)))
   }
 
   get userFilter(): LdapFilter {

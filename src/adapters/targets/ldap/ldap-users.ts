@@ -116,7 +116,10 @@ class LdapUserStore implements UserStore<StoredEntry> {
   async requirePlaces({ userID, attributes: values }: User, { attributes, isNew }: PlannedWrite): Promise<void> {
     const schema = await this.#tree.schema()
     const entry = isNew ? undefined : await this.#tree.userEntry(userID, [])
-    const classes = [...(entry?.all.values('objectClass') ?? []), ...(await this.#tree.userClasses())]
+    const classes = [
+      ...(entry?.all.values('objectClass') ?? []),
+      ...(await this.#tree.classesOf(this.#tree.layout.users)),
+    ]
     const odd = this.#changeable(attributes).find((name) => values.has(name) && schema?.refuses(classes, name) === true)
     if (odd !== undefined) throw unfit(odd, 'is not allowed by the object classes of the entry')
   }
@@ -137,9 +140,11 @@ class LdapUserStore implements UserStore<StoredEntry> {
       values.set(each, user.attributes.values(each))
     }
     const entry = newEntry(name, user.userID, values, users.login, layout)
-    await server.add(dn, [['objectClass', await this.#tree.userClasses()], ...entry]).catch((error: unknown) => {
-      throw nameFailure(error, name, 'userID')
-    })
+    await server
+      .add(dn, [['objectClass', await this.#tree.classesOf(this.#tree.layout.users)], ...entry])
+      .catch((error: unknown) => {
+        throw nameFailure(error, name, 'userID')
+      })
     await this.#requireOnly(dn, user.userID)
     const created = changes.filter(({ subject }) => subject !== 'group')
     try {
@@ -178,7 +183,7 @@ class LdapUserStore implements UserStore<StoredEntry> {
     const attributeChanges = changes.filter(({ subject }) => subject === 'attribute')
     const writes = this.#writes(user, wanted, attributeChanges, addOnly)
     const set = writes.flatMap(({ attribute, values }) => (values.length === 0 ? [] : [attribute]))
-    const classes = await this.#tree.missingClasses(present, set)
+    const classes = await this.#tree.missingClasses(this.#tree.layout.users, present, set)
     if (classes.length > 0) writes.push({ operation: 'add', attribute: 'objectClass', values: [...classes] })
     // The server gives the user no new version when only a group changes.
     const touches = this.#tree.layout.version !== undefined && writes.length === 0

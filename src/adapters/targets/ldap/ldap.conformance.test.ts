@@ -5,15 +5,9 @@ import { LdapServer } from '#protocols/ldap/ldap-server.ts'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
 import { syncOptions, userOf } from '#sdk/conformance/target-fixture.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
-import {
-  addEntry,
-  asAdmin,
-  newBranch,
-  openLdap,
-  quietRequest as request,
-} from '../../../../test/support/ldap/ldap-target.ts'
-import { type Slapd, startSlapd } from '../../../../test/support/ldap/slapd.ts'
-import type { ParamValues } from '../../../../test/support/modules/fake-parse.ts'
+import { addEntry, asAdmin, newBranch, openLdap, quietRequest as request } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
 
 const names = ['description', 'givenName', 'title'] as const
 
@@ -339,7 +333,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
 
   test('TLS: by LDAPS and StartTLS with the right authority, and rejected with another', async () => {
     const branch = await newBranch(slapd)
-    const { unrelatedCertificate } = await import('../../../../test/support/gateway/test-certificates.ts')
+    const { unrelatedCertificate } = await import('#testing/gateway/test-certificates.ts')
     for (const way of [{ url: slapd.ldapsUrl }, { url: slapd.url, startTls: 'true' }]) {
       const target = await openLdap(slapd, branch, { ...way, certificate: slapd.ca })
       await target.createUser(userOf(`by ${way.url}`), [], request)

@@ -89,6 +89,7 @@ export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: L
     groupObjectClass: list({
       about: `The classes of a new group; the first is what groups are found by. \`${groupClass}\` when absent.`,
     }),
+    optionalGroupObjectClass: list({ about: 'The same as `optionalObjectClass`, for groups.' }),
     groupNameAttribute: text({ about: 'The attribute with the name of the group.', fallback: 'cn' }),
     groupDnPattern: dnPattern('The name of a new group; `cn=${name}` below `groupSearchBase` when absent.'),
     'groupAttribute.<name>': text({ about: 'The same as `attribute.<name>`, for groups.' }),
@@ -188,6 +189,7 @@ export function parseLdapTarget(
       groups: {
         base: groupBase,
         objectClasses: groupClasses,
+        optionalClasses: given.optionalGroupObjectClass,
         name: groupName,
         dn:
           given.groupDnPattern ??

@@ -1,7 +1,7 @@
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
-import { addEntry, asAdmin, newBranch, openLdap, quietRequest } from '../../../../test/support/ldap/ldap-target.ts'
-import { sharedSlapd } from '../../../../test/support/ldap/slapd.ts'
+import { addEntry, asAdmin, newBranch, openLdap, quietRequest } from '#testing/ldap/ldap-target.ts'
+import { sharedSlapd } from '#testing/ldap/slapd.ts'
 
 describe.skipIf(inject('slapd') === '')('optional classes of an LDAP server', () => {
   async function open() {
@@ -10,11 +10,13 @@ describe.skipIf(inject('slapd') === '')('optional classes of an LDAP server', ()
     const target = await openLdap(slapd, branch, {
       objectClass: ['account'],
       optionalObjectClass: ['labeledURIObject', 'unknownToTheServer'],
+      optionalGroupObjectClass: ['labeledURIObject', 'unknownToTheServer'],
     })
     onTestFinished(async () => target.close?.())
-    const classesOf = (uid: string) =>
+    const classesOf = (name: string) =>
       asAdmin(slapd, async (client) => {
-        const { searchEntries } = await client.search(branch, { filter: `(uid=${uid})`, attributes: ['objectClass'] })
+        const filter = `(|(uid=${name})(cn=${name}))`
+        const { searchEntries } = await client.search(branch, { filter, attributes: ['objectClass'] })
         return [searchEntries[0]?.['objectClass'] ?? []].flat()
       })
     return { slapd, branch, target, classesOf }
@@ -40,5 +42,20 @@ describe.skipIf(inject('slapd') === '')('optional classes of an LDAP server', ()
     await sync(uri, ['labeledURI'])
     expect(await classesOf('bob')).toEqual(['account', 'labeledURIObject'])
     expect((await target.lookupUserByLogin('bob'))?.attributes.values('labeledURI')).toEqual(uri.labeledURI)
+  })
+
+  test('so do groups, new ones and those from before', async () => {
+    const { slapd, branch, target, classesOf } = await open()
+    expect((await target.storable?.())?.groups).toContain('labeleduri')
+    await target.createGroup('new', uri, quietRequest)
+    const placeholder = { objectClass: ['groupOfUniqueNames'], uniqueMember: ['cn=nobody'] }
+    await addEntry(slapd, `cn=old,${branch}`, { ...placeholder, cn: ['old'] })
+    await target.updateGroup('old', { attributes: { description: ['x'] } }, quietRequest)
+    expect(await classesOf('old')).toEqual(['groupOfUniqueNames'])
+    await target.updateGroup('old', { attributes: uri }, quietRequest)
+    for (const name of ['new', 'old']) {
+      expect([name, await classesOf(name)]).toEqual([name, ['groupOfUniqueNames', 'labeledURIObject']])
+      expect((await target.lookupGroupByName(name))?.attributes?.values('labeledURI')).toEqual(uri.labeledURI)
+    }
   })
 })

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished, test } from 'vitest'
-import { callMillis, trialMillis } from '../../../../test/support/hostile/hostile-coverage.ts'
-import { hostileTrial } from '../../../../test/support/hostile/hostile-trial.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '../../../../test/support/modules/fake-parse.ts'
-import { legacyTargetScript } from '../../../../test/support/targets/legacy-script.ts'
+import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
+import { legacyTargetScript } from '#testing/targets/legacy-script.ts'
 import plugin from './plugin.ts'
 
 const sample = readFileSync(new URL('../../../../examples/plugin-target/target.ts', import.meta.url), 'utf8')

@@ -6,15 +6,9 @@ import { type Logger, silentLogger } from '#kernel/logger.ts'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasGroups, hasLookups, type Target } from '#sdk/target/target.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { legacyTargetScript } from '../../../../test/support/targets/legacy-script.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { legacyTargetScript } from '#testing/targets/legacy-script.ts'
 import plugin from './plugin.ts'
 
 const sample = legacyTargetScript()

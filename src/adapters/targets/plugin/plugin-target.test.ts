@@ -7,14 +7,8 @@ import { type Logger, silentLogger } from '#kernel/logger.ts'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasGroups, hasLookups, hasPasswords, type Target } from '#sdk/target/target.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import plugin from './plugin.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'plugin-target-'))
@@ -27,7 +21,8 @@ afterEach(async () => {
 
 function prepare(params: ParamValues) {
   const issues = noIssues()
-  const context = fakeParseContext(folder)
+  const ownFile = (path: string) => (path === join(folder, 'own-data') ? path : undefined)
+  const context = { ...fakeParseContext(folder), ownFile }
   return { issues, context, prepared: plugin.prepare(fakeParams(params), issues, context) }
 }
 
@@ -177,9 +172,18 @@ describe('parameters', () => {
   })
 })
 
-test('code reads files beside it, but no secrets, keys or configuration', async () => {
-  for (const sub of ['secrets/db', 'keys', 'data']) mkdirSync(join(folder, sub), { recursive: true })
-  const files = ['data/names.txt', 'beside.json', 'secrets/db/password', 'keys/signing.key', 'target.yaml']
+test('code reads files beside it, but no secrets, keys, data or configuration', async () => {
+  for (const sub of ['secrets/db', 'keys', 'data', '.gatehouse', 'own-data'])
+    mkdirSync(join(folder, sub), { recursive: true })
+  const secret = [
+    'secrets/db/password',
+    'keys/signing.key',
+    'target.yaml',
+    '.env',
+    '.gatehouse/gatehouse.db',
+    'own-data/x',
+  ]
+  const files = ['data/names.txt', 'beside.json', ...secret]
   for (const file of files) writeFileSync(join(folder, file), 'content')
   const javaScript = minimal(`
     async function init() {
@@ -190,7 +194,7 @@ test('code reads files beside it, but no secrets, keys or configuration', async 
     }`)
   const lines: unknown[] = []
   await open({ javaScript }, { ...silentLogger, info: (_, fields) => void lines.push(fields?.['text']) })
-  expect(lines).toEqual(['content', 'content', ...Array(4).fill('ERR_ACCESS_DENIED')])
+  expect(lines).toEqual(['content', 'content', ...Array(7).fill('ERR_ACCESS_DENIED')])
 })
 
 describe('an unusable plug-in is rejected by check, or at the latest when it is created', () => {

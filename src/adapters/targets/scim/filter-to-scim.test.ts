@@ -8,7 +8,7 @@ import { printScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { attribute } from '#protocols/scim/schema/schema.ts'
 import { userSchema } from '#protocols/scim/schema/standard-schemas.ts'
-import { sampled } from '../../../../test/support/hostile/sample.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 import { type FilterName, type Narrowed, narrow, slotName } from './filter-to-scim.ts'
 import { ResourceMapping } from './resource-mapping.ts'
 

@@ -4,11 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { openHttpPool } from '#protocols/http/http-client.ts'
-import {
-  testServerCertificate,
-  testServerKey,
-  unrelatedCertificate,
-} from '../../../../test/support/gateway/test-certificates.ts'
+import { testServerCertificate, testServerKey, unrelatedCertificate } from '#testing/gateway/test-certificates.ts'
 import { type Credentials, ScimConnection } from './scim-connection.ts'
 
 type Answer = (request: IncomingMessage, response: ServerResponse, nth: number) => void

@@ -5,14 +5,9 @@ import { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasPasswords, type TargetChange } from '#sdk/target/target.ts'
-import { type ScimBehind, scimBehind } from '../../../../test/support/scim/scim-behind.ts'
-import {
-  type Fault,
-  type ProxiedCall,
-  type ScimProxy,
-  startScimProxy,
-} from '../../../../test/support/scim/scim-proxy.ts'
-import { freshBehind, groupNames, openTargetOn } from '../../../../test/support/scim/scim-target-fixture.ts'
+import { type ScimBehind, scimBehind } from '#testing/scim/scim-behind.ts'
+import { type Fault, type ProxiedCall, type ScimProxy, startScimProxy } from '#testing/scim/scim-proxy.ts'
+import { freshBehind, groupNames, openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 import type { ScimTarget } from './scim-target.ts'
 
 let behind: ScimBehind

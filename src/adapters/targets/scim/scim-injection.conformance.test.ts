@@ -2,12 +2,12 @@ import { beforeAll, expect, test } from 'vitest'
 import { loginProblem } from '#identity/login-name.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { hostileTexts, syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { trialMillis } from '../../../../test/support/hostile/hostile-coverage.ts'
-import { unstorable } from '../../../../test/support/hostile/hostile-entry.ts'
-import { hostileTrial } from '../../../../test/support/hostile/hostile-trial.ts'
-import { hostileSeed, sampled, withSeed } from '../../../../test/support/hostile/sample.ts'
-import { type ScimBehind, scimBehind } from '../../../../test/support/scim/scim-behind.ts'
-import { freshBehind, groupNames, openTargetOn } from '../../../../test/support/scim/scim-target-fixture.ts'
+import { trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { unstorable } from '#testing/hostile/hostile-entry.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
+import { hostileSeed, sampled, withSeed } from '#testing/hostile/sample.ts'
+import { type ScimBehind, scimBehind } from '#testing/scim/scim-behind.ts'
+import { freshBehind, groupNames, openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 
 let behind: ScimBehind
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { syncOptions, userOf } from '#sdk/conformance/target-fixture.ts'
-import { quietRequest as request } from '../../../../test/support/ldap/ldap-target.ts'
-import { type ScimBehind, scimBehind } from '../../../../test/support/scim/scim-behind.ts'
-import { type ScimProxy, startScimProxy } from '../../../../test/support/scim/scim-proxy.ts'
-import { openTargetOn } from '../../../../test/support/scim/scim-target-fixture.ts'
+import { quietRequest as request } from '#testing/ldap/ldap-target.ts'
+import { type ScimBehind, scimBehind } from '#testing/scim/scim-behind.ts'
+import { type ScimProxy, startScimProxy } from '#testing/scim/scim-proxy.ts'
+import { openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 import type { ScimConfig } from './scim-target.ts'
 
 const sizes = { small: 2, large: 150 } as const

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { type ScimBehind, scimBehind } from '../../../../test/support/scim/scim-behind.ts'
-import { type ScimProxy, startScimProxy } from '../../../../test/support/scim/scim-proxy.ts'
-import { openTargetOn } from '../../../../test/support/scim/scim-target-fixture.ts'
+import { type ScimBehind, scimBehind } from '#testing/scim/scim-behind.ts'
+import { type ScimProxy, startScimProxy } from '#testing/scim/scim-proxy.ts'
+import { openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 import type { ScimConfig } from './scim-target.ts'
 
 let behind: ScimBehind

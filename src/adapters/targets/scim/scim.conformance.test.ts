@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
-import { type ScimBehind, scimBehind } from '../../../../test/support/scim/scim-behind.ts'
-import { type ScimProxy, startScimProxy } from '../../../../test/support/scim/scim-proxy.ts'
-import { freshBehind, groupNames as groups, openTargetOn } from '../../../../test/support/scim/scim-target-fixture.ts'
+import { type ScimBehind, scimBehind } from '#testing/scim/scim-behind.ts'
+import { type ScimProxy, startScimProxy } from '#testing/scim/scim-proxy.ts'
+import { freshBehind, groupNames as groups, openTargetOn } from '#testing/scim/scim-target-fixture.ts'
 
 let behind: ScimBehind
 let proxy: ScimProxy

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { hasQueries, type QueryTarget } from '#sdk/target/query-target.ts'
-import { onEachEmptyDatabase } from '../../../../test/support/databases/databases.ts'
-import { openApplication, runOn } from '../../../../test/support/databases/sql-schema.ts'
+import { onEachEmptyDatabase } from '#testing/databases/databases.ts'
+import { openApplication, runOn } from '#testing/databases/sql-schema.ts'
 
 onEachEmptyDatabase('reading by a statement', (freshUrl) => {
   async function open(): Promise<{ readonly target: QueryTarget; readonly url: string }> {

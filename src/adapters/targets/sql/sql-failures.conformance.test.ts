@@ -5,9 +5,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasGroups, hasLookups, hasPasswords, type Target } from '#sdk/target/target.ts'
-import { onEachEmptyDatabase, temporaryFolder } from '../../../../test/support/databases/databases.ts'
-import { startPostgres } from '../../../../test/support/databases/embedded-postgres.ts'
-import { freshSchema, postgresUrl } from '../../../../test/support/databases/postgres.ts'
+import { onEachEmptyDatabase, temporaryFolder } from '#testing/databases/databases.ts'
+import { startPostgres } from '#testing/databases/embedded-postgres.ts'
+import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
 import {
   applicationParams,
   applicationStatements,
@@ -15,8 +15,8 @@ import {
   openApplication,
   openTarget,
   runOn,
-} from '../../../../test/support/databases/sql-schema.ts'
-import type { ParamValues } from '../../../../test/support/modules/fake-parse.ts'
+} from '#testing/databases/sql-schema.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
 
 const names = { attributes: ['mail', 'givenName', 'phone'], groups: ['group1', 'group2', 'group3'] } as const
 const requestFor = (target: Target) => targetFixture(target, names).request

@@ -5,16 +5,16 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { type GroupTarget, hasGroups, hasLookups, type LookupTarget, type Target } from '#sdk/target/target.ts'
-import { onEachEmptyDatabase } from '../../../../test/support/databases/databases.ts'
+import { onEachEmptyDatabase } from '#testing/databases/databases.ts'
 import {
   applicationStatements,
   openApplication,
   openQuickTarget,
   openTarget,
   runOn,
-} from '../../../../test/support/databases/sql-schema.ts'
-import { callMillis, trialMillis } from '../../../../test/support/hostile/hostile-coverage.ts'
-import { hostileTrial } from '../../../../test/support/hostile/hostile-trial.ts'
+} from '#testing/databases/sql-schema.ts'
+import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
 
 const patient = { timeoutMillis: String(callMillis) }
 const names = { attributes: ['mail', 'givenName', 'phone'], groups: ['group1', 'group2', 'group3'] } as const

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasLookups, type Target } from '#sdk/target/target.ts'
-import { onEachEmptyDatabase } from '../../../../test/support/databases/databases.ts'
-import { makeApplication, openApplication, openTarget, runOn } from '../../../../test/support/databases/sql-schema.ts'
+import { onEachEmptyDatabase } from '#testing/databases/databases.ts'
+import { makeApplication, openApplication, openTarget, runOn } from '#testing/databases/sql-schema.ts'
 
 const names = { attributes: ['mail', 'givenName', 'phone'], groups: ['group1', 'group2', 'group3'] } as const
 const requestFor = (target: Target) => targetFixture(target, names).request

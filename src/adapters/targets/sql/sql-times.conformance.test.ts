@@ -3,8 +3,8 @@ import { timeValue } from '#identity/entry-times.ts'
 import type { CompareFilter } from '#identity/filter/ast.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasGroups, hasLookups } from '#sdk/target/target.ts'
-import { onEachEmptyDatabase } from '../../../../test/support/databases/databases.ts'
-import { openTarget, runOn } from '../../../../test/support/databases/sql-schema.ts'
+import { onEachEmptyDatabase } from '#testing/databases/databases.ts'
+import { openTarget, runOn } from '#testing/databases/sql-schema.ts'
 
 const params = {
   userTable: 'users',

@@ -2,15 +2,15 @@ import { expect, onTestFinished, test } from 'vitest'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasLookups } from '#sdk/target/target.ts'
-import { onEachEmptyDatabase } from '../../../../test/support/databases/databases.ts'
+import { onEachEmptyDatabase } from '#testing/databases/databases.ts'
 import {
   applicationParams,
   applicationStatements,
   makeApplication,
   openTarget,
   runOn,
-} from '../../../../test/support/databases/sql-schema.ts'
-import type { ParamValues } from '../../../../test/support/modules/fake-parse.ts'
+} from '#testing/databases/sql-schema.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
 
 /** Users whose only key is their login, and groups that are only names. */
 const plainTables = [

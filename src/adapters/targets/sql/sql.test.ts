@@ -1,11 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import { parseSql } from './sql.ts'
 
 function parse(params: ParamValues) {

@@ -3,15 +3,10 @@ import { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
 import { type GroupTarget, hasGroups, hasLookups, type LookupTarget, type TargetRequest } from '#sdk/target/target.ts'
-import { callMillis, trialMillis } from '../../../../test/support/hostile/hostile-coverage.ts'
-import { hostileTrial } from '../../../../test/support/hostile/hostile-trial.ts'
-import { asSteps } from '../../../../test/support/targets/as-steps.ts'
-import {
-  type CrmApplication,
-  crmParams,
-  openWebhook,
-  startCrmApplication,
-} from '../../../../test/support/targets/crm-application.ts'
+import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
+import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
+import { asSteps } from '#testing/targets/as-steps.ts'
+import { type CrmApplication, crmParams, openWebhook, startCrmApplication } from '#testing/targets/crm-application.ts'
 
 const attributes = ['mail', 'displayName', 'phone']
 const request = { idempotencyKey: 'step', audit() {} } as unknown as TargetRequest

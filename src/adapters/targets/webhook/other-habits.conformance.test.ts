@@ -1,10 +1,10 @@
 import { test } from 'vitest'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
-import type { ParamValues } from '../../../../test/support/modules/fake-parse.ts'
-import { asSteps } from '../../../../test/support/targets/as-steps.ts'
-import { openWebhook } from '../../../../test/support/targets/crm-application.ts'
-import { PeopleApi } from '../../../../test/support/targets/people-api.ts'
-import { peopleParams } from '../../../../test/support/targets/people-params.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
+import { asSteps } from '#testing/targets/as-steps.ts'
+import { openWebhook } from '#testing/targets/crm-application.ts'
+import { PeopleApi } from '#testing/targets/people-api.ts'
+import { peopleParams } from '#testing/targets/people-params.ts'
 
 const open = (params: ParamValues) => async () => {
   const api = await PeopleApi.start()

@@ -12,16 +12,12 @@ import {
   type TargetChange,
   type TargetRequest,
 } from '#sdk/target/target.ts'
-import { freePort } from '../../../../test/support/gateway/free-port.ts'
-import {
-  testServerCertificate,
-  testServerKey,
-  unrelatedCertificate,
-} from '../../../../test/support/gateway/test-certificates.ts'
-import type { ParamValues } from '../../../../test/support/modules/fake-parse.ts'
-import { openWebhook } from '../../../../test/support/targets/crm-application.ts'
-import { type Interference, PeopleApi } from '../../../../test/support/targets/people-api.ts'
-import { peopleParams } from '../../../../test/support/targets/people-params.ts'
+import { freePort } from '#testing/gateway/free-port.ts'
+import { testServerCertificate, testServerKey, unrelatedCertificate } from '#testing/gateway/test-certificates.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
+import { openWebhook } from '#testing/targets/crm-application.ts'
+import { type Interference, PeopleApi } from '#testing/targets/people-api.ts'
+import { peopleParams } from '#testing/targets/people-params.ts'
 
 let api: PeopleApi
 let changes: TargetChange[]

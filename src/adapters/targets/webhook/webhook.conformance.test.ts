@@ -1,13 +1,8 @@
 import { afterAll, beforeAll, test } from 'vitest'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
 import { hasGroups, hasLookups, type TargetRequest } from '#sdk/target/target.ts'
-import { asSteps } from '../../../../test/support/targets/as-steps.ts'
-import {
-  type CrmApplication,
-  crmParams,
-  openWebhook,
-  startCrmApplication,
-} from '../../../../test/support/targets/crm-application.ts'
+import { asSteps } from '#testing/targets/as-steps.ts'
+import { type CrmApplication, crmParams, openWebhook, startCrmApplication } from '#testing/targets/crm-application.ts'
 
 let application: CrmApplication
 beforeAll(async () => {

@@ -1,13 +1,7 @@
 import { expect, test } from 'vitest'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { crmParams } from '../../../../test/support/targets/crm-application.ts'
-import { peopleParams } from '../../../../test/support/targets/people-params.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { crmParams } from '#testing/targets/crm-application.ts'
+import { peopleParams } from '#testing/targets/people-params.ts'
 import { parseWebhook } from './webhook.ts'
 
 function parse(params: ParamValues) {

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '../../../../test/support/modules/fake-parse.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import javaScript from './javascript.ts'
 
 const anonymous = subject('uid=anonymous,o=Tremolo', {}, 0)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
-import { issuesOf, parseTasks, startWorkflows } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { issuesOf, parseTasks, startWorkflows } from '#testing/workflows/workflow-fixture.ts'
 
 test('deletes the user, and deleting again succeeds without a change', async () => {
   const store = new MemoryTarget([{ userID: 'jjackson' }, { userID: 'other' }])

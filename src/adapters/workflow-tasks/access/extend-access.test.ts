@@ -3,10 +3,10 @@ import { silentLogger } from '#kernel/logger.ts'
 import type { When } from '#kernel/time.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
 import type { Grant } from '#sdk/workflow/grant.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
-import { runTask } from '../../../../test/support/workflows/run-task.ts'
-import { customTask, issuesOf } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { runTask } from '#testing/workflows/run-task.ts'
+import { customTask, issuesOf } from '#testing/workflows/workflow-fixture.ts'
 
 const now = new Date('2026-01-02T03:04:05Z')
 const grant = (more: Partial<Grant>): Grant => ({

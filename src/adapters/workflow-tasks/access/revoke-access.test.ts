@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
-import { runTask } from '../../../../test/support/workflows/run-task.ts'
-import { customTask, issuesOf } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { runTask } from '#testing/workflows/run-task.ts'
+import { customTask, issuesOf } from '#testing/workflows/workflow-fixture.ts'
 
 const task = customTask('tasks.RevokeAccess', { target: '$t$', kind: '$k$', name: '$n$' })
 

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval-request.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { runTask, type TaskRunOptions } from '../../../../test/support/workflows/run-task.ts'
-import { issuesOf, parseTasks, type TaskSpec } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { runTask, type TaskRunOptions } from '#testing/workflows/run-task.ts'
+import { issuesOf, parseTasks, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 
 const rule = (scope: string, constraint: string) => ({ scope, constraint })
 const managers = rule('group', 'cn=managers,ou=groups,ou=people,o=Tremolo')

@@ -6,7 +6,7 @@ import { matches } from '#identity/filter/evaluate.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
 import { Issues } from '#kernel/issues.ts'
 import type { Rule, ruleScopes } from '#sdk/rule/rule.ts'
-import { fakeParseContext } from '../../../../test/support/modules/fake-parse.ts'
+import { fakeParseContext } from '#testing/modules/fake-parse.ts'
 import { parseRuleTemplate, type RuleTemplate, type RuleValues } from './rule-template.ts'
 
 type Scope = (typeof ruleScopes)[number]

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { customTask, issuesOf, parseTasks, userAfter } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { customTask, issuesOf, parseTasks, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const task = customTask('com.tremolosecurity.provisioning.customTasks.AddTimestampToUser', {
   attributeName: 'lastUpdated',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { customTask, issuesOf, userAfter } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { customTask, issuesOf, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const copy = (extra = {}) => customTask('tasks.CopyFromUserToRequest', { attribute: ['project', 'absent'], ...extra })
 const show = { taskType: 'addAttribute', name: 'seen', value: '<$project$|$absent$>' }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
-import { checkText } from '../../../../test/support/modules/check-text.ts'
-import { customTask, issuesOf, userAfter } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { checkText } from '#testing/modules/check-text.ts'
+import { customTask, issuesOf, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const copy = (params: Record<string, string>) => customTask('com.tremolosecurity.provisioning.tasks.Env2Req', params)
 const show = { taskType: 'addAttribute', name: 'seen', value: '<$for_request$|$absent$>' }

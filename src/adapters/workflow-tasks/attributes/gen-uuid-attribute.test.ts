@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { customTask, parseTasks, userAfter } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { customTask, parseTasks, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const task = customTask('tasks.GenUUIDAttribute', { attributeName: 'uuid' })
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { customTask, recordingLogger, startWorkflows } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { customTask, recordingLogger, startWorkflows } from '#testing/workflows/workflow-fixture.ts'
 
 test('logs the user with the run and the task, without secrets', async () => {
   const log = recordingLogger()

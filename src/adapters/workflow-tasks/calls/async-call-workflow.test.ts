@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { runTask, type TaskRunOptions } from '../../../../test/support/workflows/run-task.ts'
-import { customTask, issuesOf, parseTasks } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { runTask, type TaskRunOptions } from '#testing/workflows/run-task.ts'
+import { customTask, issuesOf, parseTasks } from '#testing/workflows/workflow-fixture.ts'
 
 const task = (more = {}) =>
   customTask('tasks.AsyncCallWorkflow', {

@@ -7,16 +7,10 @@ import remoteGateway from '#adapters/targets/remote-gateway/remote-gateway.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import type { Target, TargetChange } from '#sdk/target/target.ts'
 import type { PreviewContext } from '#sdk/workflow/workflow-task.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { runTask, type TaskRunOptions } from '../../../../test/support/workflows/run-task.ts'
-import { customTask, issuesOf, parseTasks } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { runTask, type TaskRunOptions } from '#testing/workflows/run-task.ts'
+import { customTask, issuesOf, parseTasks } from '#testing/workflows/workflow-fixture.ts'
 
 interface Received {
   readonly headers: IncomingHttpHeaders

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { customTask, issuesOf, parseTasks } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { customTask, issuesOf, parseTasks } from '#testing/workflows/workflow-fixture.ts'
 
 test('an unknown class name is reported with a suggestion', () => {
   expect(issuesOf([customTask('tasks.PrintUserInfos'), { taskType: 'customTask' }])).toEqual([

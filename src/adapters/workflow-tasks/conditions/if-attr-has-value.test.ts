@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { issuesOf, parseTasks, userAfter } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { issuesOf, parseTasks, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const branches = {
   onSuccess: [{ taskType: 'addGroup', name: 'yes' }],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
-import { issuesOf, parseTasks, userAfter } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { issuesOf, parseTasks, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const task = (uidAttribute: string) => ({
   taskType: 'ifNotUserExists',

@@ -2,14 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
-import { MemoryGroups } from '../../../../test/support/targets/memory-groups.ts'
-import {
-  customTask,
-  issuesOf,
-  startWorkflows,
-  type TaskSpec,
-  userAfter,
-} from '../../../../test/support/workflows/workflow-fixture.ts'
+import { MemoryGroups } from '#testing/targets/memory-groups.ts'
+import { customTask, issuesOf, startWorkflows, type TaskSpec, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const openUnison = 'com.tremolosecurity.provisioning'
 

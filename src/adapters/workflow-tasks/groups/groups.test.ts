@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { MemoryGroups, MemoryNestedGroups } from '../../../../test/support/targets/memory-groups.ts'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
-import {
-  customTask,
-  issuesOf,
-  parseTasks,
-  startWorkflows,
-} from '../../../../test/support/workflows/workflow-fixture.ts'
+import { MemoryGroups, MemoryNestedGroups } from '#testing/targets/memory-groups.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { customTask, issuesOf, parseTasks, startWorkflows } from '#testing/workflows/workflow-fixture.ts'
 
 async function ran(
   store: MemoryTarget,

@@ -5,9 +5,9 @@ import { silentLogger } from '#kernel/logger.ts'
 import type { ClusterCall } from '#sdk/target/kubernetes-cluster.ts'
 import type { Target, TargetChange } from '#sdk/target/target.ts'
 import type { TaskContext, WorkflowTask, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
-import { type FakeHostOptions, fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, issueTexts, noIssues } from '../../../../test/support/modules/fake-parse.ts'
-import { noEffects } from '../../../../test/support/workflows/no-effects.ts'
+import { type FakeHostOptions, fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
+import { noEffects } from '#testing/workflows/no-effects.ts'
 import javaScriptTask from './javascript-task.ts'
 
 const opened: WorkflowTask[] = []

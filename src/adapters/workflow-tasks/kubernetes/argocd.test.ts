@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { customTask, issuesOf } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { customTask, issuesOf } from '#testing/workflows/workflow-fixture.ts'
 
 const argoCd = 'com.tremolosecurity.argocd.tasks'
 

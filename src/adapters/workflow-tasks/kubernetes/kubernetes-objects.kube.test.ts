@@ -4,16 +4,11 @@ import kubernetes from '#adapters/targets/kubernetes/kubernetes.ts'
 import { targetFixture } from '#sdk/conformance/target-fixture.ts'
 import { objectsOf } from '#sdk/target/kubernetes-cluster.ts'
 import type { Target } from '#sdk/target/target.ts'
-import { callMillis } from '../../../../test/support/hostile/hostile-coverage.ts'
-import { onKubernetes } from '../../../../test/support/kubernetes/on-kubernetes.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '../../../../test/support/modules/fake-parse.ts'
-import {
-  customTask,
-  recordingLogger,
-  startWorkflows,
-  type TaskSpec,
-} from '../../../../test/support/workflows/workflow-fixture.ts'
+import { callMillis } from '#testing/hostile/hostile-coverage.ts'
+import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
+import { customTask, recordingLogger, startWorkflows, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 import { changeExisting } from './write-objects.ts'
 
 const openUnison = 'com.tremolosecurity.provisioning.tasks'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
 import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
-import { customTask, issuesOf, parseTasks } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { customTask, issuesOf, parseTasks } from '#testing/workflows/workflow-fixture.ts'
 import { parseObjectUrl } from './object-url.ts'
 
 const openUnison = 'com.tremolosecurity.provisioning.tasks'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { customTask, issuesOf, parseTasks } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { customTask, issuesOf, parseTasks } from '#testing/workflows/workflow-fixture.ts'
 
 const openShift = 'com.tremolosecurity.unison.openshiftv3.tasks'
 const project = (template: string) =>

@@ -1,12 +1,6 @@
 import { expect, test } from 'vitest'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
-import {
-  customTask,
-  issuesOf,
-  parseTasks,
-  startWorkflows,
-  userAfter,
-} from '../../../../test/support/workflows/workflow-fixture.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { customTask, issuesOf, parseTasks, startWorkflows, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const load = (extra = {}) =>
   customTask('tasks.LoadAttributesFromTarget', { target: 'store', nameAttr: 'mail', ...extra })

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryEntry, DirectorySearch, EntryDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
-import { directoryEntry } from '../../../../test/support/modules/directory-entry.ts'
-import { customTask, issuesOf, parseTasks, userAfter } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { customTask, issuesOf, parseTasks, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const entry = directoryEntry({
   dn: Dn.parse('uid=jjackson,o=Tremolo'),

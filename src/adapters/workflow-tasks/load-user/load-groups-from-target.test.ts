@@ -1,11 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
-import {
-  customTask,
-  parseTasks,
-  startWorkflows,
-  userAfter,
-} from '../../../../test/support/workflows/workflow-fixture.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { customTask, parseTasks, startWorkflows, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const load = (extra = {}) =>
   customTask('tasks.LoadGroupsFromTarget', { nameAttr: 'username', target: 'store', ...extra })

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectorySearch, EntryDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
-import { directoryEntry } from '../../../../test/support/modules/directory-entry.ts'
-import { customTask, userAfter } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { customTask, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 class OnePerson implements EntryDirectory {
   readonly searches: DirectorySearch[] = []

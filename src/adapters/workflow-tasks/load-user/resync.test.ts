@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { runTask } from '../../../../test/support/workflows/run-task.ts'
-import { issuesOf } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { runTask } from '#testing/workflows/run-task.ts'
+import { issuesOf } from '#testing/workflows/workflow-fixture.ts'
 
 const entry = (dn: string, mail: string) => ({
   dn: Dn.parse(dn),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
-import { issuesOf, parseTasks, startWorkflows } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { issuesOf, parseTasks, startWorkflows } from '#testing/workflows/workflow-fixture.ts'
 
 const rule = (targetAttributeName: string, sourceType: string, targetAttributeSource: string) => ({
   targetAttributeName,

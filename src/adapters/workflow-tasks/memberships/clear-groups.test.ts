@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
-import { customTask, issuesOf, startWorkflows } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { customTask, issuesOf, startWorkflows } from '#testing/workflows/workflow-fixture.ts'
 
 test('the user is in no group afterwards, also if the memberships were unknown', async () => {
   const store = new MemoryTarget([{ userID: 'jjackson', groups: ['a', 'b'] }])

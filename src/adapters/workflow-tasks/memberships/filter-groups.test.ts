@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
-import { customTask, startWorkflows, userAfter } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { customTask, startWorkflows, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const filter = customTask('tasks.FilterGroups', { name: ['User', 'Admins'] })
 

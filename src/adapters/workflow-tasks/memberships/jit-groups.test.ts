@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { MemoryGroups } from '../../../../test/support/targets/memory-groups.ts'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
-import { customTask, issuesOf, startWorkflows, userAfter } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { MemoryGroups } from '#testing/targets/memory-groups.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { customTask, issuesOf, startWorkflows, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const former = 'com.tremolosecurity.provisioning.customTasks'
 const map = (...groupMap: string[]) => customTask(`${former}.MapJitGroups`, { attributeName: 'memberOf', groupMap })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { customTask, userAfter } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { customTask, userAfter } from '#testing/workflows/workflow-fixture.ts'
 
 const task = customTask('com.tremolosecurity.unison.proxy.auth.github.MergeGithubGroups', {})
 

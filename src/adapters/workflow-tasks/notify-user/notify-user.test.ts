@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { runTask, type TaskRunOptions } from '../../../../test/support/workflows/run-task.ts'
-import { issuesOf, parseTasks } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { runTask, type TaskRunOptions } from '#testing/workflows/run-task.ts'
+import { issuesOf, parseTasks } from '#testing/workflows/workflow-fixture.ts'
 
 const task = (more = {}) => ({
   taskType: 'notifyUser',

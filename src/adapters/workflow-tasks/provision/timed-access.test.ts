@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
 import type { TargetRequest } from '#sdk/target/target.ts'
 import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
-import { runTask, type TaskRun } from '../../../../test/support/workflows/run-task.ts'
-import { issuesOf, type TaskSpec } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { runTask, type TaskRun } from '#testing/workflows/run-task.ts'
+import { issuesOf, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 
 const now = new Date('2026-01-02T03:04:05Z')
 const request = (): TargetRequest => ({

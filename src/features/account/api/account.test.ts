@@ -16,19 +16,13 @@ import type { SessionView } from '#sdk/auth/session.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { memorySecondFactors } from '../../../../test/support/login/memory-second-factors.ts'
-import { noSessions } from '../../../../test/support/login/no-sessions.ts'
-import { SoftAuthenticator } from '../../../../test/support/login/soft-authenticator.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { memorySecondFactors } from '#testing/login/memory-second-factors.ts'
+import { noSessions } from '#testing/login/no-sessions.ts'
+import { SoftAuthenticator } from '#testing/login/soft-authenticator.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import account from './account.ts'
 import { accountErrors } from './settings.ts'
 

@@ -1,19 +1,13 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { secondFactorSlot } from '#features/account/second-factors/second-factor-access.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
-import { challengeOf, type FakeLogin, fakeLogin } from '../../../../test/support/login/fake-login-attempt.ts'
-import { memorySecondFactors } from '../../../../test/support/login/memory-second-factors.ts'
-import { type SoftAnswer, SoftAuthenticator } from '../../../../test/support/login/soft-authenticator.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { challengeOf, type FakeLogin, fakeLogin } from '#testing/login/fake-login-attempt.ts'
+import { memorySecondFactors } from '#testing/login/memory-second-factors.ts'
+import { type SoftAnswer, SoftAuthenticator } from '#testing/login/soft-authenticator.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import passkey from './passkey.ts'
 
 const ann = subject('uid=ann,ou=people,o=Tremolo')

@@ -3,18 +3,12 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { secondFactorSlot } from '#features/account/second-factors/second-factor-access.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { AuthMechanism } from '#sdk/auth/auth-mechanism.ts'
-import { challengeOf, type FakeLogin, fakeLogin } from '../../../../test/support/login/fake-login-attempt.ts'
-import { memorySecondFactors } from '../../../../test/support/login/memory-second-factors.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { challengeOf, type FakeLogin, fakeLogin } from '#testing/login/fake-login-attempt.ts'
+import { memorySecondFactors } from '#testing/login/memory-second-factors.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import totp from './totp.ts'
 
 const ann = subject('uid=ann,ou=people,o=Tremolo')

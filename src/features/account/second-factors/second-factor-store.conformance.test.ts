@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
-import { openStores, type Stores } from '../../../../test/support/databases/stores.ts'
-import { auditRow } from '../../../../test/support/databases/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores, type Stores } from '#testing/databases/stores.ts'
+import { auditRow } from '#testing/databases/workflow-stores.ts'
 import type { NewStoredFactor } from './second-factor-store.ts'
 
 const factor = (id: string, more: Partial<NewStoredFactor> = {}): NewStoredFactor => ({

@@ -1,15 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { MintedTokens, TokenMinting } from '#config/configuration/issuer.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import generate from './generate-oidc-tokens.ts'
 import { latestTokensSlot, restoreTokens, tokensSlot } from './session-tokens.ts'
 

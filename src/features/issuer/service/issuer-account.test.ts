@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { JsonDocument, type MappedValue } from '#identity/mapping/mapped-value.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
+import { subject } from '#testing/login/subjects.ts'
 import { accountOf, readAccount } from './issuer-account.ts'
 
 const ada = subject('uid=ada,o=Tremolo')

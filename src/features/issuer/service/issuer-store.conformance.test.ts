@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
-import { openStores } from '../../../../test/support/databases/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
 import type { IssuerRecord } from './issuer-store.ts'
 
 const start = Date.UTC(2030, 0, 1)

@@ -4,23 +4,17 @@ import type { PortalWorkflow } from '#features/portal/front/portal-access.ts'
 import type { InsertEntry } from '#identity/directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { ConfiguredTexts } from '#sdk/page/configured-texts.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakePortal } from '#testing/modules/fake-portal.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
+import { person, workflow } from '#testing/modules/main-fixture.ts'
+import { MemoryRuns } from '#testing/workflows/memory-runs.ts'
+import { noApprovals } from '#testing/workflows/no-approvals.ts'
+import { someApproval } from '#testing/workflows/some-approval.ts'
 import type { ApprovalUser, ApprovalView, ApprovalVote } from '#workflows/approvals/approval-access.ts'
 import { approvalLinkKey, signApprovalLink } from '#workflows/approvals/approval-link.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakePortal } from '../../../../test/support/modules/fake-portal.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
-import { person, workflow } from '../../../../test/support/modules/main-fixture.ts'
-import { MemoryRuns } from '../../../../test/support/workflows/memory-runs.ts'
-import { noApprovals } from '../../../../test/support/workflows/no-approvals.ts'
-import { someApproval } from '../../../../test/support/workflows/some-approval.ts'
 import approvalLink from './approval-link.ts'
 
 const secretKeys = [createSecretKey(Buffer.alloc(32, 1))]

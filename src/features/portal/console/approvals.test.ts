@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { openMain, someone } from '#testing/modules/main-fixture.ts'
+import { noApprovals } from '#testing/workflows/no-approvals.ts'
+import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
 import type { ApprovalAssignment, OpenApprovalFilter } from '#workflows/approvals/approval-access.ts'
-import { openMain, someone } from '../../../../test/support/modules/main-fixture.ts'
-import { noApprovals } from '../../../../test/support/workflows/no-approvals.ts'
-import { byLogin, someApproval } from '../../../../test/support/workflows/some-approval.ts'
 
 const admin = someone('root', ['people', 'admins'])
 const operator = someone('olga', ['people', 'admins', 'operators'])

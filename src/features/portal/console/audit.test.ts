@@ -5,8 +5,8 @@ import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import { memoryDatabase } from '../../../../test/support/databases/memory-database.ts'
-import { openMain, someone } from '../../../../test/support/modules/main-fixture.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { openMain, someone } from '#testing/modules/main-fixture.ts'
 
 const admin = someone('root', ['people', 'admins'])
 const now = Date.UTC(2030, 0, 2)

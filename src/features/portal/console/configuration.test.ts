@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import { buildConfiguration, type LoadResult } from '#config/load/load.ts'
 import { ConfigurationReport } from '#server/configuration-report.ts'
-import { temporaryFolder } from '../../../../test/support/databases/databases.ts'
-import { openMain, someone } from '../../../../test/support/modules/main-fixture.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { openMain, someone } from '#testing/modules/main-fixture.ts'
 
 const admin = someone('root', ['people', 'admins'])
 const params = { administrators: 'filter;(groups=admins)' }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { JournalQuery, StoredJournalEntry } from '#features/scim/journal/journal-entry.ts'
-import { openMain, someone } from '../../../../test/support/modules/main-fixture.ts'
+import { openMain, someone } from '#testing/modules/main-fixture.ts'
 
 const admin = someone('root', ['people', 'admins'])
 const now = Date.UTC(2030, 0, 2)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { openMain, someone } from '#testing/modules/main-fixture.ts'
 import type { TargetStatus } from '#workflows/targets/target-status.ts'
-import { openMain, someone } from '../../../../test/support/modules/main-fixture.ts'
 
 const admin = someone('root', ['people', 'admins'])
 const since = new Date('2030-01-01T00:00:00Z')

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { openMain, someone } from '#testing/modules/main-fixture.ts'
 import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog-view.ts'
-import { openMain, someone } from '../../../../test/support/modules/main-fixture.ts'
 
 const admin = someone('root', ['people', 'admins'])
 const params = { administrators: 'filter;(groups=admins)' }

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { Wire } from '#kernel/wire.ts'
-import { changePreview, previewEntry } from '#sdk/contract/preview.ts'
+import { changePreview } from '#sdk/contract/preview.ts'
 import { attributeValues } from './main.ts'
 import { personNames } from './person-names.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { link, openMain, org, workflow } from '../../../../test/support/modules/main-fixture.ts'
+import { link, openMain, org, workflow } from '#testing/modules/main-fixture.ts'
 
 const german = {
   Portal: 'Portal der Firma',

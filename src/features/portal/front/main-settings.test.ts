@@ -1,13 +1,7 @@
 import { expect, test } from 'vitest'
 import { portalPages } from '#features/portal/contract/portal.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { mainParams } from '../../../../test/support/modules/main-fixture.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { mainParams } from '#testing/modules/main-fixture.ts'
 import { parseMain } from './main-settings.ts'
 
 function read(params: ParamValues) {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { UserRef } from '#identity/identity.ts'
-import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
-import { openStores, type Stores } from '../../../../test/support/databases/stores.ts'
-import { minute } from '../../../../test/support/databases/workflow-stores.ts'
-import { userRef } from '../../../../test/support/workflows/user-ref.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores, type Stores } from '#testing/databases/stores.ts'
+import { minute } from '#testing/databases/workflow-stores.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 
 const url = (name: string) => ({ kind: 'url', name })
 const offer = (reference: string, parameters = { group: 'admins' }) => ({ reference, workflow: 'join', parameters })

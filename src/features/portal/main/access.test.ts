@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { issuerIdentity } from '#identity/identity.ts'
 import type { Grant } from '#sdk/workflow/grant.ts'
 import type { OwnAccess } from '#sdk/workflow/grants.ts'
-import { ann, type MainOptions, openMain, person, workflow } from '../../../../test/support/modules/main-fixture.ts'
+import { ann, type MainOptions, openMain, person, workflow } from '#testing/modules/main-fixture.ts'
 
 const day = 24 * 60 * 60_000
 const granted = new Date('2030-01-01T00:00:00Z')

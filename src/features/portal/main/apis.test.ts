@@ -3,7 +3,7 @@ import { callWorkflowApi } from '#features/call-workflow/call-workflow.ts'
 import { workflowAdminApi } from '#features/call-workflow/workflow-admin.ts'
 import { placeAtMount, placeAtSegment, placeBelow } from '#sdk/api/api-description.ts'
 import type { ServedApi } from '#sdk/filter/filter-api.ts'
-import { onlyFor, openMain, someone } from '../../../../test/support/modules/main-fixture.ts'
+import { onlyFor, openMain, someone } from '#testing/modules/main-fixture.ts'
 import { mainApiFor } from './api-description.ts'
 
 const formats = ['openapi', 'swagger'] as const

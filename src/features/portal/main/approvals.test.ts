@@ -3,10 +3,10 @@ import { entryIdentity, formerIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
+import { ann, openMain, person, someone, workflow } from '#testing/modules/main-fixture.ts'
+import { noApprovals } from '#testing/workflows/no-approvals.ts'
+import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
 import type { ApprovalAccess, ApprovalUser, ApprovalView, ApprovalVote } from '#workflows/approvals/approval-access.ts'
-import { ann, openMain, person, someone, workflow } from '../../../../test/support/modules/main-fixture.ts'
-import { noApprovals } from '../../../../test/support/workflows/no-approvals.ts'
-import { byLogin, someApproval } from '../../../../test/support/workflows/some-approval.ts'
 
 const run = newId()
 const id = newId()

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { onlyFor, openMain, org, workflow } from '../../../../test/support/modules/main-fixture.ts'
-import { noApprovals } from '../../../../test/support/workflows/no-approvals.ts'
+import { onlyFor, openMain, org, workflow } from '#testing/modules/main-fixture.ts'
+import { noApprovals } from '#testing/workflows/no-approvals.ts'
 
 const day = 86_400_000
 

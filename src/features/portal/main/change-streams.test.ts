@@ -2,9 +2,9 @@ import type { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { formerIdentity } from '#identity/identity.ts'
 import type { SessionListener } from '#requests/sessions/session-listener.ts'
+import { ann, openMain, someone } from '#testing/modules/main-fixture.ts'
 import type { RunChange } from '#workflows/record/run.ts'
 import type { RunListener } from '#workflows/runs/run-listener.ts'
-import { ann, openMain, someone } from '../../../../test/support/modules/main-fixture.ts'
 
 const change = (id: string, users: readonly string[], approvers: readonly string[] = []): RunChange => ({
   id,

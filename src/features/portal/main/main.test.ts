@@ -4,16 +4,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { privateErrors } from '#sdk/api/json-answer.ts'
-import {
-  ann,
-  link,
-  openMain,
-  org,
-  outsider,
-  person,
-  someone,
-  workflow,
-} from '../../../../test/support/modules/main-fixture.ts'
+import { ann, link, openMain, org, outsider, person, someone, workflow } from '#testing/modules/main-fixture.ts'
 
 describe('config', () => {
   /** The list of portal.md 1.1; removing a field breaks existing pages. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openMain, outsider } from '../../../../test/support/modules/main-fixture.ts'
+import { openMain, outsider } from '#testing/modules/main-fixture.ts'
 
 const path = '/notifications/settings'
 const all = ['now', 'digest', 'never']

@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import type { UserRef } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Grant } from '#sdk/workflow/grant.ts'
+import { ann, type MainOptions, openMain, outsider, someone } from '#testing/modules/main-fixture.ts'
+import { noApprovals } from '#testing/workflows/no-approvals.ts'
+import { noGrants } from '#testing/workflows/no-grants.ts'
+import { someApproval } from '#testing/workflows/some-approval.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
 import type { LatestMessage } from '#workflows/record/approval.ts'
-import { ann, type MainOptions, openMain, outsider, someone } from '../../../../test/support/modules/main-fixture.ts'
-import { noApprovals } from '../../../../test/support/workflows/no-approvals.ts'
-import { noGrants } from '../../../../test/support/workflows/no-grants.ts'
-import { someApproval } from '../../../../test/support/workflows/some-approval.ts'
-import { userRef } from '../../../../test/support/workflows/user-ref.ts'
 
 const now = Date.parse('2030-01-10T00:00:00Z')
 const day = 24 * 3600_000

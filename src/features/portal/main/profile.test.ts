@@ -3,8 +3,8 @@ import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Target } from '#sdk/target/target.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { ann, openMain, outsider, person, someone } from '../../../../test/support/modules/main-fixture.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { ann, openMain, outsider, person, someone } from '#testing/modules/main-fixture.ts'
 
 const group = (cn: string, ...members: string[]): InsertEntry => ({
   dn: Dn.of(['cn', cn], ['o', 'x']),

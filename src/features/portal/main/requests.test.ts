@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { issuerIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
+import { ann, openMain, someone, workflow } from '#testing/modules/main-fixture.ts'
+import { noApprovals } from '#testing/workflows/no-approvals.ts'
+import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
 import type { RunState } from '#workflows/record/run.ts'
-import { ann, openMain, someone, workflow } from '../../../../test/support/modules/main-fixture.ts'
-import { noApprovals } from '../../../../test/support/workflows/no-approvals.ts'
-import { byLogin, someApproval } from '../../../../test/support/workflows/some-approval.ts'
 
 const approvals = {
   ...noApprovals,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { StatisticsQuery } from '#features/portal/statistics/statistics.ts'
 import type { Statistics } from '#features/portal/statistics/statistics-query.ts'
-import { openMain, someone } from '../../../../test/support/modules/main-fixture.ts'
+import { openMain, someone } from '#testing/modules/main-fixture.ts'
 
 const now = Date.UTC(2030, 5, 15, 12, 30)
 const admin = someone('root', ['people', 'admins'])

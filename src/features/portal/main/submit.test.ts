@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { PortalWorkflow } from '#features/portal/front/portal-access.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { ApprovalAccess, ApprovalVote } from '#workflows/approvals/approval-access.ts'
 import {
   ann,
   type MainOptions,
@@ -11,9 +10,10 @@ import {
   person,
   someone,
   workflow,
-} from '../../../../test/support/modules/main-fixture.ts'
-import { noApprovals } from '../../../../test/support/workflows/no-approvals.ts'
-import { byLogin, someApproval } from '../../../../test/support/workflows/some-approval.ts'
+} from '#testing/modules/main-fixture.ts'
+import { noApprovals } from '#testing/workflows/no-approvals.ts'
+import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
+import type { ApprovalAccess, ApprovalVote } from '#workflows/approvals/approval-access.ts'
 
 const line = (more: object = {}) => ({ uuid: 'u1', name: 'join', reason: 'because', ...more })
 

@@ -5,17 +5,11 @@ import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { privateErrors } from '#sdk/api/json-answer.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
-import { ann, mainParams, person, someone } from '../../../../test/support/modules/main-fixture.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
+import { ann, mainParams, person, someone } from '#testing/modules/main-fixture.ts'
 import operators from './operators.ts'
 
 const basic: ParamValues = {

@@ -2,8 +2,8 @@ import { Readable } from 'node:stream'
 import { text as textOf } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { answerList } from './list-answer.ts'
 
 /** A list of that many pages with one row each, none of which waits for anything. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Issues } from '#kernel/issues.ts'
-import { fakeParams, fakeParseContext } from '../../../../test/support/modules/fake-parse.ts'
+import { fakeParams, fakeParseContext } from '#testing/modules/fake-parse.ts'
 import portal, { portalPage } from './portal-site.ts'
 
 const problems = (params: Record<string, string>): string[] => {

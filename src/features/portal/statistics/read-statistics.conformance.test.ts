@@ -9,7 +9,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#server/composition/stores.ts'
-import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
 import { createStatistics } from './read-statistics.ts'
 
 const now = new Date(Date.UTC(2030, 0, 1, 12))

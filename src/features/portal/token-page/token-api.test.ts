@@ -11,16 +11,10 @@ import type { TokenUser } from '#features/portal/contract/token.ts'
 import type { TokenCall, TokenService } from '#features/sts/service/token-service.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import tokenApi from './token-api.ts'
 
 const common = {

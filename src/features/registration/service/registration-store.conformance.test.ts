@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
-import { openStores } from '../../../../test/support/databases/stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
 import type { NewInvitation } from './registration-store.ts'
 
 const hour = 3600_000

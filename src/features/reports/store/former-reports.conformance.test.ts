@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import type { ReportSpec } from '#config/kinds/portal.ts'
 import { type BoundParameter, readReport } from '#config/report-statements/report-statement.ts'
 import { Attributes } from '#identity/attributes.ts'
-import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
-import { openStores, type Stores } from '../../../../test/support/databases/stores.ts'
-import { auditRow } from '../../../../test/support/databases/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores, type Stores } from '#testing/databases/stores.ts'
+import { auditRow } from '#testing/databases/workflow-stores.ts'
 
 /** What differs between OpenUnison's forms of a statement. */
 interface Dialect {

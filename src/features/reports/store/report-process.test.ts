@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
-import { temporaryFolder } from '../../../../test/support/databases/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 
 function start(sql: string): ChildProcess {
   const file = join(temporaryFolder(), 'test.db')

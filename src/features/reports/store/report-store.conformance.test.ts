@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { reportViews } from '#config/report-statements/report-views.ts'
 import type { ReportRow } from '#features/reports/report-reader.ts'
 import { Attributes } from '#identity/attributes.ts'
-import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
-import { openStores, type Stores } from '../../../../test/support/databases/stores.ts'
-import { auditRow, minute, newRun } from '../../../../test/support/databases/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { openStores, type Stores } from '#testing/databases/stores.ts'
+import { auditRow, minute, newRun } from '#testing/databases/workflow-stores.ts'
 import type { ReportStore } from './report-store.ts'
 
 const patient = { limit: 1000, timeoutMillis: 20_000 }

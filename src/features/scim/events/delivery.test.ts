@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { PushOutcome } from '#protocols/secevent/event-pusher.ts'
-import { memoryEventStore } from '../../../../test/support/workflows/memory-event-store.ts'
+import { memoryEventStore } from '#testing/workflows/memory-event-store.ts'
 import type { EventStore, StoredEvent } from './event-store.ts'
 import { Delivery, type EventOutcome, type Receiver } from './event-streams.ts'
 

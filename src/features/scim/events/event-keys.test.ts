@@ -1,15 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { expectDescribedBy } from '../../../../test/support/gateway/api-contract.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { fakeRequest } from '../../../../test/support/modules/fake-request.ts'
+import { expectDescribedBy } from '#testing/gateway/api-contract.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeRequest } from '#testing/modules/fake-request.ts'
 import eventKeys from './event-keys.ts'
 
 const signingKey = generateKeyPairSync('rsa', { modulusLength: 2048 })

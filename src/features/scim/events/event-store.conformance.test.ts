@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
-import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
 import type { StoredEvent } from './event-store.ts'
 
 const at = (second: number): Date => new Date(Date.UTC(2030, 0, 1) + second * 1000)

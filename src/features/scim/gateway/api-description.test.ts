@@ -1,14 +1,8 @@
 import { expect, test } from 'vitest'
 import { patchSchema } from '#protocols/scim/patch/parse-patch.ts'
 import { DescribedApi } from '#sdk/api/api-description.ts'
-import { ApiContract } from '../../../../test/support/gateway/api-contract.ts'
-import {
-  openGateway,
-  People,
-  prepareGateway,
-  type Send,
-  tutorialParams,
-} from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { ApiContract } from '#testing/gateway/api-contract.ts'
+import { openGateway, People, prepareGateway, type Send, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const userSchema = 'urn:ietf:params:scim:schemas:core:2.0:User'

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import {
   type BulkOperation,
@@ -242,4 +242,19 @@ test('open references are added later: whole attributes, values of lists, parts 
     ],
   })
   expect(deferReferences(data, new Set())).toEqual({ data, operations: [] })
+})
+
+test('others get their turn between two operations, and the end of the request ends them', async () => {
+  const { run, done } = service()
+  let turns = 0
+  const others = setInterval(() => turns++, 0)
+  onTestFinished(() => clearInterval(others))
+  const results = await run(
+    Array.from({ length: 500 }, () => ({ method: 'DELETE', path: '/Users/1' })),
+    {},
+    () => turns > 3,
+  )
+  expect(turns).toBeGreaterThan(3)
+  expect(done.length).toBeLessThan(500)
+  expect(results).toHaveLength(done.length)
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import { base, openGateway, People, type Send } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { base, openGateway, People, type Send } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const schemas = ['urn:ietf:params:scim:api:messages:2.0:BulkRequest']

@@ -1,3 +1,4 @@
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -177,6 +178,8 @@ class BulkJob {
       const first = creator === undefined ? undefined : this.#operations[creator]
       if (creator !== undefined && first !== undefined) await this.#do(creator, first)
     }
+    // On SQLite no operation waits for anything, so the requests of others, and the end of this one, would.
+    await yieldToOthers()
     if (this.#stopped) return
     const open = wanted.difference(this.#ids)
     const refusal = this.#refusal(open)

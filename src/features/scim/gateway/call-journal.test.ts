@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { JournalEntry } from '#features/scim/journal/journal-entry.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
-import { openGateway, tutorialParams } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { openGateway, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import { shownError, shownOperations, shownPath } from './call-journal.ts'
 import scimGateway from './scim-gateway.ts'
 

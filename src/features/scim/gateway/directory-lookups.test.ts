@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { directoryEntry } from '../../../../test/support/modules/directory-entry.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { openGateway, tutorialParams } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { directoryEntry } from '#testing/modules/directory-entry.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { openGateway, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const params = {
@@ -78,32 +78,56 @@ test('an answer that would need too many entries is rejected, not truncated', as
   expect(await send('GET', '/Users')).toMatchObject({ status: 400, body: { scimType: 'tooMany' } })
 })
 
-test('with the built-in mapping a user shows the groups that memberOf names, each once', async () => {
-  const group = (name: string) => ({
-    dn: Dn.parse(`cn=${name},ou=groups,o=test`),
-    attributes: Attributes.from({ objectClass: ['groupOfNames'], cn: [name], entryUUID: [`id-${name}`] }),
+/** Ada and two groups, one of which is elsewhere; the attribute also names a group that is gone, and no group. */
+const adaIn = (attribute: string) => {
+  const group = (dn: string) => ({
+    dn: Dn.parse(dn),
+    attributes: Attributes.from({
+      objectClass: ['groupOfNames'],
+      cn: [dn.slice(3, 6)],
+      entryUUID: [`id-${dn.slice(3, 6)}`],
+    }),
   })
-  const memberOf = ['CN=one, ou=groups,o=test', 'cn=gone,ou=groups,o=test', 'no name', 'cn=two,o=elsewhere']
+  const names = ['CN=one, ou=groups,o=test', 'cn=gone,ou=groups,o=test', 'no name', '', 'cn=two,o=elsewhere']
   const user = {
     dn: Dn.parse('userName=ada,o=test'),
-    attributes: Attributes.from({ userName: ['ada'], entryUUID: ['7'], objectClass: ['person'], memberOf }),
+    attributes: Attributes.from({ userName: ['ada'], entryUUID: ['7'], objectClass: ['person'], [attribute]: names }),
   }
-  const { directory } = fakeModuleHost({ entries: [user, group('one'), group('two')] })
-  const built = {
-    mapping: 'scim',
-    lookupFromLDAP: 'true',
-    searchBase: 'o=test',
-    workflowName: 'w',
-    idAttributeName: 'entryUUID',
-    groupIdName: 'entryUUID',
-    groupLookupAttributeName: 'cn',
-  }
+  return { entries: [user, group('cn=one,ou=groups,o=test'), group('cn=two,o=elsewhere')] }
+}
+const byUuid = {
+  lookupFromLDAP: 'true',
+  searchBase: 'o=test',
+  idAttributeName: 'entryUUID',
+  groupIdName: 'entryUUID',
+  groupLookupAttributeName: 'cn',
+}
+
+test('with the built-in mapping a user shows the groups that memberOf names, each once', async () => {
+  const { directory } = fakeModuleHost(adaIn('memberOf'))
+  const built = { ...byUuid, mapping: 'scim', workflowName: 'w' }
   const { send } = await openGateway(scimGateway, { params: built, host: { directory } })
   expect((await send('GET', '/Users/7')).body).toMatchObject({
     id: '7',
     userName: 'ada',
     groups: [{ value: 'id-one', display: 'one' }],
   })
+})
+
+test('a mapper shows the groups that its attribute names, with their ids', async () => {
+  const { directory } = fakeModuleHost(adaIn('teams'))
+  const mapped = {
+    ...tutorialParams,
+    ...byUuid,
+    tremolo2scim: ['userName', 'emails', 'name', 'active', 'displayName', 'groups'],
+    'tremolo2scim.userName.source': 'userName',
+    'tremolo2scim.groups.source': 'groups|true,https://h,teams,entryUUID',
+    'tremolo2scim.groups.sourceType': 'custom',
+  }
+  const { send } = await openGateway(scimGateway, { params: mapped, host: { directory } })
+  expect((await send('GET', '/Users/7')).body['groups']).toEqual([
+    { value: 'id-one', $ref: 'https://h/Groups/id-one', display: 'one' },
+  ])
 })
 
 test('groups in groups are members of type Group, and users are in the groups that contain theirs', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { openGateway, People, tutorialParams } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const patch = (...operations: JsonObject[]) => ({

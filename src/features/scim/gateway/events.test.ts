@@ -2,13 +2,8 @@ import { generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  openGateway,
-  People,
-  prepareGateway,
-  tutorialParams,
-} from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { openGateway, People, prepareGateway, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const signingKey = generateKeyPairSync('rsa', { modulusLength: 2048 })

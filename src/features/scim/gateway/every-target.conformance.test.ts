@@ -10,29 +10,19 @@ import { silentLogger } from '#kernel/logger.ts'
 import { syncOptions, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasGroups, type Target } from '#sdk/target/target.ts'
 import { openStorage } from '#server/composition/stores.ts'
-import { onEachDatabase, onEachEmptyDatabase } from '../../../../test/support/databases/databases.ts'
-import { applicationParams, makeApplication, openTarget } from '../../../../test/support/databases/sql-schema.ts'
-import { newBranch, openLdap, quietRequest } from '../../../../test/support/ldap/ldap-target.ts'
-import { type Slapd, sharedSlapd } from '../../../../test/support/ldap/slapd.ts'
-import { leastCost } from '../../../../test/support/login/least-cost.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { type ScimBehind, scimBehind } from '../../../../test/support/scim/scim-behind.ts'
-import { base, openGateway, type Send } from '../../../../test/support/scim/scim-gateway-fixture.ts'
-import { freshBehind, openTargetOn } from '../../../../test/support/scim/scim-target-fixture.ts'
-import { asSteps } from '../../../../test/support/targets/as-steps.ts'
-import {
-  type CrmApplication,
-  crmParams,
-  openWebhook,
-  startCrmApplication,
-} from '../../../../test/support/targets/crm-application.ts'
-import { startWorkflows } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { onEachDatabase, onEachEmptyDatabase } from '#testing/databases/databases.ts'
+import { applicationParams, makeApplication, openTarget } from '#testing/databases/sql-schema.ts'
+import { newBranch, openLdap, quietRequest } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, sharedSlapd } from '#testing/ldap/slapd.ts'
+import { leastCost } from '#testing/login/least-cost.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { type ScimBehind, scimBehind } from '#testing/scim/scim-behind.ts'
+import { base, openGateway, type Send } from '#testing/scim/scim-gateway-fixture.ts'
+import { freshBehind, openTargetOn } from '#testing/scim/scim-target-fixture.ts'
+import { asSteps } from '#testing/targets/as-steps.ts'
+import { type CrmApplication, crmParams, openWebhook, startCrmApplication } from '#testing/targets/crm-application.ts'
+import { startWorkflows } from '#testing/workflows/workflow-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 interface EachTarget {

@@ -7,7 +7,7 @@ import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
 import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { dateTimeMillis } from '#protocols/scim/schema/schema.ts'
 import { userSchema } from '#protocols/scim/schema/standard-schemas.ts'
-import { sampled } from '../../../../test/support/hostile/sample.ts'
+import { sampled } from '#testing/hostile/sample.ts'
 import { locateTime, type NameOf, translateFilter } from './filter-translation.ts'
 
 const schema = new ResourceSchema(userSchema)

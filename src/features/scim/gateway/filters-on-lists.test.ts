@@ -3,7 +3,7 @@ import type { JsonObject } from '#kernel/json.ts'
 import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { StorableAttributes } from '#sdk/target/target.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
-import { openGateway, People } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { openGateway, People } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const params = { mapping: 'scim', lookupTarget: 'people', workflowName: 'sync-user' }

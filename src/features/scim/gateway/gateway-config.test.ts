@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { ParamValues } from '../../../../test/support/modules/fake-parse.ts'
-import { prepareGateway, tutorialParams } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
+import { prepareGateway, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const prepare = (params: ParamValues) => prepareGateway(scimGateway, params)

@@ -26,7 +26,14 @@ import { GroupSearch } from './group-search.ts'
 import { withMembers } from './group-text.ts'
 import type { ListRequest, ResourcePage } from './lists.ts'
 import { type FoundGroup, hasManyMembers, idUnderName, type Lookups, type Member } from './lookups.ts'
-import { type GatewayParts, groupKey, reportProgress, runGroupWorkflow } from './run-workflow.ts'
+import {
+  type GatewayParts,
+  type GroupRun,
+  groupKey,
+  reportProgress,
+  retryWhileChanged,
+  runGroupWorkflow,
+} from './run-workflow.ts'
 import {
   addChange,
   describeChange,
@@ -200,6 +207,8 @@ export class GroupEndpoint {
     } catch (error) {
       // After a refusal there is no group. After any other failure, some targets may have created it.
       if (!(error instanceof GatewayError) || !error.isRefusal) this.#remember(key, {})
+      // Another process created it in between. Where groups share names, the caller chooses another one.
+      else if (isNew && !config.groups.sharesNames && (await groupNamed(lookups, name)) !== undefined) throw nameTaken()
       throw error
     }
     const found = await lookups.groupByName(name)
@@ -255,56 +264,58 @@ export class GroupEndpoint {
    * then has. Changes of one group run one after the other.
    */
   #change(call: ScimCall, edit: GroupEdit, withMembers: boolean): Promise<FoundGroup> {
-    const { config, queue, lookups } = this.#parts
-    return queue.run(groupKey(lookups.ids.groupForm(call.id)), async () => {
-      const settled = await this.#settle(call, call.id)
-      const found = await findGroup(lookups, call.id, false)
-      const version = requireMatch(call, found.group.version)
-      const { resource, own } = await this.#planOwn(call, found, edit)
-      const runs = await planMembers(this.#parts, call, found, edit.members)
-      const name = own?.newName ?? found.group.name
-      const change = {
-        kind: edit.kind,
-        resourceType: 'Group',
-        id: found.id,
-        attributes: [
-          ...(own?.changed ?? []),
-          ...(runs.some(({ isRepeated }) => isRepeated !== true) ? ['members'] : []),
-        ],
-        cleared: own?.withoutValue ?? [],
-        ...describeChange(resource, undefined),
-      } as const
-      let isAnyDone = false
-      const steps = async (done: () => void): Promise<void> => {
-        const stepDone = (): void => {
-          isAnyDone = change.attributes.length > 0
-          done()
-        }
-        if (own !== undefined) {
-          await this.#changeOwn(call, found, own, version, settled)
-          stepDone()
-        } else if (version !== undefined && runs.length > 0 && config.workflows.updateGroup !== undefined) {
-          // Changes nothing, but lets the target compare the version.
-          await this.#runUpdate(call, found.group, {}, version, settled)
-        }
-        const renamed = name === found.group.name ? found : { ...found, group: { ...found.group, name } }
-        await runMembers(this.#parts, call, { group: renamed, runs, settled }, stepDone)
+    const { queue, lookups } = this.#parts
+    return queue.run(groupKey(lookups.ids.groupForm(call.id)), () =>
+      retryWhileChanged(call, () => this.#changeNow(call, edit, withMembers)),
+    )
+  }
+
+  async #changeNow(call: ScimCall, edit: GroupEdit, withMembers: boolean): Promise<FoundGroup> {
+    const { config, lookups } = this.#parts
+    const settled = await this.#settle(call, call.id)
+    const found = await findGroup(lookups, call.id, false)
+    const version = requireMatch(call, found.group.version)
+    const { resource, own } = await this.#planOwn(call, found, edit)
+    const runs = await planMembers(this.#parts, call, found, edit.members)
+    const name = own?.newName ?? found.group.name
+    const change = {
+      kind: edit.kind,
+      resourceType: 'Group',
+      id: found.id,
+      attributes: [...(own?.changed ?? []), ...(runs.some(({ isRepeated }) => isRepeated !== true) ? ['members'] : [])],
+      cleared: own?.withoutValue ?? [],
+      ...describeChange(resource, undefined),
+    } as const
+    let isAnyDone = false
+    const steps = async (done: () => void): Promise<void> => {
+      const stepDone = (): void => {
+        isAnyDone = change.attributes.length > 0
+        done()
       }
-      try {
-        await reportProgress(this.#parts, call, name, (own === undefined ? 0 : 1) + runs.length, steps)
-      } catch (error) {
-        if (isAnyDone) addChange(call, change)
-        throw error
+      if (own !== undefined) {
+        await this.#changeOwn(call, found, own, version, settled)
+        stepDone()
+      } else if (version !== undefined && runs.length > 0 && config.workflows.updateGroup !== undefined) {
+        // Changes nothing, but lets the target compare the version.
+        await this.#runUpdate(call, found, {}, version, settled)
       }
-      const after = await findGroup(lookups, idUnderName(lookups, found.id, name), withMembers)
-      if (own !== undefined) await this.#requireOwnEffect(call, found, after, resource)
-      if (isAnyDone) {
-        const members = call.notes.pending === undefined ? { members: membersIn(runs) } : {}
-        const details = describeChange(resource, after.group.version)
-        addChange(call, { ...change, ...members, id: after.id, ...details })
-      }
-      return after
-    })
+      const renamed = name === found.group.name ? found : { ...found, group: { ...found.group, name } }
+      await runMembers(this.#parts, call, { group: renamed, runs, settled }, stepDone)
+    }
+    try {
+      await reportProgress(this.#parts, call, name, (own === undefined ? 0 : 1) + runs.length, steps)
+    } catch (error) {
+      if (isAnyDone) addChange(call, change)
+      throw error
+    }
+    const after = await findGroup(lookups, idUnderName(lookups, found.id, name), withMembers)
+    if (own !== undefined) await this.#requireOwnEffect(call, found, after, resource)
+    if (isAnyDone) {
+      const members = call.notes.pending === undefined ? { members: membersIn(runs) } : {}
+      const details = describeChange(resource, after.group.version)
+      addChange(call, { ...change, ...members, id: after.id, ...details })
+    }
+    return after
   }
 
   /** The wanted group without its members; `own` is undefined if the group itself does not change. */
@@ -366,25 +377,44 @@ export class GroupEndpoint {
     // Checked again in the queue of the name, so that of two requests for one name exactly one gets it.
     await this.#parts.queue.runWithin(nameKey(own.displayName), async () => {
       await this.#requireFreeName(own.displayName, found)
-      await this.#runUpdate(call, found.group, own, version, settled)
+      await this.#runUpdate(call, found, own, version, settled)
     })
   }
 
   #runUpdate(
     call: ScimCall,
-    group: Group,
+    found: FoundGroup,
     own: Partial<OwnChange>,
     version: string | undefined,
     settled: Settled,
   ): Promise<void> {
+    const { group } = found
     const { attributes = new Attributes(), cleared = [], newName = group.name } = own
-    return runGroupWorkflow(this.#parts, call, {
+    return this.#runOn(call, found, {
       name: this.#parts.config.workflows.updateGroup,
       attributes,
       cleared,
       params: { groupname: group.name, newgroupname: newName, ...identityOf(group, version) },
       settled,
     })
+  }
+
+  /** Targets know groups by name. One that has got another name meanwhile is still there, so it is read again. */
+  async #runOn(call: ScimCall, { id, group }: FoundGroup, run: GroupRun): Promise<void> {
+    try {
+      await runGroupWorkflow(this.#parts, call, run)
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error
+      const present = await this.#parts.lookups.groupById(id, false)
+      if (present === undefined) throw notFound('group', id)
+      if (present.group.name !== group.name) {
+        throw new GatewayError('VERSION_MISMATCH', `the group ${group.name} was renamed meanwhile`, { cause: error })
+      }
+      throw new GatewayError('WORKFLOW_FAILED', `a target of workflow "${run.name}" lacks the group`, {
+        cause: error,
+        publicText: `A target of workflow "${run.name}" has no such group. Create it there, then send the request again.`,
+      })
+    }
   }
 
   /** Throws uniqueness if another group has the name, in any letter case. */
@@ -412,13 +442,14 @@ export class GroupEndpoint {
     const { queue, config, lookups } = this.#parts
     const name = config.workflows.deleteGroup
     if (name === undefined) throw notSupported('Groups cannot be deleted: this gateway has no groupDeleteWorkflow.')
-    await queue.run(groupKey(lookups.ids.groupForm(call.id)), async () => {
+    const remove = async (): Promise<void> => {
       const settled = await this.#settle(call, call.id)
       if (settled.hasBegun && (await lookups.groupById(call.id, false)) === undefined) return
-      const { id, group } = await findGroup(lookups, call.id, false)
+      const found = await findGroup(lookups, call.id, false)
+      const { id, group } = found
       const version = requireMatch(call, group.version)
       const params = { groupname: group.name, ...identityOf(group, version) }
-      await runGroupWorkflow(this.#parts, call, { name, params, settled })
+      await this.#runOn(call, found, { name, params, settled })
       const present = await lookups.groupById(id, false)
       if (present !== undefined && present.group.version === group.version) {
         throw new GatewayError('WORKFLOW_FAILED', `workflow "${name}" ended, but the group is still there`, {
@@ -426,7 +457,8 @@ export class GroupEndpoint {
         })
       }
       addChange(call, { kind: 'delete', resourceType: 'Group', id, attributes: [] })
-    })
+    }
+    await queue.run(groupKey(lookups.ids.groupForm(call.id)), () => retryWhileChanged(call, remove))
   }
 
   /** Throws TARGET_UNREACHABLE while an earlier change of the group is unfinished. */

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import type { ParamValues } from '../../../../test/support/modules/fake-parse.ts'
-import { base, openGateway, People, tutorialParams } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
+import { base, openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const full: ParamValues = {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import { openGateway, People, tutorialParams } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import { notesOf } from './scim-call.ts'
 import scimGateway from './scim-gateway.ts'
 

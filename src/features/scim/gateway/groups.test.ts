@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import type { ParamValues } from '../../../../test/support/modules/fake-parse.ts'
-import { base, openGateway, People, tutorialParams } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
+import { base, openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 function team(options = { ownIds: false }): People {
@@ -138,6 +139,51 @@ describe('ids', () => {
     expect(new Set([...users, ...groups]).size).toBe(users.length + groups.length)
     for (const id of users) expect((await send('GET', `/Users/${encodeURIComponent(id)}`)).body['id']).toBe(id)
     for (const id of groups) expect((await send('GET', `/Groups/${encodeURIComponent(id)}`)).body['id']).toBe(id)
+  })
+})
+
+describe('the groups of a user', () => {
+  /** Without mapping lines, on a target whose groups have ids of their own. */
+  function openWithGroups(count: number) {
+    const people = new People({ ownIds: true })
+    people.add('ann')
+    for (let i = 0; i < count; i++) people.addGroup(`g${i}`, 'ann')
+    const params = { mapping: 'scim', lookupTarget: 'people', workflowName: 'sync-user' }
+    return open(people, params)
+  }
+  const shown = (body: JsonObject): unknown[] => (body['groups'] as JsonObject[]).map(({ value }) => value)
+
+  test('are looked up a few at a time, without their members, and those that are gone are not shown', async () => {
+    const { send, people } = await openWithGroups(30)
+    const lookUp = people.lookupGroupByName.bind(people)
+    let running = 0
+    let most = 0
+    people.lookupGroupByName = async (name, options) => {
+      most = Math.max(most, ++running)
+      await new Promise((resolve) => setImmediate(resolve))
+      running--
+      return name === 'g7' ? undefined : lookUp(name, options)
+    }
+    const expected = Array.from({ length: 30 }, (_, i) => `gid-g${i}`).filter((id) => id !== 'gid-g7')
+    expect(shown((await send('GET', '/Users/id-1')).body)).toEqual(expected)
+    expect([most, people.memberReads]).toEqual([8, 0])
+  })
+
+  test('are not looked up if their ids were read along with the user', async () => {
+    const { send, people } = await openWithGroups(2)
+    const lookUp = people.lookupUserById.bind(people)
+    people.lookupUserById = async (id) => {
+      const user = await lookUp(id)
+      return user && { ...user, groupIds: user.groups.map((name) => `gid-${name}`) }
+    }
+    people.lookupGroupByName = () => Promise.reject(new Error('must not be called'))
+    expect(shown((await send('GET', '/Users/id-1')).body)).toEqual(['gid-g0', 'gid-g1'])
+  })
+
+  test('fail the request if the target fails', async () => {
+    const { send, people } = await openWithGroups(2)
+    people.lookupGroupByName = () => Promise.reject(new GatewayError('TARGET_UNREACHABLE', 'down'))
+    expect((await send('GET', '/Users/id-1')).status).toBe(503)
   })
 })
 

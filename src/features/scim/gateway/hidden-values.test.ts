@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import type { ParamValues } from '../../../../test/support/modules/fake-parse.ts'
-import { builtInParams, openStack } from '../../../../test/support/scim/scim-stack.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
+import { builtInParams, openStack } from '#testing/scim/scim-stack.ts'
 import scimGateway from './scim-gateway.ts'
 
 type Stack = Awaited<ReturnType<typeof openStack>>

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { JsonValue } from '#kernel/json.ts'
-import { sampled } from '../../../../test/support/hostile/sample.ts'
-import { openGateway, People } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { sampled } from '#testing/hostile/sample.ts'
+import { openGateway, People } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 async function open() {

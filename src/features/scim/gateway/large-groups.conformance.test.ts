@@ -6,18 +6,12 @@ import { VirtualDirectory } from '#directory/virtual-directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
-import { addEntry, newBranch, openLdap, quietRequest } from '../../../../test/support/ldap/ldap-target.ts'
-import { type Slapd, sharedSlapd } from '../../../../test/support/ldap/slapd.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import {
-  fakeParams,
-  fakeParseContext,
-  issueTexts,
-  noIssues,
-  type ParamValues,
-} from '../../../../test/support/modules/fake-parse.ts'
-import { openGateway, type Send } from '../../../../test/support/scim/scim-gateway-fixture.ts'
-import { customTask, startWorkflows } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { addEntry, newBranch, openLdap, quietRequest } from '#testing/ldap/ldap-target.ts'
+import { type Slapd, sharedSlapd } from '#testing/ldap/slapd.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { openGateway, type Send } from '#testing/scim/scim-gateway-fixture.ts'
+import { customTask, startWorkflows } from '#testing/workflows/workflow-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const sizes = { small: 10, large: 5000 } as const

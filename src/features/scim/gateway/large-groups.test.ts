@@ -6,18 +6,18 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import { personId, personName } from '../../../../test/support/databases/many-people.ts'
+import { personId, personName } from '#testing/databases/many-people.ts'
 import {
   applicationParams,
   applicationStatements,
   makeApplication,
   openTarget,
   runOn,
-} from '../../../../test/support/databases/sql-schema.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { base, openGateway, People, tutorialParams } from '../../../../test/support/scim/scim-gateway-fixture.ts'
-import { builtInParams, openStack } from '../../../../test/support/scim/scim-stack.ts'
-import { customTask, startWorkflows } from '../../../../test/support/workflows/workflow-fixture.ts'
+} from '#testing/databases/sql-schema.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { base, openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
+import { builtInParams, openStack } from '#testing/scim/scim-stack.ts'
+import { customTask, startWorkflows } from '#testing/workflows/workflow-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const named = { target: 'people', name: '$groupname$' }

@@ -3,7 +3,7 @@ import type { JsonObject } from '#kernel/json.ts'
 import { parseSort, sortResources, writeCursor } from '#protocols/scim/lists.ts'
 import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { enterpriseUserSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
-import { openStack } from '../../../../test/support/scim/scim-stack.ts'
+import { openStack } from '#testing/scim/scim-stack.ts'
 import scimGateway from './scim-gateway.ts'
 
 const enterprise = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User'

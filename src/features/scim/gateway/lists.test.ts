@@ -1,12 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
-import {
-  type Answer,
-  openGateway,
-  People,
-  type Send,
-  tutorialParams,
-} from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { type Answer, openGateway, People, type Send, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const names = ['Dora', 'bert', 'Anna', 'carl', 'Emil']

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { enterpriseUserSchema } from '#protocols/scim/schema/standard-schemas.ts'
-import { base, openGateway, People, tutorialParams } from '../../../../test/support/scim/scim-gateway-fixture.ts'
-import { builtInParams, openStack } from '../../../../test/support/scim/scim-stack.ts'
+import { base, openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
+import { builtInParams, openStack } from '#testing/scim/scim-stack.ts'
 import scimGateway from './scim-gateway.ts'
 
 const enterprise = enterpriseUserSchema.id

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { base, openGateway, People } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { base, openGateway, People } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 /** The caller of the fixture is `idp`. */

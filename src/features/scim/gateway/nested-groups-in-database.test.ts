@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import { base, type Send } from '../../../../test/support/scim/scim-gateway-fixture.ts'
-import { builtInParams, openStack } from '../../../../test/support/scim/scim-stack.ts'
-import { customTask } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { base, type Send } from '#testing/scim/scim-gateway-fixture.ts'
+import { builtInParams, openStack } from '#testing/scim/scim-stack.ts'
+import { customTask } from '#testing/workflows/workflow-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const params = {

@@ -1,4 +1,4 @@
-import type { Attributes } from '#identity/attributes.ts'
+import { Attributes } from '#identity/attributes.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { objectIn, type ScimResource } from '#protocols/scim/schema/resource.ts'
 import { type AttributePath, type AttributeRef, internalName } from '#protocols/scim/schema/resource-schema.ts'
@@ -128,6 +128,14 @@ export class PlainList {
     }
   }
 
+  /** What is stored of the elements, whatever their order and letter case. */
+  contents(elements: readonly JsonValue[]): JsonObject {
+    const attributes = new Attributes()
+    this.store(elements, attributes)
+    const lowered = Array.from(attributes, ([name, values]) => [name, values.map((text) => text.toLowerCase()).sort()])
+    return Object.fromEntries(lowered)
+  }
+
   /**
    * The elements with what can be stored of them. Throws invalidValue for a type or part that can't be stored, and for
    * another primary element than the first, unless `before` had the mark at the same type. Equal elements become one.
@@ -184,9 +192,15 @@ export class PlainList {
     return accepted.map(({ element }) => element)
   }
 
-  /** Whether another value was to become the primary one of its type, and did not. */
+  /**
+   * Whether another value was to become the primary one of its type, and did not. A mark that an element of an earlier type
+   * took over does not count.
+   */
   missesPrimary(before: readonly JsonValue[], wanted: readonly JsonValue[], after: readonly JsonValue[]): boolean {
-    const [was, is, found] = [before, wanted, after].map((list) => primaryIn(list, (element) => element['value']))
+    const [first] = this.#ordered(wanted.filter(isJsonObject))
+    const [was, is, found] = [before, first === undefined ? [] : [first], after].map((list) =>
+      primaryIn(list, (element) => element['value']),
+    )
     return is !== undefined && is !== was && is !== found
   }
 

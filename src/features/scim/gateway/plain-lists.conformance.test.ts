@@ -1,12 +1,12 @@
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { Target } from '#sdk/target/target.ts'
-import { onEachEmptyDatabase } from '../../../../test/support/databases/databases.ts'
-import { openTarget, runOn } from '../../../../test/support/databases/sql-schema.ts'
-import { newBranch, openLdap } from '../../../../test/support/ldap/ldap-target.ts'
-import { sharedSlapd } from '../../../../test/support/ldap/slapd.ts'
-import { openGatewayOn } from '../../../../test/support/scim/gateway-on-target.ts'
-import { builtInParams } from '../../../../test/support/scim/scim-stack.ts'
+import { onEachEmptyDatabase } from '#testing/databases/databases.ts'
+import { openTarget, runOn } from '#testing/databases/sql-schema.ts'
+import { newBranch, openLdap } from '#testing/ldap/ldap-target.ts'
+import { sharedSlapd } from '#testing/ldap/slapd.ts'
+import { openGatewayOn } from '#testing/scim/gateway-on-target.ts'
+import { builtInParams } from '#testing/scim/scim-stack.ts'
 
 /** Attributes of several values, in LDAP or in one table, and of a single value; addresses by parts. */
 const params = {
@@ -14,7 +14,7 @@ const params = {
   // The target does not have otherMail.
   'list.emails': 'work=mail,home=homeMail,other=otherMail',
   'list.phoneNumbers': 'work=telephoneNumber,mobile=mobile',
-  'list.addresses': 'work=office',
+  'list.addresses': 'work=office,=office',
 }
 
 const systems: ((name: string, suite: (open: () => Promise<Target>) => void) => void)[] = [
@@ -108,6 +108,27 @@ for (const onSystem of systems) {
       const { body: put } = await send('PUT', address, { userName: 'ann', emails: [home] })
       expect([put['emails'], put['phoneNumbers']]).toEqual([[{ ...home, primary: true }], undefined])
       expect((await patch({ op: 'remove', path: 'emails' })).body).not.toHaveProperty('emails')
+    })
+
+    test('is the same in any order, without the primary mark and without a type that it has anyway', async () => {
+      const { send, created } = await open()
+      const shown = [{ streetAddress: '1 Main St', locality: 'Oslo', type: 'work', primary: true }]
+      for (const sent of [
+        { streetAddress: '1 Main St', locality: 'Oslo', type: 'work' },
+        { type: 'work', locality: 'Oslo', streetAddress: '1 Main St' },
+        { streetAddress: '1 Main St', locality: 'Oslo' },
+      ]) {
+        const { address, patch } = await created({ userName: 'ann', addresses: [sent], active: true })
+        const put = await send('PUT', address, { userName: 'ann', active: true, addresses: [sent] })
+        expect([put.status, put.body['detail'], put.body['addresses']]).toEqual([200, undefined, shown])
+        const other = [{ value: '1', type: 'mobile' }]
+        const patched = await patch(
+          { op: 'replace', path: 'addresses', value: [sent] },
+          { op: 'replace', path: 'phoneNumbers', value: other },
+        )
+        expect([patched.status, patched.body['detail'], patched.body['addresses']]).toEqual([200, undefined, shown])
+        expect((await send('DELETE', address)).status).toBe(204)
+      }
     })
 
     test('is found by filters and by no other value', async () => {

@@ -5,9 +5,9 @@ import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
 import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { enterpriseUserSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
-import type { ParamValues } from '../../../../test/support/modules/fake-parse.ts'
-import { prepareGateway } from '../../../../test/support/scim/scim-gateway-fixture.ts'
-import { builtInParams, openStack } from '../../../../test/support/scim/scim-stack.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
+import { prepareGateway } from '#testing/scim/scim-gateway-fixture.ts'
+import { builtInParams, openStack } from '#testing/scim/scim-stack.ts'
 import scimGateway from './scim-gateway.ts'
 
 const params: ParamValues = {
@@ -146,6 +146,29 @@ describe('elements change one by one', () => {
       { value, type: 'work', primary: true },
       { value: 'h@x.org', type: 'home' },
     ])
+  })
+
+  test('so it does where another value of the later type gets the mark in the same request', async () => {
+    const { path, patch } = await withUser({ homeMail: ['h@x.org'] })
+    const work = { value: 'h@x.org', type: 'work' }
+    const emails = [work, { value, type: 'home', primary: true }]
+    const shown = [
+      { ...work, primary: true },
+      { value, type: 'home' },
+    ]
+    const { body: user } = await stack.send('GET', path)
+    const put = await stack.send('PUT', path, { ...user, emails })
+    expect([put.status, put.body['detail'], put.body['emails']]).toEqual([200, undefined, shown])
+    await patch({ op: 'remove', path: 'emails[type eq "work"]' }, { op: 'replace', path: 'title', value: 'Lead' })
+    const again = await patch({
+      op: 'replace',
+      path: 'emails',
+      value: [
+        { ...work, value: 'w@x.org' },
+        { value: 'n@x.org', type: 'home', primary: true },
+      ],
+    })
+    expect([again.status, again.body['detail']]).toEqual([200, undefined])
   })
 
   test('the parts of an element without a value', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
-import { base, openGateway, People, tutorialParams } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { base, openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 async function open() {

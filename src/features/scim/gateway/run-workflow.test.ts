@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { WorkflowStarter } from '#sdk/workflow/workflow.ts'
-import { openGateway, People, tutorialParams } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import { retryWhileChanged } from './run-workflow.ts'
 import scimGateway from './scim-gateway.ts'
 

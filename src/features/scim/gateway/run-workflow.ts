@@ -111,7 +111,7 @@ function withCleared(
   return cleared.length === 0 ? {} : { cleared }
 }
 
-interface GroupRun {
+export interface GroupRun {
   readonly name: string | undefined
   readonly attributes?: Attributes
   /** Attributes to remove from the group. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { resourceAddress } from '#protocols/scim/resource-address.ts'
-import { openGateway, People } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { openGateway, People } from '#testing/scim/scim-gateway-fixture.ts'
 import { notModified, requireMatch, type ScimCall } from './scim-call.ts'
 import scimGateway from './scim-gateway.ts'
 

@@ -54,7 +54,7 @@ export default defineFilter({
         groups: new GroupMapping(config, lookups, host.log),
         managers: new Managers(config, lookups, silent, host.log),
         workflows: host.workflows,
-        unfinished: new UnfinishedChanges(config, host),
+        unfinished: new UnfinishedChanges(config, host, await host.runs.hasUnfinished().catch(() => true)),
         queue: new KeyedQueue({ maxPending: maxChanges }),
         log: host.log,
       })

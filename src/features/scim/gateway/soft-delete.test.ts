@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
-import { memoryUserDirectory } from '../../../../test/support/databases/memory-database.ts'
-import { openGateway, People } from '../../../../test/support/scim/scim-gateway-fixture.ts'
-import { builtInParams, openStack as openScimStack } from '../../../../test/support/scim/scim-stack.ts'
+import { memoryUserDirectory } from '#testing/databases/memory-database.ts'
+import { openGateway, People } from '#testing/scim/scim-gateway-fixture.ts'
+import { builtInParams, openStack as openScimStack } from '#testing/scim/scim-stack.ts'
 import scimGateway from './scim-gateway.ts'
 import { storedMarks } from './visible-lookups.ts'
 

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import type { ParamValues } from '../../../../test/support/modules/fake-parse.ts'
-import { base, openGateway, People, tutorialParams } from '../../../../test/support/scim/scim-gateway-fixture.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
+import { base, openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 /** The parameters of the specification, section 2.5, each by its effect. */

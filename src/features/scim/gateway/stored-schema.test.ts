@@ -3,15 +3,9 @@ import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { WorkflowWrites } from '#sdk/flow/flow.ts'
 import type { StorableAttributes } from '#sdk/target/target.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
-import type { ParamValues } from '../../../../test/support/modules/fake-parse.ts'
-import {
-  openGateway,
-  People,
-  prepareGateway,
-  type Send,
-  tutorialParams,
-} from '../../../../test/support/scim/scim-gateway-fixture.ts'
-import { builtInParams, openStack } from '../../../../test/support/scim/scim-stack.ts'
+import type { ParamValues } from '#testing/modules/fake-parse.ts'
+import { openGateway, People, prepareGateway, type Send, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
+import { builtInParams, openStack } from '#testing/scim/scim-stack.ts'
 import scimGateway from './scim-gateway.ts'
 
 const core = 'urn:ietf:params:scim:schemas:core:2.0:User'

@@ -457,26 +457,27 @@ interface Effect {
 
 /**
  * Throws WORKFLOW_FAILED if an attribute was to change, but neither its SCIM value nor its stored values did. Without this,
- * the client would take the request for successful. An attribute without a value may have the default of a target.
+ * the client would take the request for successful. An attribute without a value may have the default of a target, and a
+ * target may take an empty text for none.
  */
 export function requireEffect(stored: StoredSchema, effect: Effect): void {
   const { before, wanted, after } = effect
   const { schema, workflow } = stored
   for (const path of changedPaths(schema, before, wanted)) {
     if (!stored.isShown(path) || stored.whyNot(path) !== undefined) continue
-    const leaf = path.sub ?? path.attribute
     const was = readPath(before, path)
     const list = stored.listAt(path)
     if (list !== undefined) {
       const [old, requested, found] = [before, wanted, after].map((resource) => elementsOf(resource, path))
       if (list.missesPrimary(old ?? [], requested ?? [], found ?? [])) throw noPrimary(internalName(path))
     }
-    if (isSame(leaf, was, readPath(wanted, path)) || !isSame(leaf, was, readPath(after, path))) continue
+    const sent = readPath(wanted, path)
+    const asked = sent === '' ? undefined : sent
+    if (isSame(stored, path, was, asked) || !isSame(stored, path, was, readPath(after, path))) continue
     const isDone = (name: string): boolean => {
       const values = effect.stored.after.values(name)
       if (!sameValue(effect.stored.before.values(name), values)) return true
-      const isRemoved =
-        readPath(wanted, path) === undefined && values.length === 1 && values[0] === readPath(after, path)
+      const isRemoved = asked === undefined && values.length === 1 && values[0] === readPath(after, path)
       return isRemoved && effect.defaultValues?.(name).includes(values[0] ?? '') === true
     }
     if (stored.namesOf(path).some(isDone)) continue
@@ -508,7 +509,7 @@ export function requireMappedChange(
     const leaf = path.sub ?? path.attribute
     // A PUT repeats lists as the client has them, and a mapping may store only a part of them.
     if (isCore(path, 'userName') || leaf.returned === 'never' || (kind === 'put' && leaf.multiValued)) continue
-    if (!stored.isShown(path) || isSame(leaf, readPath(before, path), readPath(wanted, path))) continue
+    if (!stored.isShown(path) || isSame(stored, path, readPath(before, path), readPath(wanted, path))) continue
     const name = internalName(path)
     const text = `"${name}" cannot be changed to this value: the mapping stores it like the present one. Send another value, or change the mapping.`
     throw scimError(kind === 'patch' ? 'invalidPath' : 'invalidValue', text)
@@ -536,12 +537,17 @@ function putAt(resource: ScimResource, path: AttributePath, value: JsonValue | u
   writeAttribute(resource, path, sub === undefined ? value : part)
 }
 
-/** Equal to a client: letter case, order and the parts besides `value` do not count. */
-function isSame(leaf: SchemaAttribute, a: JsonValue | undefined, b: JsonValue | undefined): boolean {
-  return sameValue(essence(leaf, a), essence(leaf, b))
+type Value = JsonValue | undefined
+
+/** Equal to a client: letter case, order and the parts besides `value` do not count, nor what a plain list does not store. */
+function isSame(stored: StoredSchema, path: AttributePath, a: Value, b: Value): boolean {
+  const list = path.sub === undefined ? stored.listAt(path) : undefined
+  const of = (value: Value): JsonValue =>
+    list === undefined ? essence(path.sub ?? path.attribute, value) : list.contents(Array.isArray(value) ? value : [])
+  return sameValue(of(a), of(b))
 }
 
-function essence(leaf: SchemaAttribute, value: JsonValue | undefined): JsonValue {
+function essence(leaf: SchemaAttribute, value: Value): JsonValue {
   if (value === undefined || value === null) return null
   const list = Array.isArray(value) ? value : [value as JsonValue]
   const sub = leaf.type === 'complex' ? defaultSubAttribute(leaf)?.name : undefined

@@ -1,11 +1,11 @@
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
-import { onEachEmptyDatabase } from '../../../../test/support/databases/databases.ts'
-import { openTarget, runOn } from '../../../../test/support/databases/sql-schema.ts'
-import { newBranch, openLdap } from '../../../../test/support/ldap/ldap-target.ts'
-import { sharedSlapd } from '../../../../test/support/ldap/slapd.ts'
-import { openGatewayOn } from '../../../../test/support/scim/gateway-on-target.ts'
-import { builtInParams } from '../../../../test/support/scim/scim-stack.ts'
+import { onEachEmptyDatabase } from '#testing/databases/databases.ts'
+import { openTarget, runOn } from '#testing/databases/sql-schema.ts'
+import { newBranch, openLdap } from '#testing/ldap/ldap-target.ts'
+import { sharedSlapd } from '#testing/ldap/slapd.ts'
+import { openGatewayOn } from '#testing/scim/gateway-on-target.ts'
+import { builtInParams } from '#testing/scim/scim-stack.ts'
 
 /** inetOrgPerson requires `cn` and `sn`, which clients may leave out. */
 describe.skipIf(inject('slapd') === '')('required attributes of an LDAP server', () => {
@@ -15,7 +15,9 @@ describe.skipIf(inject('slapd') === '')('required attributes of an LDAP server',
       objectClass: ['inetOrgPerson'],
       'default.cn': '${uid}',
       'default.sn': '${uid}',
+      emptyTexts: 'leaveOut',
       'attribute.userName': 'uid',
+      'attribute.title': 'title',
       'attribute.name.formatted': 'cn',
       'attribute.name.familyName': 'sn',
       'attribute.name.givenName': 'givenName',
@@ -52,6 +54,32 @@ describe.skipIf(inject('slapd') === '')('required attributes of an LDAP server',
       const { status, body } = await send('PATCH', `/Users/${String(made['id'])}`, remove)
       expect([status, (body['name'] as JsonObject)['familyName']]).toEqual([200, 'ann'])
     }
+  })
+
+  test('an empty text, which the server cannot store, is no value and no failure', async () => {
+    const { send } = await open()
+    const empty = { userName: 'ann', title: '', name: { givenName: '', familyName: '' }, active: true }
+    const made = await send('POST', '/Users', empty)
+    expect([made.status, made.body['name'], made.body['title']]).toEqual([
+      201,
+      { familyName: 'ann', formatted: 'ann' },
+      undefined,
+    ])
+    const address = `/Users/${String(made.body['id'])}`
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp']
+    const replace = { schemas, Operations: [{ op: 'replace', path: 'title', value: '' }] }
+    for (const [method, sent] of [
+      ['PUT', empty],
+      ['PATCH', replace],
+      ['PUT', { ...ann, title: 'Chief' }],
+      ['PATCH', replace],
+      ['PUT', empty],
+    ] as const) {
+      const { status, body } = await send(method, address, sent)
+      const title = 'title' in sent && sent.title !== '' ? sent.title : undefined
+      expect([status, body['detail'], body['title']]).toEqual([200, undefined, title])
+    }
+    expect((await send('GET', address)).body['name']).toEqual({ familyName: 'ann', formatted: 'ann' })
   })
 
   test('POST brings a deactivated user back', async () => {

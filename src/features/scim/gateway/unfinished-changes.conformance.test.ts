@@ -7,14 +7,14 @@ import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { PlannedWrite } from '#sdk/target/target.ts'
 import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
-import { onEachDatabase } from '../../../../test/support/databases/databases.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { openGateway } from '../../../../test/support/scim/scim-gateway-fixture.ts'
-import { MemoryGroups } from '../../../../test/support/targets/memory-groups.ts'
-import type { MemoryTarget } from '../../../../test/support/targets/memory-target.ts'
-import { openDurable } from '../../../../test/support/workflows/durable-fixture.ts'
-import { userRef } from '../../../../test/support/workflows/user-ref.ts'
-import { parseTasks, type TaskSpec } from '../../../../test/support/workflows/workflow-fixture.ts'
+import { onEachDatabase } from '#testing/databases/databases.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { openGateway } from '#testing/scim/scim-gateway-fixture.ts'
+import { MemoryGroups } from '#testing/targets/memory-groups.ts'
+import type { MemoryTarget } from '#testing/targets/memory-target.ts'
+import { openDurable } from '#testing/workflows/durable-fixture.ts'
+import { userRef } from '#testing/workflows/user-ref.ts'
+import { parseTasks, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 /** The second system. It fails its writes with this code; `halfDone` makes the change first. */
@@ -72,6 +72,15 @@ const groupTask = (className: string, target: string): TaskSpec => ({
 const remove = (target: string): TaskSpec => ({ taskType: 'delete', target })
 const addGroup: TaskSpec = { taskType: 'addGroup', name: '$groupname$', remove: '$removegroup$' }
 
+const workflowsFor = (order: readonly string[]) => ({
+  'sync-user': order.map(provision),
+  'delete-user': order.map(remove),
+  'change-members': [addGroup, ...order.map(provision)],
+  'create-group': order.map((target) => groupTask('tasks.CreateGroup', target)),
+  'update-group': order.map((target) => groupTask('tasks.UpdateGroup', target)),
+  'delete-group': order.map((target) => groupTask('tasks.DeleteGroup', target)),
+})
+
 const orders = { 'first written': ['people', 'second'], 'last written': ['second', 'people'] } as const
 
 const failures: readonly { readonly code: ErrorCode; readonly halfDone?: boolean }[] = [
@@ -99,14 +108,7 @@ onEachDatabase('changes over two systems', (freshUrl) => {
   async function open(order: readonly [string, string]) {
     const url = await freshUrl()
     const second = new SecondSystem()
-    const workflows = {
-      'sync-user': order.map(provision),
-      'delete-user': order.map(remove),
-      'change-members': [addGroup, ...order.map(provision)],
-      'create-group': order.map((target) => groupTask('tasks.CreateGroup', target)),
-      'update-group': order.map((target) => groupTask('tasks.UpdateGroup', target)),
-      'delete-group': order.map((target) => groupTask('tasks.DeleteGroup', target)),
-    }
+    const workflows = workflowsFor(order)
     const targets: Record<string, ReturnType<typeof databaseTarget> | SecondSystem> = { second }
     const process = await openDurable(url, { workflows: {} })
     const passwords = new Passwords(process.storage.userDirectory({ name: 'people/passwords' }))
@@ -114,31 +116,46 @@ onEachDatabase('changes over two systems', (freshUrl) => {
     targets['people'] = people
     onTestFinished(() => people.close())
     await process.reload({ workflows, targets })
-    const source = {
-      tasks: (name: string) => parseTasks(workflows[name as keyof typeof workflows] ?? []).tasks,
-      mapping: () => undefined,
+    const gateway = async (tasks: typeof workflows, client = 'idp', { runs, storage } = process) => {
+      const source = {
+        tasks: (name: string) => parseTasks(tasks[name as keyof typeof workflows] ?? []).tasks,
+        mapping: () => undefined,
+      }
+      const { send } = await openGateway(scimGateway, {
+        client,
+        params: {
+          mapping: 'scim',
+          lookupTarget: 'people',
+          workflowName: 'sync-user',
+          deleteUserWorkflowName: 'delete-user',
+          groupWorkflow: 'change-members',
+          groupCreateWorkflow: 'create-group',
+          groupUpdateWorkflow: 'update-group',
+          groupDeleteWorkflow: 'delete-group',
+        },
+        host: {
+          clock: systemClock,
+          targets: fakeModuleHost({ targets }).targets,
+          workflows: runs,
+          runs,
+          openUserDirectory: async (wanted) => storage.userDirectory(wanted),
+          workflowWrites: (name) => workflowWrites(source, name),
+        },
+      })
+      return send
     }
-    const { send } = await openGateway(scimGateway, {
-      params: {
-        mapping: 'scim',
-        lookupTarget: 'people',
-        workflowName: 'sync-user',
-        deleteUserWorkflowName: 'delete-user',
-        groupWorkflow: 'change-members',
-        groupCreateWorkflow: 'create-group',
-        groupUpdateWorkflow: 'update-group',
-        groupDeleteWorkflow: 'delete-group',
-      },
-      host: {
-        clock: systemClock,
-        targets: fakeModuleHost({ targets }).targets,
-        workflows: process.runs,
-        runs: process.runs,
-        openUserDirectory: async (wanted) => process.storage.userDirectory(wanted),
-        workflowWrites: (name) => workflowWrites(source, name),
-      },
-    })
-    return { send, second, process }
+    /** Another configuration takes over, whose workflows write the lookup target only. */
+    const writeOnlyPeople = async () => {
+      const fewer = workflowsFor(['people'])
+      await process.reload({ workflows: fewer, targets })
+      return await gateway(fewer)
+    }
+    const replica = async () => {
+      const other = await openDurable(url, { workflows, targets })
+      return await gateway(workflows, 'idp', other)
+    }
+    const send = await gateway(workflows)
+    return { send, replica, sendAs: (client: string) => gateway(workflows, client), writeOnlyPeople, second, process }
   }
 
   describe.each(Object.entries(orders))('the lookup target %s', (name, order) => {
@@ -301,6 +318,85 @@ onEachDatabase('changes over two systems', (freshUrl) => {
       await process.runs.cancel({ id: run?.id ?? '', fence: run?.fence ?? 0, by: userRef('operator') })
       expect((await repeated).status).toBe(404)
     })
+
+    test.runIf(isFirst)('a refused create is not over for a client with other credentials', async () => {
+      const { send, sendAs, second, process } = await open(order)
+      process.worker()
+      const ann = { userName: 'ann', active: true }
+      second.code = 'CONFLICT'
+      expect((await send('POST', '/Users', ann)).status).toBe(500)
+      const other = await sendAs('renewed')
+      const early = await other('POST', '/Users', ann)
+      expect(early.status, JSON.stringify(early.body)).toBe(500)
+      const changed = await other('POST', '/Users', { ...ann, title: 'Dr' })
+      expect(changed.status, JSON.stringify(changed.body)).toBe(500)
+      second.code = undefined
+      expect((await other('POST', '/Users', { ...ann, title: 'Dr' })).status).toBe(201)
+      expect(second.stored('ann')?.attributes).toMatchObject({ title: ['Dr'] })
+      expect((await send('POST', '/Users', ann)).status).toBe(409)
+    })
+
+    test.runIf(isFirst).each([
+      { code: 'TARGET_UNREACHABLE', status: 503 },
+      { code: 'CONFLICT', status: 500 },
+    ] as const)('after $code, what is unfinished comes first after a change of the workflow', async (given) => {
+      const { send, second, writeOnlyPeople, process } = await open(order)
+      const ann = { userName: 'ann', active: true }
+      const address = `/Users/${(await send('POST', '/Users', ann)).body['id']}`
+      second.code = given.code
+      expect((await send('PATCH', address, deactivation)).status).toBe(given.status)
+      expect((await send('POST', '/Users', { userName: 'bob', active: true })).status).toBe(given.status)
+      const now = await writeOnlyPeople()
+      process.worker({ retries: { attempts: 9, unknownAttempts: 3, firstMillis: 60_000, mostMillis: 60_000 } })
+      if (given.status === 503) {
+        for (const answer of [
+          await now('PATCH', address, deactivation),
+          await now('POST', '/Users', { userName: 'bob', active: true }),
+        ]) {
+          expect(answer.status, JSON.stringify(answer.body)).toBe(503)
+        }
+        second.code = undefined
+      }
+      expect((await now('PATCH', address, deactivation)).status).toBe(200)
+      expect((await now('POST', '/Users', { userName: 'bob', active: true })).status).toBe(201)
+      if (given.status === 503) {
+        expect(second.stored('ann')?.attributes).toMatchObject({ active: ['false'] })
+        expect(second.stored('bob')).toBeDefined()
+      }
+      // The workflow no longer writes the second system, so its refusal is replaced.
+      expect((await process.storage.runs.list({ states: ['ready', 'incident'], limit: 5 })).runs).toEqual([])
+    })
+
+    test.runIf(isFirst)(
+      'two replicas at once: one creates, both rename, and none is answered as if nothing were there',
+      async () => {
+        const { send, replica, second } = await open(order)
+        const replicas = [send, await replica()]
+        const atOnce = (method: string, path: string, bodies: readonly JsonObject[]) =>
+          Promise.all(bodies.map((body, i) => (replicas[i] ?? send)(method, path, body)))
+        for (const [path, body] of [
+          ['/Users', { userName: 'ann', active: true }],
+          ['/Groups', { displayName: 'crew' }],
+        ] as const) {
+          const answers = await atOnce('POST', path, [body, body])
+          expect(answers.map(({ status }) => status).sort()).toEqual([201, 409])
+          expect(answers.map(({ body }) => body['scimType'])).toContain('uniqueness')
+        }
+        const found = await send('GET', `/Groups?filter=${encodeURIComponent('displayName eq "crew"')}`)
+        const [{ id } = { id: '' }] = found.body['Resources'] as { id: string }[]
+        const renames = ['team', 'staff'].map((value) => patchOf({ op: 'replace', path: 'displayName', value }))
+        const renamed = await atOnce('PATCH', `/Groups/${id}`, renames)
+        expect(
+          renamed.map(({ status }) => status),
+          JSON.stringify(renamed.map(({ body }) => body)),
+        ).toEqual([204, 204])
+        // A system that lacks the group does not make it one that is not there.
+        for (const name of ['team', 'staff']) second.groups.delete(name)
+        const [refused] = await atOnce('PATCH', `/Groups/${id}`, renames.slice(0, 1))
+        const isThere = (await send('GET', `/Groups/${id}`)).status
+        expect([refused?.status === 404, isThere]).toEqual([false, 200])
+      },
+    )
 
     test.runIf(isFirst)('a create that the gateway finished is answered 201 when it is repeated, once', async () => {
       const { send, second, process } = await open(order)

@@ -21,13 +21,17 @@ export interface Settled {
   readonly resource: string
   /** Earlier changes of the same resource that a target refused; this one replaces them. */
   readonly replaces: readonly UnfinishedChange[]
-  /** An earlier request of the same client has begun this change. It was finished now, or this request has to finish it. */
+  /**
+   * An earlier request has begun this change: it was finished now, or this request has to finish it. Only a create that a
+   * target refused may be that of another client, since no client has got the user yet.
+   */
   readonly hasBegun: boolean
 }
 
 /**
  * Changes that a workflow made in some of its targets and not in others. They come first: a request for the same user or
- * group waits until they are finished, and fails if that takes too long. Where every workflow writes once, there are none.
+ * group waits until they are finished, and fails if that takes too long. Where every workflow writes once, there are none,
+ * except those of an earlier configuration.
  */
 export class UnfinishedChanges {
   readonly #runs: Pick<RunAccess, 'settle' | 'takeFinished'>
@@ -40,11 +44,13 @@ export class UnfinishedChanges {
       readonly runs: Pick<RunAccess, 'settle' | 'takeFinished'>
       workflowWrites(workflow: string): WorkflowWrites
     },
+    /** Changes were unfinished when this configuration took over. */
+    hasEarlier: boolean,
   ) {
     this.#runs = host.runs
     this.#place = lookupPlace(lookup)
     const names = Object.values(workflows).flatMap((name) => (name === undefined || name === '' ? [] : [name]))
-    this.#partial = new Set(names.filter((name) => host.workflowWrites(name).severalTimes))
+    this.#partial = new Set(names.filter((name) => hasEarlier || host.workflowWrites(name).severalTimes))
   }
 
   /** Whether some changes may be unfinished. */
@@ -80,7 +86,8 @@ export class UnfinishedChanges {
     if (blocking !== undefined) throw new UnfinishedRun(blocking.id, { state: 'earlier', isRetried: false })
     const replaces = refused.filter(isOwn)
     const isMine = ({ requestor }: UnfinishedChange): boolean => requestor === exchange.subject.uid
-    return { resource, replaces, hasBegun: replaces.some(isMine) || finished.some((one) => own.includes(one)) }
+    const hasBegun = id === undefined ? replaces.length > 0 : replaces.some(isMine)
+    return { resource, replaces, hasBegun: hasBegun || finished.some((one) => own.includes(one)) }
   }
 
   /**

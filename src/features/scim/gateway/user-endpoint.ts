@@ -132,8 +132,11 @@ export class UserEndpoint {
     const created = await this.#parts.queue.run(`login ${login.toLowerCase()}`, async () => {
       for (let attempt = 1; ; attempt++) {
         try {
-          const settled = await this.#parts.unfinished.settle(call, { type: 'User', names: [login] })
-          return await this.#create(call, resource, settled)
+          // Another process may create the user in between, which is then found.
+          return await retryWhileChanged(call, async () => {
+            const settled = await this.#parts.unfinished.settle(call, { type: 'User', names: [login] })
+            return await this.#create(call, resource, settled)
+          })
         } catch (error) {
           if (!(error instanceof FormerUserDeleted)) throw error
           if (attempt >= maxAttempts) throw error.cause

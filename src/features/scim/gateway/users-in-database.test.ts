@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import { base } from '../../../../test/support/scim/scim-gateway-fixture.ts'
-import { builtInParams, openStack } from '../../../../test/support/scim/scim-stack.ts'
+import { base } from '#testing/scim/scim-gateway-fixture.ts'
+import { builtInParams, openStack } from '#testing/scim/scim-stack.ts'
 import scimGateway from './scim-gateway.ts'
 
 let stack: Awaited<ReturnType<typeof openStack>>

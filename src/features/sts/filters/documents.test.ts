@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { expectDescribedBy } from '../../../../test/support/gateway/api-contract.ts'
-import { subject } from '../../../../test/support/login/subjects.ts'
-import { fakeModuleHost } from '../../../../test/support/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues } from '../../../../test/support/modules/fake-parse.ts'
-import { type FakeRequest, fakeRequest } from '../../../../test/support/modules/fake-request.ts'
-import { issuingFixture } from '../../../../test/support/sts/token-issuing-fixture.ts'
+import { expectDescribedBy } from '#testing/gateway/api-contract.ts'
+import { subject } from '#testing/login/subjects.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { fakeParams, fakeParseContext, noIssues } from '#testing/modules/fake-parse.ts'
+import { type FakeRequest, fakeRequest } from '#testing/modules/fake-request.ts'
+import { issuingFixture } from '#testing/sts/token-issuing-fixture.ts'
 import stsDocuments from './documents.ts'
 
 async function start(document: string) {

@@ -7,7 +7,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import { createServer } from '#protocols/http/node-http.ts'
 import { oauthErrors, oauthRefusal } from '#protocols/sts/token-exchange.ts'
-import { isInstalled } from '../../../../test/support/run/installed.ts'
+import { isInstalled } from '#testing/run/installed.ts'
 
 const closers: (() => void)[] = []
 afterEach(() => {

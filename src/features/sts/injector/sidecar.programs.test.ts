@@ -15,8 +15,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test as sequential, vi } from 'vitest'
-import { testServerCertificate, unrelatedCertificate } from '../../../../test/support/gateway/test-certificates.ts'
-import { isInstalled } from '../../../../test/support/run/installed.ts'
+import { testServerCertificate, unrelatedCertificate } from '#testing/gateway/test-certificates.ts'
+import { isInstalled } from '#testing/run/installed.ts'
 import {
   findShell,
   type NodeClock,
@@ -25,14 +25,14 @@ import {
   type SidecarOptions,
   startNodeClock,
   startSidecar,
-} from '../../../../test/support/sts/sidecar-process.ts'
+} from '#testing/sts/sidecar-process.ts'
 import {
   startTokenEndpoint,
   type TokenAnswer,
   type TokenEndpoint,
   type TokenRequest,
   tokenLike,
-} from '../../../../test/support/sts/token-endpoint.ts'
+} from '#testing/sts/token-endpoint.ts'
 import { sidecarScript } from './injector.ts'
 
 const shells = (isInstalled('curl') ? (['dash', 'busybox'] as const) : []).flatMap((name): Shell[] => {

@@ -1,7 +1,7 @@
 import S3rver from 's3rver'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { S3Destination } from '#config/configuration/token-keys.ts'
-import { temporaryFolder } from '../../../../test/support/databases/databases.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
 import { issuerFiles, s3Publisher } from './publishers.ts'
 
 const files = issuerFiles({ discovery: { issuer: 'i' }, keys: { keys: [{ kid: 'a' }] }, maxAgeSeconds: 300 })

@@ -3,12 +3,8 @@ import { decodeJwt, type JWTPayload, UnsecuredJWT } from 'jose'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { SubjectIssuer } from '#config/configuration/token-endpoint.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { ecKey, FakeIssuer, rsaKey, signedToken, type TestKey } from '../../../../test/support/login/fake-issuer.ts'
-import {
-  type IssuingFixture,
-  type IssuingFixtureOptions,
-  issuingFixture,
-} from '../../../../test/support/sts/token-issuing-fixture.ts'
+import { ecKey, FakeIssuer, rsaKey, signedToken, type TestKey } from '#testing/login/fake-issuer.ts'
+import { type IssuingFixture, type IssuingFixtureOptions, issuingFixture } from '#testing/sts/token-issuing-fixture.ts'
 
 const audience = 'https://gatehouse.example.com'
 const [key, other, elliptic] = [rsaKey('k1'), rsaKey('k1'), ecKey('k2')]

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { tokenAlgorithms } from '#protocols/jwt/signing-key.ts'
-import { FakeCluster } from '../../../../test/support/sts/fake-cluster.ts'
-import { type IssuingFixture, issuingFixture } from '../../../../test/support/sts/token-issuing-fixture.ts'
+import { FakeCluster } from '#testing/sts/fake-cluster.ts'
+import { type IssuingFixture, issuingFixture } from '#testing/sts/token-issuing-fixture.ts'
 
 async function refusal(attempt: Promise<unknown>): Promise<GatewayError> {
   try {

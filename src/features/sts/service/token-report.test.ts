@@ -3,9 +3,9 @@ import type { StsEndpointConfig } from '#config/configuration/configuration.ts'
 import type { IssuerConfig } from '#config/configuration/issuer.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { KeyStore } from '#keys/key-store.ts'
-import { memoryDatabase } from '../../../../test/support/databases/memory-database.ts'
-import { openMain, someone } from '../../../../test/support/modules/main-fixture.ts'
-import { SetClock, tokenIssuer, tokenKeyRings } from '../../../../test/support/sts/token-keys-fixture.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { openMain, someone } from '#testing/modules/main-fixture.ts'
+import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/sts/token-keys-fixture.ts'
 import { createTokenReport } from './token-report.ts'
 
 const admin = someone('root', ['people', 'admins'])

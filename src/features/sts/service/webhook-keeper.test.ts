@@ -5,7 +5,7 @@ import type { JsonObject } from '#kernel/json.ts'
 import { KeyStore } from '#keys/key-store.ts'
 import { SecretBox } from '#keys/secret-box.ts'
 import { keyOwners } from '#keys/token-key-pair.ts'
-import { memoryDatabase } from '../../../../test/support/databases/memory-database.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { keepWebhookTls, registerWebhook, type WebhookObjects } from './webhook-keeper.ts'
 
 const day = 86_400_000

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
-import { type IssuingFixture, issuingFixture } from '../../../../test/support/sts/token-issuing-fixture.ts'
+import { type IssuingFixture, issuingFixture } from '#testing/sts/token-issuing-fixture.ts'
 
 const never = new Promise<void>(() => {})
 const breaker = { stallMillis: 500 }
