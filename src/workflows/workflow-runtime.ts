@@ -102,7 +102,7 @@ export class WorkflowRuntime {
   }
 
   /** Starts the jobs, if this process runs any. */
-  async startJobs(hostFor: HostFor<Omit<JobHost, 'maintenance'>>, scope: Scope): Promise<void> {
+  async startJobs(hostFor: HostFor<JobHost>, scope: Scope): Promise<void> {
     const { configuration, services } = this.#parts
     const { jobs, clock, log, leaseMillis, runs, mails, idempotency, audit, sessionStore } = services
     if (jobs === undefined) return

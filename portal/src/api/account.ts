@@ -13,7 +13,7 @@ import type {
   RecoveryCodes,
   TotpEnrolment,
 } from '#features/account/contract/account.ts'
-import { accountPaths } from '#features/account/contract/account.ts'
+import { accountPaths } from '#features/account/contract/paths.ts'
 import { settings } from '../app/settings.ts'
 import { address, call } from './call.ts'
 

@@ -1,4 +1,5 @@
 import { queryOptions } from '@tanstack/react-query'
+import { registerPaths } from '#features/registration/contract/paths.ts'
 import type {
   InvitationOffer,
   RegisterChallenge,
@@ -7,7 +8,6 @@ import type {
   RegisterValues,
   SubmittedResponse,
 } from '#features/registration/contract/register.ts'
-import { registerPaths } from '#features/registration/contract/register.ts'
 import { settings } from '../app/settings.ts'
 import { address, call } from './call.ts'
 

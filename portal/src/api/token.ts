@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query'
+import { tokenPaths } from '#features/portal/contract/constants.ts'
 import type { TokenConfig, TokenUser } from '#features/portal/contract/token.ts'
-import { tokenPaths } from '#features/portal/contract/token.ts'
 import { settings } from '../app/settings.ts'
 import { address, call } from './call.ts'
 

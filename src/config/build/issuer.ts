@@ -1,6 +1,6 @@
 import { readTrust, warnOfCookie, warnOfGrant } from '#config/build/trust.ts'
 import type { UrlConfig } from '#config/configuration/configuration.ts'
-import { type IssuerConfig, type IssuerTrust, serviceTokenSeconds } from '#config/configuration/issuer.ts'
+import type { IssuerConfig, IssuerTrust } from '#config/configuration/issuer.ts'
 import type { BuildContext } from '#config/context/build-context.ts'
 import type { Draft, DraftTrust } from '#config/context/draft.ts'
 import { ParamsBuilder } from '#config/context/params.ts'
@@ -17,6 +17,7 @@ import { choice, flag, list, text, wholeNumber } from '#sdk/module/parameter-typ
 import { readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
+import { serviceTokenSeconds } from '#sdk/target-module/service-tokens.ts'
 
 const classNames = ['idp.OpenIDConnect', 'com.tremolosecurity.idp.providers.OpenIDConnectIdP']
 const issuerUri = /^\/auth\/idp\/([A-Za-z0-9._-]{1,64})$/

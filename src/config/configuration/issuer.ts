@@ -5,6 +5,7 @@ import type { PreparedSubjectFilter } from '#sdk/filter/subject-filter.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
+import type { ServiceTokens } from '#sdk/target-module/service-tokens.ts'
 import type { TokenIssuer } from './token-keys.ts'
 
 /** An application of one of our own issuers. */
@@ -126,7 +127,7 @@ export interface MintedTokens {
 export type RefreshTokenState = 'unused' | 'used' | 'ended'
 
 /** The own issuers of the configuration. */
-export interface IssuerAccess {
+export interface IssuerAccess extends ServiceTokens {
   /** Answers a request to the issuer's URL. */
   handle(issuer: string, exchange: Exchange): Promise<GatewayResponse>
   /**
@@ -135,17 +136,4 @@ export interface IssuerAccess {
    */
   mint(call: TokenMinting): Promise<MintedTokens | undefined>
   refreshState(issuer: string, refreshToken: string): Promise<RefreshTokenState>
-  /** A token with which the gateway itself calls a system that trusts the issuer. It is never given to a caller. */
-  serviceToken(call: ServiceTokenCall): Promise<{ readonly token: string; readonly expires: Date }>
 }
-
-export interface ServiceTokenCall {
-  readonly issuer: string
-  readonly subject: string
-  readonly audience: string
-  /** The host in the issuer's URL; its first one if absent. */
-  readonly host?: string
-}
-
-/** The lifetime of such a token. */
-export const serviceTokenSeconds = 60

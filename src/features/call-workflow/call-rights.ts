@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { CallHost } from '#features/call-workflow/host.ts'
 import type { Directory } from '#identity/directory.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import type { Identity, RunIdentities } from '#identity/identity.ts'
@@ -6,7 +7,6 @@ import { loginProblem } from '#identity/login-name.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { jsonPointer, storableText } from '#sdk/api/json-body.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type FoundLogin, findLogin, isOwnLogin } from '#sdk/login/own-login.ts'
 import { type Parameter, parsedList } from '#sdk/module/parameter-types.ts'
 import type { BoundSubject, GroupChanges, WorkflowCall } from '#sdk/workflow/workflow.ts'
@@ -91,7 +91,7 @@ export async function readClaims(
   user: WorkflowCall['user'],
   caller: Subject,
   configured: CallRights & { readonly namesRights: boolean },
-  host: Pick<FilterHost, 'directory' | 'loginAttributes'>,
+  host: Pick<CallHost, 'directory' | 'loginAttributes'>,
 ): Promise<CallClaims> {
   const refusals: Refusal[] = []
   const rights = configured.namesRights || !(await isProgram(caller, host.directory)) ? configured : programRights
@@ -138,7 +138,7 @@ async function readSubject(
   user: WorkflowCall['user'],
   caller: Subject,
   { subject: rules }: CallRights,
-  { directory, loginAttributes }: Pick<FilterHost, 'directory' | 'loginAttributes'>,
+  { directory, loginAttributes }: Pick<CallHost, 'directory' | 'loginAttributes'>,
   refusals: Refusal[],
 ): Promise<{ readonly login: string; readonly identity?: Identity; readonly bound?: BoundSubject }> {
   const { userID } = user

@@ -43,10 +43,9 @@ async function open(
   const runs = new MemoryRuns()
   const prepared = callWorkflow.prepare(fakeParams(params), noIssues(), fakeParseContext())
   const workflowParameters = { join: ['team', 'a_b'], secret: [] }
-  const filter = await prepared.create({
-    ...fakeModuleHost({ runs, entries, loginAttributes, workflowParameters }),
-    workflowWrites: () => ({ ...unknownWrites, severalTimes }),
-  })
+  const host = fakeModuleHost({ runs, entries, loginAttributes, workflowParameters })
+  const workflowWrites = () => ({ ...unknownWrites, severalTimes })
+  const filter = await prepared.create(Object.assign(host, { workflowWrites }))
   const send = async (request: FakeRequest, { caller = 'svc', application = 'api', as }: Caller = {}) => {
     const path = new URL(request.url ?? address).pathname
     const response = await filter.handle(

@@ -2,6 +2,7 @@ import { hash, scrypt } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { endedRun, problem, runStatus, startedRun } from '#features/call-workflow/contract/call-workflow.ts'
+import type { CallHost } from '#features/call-workflow/host.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { isUser } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
@@ -15,14 +16,14 @@ import { jsonPointer, readJsonBody } from '#sdk/api/json-body.ts'
 import { allowMethods } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 import { flag, list, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { isEngineKey, type WorkflowCall, type WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { Run, StoredStep } from '#workflows/record/run.ts'
-import { AnotherSubject, type CallKey, type RefusedCall } from '#workflows/record/run-access.ts'
+import { AnotherSubject, type RefusedCall } from '#workflows/record/run-access.ts'
+import type { CallKey } from '#sdk/workflow/workflow.ts'
 import {
   type CallBody,
   CallRefused,
@@ -103,15 +104,15 @@ export default defineFilter({
     trustsPrograms: !namesRights,
   }),
   api: () => callWorkflowApi.served(placeAtSegment, { formats: ['openapi', 'swagger'], users: callWorkflowApi }),
-  create: (config, host) => new CallWorkflow(config, host),
+  create: (config, host: CallHost) => new CallWorkflow(config, host),
 })
 
 class CallWorkflow implements Filter {
   readonly #allowed: ReadonlySet<string>
   readonly #config: Config
-  readonly #host: FilterHost
+  readonly #host: CallHost
 
-  constructor(config: Config, host: FilterHost) {
+  constructor(config: Config, host: CallHost) {
     this.#allowed = new Set(config.allowedWorkflow)
     this.#config = config
     this.#host = host

@@ -1,4 +1,5 @@
 import { problem } from '#features/call-workflow/contract/call-workflow.ts'
+import type { CallHost } from '#features/call-workflow/host.ts'
 import { adminRun, adminRunDetails, adminRuns } from '#features/portal/contract/main-admin.ts'
 import { interventions, runOperations, runRoutes } from '#features/portal/runs/run-administration.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -6,7 +7,6 @@ import { DescribedApi, placeAtMount } from '#sdk/api/api-description.ts'
 import { problemErrors } from '#sdk/api/json-answer.ts'
 import { answerRoute } from '#sdk/api/routes.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { flag } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
 
@@ -19,8 +19,8 @@ export default defineFilter({
   answers: true,
   errors: problemErrors,
   api: ({ readOnly }) => (readOnly ? readOnlyApi : workflowAdminApi).served(placeAtMount),
-  create: ({ readOnly }, host) => {
-    const routes = runRoutes<{ readonly host: FilterHost }>('', (_, { subject }) => {
+  create: ({ readOnly }, host: CallHost) => {
+    const routes = runRoutes<{ readonly host: CallHost }>('', (_, { subject }) => {
       if (readOnly)
         throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" requested a change, but this is read-only`)
     })

@@ -60,7 +60,7 @@ test('the task fails if no link was mailed', async () => {
 
 test('the preview shows the mail, without a link', async () => {
   const [prepared] = parseTasks([task()]).tasks
-  const created = await prepared?.create({ ...fakeModuleHost(), resetLinks: [served('portal')] })
+  const created = await prepared?.create(Object.assign(fakeModuleHost(), { resetLinks: [served('portal')] }))
   const mails: object[] = []
   const user = { ...userOf('ada', { mail: ['ada@corp.test'] }), keepGroups: false }
   const context = { user, effects: { mail: (mail: object) => void mails.push(mail) } } as unknown as PreviewContext

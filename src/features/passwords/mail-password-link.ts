@@ -1,3 +1,4 @@
+import type { PasswordTaskHost } from '#features/passwords/host.ts'
 import type { ServedResetLinks } from '#features/passwords/service/password-access.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { text } from '#sdk/module/parameter-types.ts'
@@ -17,7 +18,7 @@ export default defineCustomTask({
   prepare: ({ mechName }, { context, pathOf }) => {
     context.refer('password page', mechName, pathOf('mechName'))
     return {
-      create: ({ passwords, resetLinks = [] }) => {
+      create: ({ passwords, resetLinks = [] }: PasswordTaskHost) => {
         const { application: form, links } = chooseLinks(mechName, resetLinks)
         const { loginAttribute, mailAttribute } = links.writer
         return {

@@ -4,6 +4,7 @@ import {
   ownPasswordAnswer,
   ownPasswordConfig,
 } from '#features/passwords/contract/own-password.ts'
+import type { PasswordHost } from '#features/passwords/host.ts'
 import { passwordProblemText } from '#features/passwords/rules/password-problem-text.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { callerRef } from '#identity/subject.ts'
@@ -18,7 +19,6 @@ import { answerRoute, pathBelow, type Routes } from '#sdk/api/routes.ts'
 import { mainErrors } from '#sdk/contract/errors.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { themeParameters } from '#sdk/forms/theme-parameters.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { anothersLoginText, hasOwnLogin, isAnonymousLogin } from '#sdk/login/own-login.ts'
@@ -85,11 +85,11 @@ function parseOwnPassword(params: Params, issues: Issues, context: ParseContext)
 }
 
 interface OwnPasswordParts extends OwnPasswordSettings {
-  readonly host: FilterHost
+  readonly host: PasswordHost
   readonly rules: PasswordRules
 }
 
-function createOwnPassword(settings: OwnPasswordSettings, host: FilterHost): Filter {
+function createOwnPassword(settings: OwnPasswordSettings, host: PasswordHost): Filter {
   const { minChars, maxChars } = settings.validator
   const rules = openPasswordRules({ minChars, maxChars, breachListURL: undefined, acceptUnchecked: true }, host.log)
   const parts: OwnPasswordParts = { ...settings, host, rules }

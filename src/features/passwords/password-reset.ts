@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { PasswordHost } from '#features/passwords/host.ts'
 import { passwordWriter } from '#features/passwords/rules/password-parameters.ts'
 import type { PasswordWriter } from '#features/passwords/service/password-access.ts'
 import { networkOf } from '#kernel/address.ts'
@@ -10,7 +11,6 @@ import { readJsonBody } from '#sdk/api/json-body.ts'
 import { answerRoute, type Routes } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 import type { Theme } from '#sdk/http/page-look.ts'
 import { readForm } from '#sdk/http/read-form.ts'
@@ -26,7 +26,7 @@ const answerEveryMillis = 500
 const uses = { burst: 30, perMinute: 30 }
 const formContent = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
 
-export function createPasswordReset(settings: ResetSettings, host: FilterHost): Filter {
+export function createPasswordReset(settings: ResetSettings, host: PasswordHost): Filter {
   const { passwordMinChars: minChars, passwordMaxChars: maxChars, ...given } = settings.given
   const acceptUnchecked = given.breachListFailure === 'accept'
   const rules = openPasswordRules({ minChars, maxChars, breachListURL: given.breachListURL, acceptUnchecked }, host.log)
@@ -37,13 +37,13 @@ export function createPasswordReset(settings: ResetSettings, host: FilterHost): 
 
 class PasswordReset implements Filter {
   readonly #settings: ResetSettings
-  readonly #host: FilterHost
+  readonly #host: PasswordHost
   readonly #rules: PasswordRules
   readonly #pages: ResetPages
   readonly #writer: PasswordWriter
   readonly #script = readFileSync(new URL('./set-page.js', import.meta.url), 'utf8')
 
-  constructor(settings: ResetSettings, host: FilterHost, rules: PasswordRules, pages: ResetPages) {
+  constructor(settings: ResetSettings, host: PasswordHost, rules: PasswordRules, pages: ResetPages) {
     this.#settings = settings
     this.#host = host
     this.#rules = rules

@@ -1,3 +1,4 @@
+import type { PasswordHost } from '#features/passwords/host.ts'
 import { placeAtSegment } from '#sdk/api/api-description.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { jsonErrors } from '#sdk/http/error-format.ts'
@@ -19,5 +20,6 @@ export default defineFilter<ResetSettings>({
   ],
   api: () => passwordResetApi.served(placeAtSegment, { users: passwordResetApi }),
   /** Loaded on first use: a gateway without this filter is smaller and starts sooner. */
-  create: async (settings, host) => (await import('./password-reset.ts')).createPasswordReset(settings, host),
+  create: async (settings, host: PasswordHost) =>
+    (await import('./password-reset.ts')).createPasswordReset(settings, host),
 })

@@ -1,5 +1,5 @@
+import { registerApiVersion } from '#features/registration/contract/paths.ts'
 import * as schemas from '#features/registration/contract/register.ts'
-import { registerApiVersion } from '#features/registration/contract/register.ts'
 import { type ApiAnswer, DescribedApi } from '#sdk/api/api-description.ts'
 import { formAttributeView, listItem } from '#sdk/contract/forms.ts'
 import { invitationRequest, registerRequest } from './register-settings.ts'

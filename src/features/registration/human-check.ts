@@ -1,12 +1,12 @@
 import { createHmac, hash, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { RegisterChallenge } from '#features/registration/contract/register.ts'
+import type { RegistrationHost } from '#features/registration/host.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newSecret } from '#kernel/ids.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type HttpSend, openHttpPool } from '#protocols/http/http-client.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayRequest } from '#sdk/http/http.ts'
 
 /** Checks that a human registers. Any error counts as a failure. */
@@ -32,7 +32,7 @@ export interface ProofOfWork extends HumanCheck {
  */
 export function openProofOfWork(
   difficulty: number,
-  { keys, clock, registrations }: Pick<FilterHost, 'keys' | 'clock' | 'registrations'>,
+  { keys, clock, registrations }: Pick<RegistrationHost, 'keys' | 'clock' | 'registrations'>,
 ): ProofOfWork {
   return {
     async challenge() {

@@ -1,4 +1,5 @@
 import { type InvitationOffer, type InvitationView, invitationView } from '#features/registration/contract/register.ts'
+import type { RegistrationHost } from '#features/registration/host.ts'
 import type { InvitationRecord } from '#features/registration/service/registration-access.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { wireForm } from '#kernel/wire.ts'
@@ -6,7 +7,6 @@ import { answer } from '#sdk/api/json-answer.ts'
 import { readJsonBody } from '#sdk/api/json-body.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { InvitationForm } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { checkValue } from '#sdk/forms/form-values.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { isMailAddress } from '#sdk/mail/mail.ts'
@@ -24,7 +24,7 @@ interface InvitationApiParts {
   readonly form: string
   readonly mails: Mails
   readonly limits: Pick<Limits, 'takeInvitation'>
-  readonly host: Pick<FilterHost, 'registrations' | 'authorize'>
+  readonly host: Pick<RegistrationHost, 'registrations' | 'authorize'>
 }
 
 /** Shows an invitation to the invited user, and manages all invitations for users that may invite. */

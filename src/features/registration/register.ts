@@ -1,3 +1,4 @@
+import type { RegistrationHost } from '#features/registration/host.ts'
 import type { RegistrationEvent } from '#features/registration/service/registration-access.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'
@@ -8,7 +9,6 @@ import { readJsonBody } from '#sdk/api/json-body.ts'
 import { answerRoute, type Routes } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { localizedAttribute, viewFormAttribute } from '#sdk/forms/form-attribute.ts'
 import { portalLook } from '#sdk/forms/page-theme.ts'
 import type { ErrorFormat } from '#sdk/http/error-format.ts'
@@ -85,7 +85,7 @@ export default defineFilter<RegisterSettings>({
   create: openRegister,
 })
 
-async function openRegister(settings: RegisterSettings, host: FilterHost): Promise<Filter> {
+async function openRegister(settings: RegisterSettings, host: RegistrationHost): Promise<Filter> {
   const sources = new Map<string, ValueSource>()
   const closing: (() => unknown)[] = []
   const close = async (): Promise<void> => {
@@ -118,7 +118,10 @@ async function openRegister(settings: RegisterSettings, host: FilterHost): Promi
   return new RegisterFilter({ settings, host, sources, handler, humanCheck, passwords, close })
 }
 
-function openHumanCheck({ given, humanCheck: kind }: RegisterSettings, host: FilterHost): HumanCheck | ProofOfWork {
+function openHumanCheck(
+  { given, humanCheck: kind }: RegisterSettings,
+  host: RegistrationHost,
+): HumanCheck | ProofOfWork {
   if (kind === 'none') return noHumanCheck
   if (kind === 'proof-of-work') return openProofOfWork(given.proofOfWorkBits, host)
   const { rcSecret = '', rcVerifyURL, rcHostname, rcAction, rcMinScore = 0.5 } = given
@@ -133,7 +136,7 @@ function openHumanCheck({ given, humanCheck: kind }: RegisterSettings, host: Fil
   return openProviderCheck(provider, host.log, host.clock)
 }
 
-const openPasswords = ({ given }: RegisterSettings, host: FilterHost): PasswordRules =>
+const openPasswords = ({ given }: RegisterSettings, host: RegistrationHost): PasswordRules =>
   openPasswordRules(
     {
       minChars: given.passwordMinChars,
@@ -146,7 +149,7 @@ const openPasswords = ({ given }: RegisterSettings, host: FilterHost): PasswordR
 
 interface RegisterParts {
   readonly settings: RegisterSettings
-  readonly host: FilterHost
+  readonly host: RegistrationHost
   readonly sources: ReadonlyMap<string, ValueSource>
   readonly handler: RegistrationHandler | undefined
   readonly humanCheck: HumanCheck | ProofOfWork

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { passwordProblemText } from '#features/passwords/rules/password-problem-text.ts'
 import type { SubmittedResponse } from '#features/registration/contract/register.ts'
+import type { RegistrationHost } from '#features/registration/host.ts'
 import type { InvitationRecord, RegistrationOutcome } from '#features/registration/service/registration-access.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
@@ -10,7 +11,6 @@ import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { wireForm } from '#kernel/wire.ts'
 import type { PasswordProblem, PasswordRules } from '#protocols/passwords/password-rules.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { FormAttribute } from '#sdk/forms/form-attribute.ts'
 import { type CheckedForm, checkForm } from '#sdk/forms/form-values.ts'
 import type { GatewayRequest } from '#sdk/http/http.ts'
@@ -38,7 +38,7 @@ interface RegistrarParts {
   readonly passwords: PasswordRules
   readonly mails: Mails
   readonly limits: Limits
-  readonly host: Pick<FilterHost, 'directory' | 'registrations' | 'runs' | 'log'>
+  readonly host: Pick<RegistrationHost, 'directory' | 'registrations' | 'runs' | 'log'>
 }
 
 export type SubmitOutcome =

@@ -1,10 +1,10 @@
+import type { RegistrationHost } from '#features/registration/host.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { isForbiddenKey, type JsonObject } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { type LegacySignatures, parameter } from '#openunison/scripts/legacy-signatures.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { flag, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -40,7 +40,7 @@ export interface PreparedHandler {
   readonly className: string
   /** The workflow, if it is always the same. */
   readonly workflow: string | undefined
-  create(host: FilterHost): Promise<RegistrationHandler>
+  create(host: RegistrationHost): Promise<RegistrationHandler>
 }
 
 type Prepare = (settings: Params, issues: Issues, context: ParseContext) => Omit<PreparedHandler, 'className'>
@@ -123,7 +123,7 @@ const prepareScript: Prepare = (settings, issues, context) => {
   return { workflow: undefined, create: (host) => openScript(code, host) }
 }
 
-async function openScript(code: PluginCode, host: FilterHost): Promise<RegistrationHandler> {
+async function openScript(code: PluginCode, host: RegistrationHost): Promise<RegistrationHandler> {
   const plugin = await openPlugin(code, host, {
     name: `a registration of "${host.name}"`,
     functions: ['init', chooseName, paramsName],

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { legacyRealm } from './legacy-realm.ts'
 
 const program = (name: string) =>
-  stripTypeScriptTypes(readFileSync(new URL(`../protocols/plugin/${name}`, import.meta.url), 'utf8'))
+  stripTypeScriptTypes(readFileSync(new URL(`../../protocols/plugin/${name}`, import.meta.url), 'utf8'))
 
 /** Names the way to a function that makes code outside of the realms; otherwise empty. */
 function wayOut(start: unknown, seen = new Set<unknown>()): string {

@@ -1,5 +1,3 @@
-import type { IssuerAccess } from '#config/configuration/issuer.ts'
-import type { SecondFactorAccess } from '#features/account/second-factors/second-factor-access.ts'
 import type { Directory } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -119,7 +117,6 @@ export interface AuthHost extends ModuleHost {
   readonly directory: Directory
   readonly keys: KeySource
   readonly sessions: SessionAccess
-  readonly secondFactors: SecondFactorAccess
   readonly workflows: WorkflowStarter
   /** Where a task of the workflow reads its user again; undefined if none names a part of the directory. */
   reloadRoot?(workflow: string): Dn | undefined
@@ -129,8 +126,6 @@ export interface AuthHost extends ModuleHost {
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
   /** Texts of the configuration in other languages; absent if there are none. */
   readonly texts?: ConfiguredTexts
-  /** Our own OpenID Connect issuers; absent if none are configured. */
-  readonly issuers?: IssuerAccess
   /** Whether this gateway issues tokens with this `iss`. No if absent. */
   ownsIssuer?(issuer: string): boolean
   /** Reports to operators whether an outside issuer answers: call the result after each load, with the reason if it failed. */
@@ -157,7 +152,9 @@ export interface AuthMechanismModule extends Omit<ModuleOf<PreparedMechanism>, '
   prepare(params: Params, init: Params, issues: Issues, context: ParseContext): PreparedMechanism
 }
 
-interface AuthMechanismDefinition<C> extends Omit<ModuleDefinition<C, AuthMechanism, AuthHost>, 'lookups' | 'parse'> {
+/** `H` is the host of the mechanism's feature; the gateway's own host has the members of all of them. */
+interface AuthMechanismDefinition<C, H extends AuthHost>
+  extends Omit<ModuleDefinition<C, AuthMechanism, H>, 'lookups' | 'parse'> {
   /** Pure: no I/O, no clock. Problems of `init` are reported where the mechanism is defined, not here. */
   parse(params: Params, issues: Issues, context: ParseContext, init: Params): C
   /** The caller of `parse` reports unknown ones. */
@@ -170,7 +167,9 @@ interface AuthMechanismDefinition<C> extends Omit<ModuleDefinition<C, AuthMechan
 }
 
 /** Describes a kind of mechanism. */
-export function defineAuthMechanism<C>(definition: AuthMechanismDefinition<C>): AuthMechanismModule {
+export function defineAuthMechanism<C, H extends AuthHost = AuthHost>(
+  definition: AuthMechanismDefinition<C, H>,
+): AuthMechanismModule {
   const { className, parameters } = definition
   return {
     className,
@@ -184,7 +183,7 @@ export function defineAuthMechanism<C>(definition: AuthMechanismDefinition<C>): 
         includes: definition.includes?.(config) ?? [],
         interactive: definition.interactive ?? false,
         callers: definition.callers?.(config) ?? (definition.interactive === true ? 'people' : undefined),
-        create: async (host) => definition.create(config, host),
+        create: async (host: H) => definition.create(config, host),
       }
     },
   }

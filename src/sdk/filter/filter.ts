@@ -85,7 +85,8 @@ export interface PreparedFilter {
 /** A kind of filter, as the catalog lists it. */
 export type FilterModule = ModuleOf<PreparedFilter>
 
-interface FilterDefinition<C> extends Omit<ModuleDefinition<C, Filter, FilterHost>, 'lookups'> {
+/** `H` is the host of the filter's feature; the gateway's own host has the members of all of them. */
+interface FilterDefinition<C, H extends FilterHost> extends Omit<ModuleDefinition<C, Filter, H>, 'lookups'> {
   readonly answers: PreparedFilter['answers']
   readonly errors?: ErrorFormat
   /** See PreparedFilter. */
@@ -122,7 +123,7 @@ interface FilterDefinition<C> extends Omit<ModuleDefinition<C, Filter, FilterHos
 }
 
 /** Describes a kind of filter. */
-export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
+export function defineFilter<C, H extends FilterHost = FilterHost>(definition: FilterDefinition<C, H>): FilterModule {
   const { className, parameters, answers } = definition
   return {
     className,
@@ -152,7 +153,7 @@ export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
         flow: definition.flow?.(config),
         callable: definition.callable?.(config),
         subjectFilter: definition.subjectFilter?.(config),
-        create: async (host) => definition.create(config, host),
+        create: async (host: H) => definition.create(config, host),
       }
     },
   }

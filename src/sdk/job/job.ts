@@ -4,8 +4,7 @@ import type { Closable } from '#kernel/scope.ts'
 import type { ModuleHost } from '#sdk/host/host.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 import type { TargetSource } from '#sdk/target/target.ts'
-import type { MaintenanceTasks } from '#workflows/jobs/maintenance-access.ts'
-import type { RunAccess } from '#workflows/record/run-access.ts'
+import type { RunStarter } from '#sdk/workflow/workflow.ts'
 
 /** One run of a job. */
 export interface JobContext {
@@ -31,9 +30,7 @@ export type JobOutcome = Readonly<Record<string, number>>
 export interface JobHost extends ModuleHost {
   readonly targets: TargetSource
   readonly directory: Pick<Directory, 'search'>
-  readonly maintenance: MaintenanceTasks
-  /** Stored runs. */
-  readonly runs: RunAccess
+  readonly runs: RunStarter
 }
 
 /** A job whose parameters are checked. */
@@ -41,5 +38,6 @@ export type PreparedJob = Prepared<Job, JobHost>
 /** A kind of job, as the catalog lists it. */
 export type JobModule = Module<Job, JobHost>
 
-/** Describes a kind of job. */
-export const defineJob = <C>(definition: ModuleDefinition<C, Job, JobHost>): JobModule => defineModule(definition)
+/** Describes a kind of job. `H` is the host of the job's room; the gateway's own host has the members of all of them. */
+export const defineJob = <C, H extends JobHost = JobHost>(definition: ModuleDefinition<C, Job, H>): JobModule =>
+  defineModule(definition)

@@ -1,4 +1,3 @@
-import type { PasswordAccess, ServedResetLinks } from '#features/passwords/service/password-access.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import type { Directory, MemberDirectory } from '#identity/directory.ts'
 import type { Identity, RunIdentities } from '#identity/identity.ts'
@@ -131,9 +130,6 @@ export interface TaskHost extends LookupHost {
   readonly directory: MemberDirectory
   readonly targets: TaskTargets
   readonly grants: GrantAccess
-  readonly passwords: Pick<PasswordAccess, 'requestReset'>
-  /** The links of the filters of the configuration that let users set passwords; none if absent. */
-  readonly resetLinks?: readonly ServedResetLinks[]
   readonly groupMappings: GroupMappings
 }
 
@@ -188,12 +184,12 @@ export interface TaskModule {
 /** A kind of custom task, as the catalog lists it. */
 export type CustomTaskModule = ModuleOf<Pick<PreparedTask, 'flow' | 'create'> & Partial<Pick<PreparedTask, 'calls'>>>
 
-/** What a task's definition returns. Without a flow, the task touches no attribute. */
-export interface TaskPlan {
+/** What a task's definition returns. Without a flow, the task touches no attribute. `H` is the host of its feature. */
+export interface TaskPlan<H extends TaskHost = TaskHost> {
   readonly flow?: TaskFlow
   /** Workflows that it calls. */
   readonly calls?: readonly string[]
-  create(host: TaskHost): WorkflowTask | Promise<WorkflowTask>
+  create(host: H): WorkflowTask | Promise<WorkflowTask>
 }
 
 /** Where a custom task's parameters are, and where it reports problems. */
@@ -204,23 +200,25 @@ export interface CustomTaskPlaces {
   pathOf(name: string, index?: number): Path
 }
 
-interface CustomTaskDefinition<P extends ParameterTable> {
+interface CustomTaskDefinition<P extends ParameterTable, H extends TaskHost> {
   readonly className: string
   readonly aliases?: readonly string[]
   readonly parameters: P
   /** Pure: no I/O, no clock. A missing or invalid parameter is reported and has its fallback. */
-  prepare(given: ParsedParameters<P>, places: CustomTaskPlaces): TaskPlan
+  prepare(given: ParsedParameters<P>, places: CustomTaskPlaces): TaskPlan<H>
 }
 
 /** Defines a custom task: its parameters are read by its table before `prepare` gets them. */
-export const defineCustomTask = <P extends ParameterTable>(definition: CustomTaskDefinition<P>): CustomTaskModule => ({
+export const defineCustomTask = <P extends ParameterTable, H extends TaskHost = TaskHost>(
+  definition: CustomTaskDefinition<P, H>,
+): CustomTaskModule => ({
   aliases: [],
   ...definition,
   prepare: (params, issues, context) => {
     const given = readParameters(definition.parameters, params, issues, context)
     const pathOf: CustomTaskPlaces['pathOf'] = (name, index) => params.pathOf(name, index)
     const plan = definition.prepare(given, { params, issues, context, pathOf })
-    return { flow: plan.flow ?? noFlow, calls: plan.calls ?? [], create: async (host) => plan.create(host) }
+    return { flow: plan.flow ?? noFlow, calls: plan.calls ?? [], create: async (host: H) => plan.create(host) }
   },
 })
 

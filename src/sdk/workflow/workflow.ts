@@ -127,3 +127,26 @@ const engineKey = /^(?:approval[._]|unison[._](?!sendToSubject$)|workflow|tremol
  * who gets mail, is a key like any other.
  */
 export const isEngineKey = (key: string): boolean => engineKey.test(key) || isForbiddenKey(key)
+
+/** A call that may be repeated and gets the same response as the first time. */
+export interface CallKey {
+  /** Caller and workflow. Keys of different callers are independent. */
+  readonly scope: string
+  readonly key: string
+  /** The hash of the request. */
+  readonly bodyHash: string
+}
+
+/** The outcome of a call with an idempotency key. */
+export type RunStart =
+  | { readonly kind: 'started' | 'repeated'; readonly result: WorkflowResult }
+  /** The first call has not been answered yet. */
+  | { readonly kind: 'under-way'; readonly run: string }
+  /** The key was used for another request. */
+  | { readonly kind: 'other-body' }
+
+/** Starts stored runs. */
+export interface RunStarter {
+  /** Stores the run and returns; a call with a key that was used before gets the first run. */
+  start(call: WorkflowCall, key: CallKey): Promise<RunStart>
+}

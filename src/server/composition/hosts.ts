@@ -3,15 +3,21 @@ import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
 import { type IssuerAccess, isIssuedBy } from '#config/configuration/issuer.ts'
 import type { VirtualDirectory } from '#directory/virtual-directory.ts'
+import type { FactorHost } from '#features/account/host.ts'
 import { type SecondFactorParts, SecondFactors } from '#features/account/second-factors/second-factors.ts'
+import type { CallHost } from '#features/call-workflow/host.ts'
+import type { TokenHost } from '#features/issuer/host.ts'
+import type { PasswordTaskHost } from '#features/passwords/host.ts'
 import { PasswordChanges, type PasswordServices } from '#features/passwords/service/password-changes.ts'
 import { createPortal, createPortalMemory } from '#features/portal/front/portal-content.ts'
 import type { PortalStore } from '#features/portal/front/portal-store.ts'
+import type { PortalHost } from '#features/portal/host.ts'
 import { createStatistics } from '#features/portal/statistics/read-statistics.ts'
 import type { StatisticsStore } from '#features/portal/statistics/statistics-store.ts'
 import { type RegistrationParts, Registrations } from '#features/registration/service/registrations.ts'
 import type { ReportEndpoint } from '#features/reports/report-call.ts'
 import type { EventStreams } from '#features/scim/events/event-streams.ts'
+import type { ScimHost } from '#features/scim/host.ts'
 import type { Journals } from '#features/scim/journal/journals.ts'
 import { AdmissionAudit } from '#features/sts/service/admission-audit.ts'
 import type { TokenService } from '#features/sts/service/token-service.ts'
@@ -45,7 +51,15 @@ import type { RunStore } from '#workflows/store/run-store.ts'
 import { KnownGroupMappings } from '#workflows/targets/group-mappings.ts'
 
 /** One object that implements the host of every slot; a module sees only its slot's part. */
-export type EngineHost = FilterHost & AuthHost & TaskHost & TargetHost
+export type GatewayHost = PortalHost &
+  ScimHost &
+  CallHost &
+  PasswordTaskHost &
+  FactorHost &
+  TokenHost &
+  AuthHost &
+  TaskHost &
+  TargetHost
 
 /** The services of the process that modules use. */
 export interface HostServices extends PasswordServices {
@@ -56,7 +70,7 @@ export interface HostServices extends PasswordServices {
   readonly grants: GrantStore
   readonly runs: RunStore
   readonly audit: AuditStore
-  readonly openUserDirectory: EngineHost['openUserDirectory']
+  readonly openUserDirectory: GatewayHost['openUserDirectory']
   readonly journals: Journals
   readonly runChanges: RunChanges
   readonly sessionChanges: SessionChanges
@@ -67,7 +81,7 @@ export interface HostServices extends PasswordServices {
   readonly statistics: StatisticsStore
   readonly auditAccess: AuditAccess & Closable
   /** What only a gateway has. */
-  readonly installation?: Pick<FilterHost, 'system' | 'loaded' | 'tokenReport' | 'metrics'>
+  readonly installation?: Pick<PortalHost, 'metrics' | 'system' | 'loaded' | 'tokenReport'>
   readonly secondFactors: Pick<SecondFactorParts, 'store' | 'secrets'>
 }
 
@@ -77,13 +91,13 @@ interface HostParts {
   readonly services: HostServices
   readonly directory: VirtualDirectory
   readonly targets: Required<Pick<TaskTargets, 'get' | 'names' | 'ownersOf'>>
-  readonly readTargets: EngineHost['readTargets']
+  readonly readTargets: GatewayHost['readTargets']
   readonly rules: RuleEvaluator
   readonly runs: Runs
   readonly approvals: ApprovalAccess
   readonly dynamicWorkflows: ReadonlyMap<string, DynamicWorkflowSource>
   readonly issuers: IssuerAccess
-  readonly watchIssuer: EngineHost['watchIssuer']
+  readonly watchIssuer: GatewayHost['watchIssuer']
   /** Absent if reports are not served. */
   readonly reports: ReportEndpoint | undefined
   /** Undefined before the token endpoints are created, or if none are configured. */
@@ -91,7 +105,7 @@ interface HostParts {
 }
 
 /** Everything that the modules of one configuration get. */
-export function createHostFor(parts: HostParts): HostFor<EngineHost> {
+export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
   const { configuration, services, directory, targets, rules, runs, approvals, issuers, reports } = parts
   const { clock, journals } = services
   const admissions = new AdmissionAudit(services)
@@ -170,7 +184,7 @@ export function createHostFor(parts: HostParts): HostFor<EngineHost> {
     ownsIssuer: (issuer) =>
       configuration.issuers.some((own) => isIssuedBy(own, issuer)) ||
       configuration.stsEndpoints.some((own) => own.endpoint.issuer === issuer),
-  } satisfies Omit<EngineHost, 'name' | 'log' | 'tokens'>
+  } satisfies Omit<GatewayHost, 'name' | 'log' | 'tokens'>
   return (name, className, at) => {
     const tokens = parts.tokens()
     const log = services.log.with({ module: className, at })

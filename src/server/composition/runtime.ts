@@ -24,7 +24,7 @@ import type { Target } from '#sdk/target/target.ts'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
 import { TargetHealth, type TargetHealthCheck, type TargetMeter } from '#workflows/targets/target-health.ts'
 import { WorkflowRuntime, type WorkflowRuntimeServices } from '#workflows/workflow-runtime.ts'
-import { createHostFor, type EngineHost, type HostServices } from './hosts.ts'
+import { createHostFor, type GatewayHost, type HostServices } from './hosts.ts'
 
 /**
  * What starts and stops with the process, and so outlives a configuration: the stores, the clock, the log, the
@@ -165,7 +165,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
 /** In parallel, since a plug-in takes time to start. Waits for all of them before it throws the first failure. */
 async function createTargets(
   { targets: configs }: Configuration,
-  host: HostFor<EngineHost>,
+  host: HostFor<GatewayHost>,
   scope: Scope,
   add: (name: string, className: string, target: Target) => void,
 ): Promise<void> {

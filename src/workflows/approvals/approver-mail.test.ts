@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
+import { MemoryRateLimits } from '#kernel/rate-limit.ts'
 import { MailChoices } from '#mail/mail-choices.ts'
 import { NotificationStore } from '#mail/notification-store.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
@@ -16,6 +17,7 @@ const approver = (login: string, more: Readonly<Record<string, readonly string[]
 
 const parts = {
   delegations: { deputiesOf: async () => [] },
+  rateLimits: new MemoryRateLimits(() => new Date(0)),
   finder: { nameOf: async ({ login }: { login: string }) => login } as Partial<ApproverFinder> as ApproverFinder,
   linksFor: async ({ id, version }, user, texts) => [
     {

@@ -1,3 +1,4 @@
+import type { MaintenanceHost } from './maintenance-access.ts'
 import { defineJob } from '#sdk/job/job.ts'
 import { wholeNumber } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
@@ -29,7 +30,7 @@ export default defineJob({
     ),
     tokenAuditRecords: records('The most audit records of tokens: beyond that the oldest go; `0` keeps all.'),
   }),
-  create: ({ runsDays, mailsDays, idempotencyKeysDays, jobRunsDays, ...audit }, host) => ({
+  create: ({ runsDays, mailsDays, idempotencyKeysDays, jobRunsDays, ...audit }, host: MaintenanceHost) => ({
     run: ({ signal }) =>
       host.maintenance.cleanUp(
         {

@@ -1,3 +1,4 @@
+import type { MaintenanceHost } from './maintenance-access.ts'
 import { defineJob } from '#sdk/job/job.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
 
@@ -5,5 +6,5 @@ import { withParameters } from '#sdk/module/parameters.ts'
 export default defineJob({
   className: 'jobs.ExpireAccess',
   ...withParameters({}),
-  create: (_, host) => ({ run: async ({ signal }) => ({ grants: await host.maintenance.revokeExpired(signal) }) }),
+  create: (_, host: MaintenanceHost) => ({ run: async ({ signal }) => ({ grants: await host.maintenance.revokeExpired(signal) }) }),
 })

@@ -36,7 +36,7 @@ interface JobParts extends SchedulerParts {
   readonly maintenance: MaintenanceTasks
   /** How long a lease lasts before other processes count this one as dead. */
   readonly leaseMillis: number
-  readonly hostFor: HostFor<Omit<JobHost, 'maintenance'>>
+  readonly hostFor: HostFor<JobHost>
 }
 
 /** Creates the jobs of a configuration and schedules them until it is closed. Throws if one can't be created. */

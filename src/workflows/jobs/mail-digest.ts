@@ -1,3 +1,4 @@
+import type { MaintenanceHost } from './maintenance-access.ts'
 import { digestClassName } from '#mail/mail-choices.ts'
 import { defineJob } from '#sdk/job/job.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
@@ -33,7 +34,7 @@ export default defineJob({
       max: 1_000_000,
     }),
   }),
-  create: ({ hours, mailAttributeName, languageAttributeName, notifier, limit }, host) => ({
+  create: ({ hours, mailAttributeName, languageAttributeName, notifier, limit }, host: MaintenanceHost) => ({
     async run({ due, signal }) {
       const mails = await host.maintenance.mailDigests({
         since: new Date(due.getTime() - hours * hourMillis),

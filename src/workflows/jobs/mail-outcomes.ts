@@ -1,3 +1,4 @@
+import type { MaintenanceHost } from './maintenance-access.ts'
 import { defineJob } from '#sdk/job/job.ts'
 import { flag, parsedList, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
@@ -35,7 +36,7 @@ export default defineJob({
       max: 100_000,
     }),
   }),
-  create: ({ outcomes, hours, summary, mailAttributeName, notifier, limit }, host) => ({
+  create: ({ outcomes, hours, summary, mailAttributeName, notifier, limit }, host: MaintenanceHost) => ({
     async run({ due, signal }) {
       const mails = await host.maintenance.mailOutcomes({
         outcomes,

@@ -1,3 +1,5 @@
+import type { JobHost } from '#sdk/job/job.ts'
+
 interface Reminder {
   /** Approvals that have been open for at least this many days. */
   readonly days: number
@@ -76,4 +78,9 @@ export interface MaintenanceTasks {
   cleanUp(retention: Retention, signal: AbortSignal): Promise<Readonly<Record<string, number>>>
   /** Removes expired access, as happens every few seconds anyway; returns how many grants. */
   revokeExpired(signal: AbortSignal): Promise<number>
+}
+
+/** What the jobs of this folder use beside what every job may use. */
+export interface MaintenanceHost extends JobHost {
+  readonly maintenance: MaintenanceTasks
 }

@@ -1,3 +1,4 @@
+import type { MaintenanceHost } from './maintenance-access.ts'
 import { defineJob } from '#sdk/job/job.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
@@ -23,7 +24,7 @@ export default defineJob({
       max: 100_000,
     }),
   }),
-  create: ({ message, days, mailAttributeName, limit }, host) => ({
+  create: ({ message, days, mailAttributeName, limit }, host: MaintenanceHost) => ({
     async run({ due }) {
       const key = `${host.name}/${due.toISOString()}`
       const reminded = await host.maintenance.remindApprovers({

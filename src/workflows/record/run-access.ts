@@ -1,3 +1,4 @@
+import type { CallKey, RunStart } from '#sdk/workflow/workflow.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { UnfinishedChange, WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
@@ -5,23 +6,6 @@ import type { LabelParameters } from '#sdk/workflow/workflow-label.ts'
 import type { Operator } from '#workflows/approvals/approval-access.ts'
 import type { AppointedApprover } from './approval.ts'
 import type { Run, RunPage, RunQuery, RunState, StoredStep } from './run.ts'
-
-/** A call that may be repeated and gets the same response as the first time. */
-export interface CallKey {
-  /** Caller and workflow. Keys of different callers are independent. */
-  readonly scope: string
-  readonly key: string
-  /** The hash of the request. */
-  readonly bodyHash: string
-}
-
-/** The outcome of a call with an idempotency key. */
-export type RunStart =
-  | { readonly kind: 'started' | 'repeated'; readonly result: WorkflowResult }
-  /** The first call has not been answered yet. */
-  | { readonly kind: 'under-way'; readonly run: string }
-  /** The key was used for another request. */
-  | { readonly kind: 'other-body' }
 
 /** A call that requested more than its caller may; only audit entries about it are stored. */
 export interface RefusedCall {

@@ -30,7 +30,7 @@ import type { GroupMapping } from '#sdk/target/group-mappings.ts'
 import type { Target } from '#sdk/target/target.ts'
 import type { OwnAccess } from '#sdk/workflow/grants.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
-import type { EngineHost } from '#server/composition/hosts.ts'
+import type { GatewayHost } from '#server/composition/hosts.ts'
 import { memoryUserDirectory } from '#testing/databases/memory-database.ts'
 import { fakeDirectory } from '#testing/login/fake-directory.ts'
 import { noSessions } from '#testing/login/no-sessions.ts'
@@ -90,7 +90,7 @@ export interface FakeHostOptions {
   readonly stsPodEndpoints?: readonly PodEndpoint[]
 }
 
-export interface FakeModuleHost extends EngineHost {
+export interface FakeModuleHost extends GatewayHost {
   readonly searches: DirectorySearch[]
   /** The entries of journals, by name. */
   readonly journals: ReadonlyMap<string, JournalEntry[]>

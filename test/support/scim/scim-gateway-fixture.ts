@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import generateGroups from '#adapters/mappers/generate-groups/generate-groups.ts'
+import type { ScimHost } from '#features/scim/host.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { evaluate } from '#identity/filter/evaluate.ts'
 import type { Group } from '#identity/group.ts'
@@ -10,7 +11,6 @@ import { Issues } from '#kernel/issues.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterModule } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { LookupTarget, SearchPage, SearchQuery } from '#sdk/target/target.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
@@ -256,7 +256,7 @@ export const base = 'https://gw.example.com/api/scim'
 /** The gateway as a client sees it: its errors become answers in its own format, as in the pipeline. */
 export async function openGateway(
   module: FilterModule,
-  options: { params?: ParamValues; people?: People; host?: Partial<FilterHost>; client?: string } = {},
+  options: { params?: ParamValues; people?: People; host?: Partial<ScimHost>; client?: string } = {},
 ) {
   const people = options.people ?? new People()
   const workflows = new FakeScimWorkflows(people)

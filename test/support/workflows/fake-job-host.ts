@@ -1,10 +1,10 @@
 import { silentLogger } from '#kernel/logger.ts'
-import type { JobContext, JobHost } from '#sdk/job/job.ts'
+import type { JobContext } from '#sdk/job/job.ts'
 import { type FakeHostOptions, fakeModuleHost } from '#testing/modules/fake-module-host.ts'
-import type { MaintenanceTasks } from '#workflows/jobs/maintenance-access.ts'
+import type { MaintenanceHost, MaintenanceTasks } from '#workflows/jobs/maintenance-access.ts'
 
 /** A host for jobs that records the requested maintenance tasks. */
-export function fakeJobHost(options: FakeHostOptions = {}): JobHost & { readonly asked: unknown[] } {
+export function fakeJobHost(options: FakeHostOptions = {}): MaintenanceHost & { readonly asked: unknown[] } {
   const asked: unknown[] = []
   const maintenance: MaintenanceTasks = {
     mailOutcomes: async (mails) => asked.push(['mailOutcomes', mails]),

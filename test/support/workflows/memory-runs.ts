@@ -3,17 +3,8 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { hasEnded, type Run, type RunQuery, type RunState } from '#workflows/record/run.ts'
-import type {
-  CallKey,
-  PinnedRun,
-  RefusedCall,
-  RunAccess,
-  RunIntervention,
-  RunRetry,
-  RunStart,
-  RunWithdrawal,
-  SettledChanges,
-} from '#workflows/record/run-access.ts'
+import type { PinnedRun, RefusedCall, RunAccess, RunIntervention, RunRetry, RunWithdrawal, SettledChanges } from '#workflows/record/run-access.ts'
+import type { CallKey, RunStart } from '#sdk/workflow/workflow.ts'
 
 interface Answered {
   readonly bodyHash: string

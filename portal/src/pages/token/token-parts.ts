@@ -1,5 +1,5 @@
+import { kubectlTokenKeys as keys } from '#features/portal/contract/constants.ts'
 import type { TokenUser } from '#features/portal/contract/token.ts'
-import { kubectlTokenKeys as keys } from '#features/portal/contract/token.ts'
 import type { MessageKey } from '../../app/messages.ts'
 
 export type PartKind = 'token' | 'command' | 'text' | 'file' | 'value'

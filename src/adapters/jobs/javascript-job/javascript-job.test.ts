@@ -7,7 +7,8 @@ import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import { fakeJobHost, jobContext } from '#testing/workflows/fake-job-host.ts'
 import { noRuns } from '#testing/workflows/no-runs.ts'
-import type { CallKey, RunAccess } from '#workflows/record/run-access.ts'
+import type { RunAccess } from '#workflows/record/run-access.ts'
+import type { CallKey } from '#sdk/workflow/workflow.ts'
 import javaScriptJob from './javascript-job.ts'
 
 const opened: Job[] = []

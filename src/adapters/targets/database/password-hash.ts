@@ -7,9 +7,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { type Argon2Cost, argon2idHash, derive, saltBytes, tagBytes } from '#protocols/passwords/argon2id.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
+import type { TargetHost } from '#sdk/target-module/target-module.ts'
 
 /** Each hash takes memory and a thread of the process, so few run at a time, in all inserts and targets together. */
 const hashing = new KeyedQueue({ width: 2, maxPending: 202 })
@@ -21,7 +21,7 @@ const unknownId = 'nobody'
 
 /** The passwords of the users of a directory, shared by every module that opens the same users. */
 export const openPasswords = async (
-  host: Pick<FilterHost, 'openUserDirectory'>,
+  host: Pick<TargetHost, 'openUserDirectory'>,
   people: UserDirectoryOptions,
 ): Promise<Passwords> => new Passwords(await host.openUserDirectory({ ...people, name: `${people.name}/passwords` }))
 

@@ -1,5 +1,4 @@
 import { resolve } from 'node:path'
-import type { ServiceTokenCall } from '#config/configuration/issuer.ts'
 import { parseTrustedUrl } from '#kernel/address.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
@@ -10,6 +9,7 @@ import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { ClusterApi, KubernetesCluster } from '#sdk/target/kubernetes-cluster.ts'
 import type { AccountTokenVerifier } from '#sdk/target/token-review.ts'
+import type { ServiceTokenCall } from '#sdk/target-module/service-tokens.ts'
 import { defineTarget, type PreparedTarget, type TargetHost } from '#sdk/target-module/target-module.ts'
 
 const className = 'targets.Kubernetes'

@@ -4,6 +4,7 @@ import type {
   EndedSessions,
   PasswordRuleView,
 } from '#features/account/contract/account.ts'
+import type { AccountHost } from '#features/account/host.ts'
 import { passwordWriter } from '#features/passwords/rules/password-parameters.ts'
 import type { Subject } from '#identity/subject.ts'
 import { openTotp } from '#protocols/otp/totp.ts'
@@ -13,7 +14,6 @@ import { readJsonBody } from '#sdk/api/json-body.ts'
 import { answerRoute, pathBelow, type Routes } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { changePasswordBody } from './api-description.ts'
 import {
@@ -30,7 +30,7 @@ import {
 } from './factors.ts'
 import type { AccountSettings } from './settings.ts'
 
-export async function createAccount(settings: AccountSettings, host: FilterHost): Promise<Filter> {
+export async function createAccount(settings: AccountSettings, host: AccountHost): Promise<Filter> {
   const passwords = settings.changePassword ? openOwnPassword(settings, host) : undefined
   const parts: AccountParts = { settings, host, totp: await openTotp(), passwords }
   const served = passwords === undefined ? routes : { ...routes, 'POST /password': passwords.change }
@@ -45,7 +45,7 @@ export async function createAccount(settings: AccountSettings, host: FilterHost)
 }
 
 interface AccountParts extends FactorParts {
-  readonly host: FilterHost
+  readonly host: AccountHost
   readonly passwords: OwnPassword | undefined
 }
 
@@ -135,7 +135,7 @@ interface OwnPassword {
   close(): void
 }
 
-function openOwnPassword(settings: AccountSettings, { passwords, log }: FilterHost): OwnPassword {
+function openOwnPassword(settings: AccountSettings, { passwords, log }: AccountHost): OwnPassword {
   const { passwordMinChars: minChars, passwordMaxChars: maxChars, breachListURL, breachListFailure } = settings
   const acceptUnchecked = breachListFailure === 'accept'
   const rules = openPasswordRules({ minChars, maxChars, breachListURL, acceptUnchecked }, log)

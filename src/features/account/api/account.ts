@@ -1,3 +1,4 @@
+import type { AccountHost } from '#features/account/host.ts'
 import { placeBelow } from '#sdk/api/api-description.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { accountApi } from './api-description.ts'
@@ -22,5 +23,5 @@ export default defineFilter<AccountSettings>({
     return api.served(placeBelow('/account'), { users: api })
   },
   /** Loaded on first use: a gateway without this filter is smaller and starts sooner. */
-  create: async (settings, host) => (await import('./account-api.ts')).createAccount(settings, host),
+  create: async (settings, host: AccountHost) => (await import('./account-api.ts')).createAccount(settings, host),
 })

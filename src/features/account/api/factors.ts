@@ -8,6 +8,7 @@ import type {
   RecoveryCodes,
   TotpEnrolment,
 } from '#features/account/contract/account.ts'
+import type { AccountHost } from '#features/account/host.ts'
 import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#features/account/second-factors/second-factor.ts'
 import { factorName, provenAt, secondFactorSlot } from '#features/account/second-factors/second-factor-access.ts'
 import { passkeyUser, readPasskey } from '#features/account/second-factors/second-factor-login.ts'
@@ -22,7 +23,6 @@ import { readJsonBody } from '#sdk/api/json-body.ts'
 import { seeOther } from '#sdk/auth/login.ts'
 import type { SessionHandle } from '#sdk/auth/session.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 import { confirmPasskeyBody, confirmTotpBody, renameFactorBody } from './api-description.ts'
 import { type AccountSettings, stepUpKeyword } from './settings.ts'
@@ -30,7 +30,7 @@ import { type AccountSettings, stepUpKeyword } from './settings.ts'
 export interface FactorParts {
   readonly settings: AccountSettings
   readonly totp: Totp
-  readonly host: Pick<FilterHost, 'secondFactors' | 'clock' | 'log'>
+  readonly host: Pick<AccountHost, 'secondFactors' | 'clock' | 'log'>
 }
 
 const maxBody = 64 * 1024
@@ -198,7 +198,7 @@ const loginMillis = 10 * 60_000
 
 interface StepUpParts {
   readonly settings: AccountSettings
-  readonly host: Pick<FilterHost, 'secondFactors' | 'clock'>
+  readonly host: Pick<AccountHost, 'secondFactors' | 'clock'>
 }
 
 /**

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { FactorHost } from '#features/account/host.ts'
 import {
   type FactorDialogue,
   passkeyUser,
@@ -79,7 +80,7 @@ export default defineAuthMechanism({
     const userVerification = given.userVerificationRequirement ?? given.userVerification
     return { ...given, userVerification, without: withoutFactor(given, params, issues) }
   },
-  create: ({ without, rpId, rpName, userVerification }, host) => {
+  create: ({ without, rpId, rpName, userVerification }, host: FactorHost) => {
     const script = readFileSync(new URL('./passkey-page.js', import.meta.url), 'utf8')
     return new SecondFactorLogin(
       passkeyDialogue({ rpId, rpName, userVerification, script, log: host.log }),

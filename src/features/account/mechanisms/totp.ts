@@ -1,3 +1,4 @@
+import type { FactorHost } from '#features/account/host.ts'
 import {
   type FactorDialogue,
   SecondFactorLogin,
@@ -40,7 +41,7 @@ export default defineAuthMechanism({
     }
     return { issuer: given.issuer, without: withoutFactor(given, params, issues) }
   },
-  create: async ({ issuer, without }, host) =>
+  create: async ({ issuer, without }, host: FactorHost) =>
     new SecondFactorLogin(authenticatorApp({ issuer, totp: await openTotp(), clock: host.clock }), without, host),
 })
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { FactorHost } from '#features/account/host.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { AuthAttempt, AuthHost, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
@@ -98,12 +99,12 @@ export function warnOfNewFactors(
 export class SecondFactorLogin implements AuthMechanism {
   readonly #dialogue: FactorDialogue
   readonly #without: WithoutFactor
-  readonly #host: Pick<AuthHost, 'secondFactors' | 'clock' | 'log'>
+  readonly #host: Pick<FactorHost, 'secondFactors' | 'clock' | 'log'>
 
   constructor(
     dialogue: FactorDialogue,
     without: WithoutFactor,
-    host: Pick<AuthHost, 'secondFactors' | 'clock' | 'log'>,
+    host: Pick<FactorHost, 'secondFactors' | 'clock' | 'log'>,
   ) {
     this.#dialogue = dialogue
     this.#without = without

@@ -38,7 +38,7 @@ async function begin(
     handle: async () => ({ status: 404, headers: {} }),
     refreshState: async () => 'unused' as const,
   }
-  const mechanism = await prepared.create({ ...fakeModuleHost(), issuers })
+  const mechanism = await prepared.create(Object.assign(fakeModuleHost(), { issuers }))
   const outcome = await mechanism.begin({
     request: fakeRequest({ url: 'https://portal.test/' }),
     subject: attempt.nobody === true ? undefined : ada,

@@ -1,3 +1,4 @@
+import type { TokenHost } from '#features/issuer/host.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { type AuthAttempt, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { flag, parsed, text } from '#sdk/module/parameter-types.ts'
@@ -36,10 +37,10 @@ export default defineAuthMechanism({
     }
     return config
   },
-  create: (config, host) => ({ begin: (attempt) => begin(attempt, config, host) }),
+  create: (config, host: TokenHost) => ({ begin: (attempt) => begin(attempt, config, host) }),
 })
 
-async function begin(attempt: AuthAttempt, config: Config, host: AuthHost): Promise<AuthOutcome> {
+async function begin(attempt: AuthAttempt, config: Config, host: TokenHost): Promise<AuthOutcome> {
   const { subject, sessionId, request } = attempt
   const { idpName: issuer, trustName: trust, doNotTieSession, overrideURL: origin } = config
   if (subject === undefined)

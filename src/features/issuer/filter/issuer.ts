@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { IssuerHost } from '#features/issuer/host.ts'
 import { DescribedApi, keySetSchema, placeAtMount } from '#sdk/api/api-description.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { text } from '#sdk/module/parameter-types.ts'
@@ -20,7 +21,7 @@ export default defineFilter({
   takesForms: true,
   summarize: ({ issuer }) => [{ label: 'identity provider', value: issuer }],
   api: () => issuerApi.served(placeAtMount, { hasOwnCredentials: true }),
-  create: ({ issuer }, { issuers }) => {
+  create: ({ issuer }, { issuers }: IssuerHost) => {
     if (issuers === undefined) throw new Error('no identity provider is configured')
     return { handle: (exchange) => issuers.handle(issuer, exchange) }
   },

@@ -1,12 +1,7 @@
 import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
 import { createAt } from '#config/configuration/create-at.ts'
-import {
-  type IssuerAccess,
-  type IssuerConfig,
-  issuersByName,
-  serviceTokenSeconds,
-} from '#config/configuration/issuer.ts'
+import { type IssuerAccess, type IssuerConfig, issuersByName } from '#config/configuration/issuer.ts'
 import type { TokenKeys } from '#config/configuration/token-keys.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -19,6 +14,7 @@ import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { ChangeSubject } from '#sdk/filter/subject-filter.ts'
 import type { HostFor } from '#sdk/host/host.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
+import { serviceTokenSeconds } from '#sdk/target-module/service-tokens.ts'
 import { type IssuerMeter, noIssuerMeter } from './issuer-audit.ts'
 import { IssuerServer, type IssuerServerParts } from './issuer-server.ts'
 import type { IssuerStore } from './issuer-store.ts'

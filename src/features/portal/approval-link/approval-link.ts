@@ -1,4 +1,5 @@
 import type { PersonNames } from '#features/portal/contract/person-names.ts'
+import type { PortalHost } from '#features/portal/host.ts'
 import { type LookUpNames, nameLookup, usersOfItem } from '#features/portal/runs/person-names.ts'
 import { isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -6,7 +7,6 @@ import { inWrittenOrder } from '#kernel/text/one-line.ts'
 import { readPageUrl } from '#sdk/api/page-url.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 import { readForm } from '#sdk/http/read-form.ts'
 import { isAnonymousLogin } from '#sdk/login/own-login.ts'
@@ -41,7 +41,7 @@ export default defineFilter({
   takesForms: true,
   approvalLinks: ({ url = '', validDays, withoutLogin }) => ({ url, validMillis: validDays * dayMillis, withoutLogin }),
   summarize: ({ url = '' }) => [{ label: 'approval links', value: url }],
-  create: ({ withoutLogin }, host) => new ApprovalLinkFilter(withoutLogin, host),
+  create: ({ withoutLogin }, host: PortalHost) => new ApprovalLinkFilter(withoutLogin, host),
 })
 
 /** What became of a link that decides nothing. */
@@ -69,10 +69,10 @@ interface OpenLink {
 
 class ApprovalLinkFilter implements Filter {
   readonly #withoutLogin: boolean
-  readonly #host: FilterHost
+  readonly #host: PortalHost
   readonly #names: LookUpNames
 
-  constructor(withoutLogin: boolean, host: FilterHost) {
+  constructor(withoutLogin: boolean, host: PortalHost) {
     this.#withoutLogin = withoutLogin
     this.#host = host
     const { directory, log } = host

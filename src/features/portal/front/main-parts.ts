@@ -1,4 +1,5 @@
 import type { WorkflowListItem } from '#features/portal/contract/main.ts'
+import type { PortalHost } from '#features/portal/host.ts'
 import type { LookUpNames } from '#features/portal/runs/person-names.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
@@ -7,7 +8,6 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import type { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { spanMillis } from '#kernel/time.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { FormAttribute } from '#sdk/forms/form-attribute.ts'
 import { anothersLoginText, hasOwnLogin } from '#sdk/login/own-login.ts'
 import type { Translate } from '#sdk/page/configured-texts.ts'
@@ -23,7 +23,7 @@ import type { PortalOrg, PortalUrl, PortalWorkflow } from './portal-access.ts'
 /** Shared by the parts of the API. */
 export interface MainParts {
   readonly settings: MainSettings
-  readonly host: FilterHost
+  readonly host: PortalHost
   readonly visibility: Visibility
   readonly people: People
   readonly names: LookUpNames
@@ -136,11 +136,11 @@ type Decisions = Map<string, { readonly allowed: Promise<boolean>; readonly unti
 
 /** Decides who sees which orgs, links and workflows. Equal rules are evaluated once. */
 export class Visibility {
-  readonly #host: Pick<FilterHost, 'authorize' | 'portal' | 'clock'>
+  readonly #host: Pick<PortalHost, 'authorize' | 'portal' | 'clock'>
   readonly #decisions = new WeakMap<Subject, Decisions>()
   readonly #keys = new WeakMap<readonly Rule[], string>()
 
-  constructor(host: Pick<FilterHost, 'authorize' | 'portal' | 'clock'>) {
+  constructor(host: Pick<PortalHost, 'authorize' | 'portal' | 'clock'>) {
     this.#host = host
   }
 

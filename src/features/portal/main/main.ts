@@ -14,6 +14,7 @@ import {
 import { type MainSettings, parameters, parseMain } from '#features/portal/front/main-settings.ts'
 import { People } from '#features/portal/front/people.ts'
 import type { PortalWorkflow } from '#features/portal/front/portal-access.ts'
+import type { PortalHost } from '#features/portal/host.ts'
 import { nameLookup } from '#features/portal/runs/person-names.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
@@ -24,7 +25,6 @@ import { answer, badRequest, notFound, privateErrors } from '#sdk/api/json-answe
 import { answerRoute, pathBelow, type Routes, readQuery } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { portalLook } from '#sdk/forms/page-theme.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { isAnonymousLogin } from '#sdk/login/own-login.ts'
@@ -82,10 +82,10 @@ export default defineFilter<MainSettings>({
       formats: ['openapi', 'swagger'],
       users: mainApiFor({ approvals, administrator: false }),
     }),
-  create: (settings, host) => createMain(settings, host),
+  create: (settings, host: PortalHost) => createMain(settings, host),
 })
 
-function createMain(settings: MainSettings, host: FilterHost): Filter {
+function createMain(settings: MainSettings, host: PortalHost): Filter {
   const { uidAttributeName, displayNameAttribute } = settings.given
   const all: MainParts = {
     settings,

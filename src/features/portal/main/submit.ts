@@ -29,7 +29,7 @@ import { chooseExpiry, expiryKey } from '#sdk/workflow/expiry-offer.ts'
 import { isEngineKey, type WorkflowCall, type WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import { approvalUser } from '#workflows/approvals/approval-access.ts'
-import type { CallKey } from '#workflows/record/run-access.ts'
+import type { CallKey } from '#sdk/workflow/workflow.ts'
 import { OpenRequests } from './open-requests.ts'
 
 /** How long a line waits for the same line that came just before it. */

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import type { FoundUser, OperatedUser, OperatorUpdate } from '#features/portal/contract/operators.ts'
 import * as schemas from '#features/portal/contract/operators.ts'
 import type { ProfileForm } from '#features/portal/front/profile-form.ts'
+import type { PortalHost } from '#features/portal/host.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter as EntryFilter } from '#identity/filter/ast.ts'
@@ -16,7 +17,6 @@ import { mainErrors } from '#sdk/contract/errors.ts'
 import { formAttributeView, listItem } from '#sdk/contract/forms.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { maxFormAttributes, maxValueLength } from '#sdk/forms/form-attribute.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { isAnonymousLogin } from '#sdk/login/own-login.ts'
@@ -38,11 +38,11 @@ export default defineFilter<OperatorsSettings>({
 
 interface OperatorParts {
   readonly settings: OperatorsSettings
-  readonly host: FilterHost
+  readonly host: PortalHost
   readonly profile: ProfileForm
 }
 
-function createOperators(settings: OperatorsSettings, host: FilterHost): Filter {
+function createOperators(settings: OperatorsSettings, host: PortalHost): Filter {
   const { scaleMainAppName, scaleMainURI } = settings.given
   const profile = host.profiles?.find(
     ({ application, uri }) => application === scaleMainAppName && uri === scaleMainURI,

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import type { AdminRun, AdminRunDetails, AdminStep } from '#features/portal/contract/main-admin.ts'
 import { adminRun, adminStep } from '#features/portal/contract/main-admin.ts'
 import type { DecisionView, RequestApproval } from '#features/portal/contract/main-requests.ts'
+import type { PortalHost } from '#features/portal/host.ts'
 import type { Subject } from '#identity/subject.ts'
 import { wireForm } from '#kernel/wire.ts'
 import type { OperationDescription } from '#sdk/api/api-description.ts'
@@ -9,7 +10,6 @@ import { answer, badRequest, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#sdk/api/json-body.ts'
 import { type Routes, readQuery } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { operatorOf } from '#workflows/approvals/approval-access.ts'
 import { isInvolvedIn } from '#workflows/approvals/decision-influence.ts'
@@ -43,7 +43,7 @@ export const interventions = {
 type Action = keyof typeof interventions
 
 interface RunParts {
-  readonly host: Pick<FilterHost, 'runs' | 'approvals' | 'log' | 'clock'>
+  readonly host: Pick<PortalHost, 'runs' | 'approvals' | 'log' | 'clock'>
   /** Without it, answers have logins only. */
   readonly names?: LookUpNames
 }

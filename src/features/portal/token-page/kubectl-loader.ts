@@ -6,12 +6,12 @@ import {
   storeTokens,
   tokensSlot,
 } from '#features/issuer/filter/session-tokens.ts'
+import { kubectlTokenKeys as keys } from '#features/portal/contract/constants.ts'
 import type { TokenState, TokenUser } from '#features/portal/contract/token.ts'
-import { kubectlTokenKeys as keys } from '#features/portal/contract/token.ts'
+import type { PortalHost } from '#features/portal/host.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 
 export interface KubectlSettings {
   /** The issuer and client of the tokens; the latest tokens of the login if undefined. */
@@ -45,7 +45,7 @@ export const commandValues = [
 ] as const
 
 /** The tokens of the login, and the commands that use them. */
-export function kubectlLoader(settings: KubectlSettings, host: FilterHost): TokenLoader {
+export function kubectlLoader(settings: KubectlSettings, host: PortalHost): TokenLoader {
   return {
     load: async (exchange) => show(exchange, await kept(exchange, settings), settings, host),
     renew: async (exchange) => {
@@ -85,7 +85,7 @@ async function show(
   { subject }: Exchange,
   tokens: SessionTokens | undefined,
   settings: KubectlSettings,
-  host: FilterHost,
+  host: PortalHost,
 ): Promise<LoadedTokens> {
   const { usage, loginPlugin, uidAttribute } = settings
   const clusterCertificate = await certificate(settings.clusterCertificate, host)
@@ -131,7 +131,7 @@ async function show(
 async function stateOf(
   tokens: SessionTokens,
   settings: KubectlSettings,
-  { issuers, clock }: FilterHost,
+  { issuers, clock }: PortalHost,
 ): Promise<TokenState> {
   const { idp, expires, refreshToken, refreshExpires } = tokens
   const refresh = refreshToken === undefined ? 'none' : ((await issuers?.refreshState(idp, refreshToken)) ?? 'ended')
@@ -146,7 +146,7 @@ async function stateOf(
 const isRenewable = (tokens: SessionTokens | undefined, { renews }: KubectlSettings): tokens is SessionTokens =>
   renews && tokens?.refreshToken !== undefined
 
-const certificate = async (name: string | undefined, { keys: source }: FilterHost): Promise<string | undefined> =>
+const certificate = async (name: string | undefined, { keys: source }: PortalHost): Promise<string | undefined> =>
   name === undefined ? undefined : await source.certificate?.(name)
 
 /** In the forms of existing commands: lines separated by `\n`, by real line breaks, and as base64. */

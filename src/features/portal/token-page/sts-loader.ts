@@ -1,11 +1,11 @@
 import type { EndpointName } from '#config/configuration/token-endpoint.ts'
+import type { PortalHost } from '#features/portal/host.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { readBearer } from '#protocols/jwt/bearer.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { TokenLoader } from './kubectl-loader.ts'
 
 /** A token of the token service for the workload whose token authenticated the request. The endpoint decides and audits. */
-export function stsLoader(name: EndpointName, { tokens }: Pick<FilterHost, 'tokens'>): TokenLoader {
+export function stsLoader(name: EndpointName, { tokens }: Pick<PortalHost, 'tokens'>): TokenLoader {
   const endpoint = tokens?.endpointOf(name)
   if (tokens === undefined || endpoint === undefined) {
     throw new Error(

@@ -66,7 +66,7 @@ async function open(params: ParamValues, call: Call = {}) {
   const host = fakeModuleHost({ now: () => call.now ?? 0 })
   const keys = { ...host.keys, certificate: async (name: string) => (name === 'ca' ? certificate : undefined) }
   const prepared = tokenApi.prepare(fakeParams({ ...common, ...params }), noIssues(), fakeParseContext())
-  const filter = await prepared.create({ ...host, keys, issuers })
+  const filter = await prepared.create(Object.assign(host, { keys, issuers }))
   const login = call.login ?? 'ada'
   const exchange: Exchange = {
     request: fakeRequest({ method: call.method ?? 'GET', url: 'https://portal.test/' }),
@@ -245,7 +245,7 @@ describe('StsToken', () => {
       },
       documents: async () => ({ discovery: '', keys: '' }) as never,
     }
-    const filter = await prepared.create({ ...fakeModuleHost(), tokens: service })
+    const filter = await prepared.create(Object.assign(fakeModuleHost(), { tokens: service }))
     const send = async (headers: Record<string, string>) => {
       const request = fakeRequest({ headers })
       const caller = subject('username=x,o=Tremolo', { cn: ['cart'] })

@@ -1,6 +1,7 @@
 import { endpointName } from '#config/configuration/token-endpoint.ts'
 import type { TokenConfig, TokenUser } from '#features/portal/contract/token.ts'
 import * as schemas from '#features/portal/contract/token.ts'
+import type { PortalHost } from '#features/portal/host.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { jsonBody } from '#kernel/json.ts'
@@ -10,7 +11,6 @@ import { apiPlace, DescribedApi, placeBelow } from '#sdk/api/api-description.ts'
 import { answerRoute, pathBelow, type Routes } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { themeParameters } from '#sdk/forms/theme-parameters.ts'
 import type { ErrorFormat } from '#sdk/http/error-format.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
@@ -124,7 +124,7 @@ interface TokenSettings {
   readonly displayNameAttribute: string
   readonly kind: string
   readonly config: TokenConfig
-  open(host: FilterHost): TokenLoader
+  open(host: PortalHost): TokenLoader
 }
 
 const loaders = ['KubectlTokenLoader', 'AttributeToken', 'TOTPToken', 'LoadToken', 'StsToken'] as const
@@ -279,7 +279,7 @@ export default defineFilter<TokenSettings>({
   summarize: ({ kind }) => [{ label: 'tokens', value: kind }],
   api: () =>
     tokenApiDescription.served(placeBelow('/token'), { formats: ['openapi', 'swagger'], users: tokenApiDescription }),
-  create: (settings, host) => {
+  create: (settings, host: PortalHost) => {
     const parts: TokenParts = { settings, loader: settings.open(host) }
     const served = parts.loader.renew === undefined ? routes : { ...routes, 'POST /user': renewTokens }
     return { handle: async (exchange) => answerRoute(served, parts, exchange, pathBelow('/token', exchange)) }

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { ScimHost } from '#features/scim/host.ts'
 import type { JsonBounds } from '#kernel/bounded-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'
@@ -31,7 +32,7 @@ export default defineFilter({
   answers: true,
   summarize: ({ stream }) => [{ label: 'events', value: stream }],
   api: () => eventPollApi.served(placeAtSegment),
-  create: ({ stream, waitSeconds }, host) => ({
+  create: ({ stream, waitSeconds }, host: ScimHost) => ({
     async handle({ request, pathInfo }) {
       if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
       allowMethods(request.method, 'POST')

@@ -1,10 +1,10 @@
+import type { ScimHost } from '#features/scim/host.ts'
 import { jsonBody } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import { errorBody, scimMediaType } from '#protocols/scim/schema/scim-error.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { scimApi } from './api-description.ts'
 import { withJournal } from './call-journal.ts'
 import { DirectoryLookups } from './directory-lookups.ts'
@@ -37,7 +37,7 @@ export default defineFilter({
   summarize,
   flow: gatewayFlow,
   api: scimApi,
-  create: async (config, host) => {
+  create: async (config, host: ScimHost) => {
     const { value: router, scope } = await buildScoped(async (opened) => {
       const toInternal = opened.own(await config.toInternal.create(host))
       const toScim = opened.own(await config.toScim.create(host))
@@ -64,14 +64,14 @@ export default defineFilter({
   },
 })
 
-function createLookups(config: GatewayConfig, host: FilterHost): Lookups {
+function createLookups(config: GatewayConfig, host: ScimHost): Lookups {
   const { lookup } = config
   if (lookup.kind === 'directory') return new DirectoryLookups(host.directory, lookup.base, config)
   return targetLookups(host.targets.get(lookup.name), config)
 }
 
 /** Stored under what users are looked up in, so that all gateways on one target share the marks. */
-async function openMarks(config: GatewayConfig, host: FilterHost, opened: Scope): Promise<DeletedMarks> {
+async function openMarks(config: GatewayConfig, host: ScimHost, opened: Scope): Promise<DeletedMarks> {
   const { lookup, users } = config
   if (users.deletedAttribute !== undefined) return attributeMarks(users.deletedAttribute, host.clock)
   return storedMarks(
@@ -84,7 +84,7 @@ async function openMarks(config: GatewayConfig, host: FilterHost, opened: Scope)
 async function withEventsAndJournal(
   router: Router,
   config: GatewayConfig,
-  host: FilterHost,
+  host: ScimHost,
   opened: Scope,
 ): Promise<Router> {
   const { events, journal } = config

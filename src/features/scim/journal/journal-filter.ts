@@ -1,4 +1,5 @@
 import { scimJournalPage } from '#features/scim/contract/journal.ts'
+import type { ScimHost } from '#features/scim/host.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { DescribedApi, placeAtSegment } from '#sdk/api/api-description.ts'
 import { mainErrors } from '#sdk/contract/errors.ts'
@@ -16,7 +17,7 @@ export default defineFilter({
   answers: true,
   summarize: ({ gateway }) => gateway.map((value) => ({ label: 'journal', value })),
   api: () => scimJournalApi.served(placeAtSegment),
-  create: ({ gateway: shown }, host) => ({
+  create: ({ gateway: shown }, host: ScimHost) => ({
     async handle({ request, pathInfo }) {
       if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
       return await answerJournal(request, shown, host)

@@ -11,7 +11,7 @@ import stsDocuments from './documents.ts'
 async function start(document: string) {
   const fixture = await issuingFixture()
   const prepared = stsDocuments.prepare(fakeParams({ endpoint: 'cloud', document }), noIssues(), fakeParseContext())
-  const filter = await prepared.create({ ...fakeModuleHost(), tokens: fixture.issuing })
+  const filter = await prepared.create(Object.assign(fakeModuleHost(), { tokens: fixture.issuing }))
   const exchange = { application: 'sts', mount: '/x', pathInfo: '', subject: subject('uid=Anonymous,o=Tremolo') }
   const get = async (request: FakeRequest = {}, pathInfo = ''): Promise<GatewayResponse> => {
     const all = { ...exchange, pathInfo, request: fakeRequest(request) }

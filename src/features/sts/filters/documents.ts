@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import * as z from 'zod'
 import type { IssuerDocuments } from '#config/configuration/token-keys.ts'
+import type { StsHost } from '#features/sts/host.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
 import { DescribedApi, keySetSchema, placeAtSegment } from '#sdk/api/api-description.ts'
@@ -28,7 +29,7 @@ export default defineFilter({
   answers: true,
   summarize: ({ endpoint, document }) => [{ label: 'documents of', value: `${endpoint} (${document})` }],
   api: ({ document }) => issuerDocumentApi(document).served(placeAtSegment),
-  create: ({ endpoint, document }, { tokens }) => {
+  create: ({ endpoint, document }, { tokens }: StsHost) => {
     if (tokens === undefined) throw new Error('there is no token service: no sts.endpoints are configured')
     return {
       async handle({ request, pathInfo }) {

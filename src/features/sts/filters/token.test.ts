@@ -15,7 +15,7 @@ import stsToken from './token.ts'
 async function start() {
   const fixture = await issuingFixture()
   const prepared = stsToken.prepare(fakeParams({ endpoint: 'cloud' }), noIssues(), fakeParseContext())
-  const filter = await prepared.create({ ...fakeModuleHost(), tokens: fixture.issuing })
+  const filter = await prepared.create(Object.assign(fakeModuleHost(), { tokens: fixture.issuing }))
   const identified: LoggedCaller[] = []
   /** Like the pipeline: errors become answers in the filter's own format. */
   const send = async (pathInfo: string, request: FakeRequest): Promise<GatewayResponse> => {
@@ -158,7 +158,7 @@ describe('filters.StsToken', () => {
   it('clients whose forms do not arrive keep no other client from a token', async () => {
     const { fixture, form } = await start()
     const prepared = stsToken.prepare(fakeParams({ endpoint: 'cloud' }), noIssues(), fakeParseContext())
-    const filter = await prepared.create({ ...fakeModuleHost(), tokens: fixture.issuing })
+    const filter = await prepared.create(Object.assign(fakeModuleHost(), { tokens: fixture.issuing }))
     const handle = (request: GatewayRequest) =>
       filter.handle(
         { application: 'sts', mount: '/', pathInfo: '', subject: subject('uid=Anonymous,o=Tremolo'), request },

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { StsHost } from '#features/sts/host.ts'
 import type { IssuedToken, TokenCall, TokenService } from '#features/sts/service/token-service.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { bearerChallenge, readBearer } from '#protocols/jwt/bearer.ts'
@@ -13,7 +14,6 @@ import {
 import { DescribedApi, placeAtSegment } from '#sdk/api/api-description.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
@@ -35,7 +35,7 @@ export default defineFilter({
   takesForms: true,
   summarize: ({ endpoint }) => [{ label: 'token endpoint', value: endpoint }],
   api: () => tokenExchangeApi.served(placeAtSegment, { hasOwnCredentials: true }),
-  create: ({ endpoint }, host) => {
+  create: ({ endpoint }, host: StsHost) => {
     const service = tokenService(host)
     return {
       handle: (asked: Exchange) => {
@@ -48,7 +48,7 @@ export default defineFilter({
   },
 })
 
-function tokenService({ tokens }: FilterHost): TokenService {
+function tokenService({ tokens }: StsHost): TokenService {
   if (tokens === undefined) throw new Error('there is no token service: no sts.endpoints are configured')
   return tokens
 }

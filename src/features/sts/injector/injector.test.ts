@@ -1,9 +1,9 @@
 import { jsonpatch } from 'json-p3'
 import { describe, expect, test } from 'vitest'
+import type { StsHost } from '#features/sts/host.ts'
 import type { PodAdmission } from '#features/sts/service/pod-admission.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { ClusterObject } from '#protocols/kubernetes/cluster.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { ClusterObjects, KubernetesCluster } from '#sdk/target/kubernetes-cluster.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
@@ -23,7 +23,7 @@ interface Call {
   readonly headers?: Record<string, string>
 }
 
-async function filterFor(params: Record<string, string>, host: Partial<FilterHost> = {}) {
+async function filterFor(params: Record<string, string>, host: Partial<StsHost> = {}) {
   const issues = noIssues()
   const prepared = stsInjector.prepare(fakeParams({ tokenService, ...params }), issues, fakeParseContext())
   expect(issueTexts(issues.list)).toEqual([])

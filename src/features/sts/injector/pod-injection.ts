@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import type { StsHost } from '#features/sts/host.ts'
 import type { PodAdmission } from '#features/sts/service/pod-admission.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -23,7 +24,6 @@ import { asksAccount, type PodAccount } from '#protocols/admission/pod-request.t
 import { requireJson } from '#sdk/api/json-body.ts'
 import { allowMethods } from '#sdk/api/routes.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { type ClusterObjects, isCluster } from '#sdk/target/kubernetes-cluster.ts'
 
@@ -38,7 +38,7 @@ const maxFaults = 16
 const maxFault = 400
 
 /** Answers each review with the changes of the pod. */
-export function createInjection(config: InjectorConfig, host: FilterHost): Filter {
+export function createInjection(config: InjectorConfig, host: StsHost): Filter {
   const injection = new PodInjection(config, host)
   return {
     async handle({ request, pathInfo }) {
@@ -66,12 +66,12 @@ export function createInjection(config: InjectorConfig, host: FilterHost): Filte
 
 class PodInjection {
   readonly #config: InjectorConfig
-  readonly #host: FilterHost
+  readonly #host: StsHost
   readonly #endpoints: readonly PodEndpoint[]
   readonly #accounts: ServiceAccounts | undefined
   readonly #events: OwnerEvents | undefined
 
-  constructor(config: InjectorConfig, host: FilterHost) {
+  constructor(config: InjectorConfig, host: StsHost) {
     this.#config = config
     this.#host = host
     this.#endpoints = host.stsPodEndpoints ?? []

@@ -1,0 +1,54 @@
+import type { AuditAccess } from '#audit/audit-access.ts'
+import type { AccountHost } from '#features/account/host.ts'
+import type { IssuerHost } from '#features/issuer/host.ts'
+import type { RegistrationHost } from '#features/registration/host.ts'
+import type { RegistrationForm } from '#features/registration/service/registration-access.ts'
+import type { ReportEndpoint } from '#features/reports/report-call.ts'
+import type { ScimHost } from '#features/scim/host.ts'
+import type { StsHost } from '#features/sts/host.ts'
+import type { TokenReportAccess } from '#features/sts/service/token-report-view.ts'
+import type { ListenToSessions } from '#requests/sessions/session-listener.ts'
+import type { ServedApi } from '#sdk/filter/filter-api.ts'
+import type { OwnAccess } from '#sdk/workflow/grants.ts'
+import type { ApprovalAccess } from '#workflows/approvals/approval-access.ts'
+import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog-view.ts'
+import type { ListenToRuns } from '#workflows/runs/run-listener.ts'
+import type { ReadTargets } from '#workflows/targets/target-status.ts'
+import type { ConfigurationAccess } from './console/configuration-access.ts'
+import type { SystemAccess } from './console/system-access.ts'
+import type { PortalAccess } from './front/portal-access.ts'
+import type { ServedProfile } from './front/profile-form.ts'
+import type { ReadStatistics } from './statistics/statistics-query.ts'
+
+/** What the filters of the portal use beside what every filter may use. */
+export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, StsHost, Pick<ScimHost, 'readJournal'> {
+  readonly runChanges: ListenToRuns
+  readonly approvals: ApprovalAccess
+  /** The workflows of the configuration, for administrators. */
+  readonly workflowCatalog: WorkflowCatalog
+  /** The request parameters that a workflow and those it calls accept; undefined for an unknown workflow. */
+  workflowParameters(name: string): ReadonlySet<string> | undefined
+  readonly grants: OwnAccess
+  readonly sessionChanges: ListenToSessions
+  /** What a portal shows: orgs, links, reports, workflows. */
+  readonly portal: PortalAccess
+  /** The address of the portal, without a slash at its end; absent if none is configured. */
+  readonly portalUrl?: string
+  /** The APIs of the configuration; none if absent. */
+  readonly apis?: readonly ServedApi[]
+  /** The registration forms of the configuration; none if absent. */
+  readonly forms?: readonly RegistrationForm[]
+  /** The profiles of the portals of the configuration; none if absent. */
+  readonly profiles?: readonly ServedProfile[]
+  /** Absent if the gateway serves no reports. */
+  readonly reports?: ReportEndpoint
+  readonly readTargets: ReadTargets
+  readonly readStatistics: ReadStatistics
+  readonly audit: AuditAccess
+  /** Absent in commands, which serve nothing. */
+  readonly system?: SystemAccess
+  /** Absent in commands. */
+  readonly loaded?: ConfigurationAccess
+  /** Absent in commands. */
+  readonly tokenReport?: TokenReportAccess
+}

@@ -1,0 +1,9 @@
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
+import type { RunAccess } from '#workflows/record/run-access.ts'
+import type { RegistrationAccess } from './service/registration-access.ts'
+
+/** What registration forms use beside what every filter may use. */
+export interface RegistrationHost extends FilterHost {
+  readonly registrations: RegistrationAccess
+  readonly runs: RunAccess
+}
