@@ -19,11 +19,11 @@ import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 import { flag, list, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import type { CallKey } from '#sdk/workflow/workflow.ts'
 import { isEngineKey, type WorkflowCall, type WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { Run, StoredStep } from '#workflows/record/run.ts'
 import { AnotherSubject, type RefusedCall } from '#workflows/record/run-access.ts'
-import type { CallKey } from '#sdk/workflow/workflow.ts'
 import {
   type CallBody,
   CallRefused,

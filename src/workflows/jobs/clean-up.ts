@@ -1,8 +1,7 @@
-import type { MaintenanceHost } from './maintenance-access.ts'
 import { defineJob } from '#sdk/job/job.ts'
 import { wholeNumber } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
-import type { Retention } from './maintenance-access.ts'
+import type { MaintenanceHost, Retention } from './maintenance-access.ts'
 
 /** A longer time is a mistake in the configuration. */
 const max = 36_500

@@ -1,8 +1,8 @@
-import type { MaintenanceHost } from './maintenance-access.ts'
 import { digestClassName } from '#mail/mail-choices.ts'
 import { defineJob } from '#sdk/job/job.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
+import type { MaintenanceHost } from './maintenance-access.ts'
 
 const hourMillis = 3600_000
 

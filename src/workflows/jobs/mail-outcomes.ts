@@ -1,7 +1,7 @@
-import type { MaintenanceHost } from './maintenance-access.ts'
 import { defineJob } from '#sdk/job/job.ts'
 import { flag, parsedList, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
+import type { MaintenanceHost } from './maintenance-access.ts'
 import { type MailedOutcome, mailedOutcomes } from './maintenance-access.ts'
 
 const hourMillis = 3600_000

@@ -1,7 +1,7 @@
-import type { MaintenanceHost } from './maintenance-access.ts'
 import { defineJob } from '#sdk/job/job.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
+import type { MaintenanceHost } from './maintenance-access.ts'
 
 /** Sends a mail to approvers with open approvals, once for each due time of the job. */
 export default defineJob({

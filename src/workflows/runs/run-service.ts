@@ -2,11 +2,25 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type ErrorCode, errorCodes, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
-import type { RunStatus, UnfinishedChange, WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
+import type {
+  CallKey,
+  RunStart,
+  RunStatus,
+  UnfinishedChange,
+  WorkflowCall,
+  WorkflowResult,
+} from '#sdk/workflow/workflow.ts'
 import { ownTarget } from '#workflows/approvals/approval-audit.ts'
 import { hasEnded, type Run } from '#workflows/record/run.ts'
-import { type EarlierChanges, NewerChange, type RefusedCall, type RunAccess, type SettledChanges, stillUnderWay, UnfinishedRun } from '#workflows/record/run-access.ts'
-import type { CallKey, RunStart } from '#sdk/workflow/workflow.ts'
+import {
+  type EarlierChanges,
+  NewerChange,
+  type RefusedCall,
+  type RunAccess,
+  type SettledChanges,
+  stillUnderWay,
+  UnfinishedRun,
+} from '#workflows/record/run-access.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import type { WorkflowServices } from '#workflows/steps/workflow-services.ts'
 import type { NewRun } from '#workflows/store/run-commit.ts'

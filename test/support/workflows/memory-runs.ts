@@ -1,10 +1,17 @@
 import { formerIdentity, isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
+import type { CallKey, RunStart, WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { hasEnded, type Run, type RunQuery, type RunState } from '#workflows/record/run.ts'
-import type { PinnedRun, RefusedCall, RunAccess, RunIntervention, RunRetry, RunWithdrawal, SettledChanges } from '#workflows/record/run-access.ts'
-import type { CallKey, RunStart } from '#sdk/workflow/workflow.ts'
+import type {
+  PinnedRun,
+  RefusedCall,
+  RunAccess,
+  RunIntervention,
+  RunRetry,
+  RunWithdrawal,
+  SettledChanges,
+} from '#workflows/record/run-access.ts'
 
 interface Answered {
   readonly bodyHash: string

@@ -3,12 +3,11 @@ import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Job } from '#sdk/job/job.ts'
-import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
+import type { CallKey, WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import { fakeJobHost, jobContext } from '#testing/workflows/fake-job-host.ts'
 import { noRuns } from '#testing/workflows/no-runs.ts'
 import type { RunAccess } from '#workflows/record/run-access.ts'
-import type { CallKey } from '#sdk/workflow/workflow.ts'
 import javaScriptJob from './javascript-job.ts'
 
 const opened: Job[] = []

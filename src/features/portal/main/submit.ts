@@ -26,10 +26,10 @@ import { anothersLoginText, isLoginName } from '#sdk/login/own-login.ts'
 import { acceptedLanguage, originalText } from '#sdk/page/configured-texts.ts'
 import type { ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
 import { chooseExpiry, expiryKey } from '#sdk/workflow/expiry-offer.ts'
+import type { CallKey } from '#sdk/workflow/workflow.ts'
 import { isEngineKey, type WorkflowCall, type WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import { approvalUser } from '#workflows/approvals/approval-access.ts'
-import type { CallKey } from '#sdk/workflow/workflow.ts'
 import { OpenRequests } from './open-requests.ts'
 
 /** How long a line waits for the same line that came just before it. */
