@@ -1,5 +1,4 @@
 import type { TokenHost } from '#features/issuer/host.ts'
-import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { type AuthAttempt, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { flag, parsed, text } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
