@@ -53,7 +53,7 @@ test('users of the embedded directory are linked, and its groups decide', async 
   const named = ['--attribute', 'displayName=x']
   expect(await user('a good password\n', 'add', 'idp', '--group', 'clients', ...named)).toEqual({
     code: 0,
-    stdout: '',
+    stdout: 'Added "idp" to the directory "callers", in the group clients. The user can log in with this password.\n',
     stderr: '',
   })
   expect((await user('a good password\n', 'add', 'guest', ...named)).code).toBe(0)
