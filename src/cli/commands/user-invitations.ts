@@ -3,9 +3,9 @@ import { listItems, operatorName, printLines } from '#cli/command-line/command-l
 import type { Configuration } from '#config/configuration/configuration.ts'
 import { Invitations } from '#features/registration/service/invitations.ts'
 import type { InvitationRecord } from '#features/registration/service/registration-access.ts'
+import { type InvitationForm, offersForm } from '#features/registration/service/registration-access.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { InvitationForm } from '#sdk/filter/filter.ts'
 import type { Storage } from '#server/composition/stores.ts'
 
 export interface InvitationAction {
@@ -67,9 +67,9 @@ async function withPublicText<T>(work: Promise<T>): Promise<T> {
 function chooseForm({ applications }: Configuration, wanted: string | undefined): NamedForm {
   const forms = applications.flatMap(({ name, urls }) =>
     urls.flatMap(({ filters }) =>
-      filters.flatMap(({ invitations }) =>
-        invitations === undefined ? [] : [{ application: name, form: invitations }],
-      ),
+      filters
+        .filter(offersForm)
+        .flatMap(({ invitations: form }) => (form === undefined ? [] : [{ application: name, form }])),
     ),
   )
   const chosen = wanted === undefined ? forms : forms.filter(({ application }) => application === wanted)

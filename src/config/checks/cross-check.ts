@@ -168,7 +168,7 @@ export function checkProfiles({ applications }: Draft, issues: Issues): void {
         // A missing application is reported as a missing reference.
         if (profileOf === undefined || portal === undefined) continue
         const urls = portal.config.urls.filter(({ uri }) => uri === profileOf.uri)
-        if (urls.some((url) => url.filters.some(({ profile }) => profile !== undefined))) continue
+        if (urls.some((url) => url.filters.some(({ className }) => className === 'filters.Main'))) continue
         const message = `the application "${profileOf.application}" has no filters.Main at "${profileOf.uri}"`
         issues.for(document).error(['spec', 'urls', i, 'filterChain', j], message)
       }

@@ -492,7 +492,7 @@ function providersOf(
 /** The page that each name means: that of the application with the name, or, with any other name, the only one. */
 function passwordPages({ applications }: Draft, names: readonly string[]): Map<string, readonly ConfigDocument[]> {
   const pages = applications.filter(({ config }) =>
-    config.urls.some(({ filters }) => filters.some(({ resetLinks }) => resetLinks !== undefined)),
+    config.urls.some(({ filters }) => filters.some(({ className }) => className === 'filters.Passwords')),
   )
   return new Map(
     names.flatMap((name) => {

@@ -4,6 +4,7 @@ import { defineFilter } from '#sdk/filter/filter.ts'
 import { jsonErrors } from '#sdk/http/error-format.ts'
 import { passwordResetApi } from './reset-api.ts'
 import { parameters, parseReset, type ResetSettings } from './reset-settings.ts'
+import type { OffersResetLinks } from './service/password-access.ts'
 
 /** New passwords for users who forgot theirs, by a link in a mail. */
 export default defineFilter<ResetSettings>({
@@ -13,7 +14,7 @@ export default defineFilter<ResetSettings>({
   errors: jsonErrors,
   takesForms: true,
   parse: parseReset,
-  resetLinks: ({ links }) => links,
+  offers: ({ links }): OffersResetLinks => ({ resetLinks: links }),
   summarize: ({ publicURL, given }) => [
     { label: 'password reset links', value: publicURL },
     { label: 'passwords written to', value: given.passwordTarget ?? 'the directory' },

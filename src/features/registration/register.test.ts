@@ -465,9 +465,11 @@ describe('passwords', () => {
 
 describe('the configuration of the form', () => {
   test('describes its fields for approvers', () => {
-    expect(parse(basic).prepared.form).toMatchObject({
-      workflow: 'join',
-      fields: [{ name: 'uid', label: 'Login' }, {}, { name: 'team', items: [{ name: 'Blue', value: 'blue' }, {}] }],
+    expect(parse(basic).prepared).toMatchObject({
+      form: {
+        workflow: 'join',
+        fields: [{ name: 'uid', label: 'Login' }, {}, { name: 'team', items: [{ name: 'Blue', value: 'blue' }, {}] }],
+      },
     })
   })
 

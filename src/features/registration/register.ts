@@ -40,6 +40,7 @@ import {
 import { Registrar, type SubmitOutcome } from './registrar.ts'
 import { actionOf, configView, openUnisonConfigView, submittedText, ValueLists } from './registration-form.ts'
 import type { RegistrationHandler } from './registration-handler.ts'
+import type { OffersForm } from './service/registration-access.ts'
 
 const maxBodyBytes = 256 * 1024
 
@@ -76,11 +77,13 @@ export default defineFilter<RegisterSettings>({
     target: undefined,
     given: [given.uidAttributeName],
   }),
-  invitations: invitationForm,
   api: () => registerApi.served(placeBelow('/register'), { formats: ['openapi', 'swagger'], users: registerApi }),
-  form: ({ workflow = '', attributes }) => ({
-    workflow,
-    fields: attributes.map(({ name, displayName: label, items }) => ({ name, label, items })),
+  offers: (settings): OffersForm => ({
+    form: {
+      workflow: settings.workflow ?? '',
+      fields: settings.attributes.map(({ name, displayName: label, items }) => ({ name, label, items })),
+    },
+    invitations: invitationForm(settings),
   }),
   create: openRegister,
 })

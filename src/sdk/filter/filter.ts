@@ -1,6 +1,3 @@
-import type { ResetLinks } from '#features/passwords/service/password-access.ts'
-import type { ProfileForm, ProfilePlace } from '#features/portal/front/profile-form.ts'
-import type { InvitationMail, RegistrationForm } from '#features/registration/service/registration-access.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Closable } from '#kernel/scope.ts'
@@ -14,7 +11,6 @@ import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { PageLook } from '#sdk/http/page-look.ts'
 import type { ModuleDefinition, ModuleOf } from '#sdk/module/module.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
-import type { ApprovalLinkPage } from '#workflows/approvals/approval-link.ts'
 
 /** Calls the filters after this one, which see the given subject instead of the caller's. */
 type Next = (subject?: Subject) => Promise<GatewayResponse>
@@ -24,16 +20,16 @@ export interface Filter extends Closable {
   handle(exchange: Exchange, next: Next): Awaitable<GatewayResponse>
 }
 
-/** A form that users can be invited to, also from the command line. */
-export interface InvitationForm {
-  /** The name under which its invitations are stored. */
-  name(application: string): string
-  /** What is wrong with an invitation that sets these attributes. */
-  problems(email: string, attributes: Readonly<Record<string, string>>): readonly string[]
-  readonly mail: InvitationMail
+/** Where another filter is. */
+export interface FilterPlace {
+  readonly application: string
+  readonly uri: string
 }
 
-/** A filter of a URL whose parameters are checked. */
+/**
+ * A filter of a URL whose parameters are checked. It also has the members that its definition `offers`: a caller that looks for one
+ * of them declares its type with a guard, such as `offersApprovalLinks`.
+ */
 export interface PreparedFilter {
   readonly className: string
   /** True: the filter answers every request itself, so no later one is reached. `sometimes`: only the filter knows. */
@@ -55,20 +51,10 @@ export interface PreparedFilter {
   readonly openPaths?: readonly string[]
   /** Chains that it may request by `Exchange.requireLogin`. */
   readonly chains?: readonly string[]
-  /** The URL for links of approval mails, if this filter handles them. */
-  readonly approvalLinks: ApprovalLinkPage | undefined
   /** The public URL of the portal, without a slash at its end, if this filter serves it: messages link there. */
   readonly portalUrl?: string | undefined
-  /** The form for invitations, if this filter has one. */
-  readonly invitations?: InvitationForm | undefined
-  /** The form, if this filter has one. */
-  readonly form?: RegistrationForm | undefined
-  /** The URL of the filter whose profile it uses. */
-  readonly profileOf?: ProfilePlace | undefined
-  /** The profile of users, if this filter has one. */
-  readonly profile?: ProfileForm | undefined
-  /** How it mails links to set a password, if it does. */
-  readonly resetLinks?: ResetLinks | undefined
+  /** The filter whose profile it uses. */
+  readonly profileOf?: FilterPlace | undefined
   /** What it contributes to the look of the pages of its hosts. */
   readonly look?: PageLook | undefined
   /** The API that it serves, if programs and pages call one. */
@@ -97,20 +83,14 @@ interface FilterDefinition<C, H extends FilterHost> extends Omit<ModuleDefinitio
   readonly leavesSession?: boolean
   /** See PreparedFilter. */
   readonly openPaths?: readonly string[]
-  approvalLinks?(config: C): ApprovalLinkPage
   /** See PreparedFilter. */
   portalUrl?(config: C): string | undefined
   /** See PreparedFilter. */
   chains?(config: C): readonly string[]
-  invitations?(config: C): InvitationForm | undefined
   /** See PreparedFilter. */
-  form?(config: C): RegistrationForm
-  /** See PreparedFilter. */
-  profileOf?(config: C): ProfilePlace
-  /** See PreparedFilter. */
-  profile?(config: C): ProfileForm
-  /** See PreparedFilter. */
-  resetLinks?(config: C): ResetLinks
+  profileOf?(config: C): FilterPlace
+  /** What other parts of Gatehouse find on the prepared filter. */
+  offers?(config: C): object
   /** See PreparedFilter. */
   look?(config: C): PageLook
   /** See PreparedFilter. */
@@ -132,6 +112,7 @@ export function defineFilter<C, H extends FilterHost = FilterHost>(definition: F
     prepare: (params, issues, context) => {
       const config = definition.parse(params, issues, context)
       return {
+        ...definition.offers?.(config),
         className,
         answers,
         errors: definition.errors ?? jsonErrors,
@@ -139,14 +120,9 @@ export function defineFilter<C, H extends FilterHost = FilterHost>(definition: F
         takesForms: definition.takesForms ?? false,
         leavesSession: definition.leavesSession ?? false,
         openPaths: definition.openPaths ?? [],
-        approvalLinks: definition.approvalLinks?.(config),
         portalUrl: definition.portalUrl?.(config),
         chains: definition.chains?.(config) ?? [],
-        invitations: definition.invitations?.(config),
-        form: definition.form?.(config),
         profileOf: definition.profileOf?.(config),
-        profile: definition.profile?.(config),
-        resetLinks: definition.resetLinks?.(config),
         look: definition.look?.(config),
         api: definition.api?.(config),
         summary: definition.summarize?.(config) ?? [],

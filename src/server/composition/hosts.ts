@@ -8,12 +8,15 @@ import { type SecondFactorParts, SecondFactors } from '#features/account/second-
 import type { CallHost } from '#features/call-workflow/host.ts'
 import type { TokenHost } from '#features/issuer/host.ts'
 import type { PasswordTaskHost } from '#features/passwords/host.ts'
+import { offersResetLinks } from '#features/passwords/service/password-access.ts'
 import { PasswordChanges, type PasswordServices } from '#features/passwords/service/password-changes.ts'
 import { createPortal, createPortalMemory } from '#features/portal/front/portal-content.ts'
 import type { PortalStore } from '#features/portal/front/portal-store.ts'
+import { offersProfile } from '#features/portal/front/profile-form.ts'
 import type { PortalHost } from '#features/portal/host.ts'
 import { createStatistics } from '#features/portal/statistics/read-statistics.ts'
 import type { StatisticsStore } from '#features/portal/statistics/statistics-store.ts'
+import { offersForm } from '#features/registration/service/registration-access.ts'
 import { type RegistrationParts, Registrations } from '#features/registration/service/registrations.ts'
 import type { ReportEndpoint } from '#features/reports/report-call.ts'
 import type { EventStreams } from '#features/scim/events/event-streams.ts'
@@ -163,16 +166,16 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
     ...(portalUrl === undefined ? {} : { portalUrl }),
     apis: servedApis(configuration),
     forms: configuration.applications.flatMap(({ urls }) =>
-      urls.flatMap(({ filters }) => filters.flatMap(({ form }) => form ?? [])),
+      urls.flatMap(({ filters }) => filters.filter(offersForm).map(({ form }) => form)),
     ),
     profiles: configuration.applications.flatMap(({ name: application, urls }) =>
       urls.flatMap(({ uri, filters }) =>
-        filters.flatMap(({ profile }) => (profile === undefined ? [] : [{ application, uri, form: profile }])),
+        filters.filter(offersProfile).map(({ profile: form }) => ({ application, uri, form })),
       ),
     ),
     resetLinks: configuration.applications.flatMap(({ name: application, urls }) =>
       urls.flatMap(({ filters }) =>
-        filters.flatMap(({ resetLinks: links }) => (links === undefined ? [] : [{ application, links }])),
+        filters.filter(offersResetLinks).map(({ resetLinks: links }) => ({ application, links })),
       ),
     ),
     stsPodEndpoints: configuration.stsEndpoints.flatMap(({ pods }) => pods ?? []),

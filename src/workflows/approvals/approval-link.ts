@@ -26,6 +26,14 @@ export interface ApprovalLinkPage {
   readonly withoutLogin: boolean
 }
 
+/** What a filter that handles links offers. */
+export interface OffersApprovalLinks {
+  readonly approvalLinks: ApprovalLinkPage
+}
+
+export const offersApprovalLinks = <F extends object>(filter: F): filter is F & OffersApprovalLinks =>
+  'approvalLinks' in filter && filter.approvalLinks !== undefined
+
 type ReadApprovalLink =
   | { readonly kind: 'valid'; readonly claims: ApprovalLinkClaims }
   | { readonly kind: 'expired' }

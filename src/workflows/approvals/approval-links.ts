@@ -5,7 +5,7 @@ import { portalLinks } from '#mail/mail-links.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { MailLink } from '#sdk/mail/new-mail.ts'
 import type { Texts } from '#sdk/page/page-texts.ts'
-import { approvalLinkKey, signApprovalLink } from './approval-link.ts'
+import { approvalLinkKey, offersApprovalLinks, signApprovalLink } from './approval-link.ts'
 
 /** An approval as it will be stored: its id, and its version then (1 when it is opened). */
 export interface LinkedApproval {
@@ -63,7 +63,7 @@ export function linksFor(
   const page = applications
     .flatMap(({ urls }) => urls)
     .flatMap(({ filters }) => filters)
-    .find((filter) => filter.approvalLinks !== undefined)?.approvalLinks
+    .find(offersApprovalLinks)?.approvalLinks
   const portal = portalLinks(applications)
   return async (approval, approver, texts) => {
     const others = portal === undefined ? [] : [portal.approval(approval.id, texts)]

@@ -1,6 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import type { CallKey, RunStart, UnfinishedChange, WorkflowCall, } from '#sdk/workflow/workflow.ts'
+import type { CallKey, RunStart, UnfinishedChange, WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { LabelParameters } from '#sdk/workflow/workflow-label.ts'
 import type { Operator } from '#workflows/approvals/approval-access.ts'
 import type { AppointedApprover } from './approval.ts'

@@ -97,3 +97,10 @@ export interface PasswordAccess {
    */
   change(change: OwnPasswordChange): Promise<number>
 }
+
+/** What a filter that mails links to set a password offers. */
+export interface OffersResetLinks {
+  readonly resetLinks: ResetLinks
+}
+
+export const offersResetLinks = <F extends object>(filter: F): filter is F & OffersResetLinks => 'resetLinks' in filter

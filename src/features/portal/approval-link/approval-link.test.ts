@@ -14,7 +14,7 @@ import { MemoryRuns } from '#testing/workflows/memory-runs.ts'
 import { noApprovals } from '#testing/workflows/no-approvals.ts'
 import { someApproval } from '#testing/workflows/some-approval.ts'
 import type { ApprovalUser, ApprovalView, ApprovalVote } from '#workflows/approvals/approval-access.ts'
-import { approvalLinkKey, signApprovalLink } from '#workflows/approvals/approval-link.ts'
+import { approvalLinkKey, offersApprovalLinks, signApprovalLink } from '#workflows/approvals/approval-link.ts'
 import approvalLink from './approval-link.ts'
 
 const secretKeys = [createSecretKey(Buffer.alloc(32, 1))]
@@ -370,7 +370,8 @@ test('the case of a login does not matter', async () => {
 test('the configuration sets the address and lifetime of links', () => {
   const read = (params: ParamValues) => {
     const issues = noIssues()
-    const { approvalLinks } = approvalLink.prepare(fakeParams(params), issues, fakeParseContext())
+    const filter = approvalLink.prepare(fakeParams(params), issues, fakeParseContext())
+    const approvalLinks = offersApprovalLinks(filter) ? filter.approvalLinks : undefined
     return { approvalLinks, issues: issueTexts(issues.list) }
   }
   const day = 24 * 3600_000

@@ -17,6 +17,7 @@ import { html, htmlErrors, page } from '#sdk/page/page.ts'
 import { languageOf, type TextKey, textsFor } from '#sdk/page/page-texts.ts'
 import { runLabels, translatedWorkflow } from '#sdk/workflow/workflow-label.ts'
 import { type ApprovalUser, type ApprovalView, approvalUser } from '#workflows/approvals/approval-access.ts'
+import type { OffersApprovalLinks } from '#workflows/approvals/approval-link.ts'
 import { type ApprovalLinkClaims, approvalLinkKeys, readApprovalLink } from '#workflows/approvals/approval-link.ts'
 
 const maxBody = 32 * 1024
@@ -39,7 +40,9 @@ export default defineFilter({
   answers: true,
   errors: htmlErrors,
   takesForms: true,
-  approvalLinks: ({ url = '', validDays, withoutLogin }) => ({ url, validMillis: validDays * dayMillis, withoutLogin }),
+  offers: ({ url = '', validDays, withoutLogin }): OffersApprovalLinks => ({
+    approvalLinks: { url, validMillis: validDays * dayMillis, withoutLogin },
+  }),
   summarize: ({ url = '' }) => [{ label: 'approval links', value: url }],
   create: ({ withoutLogin }, host: PortalHost) => new ApprovalLinkFilter(withoutLogin, host),
 })

@@ -1,5 +1,6 @@
 import type { Attributes } from '#identity/attributes.ts'
 import type { FormAttributeView } from '#sdk/contract/forms.ts'
+import type { FilterPlace } from '#sdk/filter/filter.ts'
 
 /** The profile that users have in a portal, for filters that show and change the profiles of others. */
 export interface ProfileForm {
@@ -28,12 +29,14 @@ export interface ProfileChange {
   readonly whole: Attributes
 }
 
-export interface ProfilePlace {
-  readonly application: string
-  readonly uri: string
-}
-
 /** A profile with the URL that serves it. */
-export interface ServedProfile extends ProfilePlace {
+export interface ServedProfile extends FilterPlace {
   readonly form: ProfileForm
 }
+
+/** What a filter with the profile of users offers. */
+export interface OffersProfile {
+  readonly profile: ProfileForm
+}
+
+export const offersProfile = <F extends object>(filter: F): filter is F & OffersProfile => 'profile' in filter

@@ -14,6 +14,7 @@ import {
 import { type MainSettings, parameters, parseMain } from '#features/portal/front/main-settings.ts'
 import { People } from '#features/portal/front/people.ts'
 import type { PortalWorkflow } from '#features/portal/front/portal-access.ts'
+import type { OffersProfile } from '#features/portal/front/profile-form.ts'
 import type { PortalHost } from '#features/portal/host.ts'
 import { nameLookup } from '#features/portal/runs/person-names.ts'
 import type { UserRef } from '#identity/identity.ts'
@@ -76,7 +77,7 @@ export default defineFilter<MainSettings>({
     ...(given.jitWorkflow === undefined ? [] : [{ label: 'workflow for new people', value: given.jitWorkflow }]),
   ],
   look: ({ given }) => portalLook(given),
-  profile: profileForm,
+  offers: (settings): OffersProfile => ({ profile: profileForm(settings) }),
   api: ({ given: { enableApprovals: approvals } }) =>
     mainApiFor({ approvals, administrator: true }).served(placeBelow('/main'), {
       formats: ['openapi', 'swagger'],

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { filters } from '#catalog/catalog.ts'
+import { offersProfile } from '#features/portal/front/profile-form.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -51,7 +52,7 @@ async function open(params: ParamValues = basic, more: ParamValues = {}) {
   const main = filters
     .find('filters.Main')
     ?.prepare(fakeParams({ ...mainParams, ...more }), noIssues(), fakeParseContext())
-  if (main?.profile === undefined) throw new Error('the main filter has no profile')
+  if (main === undefined || !offersProfile(main)) throw new Error('the main filter has no profile')
   const calls: WorkflowCall[] = []
   const host = fakeModuleHost({ entries, profiles: [{ application: 'scale', uri: '/scale/main', form: main.profile }] })
   const outcome = { status: 'completed' as 'completed' | 'waiting', changes: 1 }

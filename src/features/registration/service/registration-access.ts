@@ -125,3 +125,21 @@ export interface RegistrationForm {
     readonly items: readonly { readonly name: string; readonly value: string }[]
   }[]
 }
+
+/** A form that users can be invited to, also from the command line. */
+export interface InvitationForm {
+  /** The name under which its invitations are stored. */
+  name(application: string): string
+  /** What is wrong with an invitation that sets these attributes. */
+  problems(email: string, attributes: Readonly<Record<string, string>>): readonly string[]
+  readonly mail: InvitationMail
+}
+
+/** What a filter with a form offers. */
+export interface OffersForm {
+  readonly form: RegistrationForm
+  /** Present if users can be invited to it. */
+  readonly invitations?: InvitationForm | undefined
+}
+
+export const offersForm = <F extends object>(filter: F): filter is F & OffersForm => 'form' in filter
