@@ -50,7 +50,8 @@ export class SqliteDatabase implements SqlDatabase {
 
   transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
     return this.#run(() => {
-      const result = this.#last.then(() => this.#attempt(work))
+      const giveUp = performance.now() + this.#timeoutMillis
+      const result = this.#last.then(() => this.#attempt(work, giveUp))
       this.#last = result.catch(() => {})
       return result
     })
@@ -92,9 +93,9 @@ export class SqliteDatabase implements SqlDatabase {
     }
   }
 
-  async #attempt<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
+  async #attempt<T>(work: (tx: SqlTransaction) => Promise<T>, giveUp: number): Promise<T> {
     const { writer } = this.#open()
-    await this.#patiently(() => writer.database.exec('begin immediate'))
+    await this.#patiently(() => writer.database.exec('begin immediate'), giveUp)
     const tx = new SqliteTransaction(writer)
     try {
       const result = await work(tx)
@@ -109,8 +110,7 @@ export class SqliteDatabase implements SqlDatabase {
   }
 
   /** Waits for other processes to end their writing, without blocking the event loop. */
-  async #patiently<T>(statement: () => T): Promise<T> {
-    const giveUp = performance.now() + this.#timeoutMillis
+  async #patiently<T>(statement: () => T, giveUp = performance.now() + this.#timeoutMillis): Promise<T> {
     for (;;) {
       try {
         return statement()
