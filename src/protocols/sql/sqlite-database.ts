@@ -58,7 +58,10 @@ export class SqliteDatabase implements SqlDatabase {
   }
 
   check(statement: SqlStatement): Promise<void> {
-    return this.#run(async () => void this.#open().reader.statements.get(statement))
+    return this.#run(() => {
+      const { reader } = this.#open()
+      return this.#patiently(() => void reader.statements.get(statement))
+    })
   }
 
   async close(): Promise<void> {
@@ -153,7 +156,8 @@ class SqliteTransaction implements SqlTransaction {
 }
 
 function connect(file: string, readOnly: boolean): Connection {
-  const database = new DatabaseSync(file, { readOnly, timeout: 20 })
+  // SQLite would wait in the event loop, once for each call.
+  const database = new DatabaseSync(file, { readOnly, timeout: 0 })
   return { database, statements: new StatementCache(database, { readBigInts: true }) }
 }
 

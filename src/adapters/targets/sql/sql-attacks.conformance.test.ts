@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
@@ -5,7 +6,13 @@ import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixt
 import type { Target } from '#sdk/target/target.ts'
 import { onEachEmptyDatabase, temporaryFolder } from '#testing/databases/databases.ts'
 import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
-import { openApplication, openTarget, runOn } from '#testing/databases/sql-schema.ts'
+import {
+  applicationParams,
+  makeApplication,
+  openApplication,
+  openTarget,
+  runOn,
+} from '#testing/databases/sql-schema.ts'
 import { hostileValues } from '#testing/hostile/hostile-values.ts'
 import { hostileSeed, withSeed } from '#testing/hostile/sample.ts'
 
@@ -93,4 +100,23 @@ test('calls that wait for a locked SQLite file fail together, when the time of e
   expect(performance.now() - since).toBeLessThan(1500)
   other.exec('rollback')
   await target.createUser(userOf('user0'), [], requestFor(target))
+})
+
+test('reads of a locked SQLite file do not hold up other work', async () => {
+  const url = `sqlite:${temporaryFolder()}/app.db`
+  await makeApplication(url)
+  await runOn(url, 'pragma journal_mode = delete')
+  const target = await openTarget(url, { ...applicationParams, timeoutMillis: '300' })
+  onTestFinished(async () => target.close?.())
+  const other = new DatabaseSync(url.slice('sqlite:'.length))
+  onTestFinished(() => other.close())
+  other.exec('begin exclusive')
+  const delays = monitorEventLoopDelay({ resolution: 5 })
+  delays.enable()
+  const request = requestFor(target)
+  const reads = Array.from({ length: 50 }, async () => target.findUser('ada', [], request))
+  const codes = (await Promise.allSettled(reads)).map((read) => read.status === 'rejected' && read.reason.code)
+  delays.disable()
+  expect(new Set(codes)).toEqual(new Set(['TARGET_UNREACHABLE']))
+  expect(delays.max / 1e6).toBeLessThan(500)
 })
