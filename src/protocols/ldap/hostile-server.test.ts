@@ -12,7 +12,11 @@ const tlv = (tag: number, ...content: readonly Buffer[]): Buffer => {
   return Buffer.concat([Buffer.from([tag]), body.length < 128 ? Buffer.from([body.length]) : length, body])
 }
 const text = (value: string): Buffer => tlv(0x04, Buffer.from(value))
-const id = (number: number): Buffer => tlv(0x02, Buffer.from([number]))
+const id = (number: number): Buffer => {
+  const bytes = Buffer.alloc(4)
+  bytes.writeInt32BE(number)
+  return tlv(0x02, bytes)
+}
 const message = (number: number, ...content: readonly Buffer[]): Buffer => tlv(0x30, id(number), ...content)
 const result = (number: number, tag: number, code = 0, says = ''): Buffer =>
   message(number, tlv(tag, tlv(0x0a, Buffer.from([code])), text(''), text(says)))
@@ -157,6 +161,28 @@ test('an answer to another request is no answer, and the connection that breaks 
   await expect(broken.find(search)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
   const kind = await serverThat((socket) => socket.write(result(3, bound)))
   await expect(kind.find(search)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+})
+
+const page = (number: number, cookie: string): Buffer => {
+  const value = tlv(0x30, tlv(0x02, Buffer.from([0])), text(cookie))
+  const paged = tlv(0xa0, tlv(0x30, text('1.2.840.113556.1.4.319'), tlv(0x04, value)))
+  return message(number, tlv(done, tlv(0x0a, Buffer.from([0])), text(''), text('')), paged)
+}
+
+test('an empty page with a cookie is not the last one, and pages that stay empty end', async () => {
+  const patient = await serverThat((socket) => {
+    socket.write(page(3, 'more'))
+    socket.once('data', () => socket.write(Buffer.concat([entry(4, 'uid=ada,dc=x'), page(4, '')])))
+  })
+  expect(await patient.findMany(search, 10)).toMatchObject({ entries: [{ dn: 'uid=ada,dc=x' }], more: false })
+  const endless = await serverThat((socket) => {
+    let number = 3
+    const next = () =>
+      socket.write(Buffer.concat([message(number, tlv(0x73, text('ldap://x'))), page(number++, 'more')]))
+    next()
+    socket.on('data', next)
+  })
+  await expect(endless.findMany(search, 10)).rejects.toMatchObject({ code: 'TARGET_FAILED' })
 })
 
 /** A server whose path sends `inPlain` behind the answer to StartTLS, and which accepts no password. */

@@ -10,6 +10,7 @@ const text = 0x04
 const enumerated = 0x0a
 const boolean = 0x01
 const entry = 0x64
+const searchDone = 0x65
 const reference = 0x73
 const controls = 0xa0
 /** Those with a result code: bind, search, modify, add, delete, rename, compare and extended. */
@@ -52,7 +53,8 @@ export class LdapMessages {
       if (this.#needed + this.#unfinishedSize > this.#maxBytes) throw new Error('the answer is too large')
       if (rest.length < this.#needed) break
       const message = rest.subarray(0, this.#needed)
-      this.#count(message)
+      const empty = this.#count(message)
+      if (empty !== undefined) messages.push(empty)
       messages.push(message)
       rest = rest.subarray(this.#needed)
     }
@@ -66,7 +68,11 @@ export class LdapMessages {
     return this.#size === 0
   }
 
-  #count(message: Buffer): void {
+  /**
+   * Returns what must come before the message: a reference to nothing, where a search found nothing. ldapts takes an empty
+   * page for the last one, even if it has a cookie (RFC 2696), and the rest would be missing without an error.
+   */
+  #count(message: Buffer): Buffer | undefined {
     const { id, operation } = check(message)
     const size = this.#unfinished.get(id) ?? 0
     if (operation === entry || operation === reference) {
@@ -76,6 +82,10 @@ export class LdapMessages {
       this.#unfinished.delete(id)
       this.#unfinishedSize -= size
     }
+    if (operation !== searchDone || size > 0) return undefined
+    const number = Buffer.alloc(4)
+    number.writeInt32BE(id)
+    return Buffer.from([sequence, 8, integer, 4, ...number, reference, 0])
   }
 }
 

@@ -69,16 +69,18 @@ export class LdapServer {
       const entries: LdapEntry[] = []
       const paged = { pageSize: Math.min(this.#options.pageSize, limit + 1) }
       const pages = client.searchPaginated(search.base, { ...this.#wire(search), paged })
-      for (;;) {
+      for (let empty = 0; empty <= maxParts; ) {
         const page = await noneWithoutBase(() => pages.next())
         if (page === undefined || page.done === true)
           return { entries: await this.#whole(client, entries), more: false }
         this.#look(page.value.searchReferences)
+        if (page.value.searchEntries.length === 0) empty++
         for (const entry of page.value.searchEntries) {
           if (entries.length === limit) return { entries: await this.#whole(client, entries), more: true }
           entries.push(readEntry(entry))
         }
       }
+      throw new GatewayError('TARGET_FAILED', `${this.#options.name}: search: the pages do not end`)
     })
   }
 
