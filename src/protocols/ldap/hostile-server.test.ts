@@ -232,3 +232,20 @@ test.each([1, 2, 10, 52])('without StartTLS, which ends with result %i, no passw
   await expect(server.find(search)).rejects.toMatchObject({ status: expect.any(Number) })
   expect(heard()).not.toMatch(/swordfish|hunter2/)
 })
+
+test('attributes with the names of fields change no field', async () => {
+  const names = ['__proto__', 'constructor', 'toString', 'length']
+  const attributes = names.map((name) => attribute(name, ['x', 'y']))
+  const odd = await serverThat((socket) =>
+    socket.write(Buffer.concat([entry(3, 'uid=ada,dc=x', ...attributes, attribute('uid', ['ada'])), result(3, done)])),
+  )
+  const [found] = await odd.find(search)
+  expect([found?.dn, found?.attributes.map(([name]) => name)]).toEqual([
+    'uid=ada,dc=x',
+    expect.arrayContaining(['constructor', 'uid']),
+  ])
+  const renamed = await serverThat((socket) =>
+    socket.write(Buffer.concat([entry(3, 'uid=ada,dc=x', attribute('dn', ['uid=eve,dc=x'])), result(3, done)])),
+  )
+  await expect(renamed.find(search)).rejects.toMatchObject({ code: 'TARGET_FAILED' })
+})

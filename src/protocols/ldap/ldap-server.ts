@@ -1,6 +1,6 @@
 import { Attribute, BerWriter, Change, type Client, Control, DN } from 'ldapts'
 import { GatewayError } from '#kernel/errors.ts'
-import { asBytes, type LdapEntry, readEntry } from './ldap-entry.ts'
+import { asBytes, dnOf, type LdapEntry, readEntry } from './ldap-entry.ts'
 import { resultCodeOf, resultCodes } from './ldap-failure.ts'
 import { type LdapFilter, toWireFilter } from './ldap-filter.ts'
 import { LdapPool, type LdapPoolOptions } from './ldap-pool.ts'
@@ -59,7 +59,7 @@ export class LdapServer {
       const wanted = { ...this.#wire(search), returnAttributeValues: false }
       const found = await noneWithoutBase(() => client.search(search.base, wanted))
       this.#look(found?.searchReferences)
-      return (found?.searchEntries ?? []).map(({ dn, ...rest }) => ({ dn, names: Object.keys(rest) }))
+      return (found?.searchEntries ?? []).map(({ dn, ...rest }) => ({ dn: dnOf({ dn }), names: Object.keys(rest) }))
     })
   }
 

@@ -137,6 +137,33 @@ describe.skipIf(inject('slapd') === '')('SCIM in front of an LDAP server', () =>
     },
   )
 
+  test('a value of 4 MB and 10,000 values are read whole, and every character of a name stays in it', async () => {
+    const { send, slapd, branch, entries } = await open({
+      'attribute.title': 'description',
+      'attribute.nickName': 'cn',
+    })
+    const many = Array.from({ length: 10_000 }, (_, i) => `value ${i}`)
+    const photo = { jpegPhoto: ['x'.repeat(3_500_000)] }
+    await addEntry(slapd, `uid=big,${branch}`, {
+      objectClass: ['account', 'extensibleObject'],
+      uid: ['big'],
+      cn: many,
+      ...photo,
+    })
+    const read = await send('GET', '/Users?filter=userName%20eq%20%22big%22')
+    expect([read.status, read.body['totalResults']]).toEqual([200, 1])
+    for (const userName of [',', '+', '"', '\\', '<', '>', ';', '=', '#', '/', '*'].map(
+      (sign) => `${sign}a${sign}b${sign}`,
+    )) {
+      const { status, body } = await send('POST', '/Users', { userName })
+      expect([userName, status, body['userName']]).toEqual([userName, 201, userName])
+      expect((await send('DELETE', `/Users/${String(body['id'])}`)).status).toBe(204)
+    }
+    const nul = await send('POST', '/Users', { userName: 'a\0,dc=x' })
+    expect(nul.status).toBe(400)
+    expect(await entries()).toHaveLength(1)
+  })
+
   test('a new login whose name belongs to an entry of another kind is a conflict, and both stay', async () => {
     const { send, slapd, branch, entries } = await open()
     await addEntry(slapd, `uid=bob,${branch}`, { objectClass: ['device', 'uidObject'], cn: ['printer'], uid: ['bob'] })
