@@ -97,6 +97,11 @@ const malformed: Record<string, Buffer> = {
     tlv(0xa0, tlv(0x30, text('1'), text('2'), Buffer.from([0x30, 0x7f]))),
   ),
   'a result without a code': message(3, tlv(done)),
+  'a result with 100 KB of words, which would go to the log': result(3, done, 80, 'x'.repeat(100_000)),
+  'three million empty values': message(
+    3,
+    tlv(0x64, text(''), tlv(0x30, tlv(0x30, text('uid'), tlv(0x31, Buffer.alloc(6_000_000, Buffer.from([4, 0])))))),
+  ),
   'an endless length': Buffer.from([0x30, 0x80, 0, 0]),
   'a length of eight bytes': Buffer.from([0x30, 0x88, 0, 0, 0, 0, 0, 0, 0, 1, 0]),
   'a message that is not a sequence': tlv(0x31, id(3)),

@@ -3,6 +3,15 @@ import type { Socket } from 'node:net'
 /** The most that unfinished answers of a connection may have in bytes: more than a group of 500,000 members. */
 export const maxAnswerBytes = 64 * 1024 * 1024
 
+/** What an entry takes in memory beside its bytes. */
+const objectBytes = 256
+
+/** The most values of an attribute, which take much more memory than their bytes. */
+const maxElements = 1_000_000
+
+/** Its words go to the log. */
+const maxResultBytes = 64 * 1024
+
 const sequence = 0x30
 const set = 0x31
 const integer = 0x02
@@ -76,8 +85,9 @@ export class LdapMessages {
     const { id, operation } = check(message)
     const size = this.#unfinished.get(id) ?? 0
     if (operation === entry || operation === reference) {
-      this.#unfinished.set(id, size + message.length)
-      this.#unfinishedSize += message.length
+      const more = message.length + objectBytes
+      this.#unfinished.set(id, size + more)
+      this.#unfinishedSize += more
     } else {
       this.#unfinished.delete(id)
       this.#unfinishedSize -= size
@@ -134,6 +144,7 @@ function check(message: Buffer): { id: number; operation: number } {
   } else if (operation.tag === reference) {
     all(parts(operation), text)
   } else if (results.has(operation.tag)) {
+    if (message.length > maxResultBytes) throw malformed()
     exactly(parts(operation).slice(0, 3), [enumerated, text, text])
   }
   for (const list of more) {
@@ -158,7 +169,7 @@ function elements(bytes: Buffer, start: number, end: number): Element[] {
     const from = at + 2 + count
     if (first === 0x80 || count > 4 || from > end) throw malformed()
     const to = from + (count === 0 ? first : bytes.readUIntBE(at + 2, count))
-    if (to > end) throw malformed()
+    if (to > end || found.length === maxElements) throw malformed()
     found.push({ tag, from, to })
     at = to
   }

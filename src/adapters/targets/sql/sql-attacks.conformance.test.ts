@@ -16,7 +16,8 @@ import {
 import { hostileValues } from '#testing/hostile/hostile-values.ts'
 import { hostileSeed, withSeed } from '#testing/hostile/sample.ts'
 
-const requestFor = (target: Target) => targetFixture(target, { attributes: [], groups: [] }).request
+const names = { attributes: ['mail', 'givenName', 'phone'], groups: ['group1', 'group2', 'group3'] } as const
+const requestFor = (target: Target) => targetFixture(target, names).request
 
 const types = [
   ...['smallint', 'bigint', 'numeric', 'numeric(5,2)', 'real', 'double precision', 'boolean', 'oid', 'money'],
