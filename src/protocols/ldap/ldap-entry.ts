@@ -1,4 +1,5 @@
 import type { Entry } from 'ldapts'
+import { GatewayError } from '#kernel/errors.ts'
 
 /** An entry from the server: every value is bytes. */
 export interface LdapEntry {
@@ -24,7 +25,13 @@ export function readEntry(entry: Entry): LdapEntry {
     )
     if (values.length > 0) attributes.push([name, values])
   }
-  return { dn: entry.dn, attributes }
+  return { dn: dnOf(entry), attributes }
+}
+
+/** ldapts lets an attribute `dn` replace the name of the entry. */
+export function dnOf({ dn }: { readonly dn: unknown }): string {
+  if (typeof dn === 'string') return dn
+  throw new GatewayError('TARGET_FAILED', 'search: an entry has an attribute "dn", which hides its name')
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

@@ -40,6 +40,13 @@ test('only the attribute of the server’s message is shown, and nothing else of
   expect(reported(new InvalidSyntaxError('C:\\secret\\path'))).toBe('The request is malformed.')
 })
 
+test('the server’s message is one short line', () => {
+  const words = `no\u001b[31m\r\n \u0007\u202e${'x'.repeat(5000)}`
+  const { message } = failure(new UnknownStatusCodeError(80, words))
+  expect(message).toMatch(/^target "people": add: result 80: .{200,300}$/)
+  expect(message).not.toMatch(/[\p{Cc}\u202e]/u)
+})
+
 test('a GatewayError stays unchanged, and its result is still available', () => {
   const once = failure(new AlreadyExistsError())
   expect(failure(once)).toBe(once)

@@ -1,5 +1,6 @@
 import { ResultCodeError } from 'ldapts'
 import { type ErrorCode, GatewayError, type GatewayErrorOptions } from '#kernel/errors.ts'
+import { oneLine } from '#kernel/text/one-line.ts'
 
 /** The result codes (RFC 4511 4.1.9, RFC 4528) that callers use. */
 export const resultCodes = {
@@ -39,7 +40,7 @@ const meanings = new Map<number, readonly [ErrorCode, GatewayErrorOptions?]>([
 export function asLdapFailure(error: unknown, server: string, asked: string): GatewayError {
   if (error instanceof GatewayError) return error
   if (!(error instanceof ResultCodeError)) return unreachable(error, server, asked)
-  const text = error.message.replace(/\s+/g, ' ').trim().slice(0, 300)
+  const text = oneLine(error.message.slice(0, 1000), 300)
   const detail = `${server}: ${asked}: result ${error.code}: ${text}`
   if (error.code === 10)
     return new GatewayError('TARGET_FAILED', `${detail}: referrals are not followed`, { cause: error })
@@ -52,7 +53,7 @@ export function asLdapFailure(error: unknown, server: string, asked: string): Ga
 export const unreachable = (cause: unknown, server: string, asked: string, retryAfter = 1): GatewayError =>
   new GatewayError(
     'TARGET_UNREACHABLE',
-    `${server}: ${asked}: ${cause instanceof Error ? cause.message.split('\n').at(-1) : String(cause)}`,
+    `${server}: ${asked}: ${oneLine(cause instanceof Error ? (cause.message.split('\n').at(-1) ?? '') : String(cause), 300)}`,
     { cause, retryAfter },
   )
 

@@ -5,6 +5,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { type Tracer, tracer } from '#kernel/tracing.ts'
 import { asLdapFailure, resultCodeOf, unreachable } from './ldap-failure.ts'
+import { emitMessages, LdapMessages } from './ldap-messages.ts'
 
 export interface LdapPoolOptions extends LdapAddress {
   /** The name of the server in errors. */
@@ -258,10 +259,20 @@ class LdapConnection {
       ...(ca === undefined ? {} : { ca }),
     }
     let socket: Socket | undefined
+    let messages = new LdapMessages()
     const once = <T extends Socket>(made: T): T => {
       if (socket !== undefined) throw new Error('the connection is closed')
       socket = made
+      emitMessages(made, messages)
       made.setKeepAlive(true, 30_000).setNoDelay(true)
+      return made
+    }
+    /** What came in plain text must not become the beginning of an encrypted answer. */
+    const upgraded = (...args: Parameters<typeof connectTls>) => {
+      if (!messages.isEmpty) throw new Error('the server sent more than the answer to StartTLS')
+      messages = new LdapMessages()
+      const made = connectTls(...args)
+      emitMessages(made, messages)
       return made
     }
     const client = new Client({
@@ -271,7 +282,7 @@ class LdapConnection {
       ...(url.startsWith('ldaps:') ? { tlsOptions: tls } : {}),
       createConnection: ((port: number, name: string) => once(connect(port, name))) as typeof connect,
       createSecureConnection: ((...args: Parameters<typeof connectTls>) =>
-        socket === undefined ? once(connectTls(...args)) : connectTls(...args)) as typeof connectTls,
+        socket === undefined ? once(connectTls(...args)) : upgraded(...args)) as typeof connectTls,
     })
     const connection = new LdapConnection(client, () => socket)
     let late: NodeJS.Timeout | undefined

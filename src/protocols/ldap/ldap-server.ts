@@ -1,6 +1,6 @@
 import { Attribute, BerWriter, Change, type Client, Control, DN } from 'ldapts'
 import { GatewayError } from '#kernel/errors.ts'
-import { asBytes, type LdapEntry, readEntry } from './ldap-entry.ts'
+import { asBytes, dnOf, type LdapEntry, readEntry } from './ldap-entry.ts'
 import { resultCodeOf, resultCodes } from './ldap-failure.ts'
 import { type LdapFilter, toWireFilter } from './ldap-filter.ts'
 import { LdapPool, type LdapPoolOptions } from './ldap-pool.ts'
@@ -59,7 +59,7 @@ export class LdapServer {
       const wanted = { ...this.#wire(search), returnAttributeValues: false }
       const found = await noneWithoutBase(() => client.search(search.base, wanted))
       this.#look(found?.searchReferences)
-      return (found?.searchEntries ?? []).map(({ dn, ...rest }) => ({ dn, names: Object.keys(rest) }))
+      return (found?.searchEntries ?? []).map(({ dn, ...rest }) => ({ dn: dnOf({ dn }), names: Object.keys(rest) }))
     })
   }
 
@@ -69,16 +69,18 @@ export class LdapServer {
       const entries: LdapEntry[] = []
       const paged = { pageSize: Math.min(this.#options.pageSize, limit + 1) }
       const pages = client.searchPaginated(search.base, { ...this.#wire(search), paged })
-      for (;;) {
+      for (let empty = 0; empty <= maxParts; ) {
         const page = await noneWithoutBase(() => pages.next())
         if (page === undefined || page.done === true)
           return { entries: await this.#whole(client, entries), more: false }
         this.#look(page.value.searchReferences)
+        if (page.value.searchEntries.length === 0) empty++
         for (const entry of page.value.searchEntries) {
           if (entries.length === limit) return { entries: await this.#whole(client, entries), more: true }
           entries.push(readEntry(entry))
         }
       }
+      throw new GatewayError('TARGET_FAILED', `${this.#options.name}: search: the pages do not end`)
     })
   }
 

@@ -248,7 +248,10 @@ const rules: readonly ErrorRule[] = [
 ]
 /** A target's schema isn't ours, nor are its accounts. */
 const foreignRules: readonly ErrorRule[] = [
-  { states: /^23514$/, code: 'BAD_REQUEST' },
+  { states: /^23(?:514|503)$/, code: 'BAD_REQUEST' },
+  { states: /^23P01$/, code: 'CONFLICT' },
+  // A document or an expression that nests too deeply.
+  { states: /^54001$/, code: 'BAD_REQUEST' },
   { states: /^(?:57014|55P03)$/, code: 'TARGET_TIMEOUT', retryAfter: 5 },
   { states: /^58/, code: 'TARGET_UNREACHABLE', retryAfter: 30 },
   ...rules,
@@ -271,6 +274,8 @@ export function postgresError(thrown: unknown, owner: Owner = 'own'): unknown {
   if (owner === 'foreign' && code === '23502') {
     return error('BAD_REQUEST', `column "${field(thrown, 'column')}" must have a value`)
   }
+  // Without a position it is not the syntax of the statement, but that of a value, such as a `jsonpath`.
+  if (owner === 'foreign' && code === '42601' && field(thrown, 'position') === '') return error('BAD_REQUEST', message)
   const rule = (owner === 'own' ? rules : foreignRules).find(({ states }) => states.test(code))
   if (rule !== undefined) return error(rule.code, message, rule.retryAfter)
   if (owner === 'foreign') return error('TARGET_FAILED', message)

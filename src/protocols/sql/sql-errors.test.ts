@@ -12,7 +12,9 @@ test.each([
   ['22P02', 'BAD_REQUEST'],
   ['23514', 'BAD_REQUEST'],
   ['54000', 'BAD_REQUEST'],
-  ['23503', 'TARGET_FAILED'],
+  ['23503', 'BAD_REQUEST'],
+  ['23P01', 'CONFLICT'],
+  ['54001', 'BAD_REQUEST'],
   ['42501', 'TARGET_FAILED'],
   ['42703', 'TARGET_FAILED'],
   ['40P01', 'TARGET_UNREACHABLE'],
@@ -39,6 +41,12 @@ test.each([
   ['57014', 'TARGET_TIMEOUT'],
 ])('our own PostgreSQL: %s is %s', (code, expected) => {
   expect(postgresError(coded(code), 'own')).toMatchObject({ code: expected })
+})
+
+test('PostgreSQL: a syntax error is that of a value, unless it has a position in the statement', () => {
+  expect(postgresError(coded('42601'), 'foreign')).toMatchObject({ code: 'BAD_REQUEST' })
+  expect(postgresError(coded('42601', { position: '8' }), 'foreign')).toMatchObject({ code: 'TARGET_FAILED' })
+  expect(postgresError(coded('42601'), 'own')).toMatchObject({ code: 'INTERNAL' })
 })
 
 test('PostgreSQL: the message of a missing value names its column', () => {
@@ -69,7 +77,7 @@ test('SQLite: constraints, a full disk and a read-only file', () => {
     message: expect.stringMatching(/p\.a/),
   })
   expect(failure("insert into p values (2, 'x', null)")).toMatchObject({ code: 'BAD_REQUEST' })
-  expect(failure("insert into p values (2, 'b', 99)")).toMatchObject({ code: 'TARGET_FAILED' })
+  expect(failure("insert into p values (2, 'b', 99)")).toMatchObject({ code: 'BAD_REQUEST' })
   expect(failure('select nothing')).toMatchObject({ code: 'TARGET_FAILED' })
   database.exec('pragma max_page_count = 4')
   const filled = Array.from({ length: 100 }, (_, i) =>

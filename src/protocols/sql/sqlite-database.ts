@@ -50,14 +50,18 @@ export class SqliteDatabase implements SqlDatabase {
 
   transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
     return this.#run(() => {
-      const result = this.#last.then(() => this.#attempt(work))
+      const giveUp = performance.now() + this.#timeoutMillis
+      const result = this.#last.then(() => this.#attempt(work, giveUp))
       this.#last = result.catch(() => {})
       return result
     })
   }
 
   check(statement: SqlStatement): Promise<void> {
-    return this.#run(async () => void this.#open().reader.statements.get(statement))
+    return this.#run(() => {
+      const { reader } = this.#open()
+      return this.#patiently(() => void reader.statements.get(statement))
+    })
   }
 
   async close(): Promise<void> {
@@ -92,9 +96,9 @@ export class SqliteDatabase implements SqlDatabase {
     }
   }
 
-  async #attempt<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
+  async #attempt<T>(work: (tx: SqlTransaction) => Promise<T>, giveUp: number): Promise<T> {
     const { writer } = this.#open()
-    await this.#patiently(() => writer.database.exec('begin immediate'))
+    await this.#patiently(() => writer.database.exec('begin immediate'), giveUp)
     const tx = new SqliteTransaction(writer)
     try {
       const result = await work(tx)
@@ -109,8 +113,7 @@ export class SqliteDatabase implements SqlDatabase {
   }
 
   /** Waits for other processes to end their writing, without blocking the event loop. */
-  async #patiently<T>(statement: () => T): Promise<T> {
-    const giveUp = performance.now() + this.#timeoutMillis
+  async #patiently<T>(statement: () => T, giveUp = performance.now() + this.#timeoutMillis): Promise<T> {
     for (;;) {
       try {
         return statement()
@@ -153,7 +156,8 @@ class SqliteTransaction implements SqlTransaction {
 }
 
 function connect(file: string, readOnly: boolean): Connection {
-  const database = new DatabaseSync(file, { readOnly, timeout: 20 })
+  // SQLite would wait in the event loop, once for each call.
+  const database = new DatabaseSync(file, { readOnly, timeout: 0 })
   return { database, statements: new StatementCache(database, { readBigInts: true }) }
 }
 

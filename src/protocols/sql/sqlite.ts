@@ -72,6 +72,7 @@ const foreignCodes = new Map<number, ErrorCode>([
   ...codes,
   [2579, 'CONFLICT'], // rowid
   [275, 'BAD_REQUEST'], // check
+  [787, 'BAD_REQUEST'], // foreign key
   [1299, 'BAD_REQUEST'], // not null
   [3091, 'BAD_REQUEST'], // data type, in strict tables
 ])

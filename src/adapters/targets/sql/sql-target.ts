@@ -1,5 +1,6 @@
 import sql from 'sql-template-tag'
 import { GatewayError } from '#kernel/errors.ts'
+import { oneLine } from '#kernel/text/one-line.ts'
 import { openDatabase } from '#protocols/sql/open-database.ts'
 import type { SqlDatabase } from '#protocols/sql/sql-database.ts'
 import type { ModuleHost } from '#sdk/host/host.ts'
@@ -187,7 +188,8 @@ function withNamedFailures<T extends Target>(name: string, target: T): T {
 function namedFailure(name: string, thrown: unknown): unknown {
   if (!(thrown instanceof GatewayError)) return thrown
   const { code, message, publicText, retryAfter, headers, keyword, problems } = thrown
-  return new GatewayError(code, `target "${name}": ${message}`, {
+  // Triggers write messages too.
+  return new GatewayError(code, `target "${name}": ${oneLine(message.slice(0, 2000), 1000)}`, {
     cause: thrown,
     publicText,
     headers,
