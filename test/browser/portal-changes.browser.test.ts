@@ -135,7 +135,7 @@ describe.skipIf(!hasChromium())('what others do', () => {
     })
 
     test('the decision is possible even if the preview is hidden or not available', async () => {
-      await askFor('A new laptop', 'joan', 'Hidden')
+      await askFor('A new laptop', 'linus', 'Hidden')
       const { page } = await visit('/portal/approvals?q=Hidden', 'mary')
       const answers = [{ steps: [], whole: false }, undefined]
       await page.route('**/approvals/*?changes=true', async (route) => {

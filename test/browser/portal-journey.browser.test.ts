@@ -130,10 +130,12 @@ describe.skipIf(!hasChromium())('the portal', () => {
   })
 
   test('several are decided together; one that another user decided first is reported, and not counted', async () => {
-    const { page: linus } = await visit('/portal', 'linus')
-    await heading(linus, 'Welcome')
-    for (const reason of ['First', 'Second', 'Third']) await askForVault(linus, reason)
-    const { page: mary } = await visit('/portal/approvals?q=linus', 'mary')
+    for (const [login, reason] of Object.entries({ linus: 'First', joan: 'Second', ada: 'Third' })) {
+      const { page } = await visit('/portal', login)
+      await heading(page, 'Welcome')
+      await askForVault(page, `${reason} of three`)
+    }
+    const { page: mary } = await visit('/portal/approvals?q=of+three', 'mary')
     await mary.getByText('Third').waitFor()
     await mary.getByRole('checkbox', { name: 'Select all' }).check()
     await mary.getByText('3 selected').waitFor()
