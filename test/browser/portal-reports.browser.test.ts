@@ -28,7 +28,7 @@ const drawn = `[...document.querySelectorAll('.bars')].map((figure) => {
 describe.skipIf(!hasChromium())('reports and the dashboard', () => {
   const { visit, url } = usePortal({
     changes: {
-      // A form without checks, whose workflow fails: the last of its targets stores no passwords.
+      // A form without checks, whose workflow fails: the last of its targets creates no accounts.
       'registration.yaml': (text) =>
         text
           .replace('humanCheck: proof-of-work', 'preSetPassword: "true"')
@@ -37,17 +37,17 @@ describe.skipIf(!hasChromium())('reports and the dashboard', () => {
           .replace(
             / {8}- taskType: provision[\s\S]*$/,
             `    - { taskType: provision, target: people, sync: true, attributes: [uid] }
-    - { taskType: provision, target: forgetful, sync: true, setPassword: true, attributes: [uid] }
+    - { taskType: provision, target: ledger, sync: true, attributes: [uid] }
 ---
 apiVersion: openunison.tremolo.io/v1
 kind: Target
-metadata: { name: forgetful }
+metadata: { name: ledger }
 spec:
   className: targets.Plugin
   params:
     javaScript: |-
       function findUser() { return null }
-      function createUser() {}
+      function createUser() { throw new Error('the ledger is closed') }
       function syncUser() {}
       function deleteUser() {}
 `,
@@ -186,7 +186,7 @@ spec:
     await expectAccessible(page, 'the dashboard')
     await picture(page, 'dashboard')
     const kate = page.getByRole('article', { name: 'join for kate' })
-    await kate.getByText('cannot store passwords').waitFor()
+    await kate.getByText('the ledger is closed').waitFor()
     await kate.getByRole('button', { name: /^Skip/ }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('button', { name: 'Skip' }).click()
