@@ -385,6 +385,8 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
   }, 180_000)
 
   test('a strict gateway that does not start because of an error writes it to the status too', async () => {
+    // Its lease stays behind, and the next process waits for it.
+    gateway.process.kill('SIGKILL')
     await gateway.stop()
     await create(application('stopping', '/first'))
     const refusal = await start('--strict').then(

@@ -194,7 +194,7 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omi
   const settled = async (result: LoadResult, outcome: LoadOutcome): Promise<void> => {
     statuses.settle(result, outcome)
     // Nothing is watched yet, so this is the only chance to report why the replica does not start.
-    if (!isWatching && outcome !== 'applied') await leadership.attempt()
+    if (!isWatching && outcome !== 'applied') await leadership.succeed()
     await statuses.write()
   }
   const secrets = new SecretSource(secretsFolder, environment, secretValues, secretObjects.lookUp)

@@ -50,12 +50,21 @@ afterEach(async () => {
   for (const one of opened.splice(0)) await one.close()
 })
 
-function candidate(objects: LeaseObjects, identity: string) {
+function candidate(objects: LeaseObjects, identity: string, chosen = times) {
   const onGain = vi.fn()
   const onError = vi.fn()
   // The clocks of machines differ, and the election must not depend on them.
   const clock = () => new Date(identity === 'a' ? '2001-01-01' : '2040-01-01')
-  const leadership = new Leadership({ objects, namespace: 'ns', name: 'l', identity, clock, times, onGain, onError })
+  const leadership = new Leadership({
+    objects,
+    namespace: 'ns',
+    name: 'l',
+    identity,
+    clock,
+    times: chosen,
+    onGain,
+    onError,
+  })
   opened.push(leadership)
   return { leadership, onGain, onError }
 }
@@ -106,4 +115,25 @@ test("a leader that can't renew stops leading before another can start", async (
   vi.advanceTimersByTime(4_500)
   expect(leadership.isLeader).toBe(false)
   expect(onError).toHaveBeenCalled()
+})
+
+test('it waits for the lease of a leader that was killed, and not for one that lives', async () => {
+  const short = { leaseMillis: 400, renewMillis: 20 }
+  const store = new LeaseStore()
+  await candidate(store, 'killed', short).leadership.attempt()
+  const { leadership } = candidate(store, 'b', short)
+  expect(await leadership.succeed()).toBe(true)
+  expect(store.holder).toBe('b')
+  leadership.start()
+  expect(await candidate(store, 'c', short).leadership.succeed()).toBe(false)
+})
+
+test('a leader whose renewal is late gives its lease back too', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  const store = new LeaseStore()
+  const { leadership } = candidate(store, 'a')
+  await leadership.attempt()
+  vi.advanceTimersByTime(4_500)
+  await leadership.close()
+  expect([leadership.isLeader, store.holder]).toEqual([false, ''])
 })

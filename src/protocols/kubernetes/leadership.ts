@@ -69,8 +69,22 @@ export class Leadership {
   async close(): Promise<void> {
     this.#stopping.abort()
     await this.#running
-    if (this.isLeader) await this.#release().catch(() => {})
+    // Also after a late renewal: the lease still names this process.
+    if (this.#leadsUntil > 0) await this.#release().catch(() => {})
     this.#leadsUntil = 0
+  }
+
+  /** Waits, at most as long as a lease lasts, for the lease of a leader that ended without giving it back. */
+  async succeed(): Promise<boolean> {
+    const giveUpAt = performance.now() + this.#times.leaseMillis + this.#times.renewMillis
+    let holders: Seen | undefined
+    while (!(await this.attempt())) {
+      const isRenewed = holders !== undefined && this.#seen?.version !== holders.version
+      if (isRenewed || this.#seen === undefined || performance.now() > giveUpAt) return false
+      holders = this.#seen
+      await delay(this.#times.renewMillis / 4)
+    }
+    return true
   }
 
   /** Tries once to become or to stay the leader. */
