@@ -100,7 +100,7 @@ class PostgresTransaction implements DatabaseTransaction {
 
 /** A name makes the server keep the statement prepared on that connection; only the program's own have one. */
 const config = ({ sql, params, name, asLists }: SqlQuery<unknown>): pg.QueryConfig => ({
-  ...(name === undefined ? {} : { name }),
+  name,
   ...(asLists === true ? { rowMode: 'array' } : {}),
   text: sql,
   values: params as unknown[],

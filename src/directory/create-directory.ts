@@ -134,7 +134,7 @@ export class MappedInsert implements DirectoryInsert {
         holdsNames(outer) ? values.map((value) => changedName(value, (one) => this.#outer(one))) : values,
       )
     }
-    return { dn: this.#outer(dn), attributes: renamed, ...(id === undefined ? {} : { id }) }
+    return { dn: this.#outer(dn), attributes: renamed, id }
   }
 
   #inner(dn: Dn): Dn {

@@ -110,7 +110,7 @@ export class VirtualDirectory implements MemberDirectory {
       }
     }
     const total = search.count === true ? await this.#total(asked) : undefined
-    return { entries, ...(next === undefined ? {} : { next }), ...(total === undefined ? {} : { total }) }
+    return { entries, next, total }
   }
 
   async isMember(group: Dn, member: Dn): Promise<boolean> {
@@ -262,8 +262,8 @@ async function named<T>({ name }: Mount, ask: () => Promise<T>): Promise<T> {
     throw new GatewayError(code === 'INTERNAL' ? 'TARGET_FAILED' : code, full, {
       cause: thrown,
       ...(code === 'INTERNAL' ? {} : { publicText }),
-      ...(retryAfter === undefined ? {} : { retryAfter }),
-      ...(keyword === undefined ? {} : { keyword }),
+      retryAfter,
+      keyword,
     })
   }
 }

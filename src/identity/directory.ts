@@ -8,7 +8,7 @@ export interface InsertEntry {
   readonly dn: Dn
   readonly attributes: Attributes
   /** The entry's own identifier, which the insert never gives to another entry; absent if the system has none. */
-  readonly id?: string
+  readonly id?: string | undefined
 }
 
 export interface DirectoryEntry extends InsertEntry {
@@ -43,9 +43,9 @@ export interface DirectoryPage<Entry extends InsertEntry = DirectoryEntry> {
   /** In a stable order. */
   readonly entries: readonly Entry[]
   /** Where the next page starts; absent on the last page. */
-  readonly next?: string
+  readonly next?: string | undefined
   /** How many entries match in total, if it was requested and counting is cheap. */
-  readonly total?: number
+  readonly total?: number | undefined
 }
 
 /**

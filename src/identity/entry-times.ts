@@ -43,7 +43,7 @@ export function readTime(text: string): Date | undefined {
 /** The times of a user or group as values of the reserved attributes. */
 export function timeValues(
   attribute: TimeAttribute,
-  { created, modified }: { readonly created?: Date; readonly modified?: Date },
+  { created, modified }: { readonly created?: Date | undefined; readonly modified?: Date | undefined },
 ): readonly string[] {
   const time = attribute === 'meta.created' ? created : modified
   return time === undefined ? [] : [timeValue(time.getTime())]

@@ -59,8 +59,8 @@ export function entryOf(identity: Identity): { readonly insert: string; readonly
 /** The identities of the users that a run names by login; a part is absent where the user is unknown. */
 export interface RunIdentities {
   readonly requestor?: Identity
-  readonly caller?: Identity
-  readonly subject?: Identity
+  readonly caller?: Identity | undefined
+  readonly subject?: Identity | undefined
 }
 
 /** An identity that was stored. */

@@ -11,13 +11,13 @@ export interface UserDirectoryOptions {
 }
 
 export interface UserSearch {
-  readonly filter?: Filter
+  readonly filter?: Filter | undefined
   readonly offset: number
   readonly limit: number
   /** Default: the order of creation. */
-  readonly sort?: SortOrder
+  readonly sort?: SortOrder | undefined
   /** The `next` of a page with the same filter and order. The search continues after it, at the same cost anywhere. */
-  readonly after?: string
+  readonly after?: string | undefined
   /** The total is not needed, so that it need not be counted: it may be smaller, but shows whether more follow. */
   readonly uncounted?: boolean
 }

@@ -6,13 +6,13 @@ export interface User {
   readonly attributes: Attributes
   readonly groups: readonly string[]
   /** The groups' own ids, in the order of `groups`, if the store read them. */
-  readonly groupIds?: readonly string[]
+  readonly groupIds?: readonly string[] | undefined
   /** False if the store knows that none of the groups is a member of another group. */
-  readonly groupsAreNested?: boolean
+  readonly groupsAreNested?: boolean | undefined
   /** The store's own identifier, if it has one besides the login. */
-  readonly id?: string
+  readonly id?: string | undefined
   /** Changes with every change to the user, if the store keeps versions. */
-  readonly version?: string
-  readonly created?: Date
-  readonly modified?: Date
+  readonly version?: string | undefined
+  readonly created?: Date | undefined
+  readonly modified?: Date | undefined
 }

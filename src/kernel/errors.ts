@@ -41,15 +41,15 @@ export const errorCodes = {
 export type ErrorCode = keyof typeof errorCodes
 
 export interface GatewayErrorOptions {
-  readonly cause?: unknown
+  readonly cause?: unknown | undefined
   /** Replaces the catalogue's text. The client sees it, so it may contain only what the client sent or may know. */
   readonly publicText?: string
   /** Seconds after which a retry may succeed; sent as Retry-After. */
-  readonly retryAfter?: number
+  readonly retryAfter?: number | undefined
   /** Extra response headers, such as WWW-Authenticate or Allow. */
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>> | undefined
   /** A protocol's own keyword for the error, such as SCIM's scimType. */
-  readonly keyword?: string
+  readonly keyword?: string | undefined
   /** What is wrong with the parts of the request. The client sees it. */
   readonly problems?: readonly FieldProblem[]
 }

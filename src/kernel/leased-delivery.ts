@@ -13,7 +13,7 @@ export const defaultTimes: DeliveryTimes = { idleMillis: 5000, pushMillis: 10_00
 /** The receiver rejected something that must be sent again. */
 export interface DeliveryFailure {
   readonly reason: string
-  readonly retryAfterMillis?: number
+  readonly retryAfterMillis?: number | undefined
 }
 
 /** The right to deliver, while it lasts. */

@@ -42,6 +42,6 @@ export class MailChoices {
   }
 
   time(settings: NotificationSettings | undefined, kind: NotificationKind, at?: Date): ReturnType<typeof mailTime> {
-    return mailTime(settings, kind, { hasDigest: this.#hasDigest, ...(at === undefined ? {} : { at }) })
+    return mailTime(settings, kind, { hasDigest: this.#hasDigest, at })
   }
 }

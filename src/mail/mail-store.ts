@@ -45,7 +45,7 @@ type ListedRow = Pick<MailRow, (typeof listed)[number]> & { readonly isUnknown: 
 
 interface MailQuery {
   readonly state: MailState
-  readonly after?: string
+  readonly after?: string | undefined
   /** At most 500. */
   readonly limit: number
 }

@@ -39,7 +39,7 @@ interface Circumstances {
   /** Whether digests are sent. Without them, a user who chose one gets the usual mails. */
   readonly hasDigest: boolean
   /** When it happened; now if absent. What happened before a change is reported once, as was chosen then. */
-  readonly at?: Date
+  readonly at?: Date | undefined
 }
 
 /** When a user with these settings is mailed about something. */

@@ -82,7 +82,7 @@ export function replaceCertificate(
     cert: certificate,
     key: privateKey,
     minVersion: 'TLSv1.2',
-    ...(clientAuthorities === undefined ? {} : { ca: clientAuthorities }),
+    ca: clientAuthorities,
   })
 }
 

@@ -111,7 +111,7 @@ export async function openRuntime(
   const storage = scope.own(
     openStorage({
       dataFolder,
-      ...(url === undefined ? {} : { url }),
+      url,
       clock: systemClock,
       log: silentLogger,
       migrations: 'refuse',

@@ -64,7 +64,7 @@ async function list(values: Values<typeof options>, _: readonly string[], io: Co
   await withDatabase(values, async ({ mails }) => {
     for (const state of new Set(wanted)) {
       const read = async (most: number, after: string | undefined) => {
-        const page = await mails.list({ state, limit: most, ...(after === undefined ? {} : { after }) })
+        const page = await mails.list({ state, limit: most, after })
         return { items: page.mails, next: page.next }
       }
       for await (const mail of listItems(read, limit)) {

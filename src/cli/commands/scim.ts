@@ -87,8 +87,8 @@ function readFilters(values: Values<typeof options>): Filters {
   return {
     ...(values.gateway.length === 0 ? {} : { journals: values.gateway }),
     ...(values.failed ? { failed: true } : {}),
-    ...(status === undefined ? {} : { status }),
-    ...(since === undefined ? {} : { since }),
+    status,
+    since,
   }
 }
 
@@ -126,7 +126,7 @@ async function latest(
     const page: JournalPage = await store.list({
       ...filters,
       limit: Math.min(pageSize, limit - rows.length),
-      ...(after === undefined ? {} : { after }),
+      after,
     })
     const fresh = page.entries.filter(({ id }) => id > newest)
     rows.push(...fresh)

@@ -138,7 +138,7 @@ function intervene(action: 'retry' | 'skip' | 'cancel') {
 interface Request {
   readonly by: Operator
   readonly reason?: string
-  readonly fence?: number
+  readonly fence?: number | undefined
 }
 
 async function findRun({ runs }: Storage, id: string): Promise<RunWithData> {
@@ -182,9 +182,9 @@ function readQuery({ state, name, subject, requestor, unfinished }: WorkflowValu
   })
   return {
     ...(wanted.length === 0 ? {} : { states: wanted }),
-    ...(name === undefined ? {} : { name }),
-    ...(subject === undefined ? {} : { subject }),
-    ...(requestor === undefined ? {} : { requestor }),
+    name,
+    subject,
+    requestor,
     ...(unfinished ? { unfinished } : {}),
   }
 }
@@ -202,7 +202,7 @@ function readIntervention({ reason, fence, by }: WorkflowValues, needsReason: bo
     // Only the login is known here, so it is compared with those of the run.
     by: { identity: formerIdentity(login), login: operatorName(by), names: [login] },
     ...(reason === undefined || reason === '' ? {} : { reason }),
-    ...(number === undefined ? {} : { fence: number }),
+    fence: number,
   }
 }
 

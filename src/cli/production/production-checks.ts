@@ -319,7 +319,7 @@ export interface CheckedLine {
   readonly check: string
   readonly title: string
   readonly at?: string
-  readonly message?: string
+  readonly message?: string | undefined
   readonly remedy?: string
 }
 
@@ -327,7 +327,7 @@ export function runProductionChecks(setup: ProductionSetup): CheckedLine[] {
   return productionChecks.flatMap(({ id: check, title, remedy, find, note }): CheckedLine[] => {
     const found = find(setup)
     const message = found.length === 0 ? note?.(setup) : undefined
-    if (found.length === 0) return [{ level: 'ok', check, title, ...(message === undefined ? {} : { message }) }]
+    if (found.length === 0) return [{ level: 'ok', check, title, message }]
     return found.map((finding: Finding) => ({
       ...finding,
       message: withoutSecrets(finding.message),

@@ -82,7 +82,7 @@ class TaskParser {
       taskType: module.taskType,
       path,
       details: detailsOf(fields),
-      ...(timeoutMillis === undefined ? {} : { timeoutMillis }),
+      timeoutMillis,
       ...module.prepare(fields, path, issues, this.#context),
       ...this.#branches(module.branches ? value : {}, path, depth),
     }

@@ -89,7 +89,7 @@ function readDynamic(
 function readAccessEnds({ accessEnds }: WorkflowSpec, context: BuildContext): Pick<WorkflowConfig, 'accessEnds'> {
   if (accessEnds === undefined) return {}
   const longest = readSpan(accessEnds.longest, ['spec', 'accessEnds', 'longest'], context)
-  return { accessEnds: { required: accessEnds.choose === 'required', ...(longest === undefined ? {} : { longest }) } }
+  return { accessEnds: { required: accessEnds.choose === 'required', longest } }
 }
 
 function readDeadline({ deadline }: WorkflowSpec, context: BuildContext): Pick<WorkflowConfig, 'deadline'> {

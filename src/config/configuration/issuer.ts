@@ -108,7 +108,7 @@ export interface TokenMinting {
   /** Why they are issued, for the audit. */
   readonly how: 'login' | 'token page'
   /** The `https://host[:port]` of the issuer; the request's own if absent. */
-  readonly origin?: string
+  readonly origin?: string | undefined
   readonly request: Pick<GatewayRequest, 'id' | 'origin' | 'remoteAddress'>
 }
 

@@ -67,7 +67,7 @@ export interface TokenIssuer {
   readonly cdnSeconds: number | undefined
   readonly destinations: readonly PublishDestination[]
   /** The service that stores the private keys; undefined: the gateway's own database. */
-  readonly custody?: TransitCustody
+  readonly custody?: TransitCustody | undefined
 }
 
 /** A key in the Transit engine of OpenBao or Vault. */
@@ -94,7 +94,11 @@ export type PublishDestination = FolderDestination | S3Destination | ConfigMapDe
 
 interface AnyDestination {
   /** Called by POST after a change, to clear caches. */
-  readonly invalidate?: { readonly url: string; readonly header?: string; readonly secret?: string }
+  readonly invalidate?: {
+    readonly url: string
+    readonly header?: string | undefined
+    readonly secret?: string | undefined
+  }
 }
 
 interface FolderDestination extends AnyDestination {

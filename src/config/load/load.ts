@@ -81,7 +81,7 @@ export interface LoadOptions {
   /** Default: `secrets` in the configuration folder. */
   readonly secretsFolder?: string
   /** The address of the listener, which is the default of `#[GATEHOUSE_URL]`. Only a server has one. */
-  readonly listenUrl?: string
+  readonly listenUrl?: string | undefined
   /** Secrets of a cluster, if the configuration comes from one. */
   readonly clusterSecrets?: SecretLookup
   /** A missing secret is an error: for a server, not for a check. */
@@ -89,7 +89,7 @@ export interface LoadOptions {
   /** Also returns the objects, for checks that need more than the configuration contains. They take memory. */
   readonly keepObjects?: boolean
   /** The gateway's own folder, which modules must not write to. */
-  readonly ownPlaces?: OwnPlaces
+  readonly ownPlaces?: OwnPlaces | undefined
   /** Gets every value of a secret or of the environment that the configuration uses. */
   readonly secretValues?: SecretValues
 }
@@ -112,7 +112,7 @@ export interface LoadResult {
    */
   without?(at: string, message: string): LoadResult | undefined
   /** What was read, if this is a part of it by `without`. */
-  readonly origin?: LoadResult
+  readonly origin?: LoadResult | undefined
 }
 
 /** The inline scripts of a configuration. */
@@ -259,7 +259,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
       scripts: countScripts(state.scripts),
       hash,
       ...(options.keepObjects === true ? { objects } : {}),
-      ...(origin === undefined ? {} : { origin }),
+      origin,
     }
     if (issues.list.some((issue) => issue.level === 'error' && isWhole(issue))) return result
     // Also without the objects whose errors are not reported, because a check tolerates their cause.
@@ -339,7 +339,7 @@ function findObjects(
       if (!isObject && count.errors === 0) return []
       const cause = causes.get(place)
       const line = place.hasLines ? place.position([]).line : undefined
-      return [{ kind, name, file: place.file, line, ...count, ...(cause === undefined ? {} : { cause }) }]
+      return [{ kind, name, file: place.file, line, ...count, cause }]
     })
     .sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : (a.line ?? 0) - (b.line ?? 0)))
 }

@@ -28,7 +28,7 @@ export interface FoundObject {
   readonly errors: number
   readonly warnings: number
   /** Set if it is not served. */
-  readonly cause?: Cause
+  readonly cause?: Cause | undefined
 }
 
 /** An object with the place that its issues have. */

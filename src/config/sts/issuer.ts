@@ -84,7 +84,7 @@ export function buildTokenIssuer(parts: IssuerParts, at: Path, context: BuildCon
     readBack: keys.readBack ?? 'issuer',
     cdnSeconds: keys.cdnSeconds,
     destinations: published,
-    ...(keys.custody === undefined ? {} : { custody: readCustody(keys.custody, spec, at, context) }),
+    custody: keys.custody === undefined ? undefined : readCustody(keys.custody, spec, at, context),
   }
 }
 
@@ -180,8 +180,8 @@ function readInvalidation(
   return {
     invalidate: {
       url: spec.url,
-      ...(spec.header === undefined ? {} : { header: spec.header }),
-      ...(secret === undefined ? {} : { secret }),
+      header: spec.header,
+      secret,
     },
   }
 }

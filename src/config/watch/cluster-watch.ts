@@ -95,8 +95,8 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omi
     catalog: options.catalog,
     strictSecrets: options.strictSecrets ?? true,
     keepObjects: options.keepObjects ?? false,
-    ...(options.ownPlaces === undefined ? {} : { ownPlaces: options.ownPlaces }),
-    ...(options.listenUrl === undefined ? {} : { listenUrl: options.listenUrl }),
+    ownPlaces: options.ownPlaces,
+    listenUrl: options.listenUrl,
   }
   const statuses = new ObjectStatusWriter({ objects, kinds: watched, namespace, clock, log })
   const leadership = scope.own(

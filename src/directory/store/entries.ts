@@ -131,7 +131,7 @@ export function toEntry(row: EntryRow): Entry {
 
 function toMemberGroup(row: RelatedRow): MemberGroup {
   const display = displayOf(row)
-  return { id: row[1], name: row[0], ...(display === undefined ? {} : { display }) }
+  return { id: row[1], name: row[0], display }
 }
 
 const displayOf = ([, , extra]: RelatedRow): string | undefined => (typeof extra === 'string' ? extra : undefined)

@@ -55,7 +55,7 @@ export async function createGroup(
   return {
     id,
     name,
-    ...(description === undefined ? {} : { description }),
+    description,
     members: [],
     memberIds: [],
     memberGroups: [],

@@ -20,7 +20,7 @@ export async function* memberPages(
     yield {
       members: rows.map(({ name }) => name),
       memberIds: rows.map(({ id }) => id),
-      ...(display === undefined ? {} : { memberDisplays: rows.map(({ shown }) => shown ?? undefined) }),
+      memberDisplays: display === undefined ? undefined : rows.map(({ shown }) => shown ?? undefined),
     }
   }
 }

@@ -37,7 +37,7 @@ function inOrder(users: readonly User[], { attribute, descending, caseExact }: S
   return descending ? sorted.reverse() : sorted
 }
 
-const ids = (items: readonly { id?: string }[]) => items.map(({ id }) => id)
+const ids = (items: readonly { id?: string | undefined }[]) => items.map(({ id }) => id)
 
 onEachDatabase('pages of a directory', (freshUrl) => {
   const one = async () => openDirectory(await freshUrl())

@@ -61,7 +61,7 @@ interface CallClaims {
   readonly caller?: string
   readonly who: RunIdentities
   /** Present if the caller may act for certain users only. */
-  readonly bound?: BoundSubject
+  readonly bound?: BoundSubject | undefined
   readonly keepGroups: boolean
   readonly groupChanges?: GroupChanges
 }
@@ -105,7 +105,7 @@ export async function readClaims(
     ...names,
     user: { ...user, userID: login, attributes, groups: memberships.groups },
     who: { ...names.who, ...(identity === undefined ? {} : { subject: identity }) },
-    ...(bound === undefined ? {} : { bound }),
+    bound,
     ...memberships.known,
   }
 }

@@ -346,7 +346,7 @@ function readCall(body: CallBody, rules: CallRules): CallParts {
     user: { userID: subject, attributes, groups: [] },
     params,
     asynchronous,
-    ...(userPassword === undefined ? {} : { password: userPassword }),
+    password: userPassword,
     ...(body.reason === undefined || body.reason === '' ? {} : { reason: body.reason }),
   }
 }

@@ -173,7 +173,7 @@ async function setPassword(parts: OwnPasswordParts, exchange: Exchange): Promise
     asynchronous: !settings.synchronous,
     password,
     requestId: request.id,
-    ...(session === undefined ? {} : { session: session.id }),
+    session: session?.id,
     params: {},
   })
   if (status === 'completed' && changes === 0) {

@@ -33,7 +33,7 @@ export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, S
   /** What a portal shows: orgs, links, reports, workflows. */
   readonly portal: PortalAccess
   /** The address of the portal, without a slash at its end; absent if none is configured. */
-  readonly portalUrl?: string
+  readonly portalUrl?: string | undefined
   /** The APIs of the configuration; none if absent. */
   readonly apis?: readonly ServedApi[]
   /** The registration forms of the configuration; none if absent. */
@@ -41,7 +41,7 @@ export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, S
   /** The profiles of the portals of the configuration; none if absent. */
   readonly profiles?: readonly ServedProfile[]
   /** Absent if the gateway serves no reports. */
-  readonly reports?: ReportEndpoint
+  readonly reports?: ReportEndpoint | undefined
   readonly readTargets: ReadTargets
   readonly readStatistics: ReadStatistics
   readonly audit: AuditAccess

@@ -188,7 +188,7 @@ export class Registrar {
         ? call
         : { ...call, newAccount: this.#newAccount(registration, unique, request) },
       check: () => takenValues(host.directory, unique),
-      ...(registration.invitation === undefined ? {} : { invitation: registration.invitation }),
+      invitation: registration.invitation,
     })
   }
 
@@ -307,15 +307,15 @@ function workflowCall(
   return {
     name: workflow,
     requestor,
-    ...(identity === undefined ? {} : { who: { requestor: identity } }),
+    who: identity === undefined ? undefined : { requestor: identity },
     user: { userID, attributes, groups: [] },
     keepGroups: true,
     asynchronous: true,
     kept: true,
     requestId,
     params,
-    ...(reason === undefined ? {} : { reason }),
-    ...(password === undefined ? {} : { password }),
+    reason,
+    password,
   }
 }
 

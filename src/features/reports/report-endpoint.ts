@@ -26,7 +26,7 @@ export interface ReportParts {
   readonly clock: Clock
   readonly log: Logger
   readonly limits?: ReportLimits
-  readonly meter?: ReportMeter
+  readonly meter?: ReportMeter | undefined
 }
 
 export interface ReportLimits {

@@ -6,7 +6,7 @@ import type { TokenService } from './service/token-service.ts'
 /** What the filters of the token service use beside what every filter may use. */
 export interface StsHost extends FilterHost {
   /** The token endpoints; absent if none are configured. */
-  readonly tokens?: TokenService
+  readonly tokens?: TokenService | undefined
   /** The endpoints of the token service that have an injector. None if absent. */
   readonly stsPodEndpoints?: readonly PodEndpoint[]
   /** Writes a decision of the injector to the audit, within about a second. Never rejects. */

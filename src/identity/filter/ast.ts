@@ -23,14 +23,14 @@ export interface CompareFilter {
   readonly attribute: string
   readonly value: string
   /** Absent: letter case counts only in claims of a token. */
-  readonly caseExact?: boolean
+  readonly caseExact?: boolean | undefined
 }
 
 export interface SubstringFilter {
   readonly kind: 'substring'
   readonly attribute: string
-  readonly initial?: string
+  readonly initial?: string | undefined
   readonly any: readonly string[]
-  readonly final?: string
-  readonly caseExact?: boolean
+  readonly final?: string | undefined
+  readonly caseExact?: boolean | undefined
 }

@@ -50,7 +50,7 @@ function substring(attribute: string, value: readonly ValuePart[], caseExact?: b
     ...(initial === '' ? {} : { initial }),
     any,
     ...(final === '' ? {} : { final }),
-    ...(caseExact === undefined ? {} : { caseExact }),
+    caseExact,
   }
 }
 

@@ -18,5 +18,5 @@ export const mappingSignatures: LegacySignatures = {
 
 export const parameter = (kind: LegacyParameter['kind'], from?: number): LegacyParameter => ({
   kind,
-  ...(from === undefined ? {} : { from }),
+  from,
 })

@@ -36,8 +36,8 @@ interface DiscoveryOptions {
   readonly jwksUri?: string | undefined
   readonly clock: Clock
   readonly log: Logger
-  readonly times?: DiscoveryTimes
-  readonly fetch?: FetchJson
+  readonly times?: DiscoveryTimes | undefined
+  readonly fetch?: FetchJson | undefined
   /** Called after each load, with the reason if it failed. */
   readonly loaded?: ((problem?: string) => void) | undefined
 }

@@ -5,7 +5,7 @@ export interface ClusterResource {
   readonly version: string
   readonly plural: string
   /** Absent for cluster-wide resources, and to list those of all namespaces. */
-  readonly namespace?: string
+  readonly namespace?: string | undefined
 }
 
 /** The path of an object in the API, for people and the audit. */
@@ -22,7 +22,7 @@ export function parseObjectPath(
 ): { readonly resource: ClusterResource; readonly name: string } | undefined {
   const [, group = '', version, namespace, plural, name] = pathForm.exec(path) ?? []
   if (version === undefined || plural === undefined || name === undefined) return undefined
-  return { resource: { group, version, plural, ...(namespace === undefined ? {} : { namespace }) }, name }
+  return { resource: { group, version, plural, namespace }, name }
 }
 
 /** An object from the API server: untrusted, beyond its metadata. */

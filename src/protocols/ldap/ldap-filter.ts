@@ -21,9 +21,9 @@ export type LdapFilter =
   | {
       readonly kind: 'substring'
       readonly attribute: string
-      readonly initial?: string
+      readonly initial?: string | undefined
       readonly any: readonly string[]
-      readonly final?: string
+      readonly final?: string | undefined
     }
 
 const everything = { kind: 'present', attribute: 'objectClass' } as const

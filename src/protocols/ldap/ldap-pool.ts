@@ -256,7 +256,7 @@ class LdapConnection {
       host,
       minVersion: 'TLSv1.2',
       ...(isIP(host) === 0 ? { servername: host } : {}),
-      ...(ca === undefined ? {} : { ca }),
+      ca,
     }
     let socket: Socket | undefined
     let messages = new LdapMessages()

@@ -85,7 +85,7 @@ export function readCursor(scope: readonly string[], cursor: string): string {
 
 export const invalidCursor = (cause?: unknown) =>
   scimError('invalidCursor', 'cursor: this query did not return it. Send an empty cursor for the first page.', {
-    ...(cause === undefined ? {} : { cause }),
+    cause,
   })
 
 export const expiredCursor = () =>

@@ -9,7 +9,7 @@ export type PushOutcome =
   /** The receiver will never accept this token. */
   | { readonly kind: 'refused'; readonly reason: string }
   /** Another attempt may succeed. */
-  | { readonly kind: 'failed'; readonly reason: string; readonly retryAfterMillis?: number }
+  | { readonly kind: 'failed'; readonly reason: string; readonly retryAfterMillis?: number | undefined }
 
 const maxAnswerBytes = 4096
 const maxReason = 200
@@ -67,7 +67,7 @@ function outcome({ status, headers, body }: HttpAnswer, now: Date): PushOutcome 
   const unusable = error === undefined ? status === tooLarge : !setUpErrors.has(error.err)
   if (unusable) return { kind: 'refused', reason }
   const retryAfterMillis = readRetryAfter(headers['retry-after'], now)
-  return { kind: 'failed', reason, ...(retryAfterMillis === undefined ? {} : { retryAfterMillis }) }
+  return { kind: 'failed', reason, retryAfterMillis }
 }
 
 /** A 400 without an error of RFC 8935 does not come from a receiver, and says nothing about the token. */

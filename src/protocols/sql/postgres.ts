@@ -263,7 +263,7 @@ export function postgresError(thrown: unknown, owner: Owner = 'own'): unknown {
   const { message } = thrown
   const code = codeOf(thrown)
   const error = (to: ErrorCode, text: string, retryAfter?: number): GatewayError =>
-    new GatewayError(to, text, { cause: thrown, ...(retryAfter === undefined ? {} : { retryAfter }) })
+    new GatewayError(to, text, { cause: thrown, retryAfter })
   if (isConnectionLoss(thrown, owner)) {
     return error('TARGET_UNREACHABLE', `the database does not answer: ${message}`, 5)
   }

@@ -100,7 +100,7 @@ export function sqliteError(thrown: unknown, owner: Owner = 'own'): unknown {
   if (code === undefined || !(thrown instanceof Error)) return thrown
   const { message } = thrown
   const error = (to: ErrorCode, text: string, retryAfter?: number): GatewayError =>
-    new GatewayError(to, text, { cause: thrown, ...(retryAfter === undefined ? {} : { retryAfter }) })
+    new GatewayError(to, text, { cause: thrown, retryAfter })
   const known = (owner === 'own' ? codes : foreignCodes).get(code)
   if (known !== undefined) return error(known, message)
   if (isBusy(thrown)) return error('TARGET_UNREACHABLE', 'the database is locked by another process', 1)

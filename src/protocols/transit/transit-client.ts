@@ -237,7 +237,7 @@ const dataOf = (answer: JsonObject | undefined): JsonObject | undefined => {
 
 const away = (address: string, millis: number, cause: unknown): GatewayError =>
   new GatewayError('TARGET_UNREACHABLE', `Transit at ${address} does not answer`, {
-    ...(cause === undefined ? {} : { cause }),
+    cause,
     retryAfter: Math.max(1, Math.ceil(millis / 1000)),
     keyword: 'temporarily_unavailable',
     publicText: 'The service that keeps the signing keys does not answer. Try again.',

@@ -91,7 +91,7 @@ export function errorResponse(
   return {
     status: error.status,
     headers: { ...headers, ...retry, ...error.headers },
-    ...(body === undefined ? {} : { body }),
+    body,
   }
 }
 
@@ -317,7 +317,7 @@ const runFilterChain =
         context.caller = caller
       },
       authenticate: (chain) => authenticateBy(parts, context, chain),
-      ...(session === undefined ? {} : { session: session.handle }),
+      session: session?.handle,
       ...(application?.cookies === undefined
         ? {}
         : { requireLogin: (chain, options) => requireLogin(parts, context, chain, options?.maxAgeSeconds) }),

@@ -47,9 +47,9 @@ export interface SessionEnding {
   /** If no owner is named: the logins whose sessions end, in any letter case. */
   readonly logins: readonly string[]
   /** The public id of a session that stays. */
-  readonly exceptPublicId?: string
+  readonly exceptPublicId?: string | undefined
   /** The password change that was recorded before the password was written, and ends with this. */
-  readonly settles?: { readonly id: string; readonly lease: number }
+  readonly settles?: { readonly id: string; readonly lease: number } | undefined
   audit(ended: readonly EndedSession[]): readonly AuditEntry[]
 }
 

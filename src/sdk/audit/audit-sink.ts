@@ -18,7 +18,7 @@ export interface SinkRecord {
 export type SinkOutcome =
   | { readonly kind: 'accepted' }
   /** Send the same records again later. */
-  | { readonly kind: 'failed'; readonly reason: string; readonly retryAfterMillis?: number }
+  | { readonly kind: 'failed'; readonly reason: string; readonly retryAfterMillis?: number | undefined }
 
 /** A receiver of a copy of the audit. */
 export interface AuditSink extends Closable {

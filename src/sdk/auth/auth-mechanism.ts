@@ -27,10 +27,10 @@ export type AuthOutcome =
       readonly kind: 'authenticated'
       readonly subject: Pick<Subject, 'dn' | 'otherNames' | 'identity' | 'uid' | 'attributes' | 'link'>
       /** Stored in the session, if the chain leads to one. */
-      readonly session?: SessionContribution
+      readonly session?: SessionContribution | undefined
     }
   /** The mechanism establishes no one, and has no objection. */
-  | { readonly kind: 'passed'; readonly session?: SessionContribution }
+  | { readonly kind: 'passed'; readonly session?: SessionContribution | undefined }
   /**
    * The user has to act first: fill in a form, log in elsewhere. The login is stored with the mechanism's state
    * (unchanged if absent), and `proceed` gets the login's requests to the mechanism's URI. Only if the attempt has
@@ -125,7 +125,7 @@ export interface AuthHost extends ModuleHost {
   /** Opens users and groups in Gatehouse's own database, or in another one. The caller closes it. */
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
   /** Texts of the configuration in other languages; absent if there are none. */
-  readonly texts?: ConfiguredTexts
+  readonly texts?: ConfiguredTexts | undefined
   /** Whether this gateway issues tokens with this `iss`. No if absent. */
   ownsIssuer?(issuer: string): boolean
   /** Reports to operators whether an outside issuer answers: call the result after each load, with the reason if it failed. */

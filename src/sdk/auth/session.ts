@@ -30,7 +30,7 @@ export interface SessionHandle {
 /** What a mechanism stores in the session that its chain leads to. */
 export interface SessionContribution {
   readonly slots?: Readonly<Record<string, JsonValue>>
-  readonly marks?: readonly string[]
+  readonly marks?: readonly string[] | undefined
 }
 
 /** One session as its owner sees it in a list. */

@@ -138,8 +138,8 @@ export class AccountsInsert implements DirectoryInsert {
     const total = search.count === true ? await this.#total(narrowed) : undefined
     return {
       entries,
-      ...(next === undefined ? {} : { next: writePlace(scope, next) }),
-      ...(total === undefined ? {} : { total }),
+      next: next === undefined ? undefined : writePlace(scope, next),
+      total,
     }
   }
 
@@ -265,7 +265,7 @@ function readPlace(scope: PageScope, text: string): Place {
   const { entry, folded: after, exact: offset = '', total: skip = 0 } = readPosition(scope, text)
   const part = parts.find((one) => one === entry)
   if (part === undefined || !/^\d{1,15}$/.test(offset)) throw unknownPosition()
-  return { part, at: { offset: Number(offset), ...(after === undefined ? {} : { after }) }, skip }
+  return { part, at: { offset: Number(offset), after }, skip }
 }
 
 const personClasses = ['top', 'person', 'organizationalPerson', 'inetOrgPerson']
@@ -337,7 +337,7 @@ class EntryShape {
       'memberOf',
       user.groups.map((name) => this.#layout.groups.child(this.#layout.groupAttribute, name).toString()),
     )
-    return { dn: this.personName(user.userID), attributes, ...(user.id === undefined ? {} : { id: user.id }) }
+    return { dn: this.personName(user.userID), attributes, id: user.id }
   }
 
   group(group: Group, members: readonly string[]): InsertEntry {

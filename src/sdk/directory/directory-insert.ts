@@ -81,7 +81,7 @@ export interface NewPerson {
 /** A page of the users of an insert. */
 export interface PeoplePage {
   readonly people: readonly { readonly login: string; readonly entry: InsertEntry; readonly hasPassword: boolean }[]
-  readonly next?: string
+  readonly next?: string | undefined
 }
 
 /** Whether the insert stores users itself. */

@@ -21,7 +21,7 @@ export interface Exchange {
   readonly pathInfo: string
   readonly subject: Subject
   /** Set if a session of the application authenticates the caller. */
-  readonly session?: SessionHandle
+  readonly session?: SessionHandle | undefined
   /** Names the caller in the access log, if only the filter knows it. */
   identify?(caller: LoggedCaller): void
   /**

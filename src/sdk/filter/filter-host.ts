@@ -23,7 +23,7 @@ export interface FilterHost extends ModuleHost {
   loginAttributes(workflow: string): ReadonlySet<string> | 'any'
   readonly sessions: SessionAccess
   /** Texts of the configuration in other languages; absent if there are none. */
-  readonly texts?: ConfiguredTexts
+  readonly texts?: ConfiguredTexts | undefined
   /** Counted by all processes of the gateway together. */
   readonly rateLimits: RateLimits
   /** Absent in commands. */

@@ -18,7 +18,7 @@ export function pageTheme({
   readonly themePrimaryMain: string | undefined
   readonly themePrimaryDark: string | undefined
 }): Theme | undefined {
-  return main === undefined ? undefined : { main, ...(dark === undefined ? {} : { dark }) }
+  return main === undefined ? undefined : { main, dark }
 }
 
 interface Branding {

@@ -31,7 +31,7 @@ export interface GatewayRequest {
 export interface GatewayResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[]>>
-  readonly body?: string | Buffer | Readable
+  readonly body?: string | Buffer | Readable | undefined
   /** The body ends when the filter is closed. Any other one that is read while it is sent keeps the filter open. */
   readonly endsWithFilter?: boolean
 }

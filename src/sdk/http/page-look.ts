@@ -2,7 +2,7 @@
 export interface Theme {
   readonly main: string
   /** Of buttons under the pointer; made from the main one when absent. */
-  readonly dark?: string
+  readonly dark?: string | undefined
   readonly error?: string
 }
 

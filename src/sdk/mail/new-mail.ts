@@ -19,11 +19,11 @@ export interface NewMail {
   readonly recipient: string
   readonly subject: string
   readonly text: string
-  readonly html?: string
+  readonly html?: string | undefined
   /** Links of a message to a channel. A mail has its links in its text. */
   readonly links?: readonly MailLink[]
   /** The Notifier that sends it; absent for the default one. */
-  readonly notifier?: string
+  readonly notifier?: string | undefined
 }
 
 /** A message to a channel is one with `links`, if only an empty list. */

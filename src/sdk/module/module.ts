@@ -12,7 +12,7 @@ export interface Prepared<T, H = ModuleHost> {
   /** For a target: whether it stores passwords; undefined if that isn't known before it's created. */
   readonly passwords?: boolean | undefined
   /** For a target: the attributes of users that it can store, in lower case, if its configuration lists them. */
-  readonly storable?: ReadonlySet<string>
+  readonly storable?: ReadonlySet<string> | undefined
   /** May do I/O; throws if it can't be used at all. An unreachable system is not such a case. */
   create(host: H): Promise<T>
 }
@@ -56,9 +56,9 @@ export function defineModule<C, T, H = ModuleHost>(definition: ModuleDefinition<
       const storable = definition.storable?.(config)
       return {
         className,
-        ...(lookups === undefined ? {} : { lookups }),
-        ...(passwords === undefined ? {} : { passwords }),
-        ...(storable === undefined ? {} : { storable }),
+        lookups,
+        passwords,
+        storable,
         create: async (host) => definition.create(config, host),
       }
     },

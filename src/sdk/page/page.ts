@@ -37,7 +37,7 @@ interface PageOptions {
   /** For a page with little on it, such as a login form. */
   readonly narrow?: boolean
   /** A script of this origin, by its path, for the few pages that need one. */
-  readonly script?: string
+  readonly script?: string | undefined
   /** Where the page redirects: a path of this host. */
   readonly refresh?: string
   /** The response to a form may lead to another site, such as the application of a login. */

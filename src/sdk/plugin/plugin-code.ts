@@ -48,7 +48,7 @@ export interface PluginCode {
   /** Names that the code declares; undefined if that isn't known before it runs. */
   readonly declared?: ReadonlySet<string> | undefined
   /** The signatures of legacy scripts; without them, such scripts are rejected. */
-  readonly signatures?: LegacySignatures
+  readonly signatures?: LegacySignatures | undefined
   /** It is a legacy script, whether or not it names Java. */
   readonly isLegacy?: boolean
   /** Workflows that a legacy script starts; undefined for one whose name is not known beforehand. */
@@ -123,7 +123,7 @@ export function readPluginCode(
   const place = params.pathOf('module')
   const file = module === undefined ? undefined : moduleFile(module, place, issues, context, onCode)
   return {
-    ...(declared === undefined ? {} : { declared }),
+    declared,
     starts,
     texts,
     inline,
@@ -133,7 +133,7 @@ export function readPluginCode(
     timeoutMillis: values.timeoutSeconds * 1000,
     memoryMegabytes: values.memoryMegabytes,
     config: openParameters(values['<name>'], knownNames, params, issues),
-    ...(signatures === undefined ? {} : { signatures }),
+    signatures,
   }
 }
 
@@ -209,7 +209,7 @@ interface PluginUse extends Pick<PluginHostOptions, 'name' | 'functions' | 'idle
   /** Global values of the code; `name` by default. */
   readonly globals?: PluginHostOptions['globals']
   /** The arguments of `init`; it isn't called if absent. */
-  readonly init?: readonly JsonValue[]
+  readonly init?: readonly JsonValue[] | undefined
   /** The name of `init`, if it has another one. */
   readonly initName?: string
   /** The arguments of `reInit`, which is called after `init` in a process that replaces another. */

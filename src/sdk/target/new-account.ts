@@ -52,7 +52,7 @@ export class AccountExists extends GatewayError {
   readonly targets: readonly string[]
 
   constructor(publicText: string, targets: readonly string[], cause: unknown) {
-    super('ACCOUNT_EXISTS', publicText, { publicText, ...(cause === undefined ? {} : { cause }) })
+    super('ACCOUNT_EXISTS', publicText, { publicText, cause })
     this.targets = targets
   }
 }

@@ -47,9 +47,9 @@ export interface TargetRequest {
    * or the response was lost, the audit still gets its rows once the change is found.
    */
   readonly planChanges?: (changes: readonly TargetChange[]) => Promise<void>
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Present if the run may only write accounts that it created. The engine enforces it; targets need not check. */
-  readonly newAccount?: AccountOrigin
+  readonly newAccount?: AccountOrigin | undefined
 }
 
 /** What a run that may only create accounts knows about the accounts at one target. */
@@ -174,16 +174,16 @@ export interface PasswordTarget extends Target {
 /** A search for users or groups. */
 export interface SearchQuery {
   /** All if absent. */
-  readonly filter?: Filter
+  readonly filter?: Filter | undefined
   /** How many to skip. */
   readonly offset: number
   readonly limit: number
   /** The requested attributes; all if absent. */
-  readonly attributes?: readonly string[]
+  readonly attributes?: readonly string[] | undefined
   /** The target's own order if absent. */
-  readonly sort?: SortOrder
+  readonly sort?: SortOrder | undefined
   /** The `next` of a page of the same filter and order, instead of an offset. Any other text is BAD_REQUEST. */
-  readonly after?: string
+  readonly after?: string | undefined
   /** The total is not needed, so that it need not be counted: it may be smaller, but shows whether more follow. */
   readonly uncounted?: boolean
 }
@@ -195,7 +195,7 @@ export interface SearchPage<T> {
   /** How many match in total. */
   readonly total: number
   /** Where the next page starts; absent on the last page. */
-  readonly next?: string
+  readonly next?: string | undefined
 }
 
 /** The times that searches can filter and sort by. */

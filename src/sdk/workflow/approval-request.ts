@@ -17,7 +17,7 @@ export interface ApprovalRequest {
    * The approvers if the rules find no one, and after the last escalation has waited as long again. Absent: the
    * approvers stay the same.
    */
-  readonly failure?: readonly Rule[]
+  readonly failure?: readonly Rule[] | undefined
   /** The mail to every approver, now and at each escalation. */
   readonly mail?: ApproverMail
 }

@@ -6,7 +6,7 @@ export interface ExpiryOffer {
   /** An expiry date is required. */
   readonly required: boolean
   /** The longest time from the request on; unlimited if absent. */
-  readonly longest?: TimeSpan
+  readonly longest?: TimeSpan | undefined
 }
 
 /** The request parameter with the expiry date, an ISO 8601 time. If absent or empty, access does not expire. */

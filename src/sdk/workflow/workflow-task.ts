@@ -26,25 +26,25 @@ export interface WorkflowUser extends User {
   attributes: Attributes
   groups: string[]
   /** Attributes that will have no value; attributes that a task set since then do not count. */
-  cleared?: readonly string[]
+  cleared?: readonly string[] | undefined
   /** While true, `groups` is unknown: provisioning keeps memberships. A task that sets groups clears it. */
   keepGroups: boolean
   /** While `keepGroups` is true: memberships to add to and remove from those at the target. */
-  groupChanges?: GroupChanges
+  groupChanges?: GroupChanges | undefined
   /** Temporary memberships of a provision task. */
   timedGroups?: readonly TimedGroup[]
   /** Set by the caller, removed after the last task that sets it at a target, and never logged. */
-  password?: string
+  password?: string | undefined
   /** The targets at which this run has set the password. */
   passwordTargets?: readonly string[]
-  requestReason?: string
+  requestReason?: string | undefined
   /** The new login, at every target. */
-  newUserID?: string
+  newUserID?: string | undefined
   /**
    * By target: the version at which the user was read. The first write to that target must find it, and removes it
    * here. All copies of the user in a run share it.
    */
-  basedOn?: Map<string, ReadVersion>
+  basedOn?: Map<string, ReadVersion> | undefined
 }
 
 /** A membership that expires, counted from its write to a target. */
@@ -64,12 +64,12 @@ export interface TaskContext {
   readonly requestor: string
   readonly who: RunIdentities
   /** The caller, if another user than the requestor submitted the request. */
-  readonly caller?: string
+  readonly caller?: string | undefined
   /** Present if no task may replace the user. The engine enforces it; tasks need not check. */
-  readonly bound?: BoundSubject
+  readonly bound?: BoundSubject | undefined
   readonly log: Logger
   /** The result of the task's wait; absent when it runs for the first time. */
-  readonly signal?: TaskSignal
+  readonly signal?: TaskSignal | undefined
   readonly effects: StepEffects
   /** The options for calling a target in this step; the audit rows name this target. */
   forTarget(name: string): TargetRequest
@@ -156,7 +156,7 @@ export interface PreparedTask {
   readonly onSuccess: readonly PreparedTask[]
   readonly onFailure: readonly PreparedTask[]
   /** The maximum duration of one execution, if the task has one. */
-  readonly timeoutMillis?: number
+  readonly timeoutMillis?: number | undefined
   create(host: TaskHost): Promise<WorkflowTask>
 }
 

@@ -10,7 +10,7 @@ export interface WorkflowCall {
   /** The login of the authenticated caller; never a value the caller chose. */
   readonly requestor: string
   /** The identities of the users that the call names by login. Users are compared by these; without them they are unknown. */
-  readonly who?: RunIdentities
+  readonly who?: RunIdentities | undefined
   readonly user: User
   /** Runs about the same subject are executed one at a time, in order of the requests; default: the user's login. */
   readonly subject?: string
@@ -20,7 +20,7 @@ export interface WorkflowCall {
   readonly keepGroups?: boolean
   /** With `keepGroups`: memberships to add to and remove from those at the target. */
   readonly groupChanges?: GroupChanges
-  readonly reason?: string
+  readonly reason?: string | undefined
   /** Returns once the run is stored; otherwise once it ended, or had to wait. */
   readonly asynchronous?: boolean
   /** A run that is stored and has not ended by then fails, before its next task. */
@@ -35,7 +35,7 @@ export interface WorkflowCall {
    */
   readonly basedOn?: ReadVersion
   /** The caller may act for this user only, so no task may replace it. */
-  readonly bound?: BoundSubject
+  readonly bound?: BoundSubject | undefined
   /** The run creates accounts and never changes one that it did not create; see NewAccount. */
   readonly newAccount?: NewAccount
   /**
@@ -46,11 +46,11 @@ export interface WorkflowCall {
   /** Incidents that end once this run has completed, or has taken their place. */
   readonly replaces?: readonly UnfinishedChange[]
   /** Set by each task that sets passwords, once at each target; never logged, and stored only encrypted. */
-  readonly password?: string
+  readonly password?: string | undefined
   /** The HTTP request, as in the access log; it is in the audit. */
   readonly requestId?: string
   /** The public id of the caller's session, which stays when the run sets the caller's own password. */
-  readonly session?: string
+  readonly session?: string | undefined
   /** How many runs started one another before this one; beyond 16 none is started. */
   readonly depth?: number
   /** Store the run even if it ends within its call, so that it can be read later. */
@@ -116,7 +116,7 @@ export interface UnfinishedChange {
   /** The attributes that it sets or clears; a run that replaces it writes them too. Undefined if no other run can replace it. */
   readonly written?: readonly string[]
   /** A target lacks its password, which is known to no other run, so a run that replaces it needs one of its own. */
-  readonly setsPassword?: boolean
+  readonly setsPassword?: boolean | undefined
 }
 
 const engineKey = /^(?:approval[._]|unison[._](?!sendToSubject$)|workflow|tremolo_user_id$|com\.tremolosecurity\.)/i

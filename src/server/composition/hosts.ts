@@ -83,7 +83,7 @@ export interface HostServices extends PasswordServices {
   readonly statistics: StatisticsStore
   readonly auditAccess: AuditAccess & Closable
   /** What only a gateway has. */
-  readonly installation?: Pick<PortalHost, 'metrics' | 'system' | 'loaded' | 'tokenReport'>
+  readonly installation?: Pick<PortalHost, 'metrics' | 'system' | 'loaded' | 'tokenReport'> | undefined
   readonly secondFactors: Pick<SecondFactorParts, 'store' | 'secrets'>
 }
 
@@ -116,7 +116,7 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
     clock,
     keys: services.keys,
     javaScript: (name) => configuration.javaScripts.get(name),
-    ...(configuration.texts === undefined ? {} : { texts: configuration.texts }),
+    texts: configuration.texts,
     targets,
     readTargets: parts.readTargets,
     groupMappings: new KnownGroupMappings({
@@ -163,7 +163,7 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
     passwords: new PasswordChanges({ services, configuration, directory, targets }),
     sessions: createSessionAccess(services.sessions, configuration),
     secondFactors: new SecondFactors({ ...services.secondFactors, clock }),
-    ...(portalUrl === undefined ? {} : { portalUrl }),
+    portalUrl,
     apis: servedApis(configuration),
     forms: configuration.applications.flatMap(({ urls }) =>
       urls.flatMap(({ filters }) => filters.filter(offersForm).map(({ form }) => form)),
@@ -180,7 +180,7 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
     ),
     stsPodEndpoints: configuration.stsEndpoints.flatMap(({ pods }) => pods ?? []),
     recordAdmission: (admission) => admissions.record(admission),
-    ...(reports === undefined ? {} : { reports }),
+    reports,
     ...(configuration.issuers.length === 0 ? {} : { issuers }),
     ...(parts.watchIssuer === undefined ? {} : { watchIssuer: parts.watchIssuer }),
     ownsIssuer: (issuer) =>
@@ -190,6 +190,6 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
   return (name, className, at) => {
     const tokens = parts.tokens()
     const log = services.log.with({ module: className, at })
-    return { ...shared, name, log, ...(tokens === undefined ? {} : { tokens }) }
+    return { ...shared, name, log, tokens }
   }
 }

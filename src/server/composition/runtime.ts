@@ -37,7 +37,7 @@ export interface RuntimeServices
     Pick<IssuerServices, 'issuer'>,
     Pick<TokenServices, 'tokenKeys' | 'issuing' | 'countExchange'> {
   /** How often sessions are checked against the directory; the default if absent. */
-  readonly renewalTimes?: RenewalTimes
+  readonly renewalTimes?: RenewalTimes | undefined
   /** Whether the public listener is a loopback address. */
   readonly loopbackOnly?: boolean | undefined
   readonly targetMeter?: TargetMeter | undefined

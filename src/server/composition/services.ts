@@ -42,9 +42,9 @@ interface ServiceParts {
   readonly peopleMetrics?: PeopleMetrics
   /** The lease of runs, if it differs from the default. */
   readonly leaseMillis?: number
-  readonly crash?: CrashHook
+  readonly crash?: CrashHook | undefined
   readonly measureCustody?: TokenKeyPlaces['measureCustody']
-  readonly renewalTimes?: RuntimeServices['renewalTimes']
+  readonly renewalTimes?: RuntimeServices['renewalTimes'] | undefined
   readonly loopbackOnly?: boolean
   readonly targetMeter?: RuntimeServices['targetMeter']
   readonly installation?: RuntimeServices['installation']
@@ -72,7 +72,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     tokenKeys: createTokenKeys({
       store: storage.keys,
       audit: storage.audit,
-      ...(parts.measureCustody === undefined ? {} : { measureCustody: parts.measureCustody }),
+      measureCustody: parts.measureCustody,
       configFolder,
       dataFolder,
       secrets,
@@ -82,15 +82,15 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     }),
     issuing: createIssuingState(clock, storage.rateLimits, {
       log,
-      ...(parts.apiServers === undefined ? {} : { meter: parts.apiServers }),
+      meter: parts.apiServers,
     }),
-    ...(parts.countExchange === undefined ? {} : { countExchange: parts.countExchange }),
+    countExchange: parts.countExchange,
     sessions: new Sessions(
       storage.sessions,
       clock,
       new SecretBox(sealingKeys, { what: 'session', damaged: 'INTERNAL' }),
     ),
-    ...(parts.renewalTimes === undefined ? {} : { renewalTimes: parts.renewalTimes }),
+    renewalTimes: parts.renewalTimes,
     loopbackOnly: parts.loopbackOnly,
     targetMeter: parts.targetMeter,
     logins: storage.logins,
@@ -101,7 +101,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     loginAudit: new LoginAudit({ audit: storage.audit, rateLimits: storage.rateLimits, clock, log }),
     loginMeter: parts.loginMeter ?? noLoginMeter,
     audit: storage.audit,
-    ...(parts.installation === undefined ? {} : { installation: parts.installation }),
+    installation: parts.installation,
     auditAccess: new AuditReader({ replica, audit: storage.audit, clock, log }),
     subjects: subjectQueue(),
     runs: storage.runs,
@@ -116,7 +116,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     reports: {
       store: storage.reports,
       secrets: new SecretBox(sealingKeys, { what: 'report', damaged: 'NOT_FOUND' }),
-      ...(people === undefined ? {} : { meter: people.report }),
+      meter: people?.report,
     },
     statistics: storage.statistics,
     runChanges: new RunChanges({ store: storage.runs, log }),
@@ -124,7 +124,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     issuer: {
       store: storage.issuer,
       secrets: new SecretBox(sealingKeys, { what: 'issuer record', damaged: 'INTERNAL' }),
-      ...(people === undefined ? {} : { meter: people.issuer }),
+      meter: people?.issuer,
     },
     secondFactors: {
       store: storage.secondFactors,
@@ -135,7 +135,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     registrations: {
       store: storage.registrations,
       secrets: new SecretBox(sealingKeys, { what: 'registration', damaged: 'INTERNAL' }),
-      ...(people === undefined ? {} : { meter: people.registration }),
+      meter: people?.registration,
     },
     observer: workflowMetrics?.observer ?? noStepObserver,
     crash: parts.crash ?? noCrash,

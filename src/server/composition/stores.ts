@@ -41,7 +41,7 @@ import { SystemStore } from './system-store.ts'
 
 export interface StorageOptions {
   /** `postgres://…` or `sqlite:<file>`; else the file `gatehouse.db` in `dataFolder`. */
-  readonly url?: string
+  readonly url?: string | undefined
   readonly dataFolder?: string
   readonly clock: Clock
   readonly log: Logger

@@ -25,7 +25,7 @@ import { protectGivenKey } from './private-files.ts'
 
 export interface TokenKeyPlaces {
   /** Counts the calls of services that store keys. */
-  readonly measureCustody?: TransitOptions['measure']
+  readonly measureCustody?: TransitOptions['measure'] | undefined
   readonly store: KeyStore
   /** Logs and audits the life of every key. */
   readonly audit: Pick<AuditStore, 'append'>

@@ -54,7 +54,7 @@ export interface ExistingAccount {
 export interface ApprovalVote {
   readonly approval: string
   /** Only while the approval has this version; VERSION_MISMATCH otherwise. */
-  readonly version?: number
+  readonly version?: number | undefined
   readonly approve: boolean
   /** At most 2,000 characters. */
   readonly comment?: string
@@ -68,7 +68,7 @@ export interface Handover {
   /** The login of the user who is to decide. */
   readonly to: string
   /** Only while the approval has this version; VERSION_MISMATCH otherwise. */
-  readonly version?: number
+  readonly version?: number | undefined
   /** At most 2,000 characters. */
   readonly comment?: string
   /** The HTTP request, as in the access log. */

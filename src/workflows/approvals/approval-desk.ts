@@ -174,7 +174,7 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
       const shown = await Promise.all(
         found.approvals.map(async (one) => ((await isHidden(one, own, represented, approvals)) ? [] : [one])),
       )
-      return { approvals: shown.flat(), ...(found.next === undefined ? {} : { next: found.next }) }
+      return { approvals: shown.flat(), next: found.next }
     },
 
     decided: (user, page) => approvals.listDecidedBy(refsOf(user).flatMap(identitiesOf).slice(0, maxListed), page),

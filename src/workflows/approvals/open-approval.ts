@@ -95,7 +95,7 @@ export async function openApproval(
     ...(commentRequired === true ? { commentRequired } : {}),
     rules: readable(plan),
     data: approvalData(run.user, run.request),
-    ...(accessEnds === undefined ? {} : { accessEnds }),
+    accessEnds,
     ...(run.newAccount === undefined ? {} : { newAccount: true }),
     timers: escalationTimers(request, parts.clock()),
     mails: mail === undefined ? [] : await approverMails(approvers, mail, mailAbout, parts),

@@ -17,7 +17,7 @@ import { withCalled } from './workflow-parameters.ts'
 export interface Step {
   readonly taskType: string
   /** Which one it is, if the task type does not identify it. */
-  readonly name?: string
+  readonly name?: string | undefined
   /** Workflows it calls. */
   readonly calls?: readonly string[]
   readonly task: WorkflowTask
@@ -31,9 +31,9 @@ export interface Definition {
   /** Runs are pinned to this. */
   readonly hash: string
   /** The requester chooses the expiry date. */
-  readonly accessEnds?: ExpiryOffer
+  readonly accessEnds?: ExpiryOffer | undefined
   /** The maximum duration of a run. */
-  readonly deadline?: TimeSpan
+  readonly deadline?: TimeSpan | undefined
   /** By place: `''` is the workflow's own list, `2/onSuccess` the list in the third task's branch, and so on. */
   readonly lists: ReadonlyMap<string, readonly Step[]>
 }
@@ -59,7 +59,7 @@ export async function createDefinition(config: WorkflowConfig, host: TaskHost, s
       const limited = timeoutMillis === undefined ? task : withTimeLimit(task, timeoutMillis)
       steps.push({
         taskType,
-        ...(name === undefined ? {} : { name }),
+        name,
         calls,
         task: limited,
         maySetPassword: maySetPassword(prepared),
@@ -76,8 +76,8 @@ export async function createDefinition(config: WorkflowConfig, host: TaskHost, s
     name,
     hash,
     lists,
-    ...(accessEnds === undefined ? {} : { accessEnds }),
-    ...(deadline === undefined ? {} : { deadline }),
+    accessEnds,
+    deadline,
   }
 }
 

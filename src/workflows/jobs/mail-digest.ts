@@ -41,7 +41,7 @@ export default defineJob({
         until: due,
         mailAttribute: mailAttributeName,
         languageAttribute: languageAttributeName,
-        ...(notifier === undefined ? {} : { notifier }),
+        notifier,
         limit,
         signal,
       })

@@ -44,7 +44,7 @@ export default defineJob({
         until: due,
         ...(summary ? { summary: `${host.name}/${due.toISOString()}` } : {}),
         mailAttribute: mailAttributeName,
-        ...(notifier === undefined ? {} : { notifier }),
+        notifier,
         limit,
         signal,
       })

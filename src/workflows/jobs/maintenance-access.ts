@@ -6,7 +6,7 @@ interface Reminder {
   /** No user gets two reminders of the same approval under one key. */
   readonly key: string
   /** `%L` is the approval's label, `%D` the number of days it has been open. Absent: in the language of each approver. */
-  readonly message?: string
+  readonly message?: string | undefined
   /** The attribute with approvers' addresses, for approvals that name none. */
   readonly mailAttribute: string | undefined
   /** At most this many approvals. */
@@ -26,7 +26,7 @@ export interface OutcomeMails {
   /** One mail for each requester with all outcomes; no requester gets two of the same key. */
   readonly summary?: string
   readonly mailAttribute: string
-  readonly notifier?: string
+  readonly notifier?: string | undefined
   /** At most this many outcomes. */
   readonly limit: number
   readonly signal: AbortSignal
@@ -41,7 +41,7 @@ export interface DigestMails {
   readonly mailAttribute: string
   /** The attribute with the language of users who chose none. */
   readonly languageAttribute: string
-  readonly notifier?: string
+  readonly notifier?: string | undefined
   /** At most this many users. */
   readonly limit: number
   readonly signal: AbortSignal

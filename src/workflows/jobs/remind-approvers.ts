@@ -30,7 +30,7 @@ export default defineJob({
       const reminded = await host.maintenance.remindApprovers({
         days,
         key,
-        ...(message === undefined ? {} : { message }),
+        message,
         mailAttribute: mailAttributeName,
         limit,
       })

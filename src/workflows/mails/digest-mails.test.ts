@@ -71,7 +71,7 @@ function open({ mayDecide = true, required = false, earlier = [] as readonly App
     approvals: {
       ...noApprovals,
       /** One approval on each page. */
-      list: async (user: { identity: Identity }, { after = '0' }: { after?: string }) => {
+      list: async (user: { identity: Identity }, { after = '0' }: { after?: string | undefined }) => {
         const all = user.identity === alice ? [...earlier, approval] : []
         const end = Number(after) + 1
         return { approvals: all.slice(end - 1, end), ...(end < all.length ? { next: String(end) } : {}) }

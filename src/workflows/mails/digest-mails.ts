@@ -114,7 +114,7 @@ async function mailDigest(
       // By content: the same entries are never two mails, and other entries are never the same mail.
       id: secretHash(JSON.stringify(['digest', identity, ...fresh])),
       recipient,
-      ...(request.notifier === undefined ? {} : { notifier: request.notifier }),
+      notifier: request.notifier,
     }),
   )
 }

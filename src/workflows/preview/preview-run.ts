@@ -168,7 +168,7 @@ class PreviewRun {
         log: silentLogger,
         audit: () => {},
         signal: this.#abort,
-        ...(this.#state.newAccount === undefined ? {} : { newAccount: accountOrigin(this.#state, target) }),
+        newAccount: this.#state.newAccount === undefined ? undefined : accountOrigin(this.#state, target),
       }
     }
     return {
@@ -177,13 +177,13 @@ class PreviewRun {
       workflow,
       requestor,
       who,
-      ...(caller === undefined ? {} : { caller }),
+      caller,
       log: silentLogger,
       effects: this.#effects,
       forTarget,
       target: (target) => this.#target(target),
       directory: this.#directory,
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     }
   }
 

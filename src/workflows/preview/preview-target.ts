@@ -226,7 +226,7 @@ class PreviewUsers implements Target {
       throw new GatewayError('BAD_REQUEST', `target "${name}": ${error.message}`, {
         cause: error,
         publicText: `${error.publicText} Target "${name}" refuses it.`,
-        ...(error.keyword === undefined ? {} : { keyword: error.keyword }),
+        keyword: error.keyword,
       })
     }
   }

@@ -21,7 +21,7 @@ export interface NewApproval {
   /** What approvers see. Has no secrets. */
   readonly data: JsonObject
   /** The requested expiry date of the access. */
-  readonly accessEnds?: Date
+  readonly accessEnds?: Date | undefined
   /** The run may only create accounts. */
   readonly newAccount?: boolean
   /** Escalations and reminders. They are deleted with the decision. */
@@ -85,7 +85,7 @@ export interface ApprovalPage {
   /** Oldest first. */
   readonly approvals: readonly ApprovalItem[]
   /** Where the next page starts; absent on the last page. */
-  readonly next?: string
+  readonly next?: string | undefined
 }
 
 /** An approval in a user's history of decisions. */
@@ -102,7 +102,7 @@ export interface DecidedPage {
 
 export interface ApprovalPageQuery {
   /** The `next` of the previous page. */
-  readonly after?: string
+  readonly after?: string | undefined
   /** At most 500. */
   readonly limit: number
 }

@@ -72,7 +72,7 @@ export class UnfinishedRun extends GatewayError {
       {
         publicText: [...(cause === undefined ? [] : [sentence(cause.publicText)]), stateText(options), rest].join(' '),
         ...(isRetried ? { retryAfter: Math.max(unfinishedSeconds, cause?.retryAfter ?? 0) } : {}),
-        ...(cause === undefined ? {} : { cause }),
+        cause,
         ...(isValue && cause.keyword !== undefined ? { keyword: cause.keyword } : {}),
       },
     )

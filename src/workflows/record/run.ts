@@ -34,7 +34,7 @@ export interface Incident {
 
 export interface Cancellation {
   readonly by: string
-  readonly reason?: string
+  readonly reason?: string | undefined
 }
 
 /** A stored run of a workflow, without the attributes and secrets it works on. */
@@ -49,12 +49,12 @@ export interface Run {
   readonly subject: string
   readonly requestor: string
   /** The authenticated caller, if that is not the requester. */
-  readonly caller?: string
+  readonly caller?: string | undefined
   readonly who: RunIdentities
   /** What its caller changes, if the caller may repeat the change before the run is finished. */
   readonly resource?: string
-  readonly reason?: string
-  readonly requestId?: string
+  readonly reason?: string | undefined
+  readonly requestId?: string | undefined
   /** How often the current step was started. */
   readonly attempt: number
   /** Changes with every claim and every intervention. An intervention names the version that the administrator saw. */
@@ -62,7 +62,7 @@ export interface Run {
   readonly worker?: string
   readonly leaseUntil?: Date
   readonly due: Date
-  readonly deadline?: Date
+  readonly deadline?: Date | undefined
   /** The requested expiry date of the access. */
   readonly accessEnds?: Date
   readonly incident?: Incident
@@ -81,7 +81,7 @@ export interface RunWithData extends Run {
 
 export interface ClaimedRun extends RunWithData {
   /** Encrypted. */
-  readonly secret?: string
+  readonly secret?: string | undefined
   /** The result that it waited for, until the step that uses it has committed. */
   readonly signal?: JsonObject
 }
@@ -132,9 +132,9 @@ export interface StoredStep extends StepRecord {
 /** All given conditions must hold. Logins are compared without regard to letter case. */
 export interface RunQuery {
   readonly states?: readonly RunState[]
-  readonly name?: string
-  readonly subject?: string
-  readonly requestor?: string
+  readonly name?: string | undefined
+  readonly subject?: string | undefined
+  readonly requestor?: string | undefined
   /** Only runs that this user requested. */
   readonly requestedBy?: UserRef
   /** Only runs about this user. */
@@ -150,7 +150,7 @@ export interface RunQuery {
   /** Only changes that were made in some systems and not yet in others, without those being executed. */
   readonly unfinished?: true
   /** The `next` of the previous page. */
-  readonly after?: string
+  readonly after?: string | undefined
   /** At most 500. */
   readonly limit: number
 }

@@ -281,7 +281,7 @@ export class CallExecution implements RunKeeper {
     const text = `the audit of workflow "${workflow}" could not be written`
     return new GatewayError(unreachable?.code ?? 'WORKFLOW_FAILED', text, {
       cause: failure === undefined ? error : new AggregateError([failure, error]),
-      ...(unreachable?.retryAfter === undefined ? {} : { retryAfter: unreachable.retryAfter }),
+      retryAfter: unreachable?.retryAfter === undefined ? undefined : unreachable.retryAfter,
     })
   }
 }

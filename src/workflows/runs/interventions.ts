@@ -110,7 +110,7 @@ export class RunInterventions
       fence,
       onlyUntouched,
       outcome: 'cancelled',
-      cancellation: { by, ...(reason === undefined ? {} : { reason }) },
+      cancellation: { by, reason },
       effects: { audit: [{ ...this.#row(run, { ...request, by }, act), action: 'delete' }] },
     })
   }

@@ -34,19 +34,19 @@ export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): R
     subject: call.subject ?? call.user.userID,
     requestor: call.requestor,
     who: call.who ?? {},
-    ...(caller === undefined ? {} : { caller }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(session === undefined ? {} : { session }),
-    ...(span === undefined ? {} : { trace: writeTraceparent(span.context) }),
+    caller,
+    reason,
+    requestId,
+    session,
+    trace: span === undefined ? undefined : writeTraceparent(span.context),
     user: workflowUser(call),
     request,
     frames: [rootFrame(definition)],
     pins,
     steps: 0,
     ...(depth === 0 ? {} : { depth }),
-    ...(bound === undefined ? {} : { bound }),
-    ...(newAccount === undefined ? {} : { newAccount: { ...newAccount, created: [...(newAccount.created ?? [])] } }),
+    bound,
+    newAccount: newAccount === undefined ? undefined : { ...newAccount, created: [...(newAccount.created ?? [])] },
   }
 }
 
@@ -83,7 +83,7 @@ function inherited(
   const sameSubject = (call.subject ?? call.user.userID) === subject
   return {
     ...(sameRequestor && who.requestor !== undefined ? { requestor: who.requestor } : {}),
-    ...(who.caller === undefined ? {} : { caller: who.caller }),
+    caller: who.caller,
     ...(sameSubject && who.subject !== undefined ? { subject: who.subject } : {}),
   }
 }
@@ -95,13 +95,13 @@ function workflowUser(call: WorkflowCall): WorkflowUser {
     attributes: Attributes.from(user.attributes),
     groups: [...user.groups],
     keepGroups: call.keepGroups ?? false,
-    ...(call.groupChanges === undefined ? {} : { groupChanges: call.groupChanges }),
-    ...(user.id === undefined ? {} : { id: user.id }),
-    ...(call.cleared === undefined ? {} : { cleared: call.cleared }),
-    ...(newUserID === undefined ? {} : { newUserID }),
-    ...(basedOn === undefined ? {} : { basedOn: new Map([[basedOn.target, basedOn]]) }),
-    ...(reason === undefined ? {} : { requestReason: reason }),
-    ...(password === undefined ? {} : { password }),
+    groupChanges: call.groupChanges,
+    id: user.id,
+    cleared: call.cleared,
+    newUserID,
+    basedOn: basedOn === undefined ? undefined : new Map([[basedOn.target, basedOn]]),
+    requestReason: reason,
+    password,
   }
 }
 

@@ -129,7 +129,7 @@ export class RunService extends RunInterventions implements Runs {
     const isRename = user.newUserID !== undefined || (newGroup !== undefined && newGroup !== request.get('groupname'))
     if (isRename) return known
     const written = [...user.attributes.names(), ...(user.cleared ?? [])]
-    return { ...known, written, ...(user.password === undefined ? {} : { setsPassword: true }) }
+    return { ...known, written, setsPassword: user.password === undefined ? undefined : true }
   }
 
   #runNow(workflows: Workflows, call: WorkflowCall, state: RunProgress, key?: CallKey): Promise<WorkflowResult> {

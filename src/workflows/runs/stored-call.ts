@@ -82,11 +82,11 @@ export class StoredCall {
     const now = clock()
     return {
       ...{ id, name, definition, subject, requestor, data, who: this.#state.who },
-      ...(caller === undefined ? {} : { caller }),
-      ...(reason === undefined ? {} : { reason }),
-      ...(requestId === undefined ? {} : { requestId }),
-      ...(secret === undefined ? {} : { secret }),
-      ...(deadline === undefined ? {} : { deadline }),
+      caller,
+      reason,
+      requestId,
+      secret,
+      deadline,
       ...{ state: 'running', attempt: 1, fence: 1, touched: false, due: now, created: now, updated: now },
     }
   }

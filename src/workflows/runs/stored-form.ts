@@ -58,12 +58,12 @@ export function headOf(state: RunProgress, deadline: Date | undefined): Omit<New
     definition: pins.get(name) ?? '',
     subject,
     requestor,
-    ...(caller === undefined ? {} : { caller }),
+    caller,
     who,
-    ...(reason === undefined ? {} : { reason }),
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(deadline === undefined ? {} : { deadline: { at: deadline } }),
-    ...(accessEnds === undefined ? {} : { accessEnds }),
+    reason,
+    requestId,
+    deadline: deadline === undefined ? undefined : { at: deadline },
+    accessEnds,
   }
 }
 

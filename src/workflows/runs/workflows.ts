@@ -178,7 +178,7 @@ export class Workflows implements WorkflowStarter, Closable {
     await this.#definitions.save(state.pins)
     const effects: RunEffects = deadline === undefined ? {} : { timers: [deadlineTimer(state.id, deadline)] }
     const idempotency = key && { ...key, run: state.id }
-    return await this.#services.runs.start(run, { effects, ...(idempotency === undefined ? {} : { idempotency }) })
+    return await this.#services.runs.start(run, { effects, idempotency })
   }
 
   async prepare(call: WorkflowCall): Promise<NewRun> {

@@ -28,7 +28,7 @@ export function accountOrigin(state: RunProgress, target: string, audit?: Pick<A
     created,
     own: (userID) => created[indexOf(userID)],
     async earlierAttempt(userID) {
-      const isThis = (row: { kind: string; attribute: string; target: string; value?: string }): boolean =>
+      const isThis = (row: { kind: string; attribute: string; target: string; value?: string | undefined }): boolean =>
         row.kind === 'entry' && row.target === target && sameLogin(row.value ?? userID, userID)
       const listed = await audit?.list({ workflowId: state.id, limit: maxRows })
       const rows = listed?.rows.filter((row) => isThis(row) && row.attribute !== 'name') ?? []

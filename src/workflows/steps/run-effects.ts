@@ -87,8 +87,8 @@ function endingOf({ owners, logins, claim }: WrittenPassword, by: EffectRun): Se
   return {
     owners,
     logins,
-    ...(session === undefined ? {} : { exceptPublicId: session }),
-    ...(claim === undefined ? {} : { settles: { id: claim.id, lease: claim.lease } }),
+    exceptPublicId: session,
+    settles: claim === undefined ? undefined : { id: claim.id, lease: claim.lease },
     audit: (ended) =>
       endedRows(ended, {
         workflow: { id, name },

@@ -14,7 +14,7 @@ export interface Frame {
   /** The index of the task that runs next. */
   next: number
   /** A copy that this frame and those above it work on; dropped with the frame. */
-  readonly user?: WorkflowUser
+  readonly user?: WorkflowUser | undefined
 }
 
 /** The complete state of a run between two steps. */
@@ -24,14 +24,14 @@ export interface RunProgress {
   /** The login of the user it is about. The runs of one subject are executed in order. */
   readonly subject: string
   readonly requestor: string
-  readonly caller?: string
+  readonly caller?: string | undefined
   readonly who: RunIdentities
-  readonly reason?: string
-  readonly requestId?: string
+  readonly reason?: string | undefined
+  readonly requestId?: string | undefined
   /** The public id of the session that requested the run. */
-  readonly session?: string
+  readonly session?: string | undefined
   /** The `traceparent` of the span that started the run; absent if it was not traced. */
-  readonly trace?: string
+  readonly trace?: string | undefined
   readonly user: WorkflowUser
   readonly request: RequestMap
   /** The innermost list last; empty after the run has ended. */
@@ -47,9 +47,9 @@ export interface RunProgress {
   /** Changes that earlier attempts of the next step planned and may have made. */
   plannedChanges?: readonly PlannedChange[]
   /** Present if the run may only create accounts; grows with what it created. */
-  readonly newAccount?: Omit<NewAccount, 'created'> & { readonly created: CreatedAccount[] }
+  readonly newAccount?: (Omit<NewAccount, 'created'> & { readonly created: CreatedAccount[] }) | undefined
   /** Present if no task may replace the user. */
-  readonly bound?: BoundSubject
+  readonly bound?: BoundSubject | undefined
   /** The state in which the run ends, if that is not `completed`. */
   end?: 'denied'
   /** The approval that allowed the following steps. */

@@ -51,8 +51,8 @@ export function stepContext(state: RunProgress, position: Position, services: Ru
     ...(planChanges === undefined || services.auditsWithin?.(target) === true
       ? {}
       : { planChanges: (changes) => planChanges(place(target), changes) }),
-    ...(services.abort === undefined ? {} : { signal: services.abort }),
-    ...(state.newAccount === undefined ? {} : { newAccount: accountOrigin(state, target, services.audit) }),
+    signal: services.abort,
+    newAccount: state.newAccount === undefined ? undefined : accountOrigin(state, target, services.audit),
   })
   const { signal } = state
   const { effects } = services
@@ -61,13 +61,13 @@ export function stepContext(state: RunProgress, position: Position, services: Ru
     request,
     workflow,
     requestor,
-    ...(caller === undefined ? {} : { caller }),
+    caller,
     who,
-    ...(bound === undefined ? {} : { bound }),
+    bound,
     log,
     effects,
     forTarget,
-    ...(signal === undefined ? {} : { signal }),
+    signal,
   }
 }
 

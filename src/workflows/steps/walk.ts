@@ -148,7 +148,7 @@ function advance(
         state.frames.length = 0
         state.end = outcome.end
       }
-      state.frames.push({ workflow, hash, place, next: 0, ...(user === undefined ? {} : { user }) })
+      state.frames.push({ workflow, hash, place, next: 0, user })
       return
     }
     case 'call': {

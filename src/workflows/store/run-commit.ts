@@ -40,19 +40,19 @@ export interface NewRun {
   readonly subject: string
   readonly requestor: string
   /** The authenticated caller, if that is not the requester. */
-  readonly caller?: string
+  readonly caller?: string | undefined
   readonly who?: RunIdentities
   /** What its caller changes, if the caller may repeat the change before the run is finished. */
   readonly resource?: string
-  readonly reason?: string
-  readonly requestId?: string
+  readonly reason?: string | undefined
+  readonly requestId?: string | undefined
   /** Everything that is needed to continue the run, except secrets. */
   readonly data: JsonObject
   /** Encrypted. */
   readonly secret?: string
-  readonly deadline?: When
+  readonly deadline?: When | undefined
   /** The requested expiry date of the access. */
-  readonly accessEnds?: Date
+  readonly accessEnds?: Date | undefined
   /** If absent, the run is ready and due at once. */
   readonly state?: FirstState
   /** A target has been changed already. */

@@ -84,7 +84,7 @@ interface WorkflowDefinition {
 interface StartOptions {
   readonly effects?: RunEffects
   readonly approval?: NewApproval
-  readonly idempotency?: IdempotentCall
+  readonly idempotency?: IdempotentCall | undefined
 }
 
 interface Start extends StartOptions {
@@ -277,7 +277,7 @@ export class RunStore {
       const approvers = [run, ...others].flatMap(({ approver }) =>
         approver === null ? [] : [storedIdentity(approver)],
       )
-      const users = Object.values<Identity>({ ...toIdentities(run) })
+      const users = Object.values<Identity | undefined>({ ...toIdentities(run) }).filter((one) => one !== undefined)
       return { id, state: run.state, updated: new Date(run.updated), users, approvers }
     })
     return { changes, isComplete: changes.length < most && rows.length < maxChangeRows }

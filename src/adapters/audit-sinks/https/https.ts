@@ -70,7 +70,7 @@ export default defineAuditSink({
           return {
             kind: 'failed',
             reason: `the receiver answered ${status}`,
-            ...(retryAfterMillis === undefined ? {} : { retryAfterMillis }),
+            retryAfterMillis,
           }
         } catch (error) {
           return { kind: 'failed', reason: error instanceof Error ? error.message : String(error) }

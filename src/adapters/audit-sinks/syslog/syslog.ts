@@ -179,8 +179,8 @@ async function connect({ host, port, tls }: SyslogReceiver, signal: AbortSignal)
           host,
           port,
           minVersion: 'TLSv1.2',
-          ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
-          ...(tls.authority === undefined ? {} : { ca: tls.authority }),
+          servername: tls.serverName,
+          ca: tls.authority,
         })
   try {
     await once(socket, tls === undefined ? 'connect' : 'secureConnect', { signal })

@@ -127,10 +127,7 @@ export class GitHubApi {
   ): Promise<HttpAnswer> {
     let answer: HttpAnswer
     try {
-      answer = await this.#pool.send(
-        { method, url, headers, ...(body === undefined ? {} : { body }) },
-        { signal, bytes: answerBytes },
-      )
+      answer = await this.#pool.send({ method, url, headers, body }, { signal, bytes: answerBytes })
     } catch (cause) {
       throw unreachable(`${url.origin} does not answer`, cause)
     }
@@ -143,7 +140,7 @@ export class GitHubApi {
 const commonHeaders = { 'user-agent': 'gatehouse' }
 
 const unreachable = (detail: string, cause?: unknown): GatewayError =>
-  new GatewayError('TARGET_UNREACHABLE', detail, { retryAfter: 5, ...(cause === undefined ? {} : { cause }) })
+  new GatewayError('TARGET_UNREACHABLE', detail, { retryAfter: 5, cause })
 
 /** Without a slash, since `org/team` is one text. */
 const isOrgName = (value: unknown): value is string => typeof value === 'string' && /^[\w.-]{1,100}$/.test(value)

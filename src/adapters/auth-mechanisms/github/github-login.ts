@@ -113,7 +113,7 @@ export class GitHubLogin implements AuthMechanism {
     return {
       kind: 'authenticated',
       subject: linked.subject,
-      ...(tokenSlot === undefined ? {} : { session: { slots: { [tokenSlot]: accessToken } } }),
+      session: tokenSlot === undefined ? undefined : { slots: { [tokenSlot]: accessToken } },
     }
   }
 }

@@ -126,7 +126,7 @@ export class IssuerClient {
     const text = body === undefined || body === null ? undefined : String(body)
     try {
       const answer = await this.#pool.send(
-        { method, url, headers, ...(text === undefined ? {} : { body: text }) },
+        { method, url, headers, body: text },
         { signal: signal ?? AbortSignal.timeout(seconds * 1000), bytes: answerBytes },
       )
       if (answer.status >= 500) throw new Error(`${url.origin} answered ${answer.status}`)
@@ -144,5 +144,5 @@ export class IssuerClient {
 const unreachable = (detail: string, cause?: unknown): GatewayError =>
   new GatewayError('TARGET_UNREACHABLE', detail, {
     retryAfter: Math.ceil(retryMillis / 1000),
-    ...(cause === undefined ? {} : { cause }),
+    cause,
   })

@@ -139,7 +139,7 @@ export class OutsideLogin implements AuthMechanism {
     return {
       kind: 'authenticated',
       subject: linked.subject,
-      session: { slots: { ...slots, ...kept }, ...(marks === undefined ? {} : { marks }) },
+      session: { slots: { ...slots, ...kept }, marks },
     }
   }
 
@@ -250,7 +250,7 @@ class IssuerLogouts {
 const answer = (status: number, body?: object): GatewayResponse => ({
   status,
   headers: { 'cache-control': 'no-store', ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
-  ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  body: body === undefined ? undefined : JSON.stringify(body),
 })
 
 interface LogoutClient {

@@ -157,13 +157,13 @@ export class DatabaseInsert implements PeopleInsert {
   }
 
   async listPeople(limit: number, after?: string): Promise<PeoplePage> {
-    const page = await this.#users.searchUsers({ offset: 0, limit, ...(after === undefined ? {} : { after }) })
+    const page = await this.#users.searchUsers({ offset: 0, limit, after })
     const people = []
     for (const user of page.items) {
       const hasPassword = user.id !== undefined && (await this.#passwords.has(user.id))
       people.push({ login: user.userID, entry: this.#accounts.personEntry(user), hasPassword })
     }
-    return { people, ...(page.next === undefined ? {} : { next: page.next }) }
+    return { people, next: page.next }
   }
 
   async close(): Promise<void> {

@@ -80,7 +80,7 @@ export class LdapInsert implements DirectoryInsert {
     const query = { filter, offset: 0, limit, ...(after === undefined ? {} : { after }) }
     const { items, next, total } = pageInMemory(found, query, collection)
     const entries = whole ? items : await this.#read(items, wanted)
-    return { entries, ...(next === undefined ? {} : { next }), ...(search.count === true ? { total } : {}) }
+    return { entries, next, ...(search.count === true ? { total } : {}) }
   }
 
   async isMember(group: Dn, member: Dn): Promise<boolean> {

@@ -109,7 +109,7 @@ function parseListPath(text: string): { readonly resource: ClusterResource; read
   if (given.length > 1 || (given.length === 1 && (parameter !== 'labelSelector' || labels === ''))) {
     throw new Error(`"?${query}" is not supported; there is ?labelSelector=NAME%3DVALUE`)
   }
-  return { resource: { group, version, plural, ...(namespace === undefined ? {} : { namespace }) }, labels }
+  return { resource: { group, version, plural, namespace }, labels }
 }
 
 /** One row for each cluster. */

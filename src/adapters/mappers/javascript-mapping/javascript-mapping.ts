@@ -66,7 +66,7 @@ export async function openMappingFunction(
     functions: [...(init === undefined ? [] : ['init']), functionName],
     required: [functionName],
     globals,
-    ...(init === undefined ? {} : { init }),
+    init,
     idleMillis,
   })
   return {

@@ -183,7 +183,7 @@ async function pooled(config: SmtpConfig, ca: string | undefined): Promise<Trans
     secure: security === 'tls',
     requireTLS: security === 'starttls',
     ignoreTLS: security === 'none',
-    tls: { minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca }) },
+    tls: { minVersion: 'TLSv1.2', ca },
     ...(login === undefined ? {} : { auth: login }),
     ...(localHost === undefined ? {} : { name: localHost }),
     maxConnections: connections,

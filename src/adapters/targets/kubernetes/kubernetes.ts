@@ -74,7 +74,7 @@ interface KubernetesConfig {
   readonly timeoutMillis: number
   readonly label?: string | undefined
   /** The tokens to call the API server with. */
-  readonly tokens?: ServiceTokenCall
+  readonly tokens?: ServiceTokenCall | undefined
 }
 
 export function parseKubernetes(params: Params, issues: Issues, context: ParseContext): KubernetesConfig {
@@ -131,7 +131,7 @@ export function parseKubernetes(params: Params, issues: Issues, context: ParseCo
   return {
     timeoutMillis,
     label,
-    ...(tokens === undefined ? {} : { tokens }),
+    tokens,
     connection: {
       kind: 'address',
       url: given.url ?? new URL('https://kubernetes.default.svc'),

@@ -60,7 +60,7 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
   const groupOut = ({ description: _, ...group }: Group): Group => {
     const attributes = read(group.attributes ?? new Attributes(), groups)
     const description = attributes.first('description')
-    return { ...group, attributes, ...(description === undefined ? {} : { description }) }
+    return { ...group, attributes, description }
   }
   const groupIn = (attributes: Readonly<Record<string, readonly string[]>>): Record<string, readonly string[]> => {
     const given = Object.entries(attributes)
@@ -186,7 +186,7 @@ const refusal =
     throw new GatewayError('BAD_REQUEST', error.message, {
       cause: error.cause,
       publicText: error.publicText.replace(`"${name}"`, () => `"${toOurs(name)}"`),
-      ...(error.keyword === undefined ? {} : { keyword: error.keyword }),
+      keyword: error.keyword,
     })
   }
 

@@ -215,13 +215,14 @@ export class LdapTree {
     const attributes = without(entry, hidden)
     const description = attributes.first('description')
     const name = entry.all.first(groups.name) ?? entry.dn
+    const known = this.#known(entry)
     return {
-      id: name,
       name,
       ...(await this.#members(entry, options)),
       attributes,
-      ...(description === undefined ? {} : { description }),
-      ...this.#known(entry),
+      description,
+      ...known,
+      id: known.id ?? name,
     }
   }
 
@@ -277,7 +278,11 @@ export class LdapTree {
     text: string,
     dn: Dn,
     display: GroupReadOptions['display'],
-  ): Promise<MemberGroup | { readonly login: string; readonly id?: string; readonly display?: string } | undefined> {
+  ): Promise<
+    | MemberGroup
+    | { readonly login: string; readonly id?: string | undefined; readonly display?: string | undefined }
+    | undefined
+  > {
     const { groups, users, id } = this.layout
     const kinds = [
       ...(dn.isWithin(groups.base) ? [this.groupFilter] : []),
@@ -301,7 +306,7 @@ export class LdapTree {
     if (login === undefined) return undefined
     const own = idOf(entry, this.layout)
     const shown = display === undefined ? undefined : entry.all.first(display.users)
-    return { login, ...(own === undefined ? {} : { id: own }), ...(shown === undefined ? {} : { display: shown }) }
+    return { login, id: own, display: shown }
   }
 
   #hasClass({ all }: ReadEntry, { objectClasses: [wanted = ''] }: { readonly objectClasses: readonly string[] }) {
@@ -316,17 +321,13 @@ export class LdapTree {
   #known(entry: ReadEntry): Pick<User, 'id' | 'version' | 'created' | 'modified'> {
     const id = idOf(entry, this.layout)
     const version = this.layout.version === undefined ? undefined : entry.all.first(this.layout.version)
-    return {
-      ...(id === undefined ? {} : { id }),
-      ...(version === undefined ? {} : { version }),
-      ...this.timesOf(entry),
-    }
+    return { ...(id === undefined ? {} : { id }), version, ...this.timesOf(entry) }
   }
 
   timesOf(entry: ReadEntry): Pick<User, 'created' | 'modified'> {
     const created = generalizedTime(entry.all.first('createTimestamp'))
     const modified = generalizedTime(entry.all.first('modifyTimestamp'))
-    return { ...(created === undefined ? {} : { created }), ...(modified === undefined ? {} : { modified }) }
+    return { created, modified }
   }
 
   /** The names of groups: from the distinguished names, or from the entries if those do not contain it. */

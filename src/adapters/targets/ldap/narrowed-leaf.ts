@@ -72,8 +72,8 @@ function containing(
   return {
     kind: 'substring',
     attribute,
-    ...(initial === undefined ? {} : { initial: initial.text }),
+    initial: initial?.text,
     any: kept.filter((piece) => piece !== initial && piece !== final).map(({ text }) => text),
-    ...(final === undefined ? {} : { final: final.text }),
+    final: final?.text,
   }
 }

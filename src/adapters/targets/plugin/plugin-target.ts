@@ -37,7 +37,7 @@ import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 export interface PluginTargetConfig extends Demands {
   readonly code: PluginCode
   /** By the functions that the code declares; undefined if that isn't known before it runs. */
-  readonly can?: Capabilities
+  readonly can?: Capabilities | undefined
 }
 
 /** Loads the code and runs `init`; rejects with the reason if either fails. */

@@ -62,7 +62,7 @@ export default defineTarget<PluginTargetConfig>({
     }
     const at = params.pathOf(code.inline === undefined ? 'module' : 'javaScript')
     const can = code.declared && capabilities(code.declared, demands, (message) => issues.error(at, message))
-    return { code, ...demands, ...(can === undefined ? {} : { can }) }
+    return { code, ...demands, can }
   },
   lookups: ({ can }) => can?.lookups,
   passwords: ({ can }) => can?.passwords,

@@ -157,7 +157,7 @@ export function applyEdits(resource: ScimResource, edits: readonly Edit[]): Scim
 /** BAD_REQUEST that names the attribute and not the value, which may be a secret. */
 export const unfit = (attribute: string, reason: string, cause?: unknown): GatewayError =>
   new GatewayError('BAD_REQUEST', `"${attribute}" cannot be written: ${reason}`, {
-    ...(cause === undefined ? {} : { cause }),
+    cause,
     publicText: `"${attribute.slice(0, 100)}" cannot be written to the server behind: ${reason}.`,
     keyword: 'invalidValue',
   })

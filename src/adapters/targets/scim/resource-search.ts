@@ -119,7 +119,7 @@ export class ResourceSearch<T> {
     const excludedAttributes = this.#searched.excluded(query)
     return {
       ...(asked.kind === 'some' ? { filter: printScimFilter(asked.filter) } : {}),
-      ...(excludedAttributes === undefined ? {} : { excludedAttributes }),
+      excludedAttributes,
     }
   }
 
@@ -218,7 +218,7 @@ interface ListQuery {
   readonly filter?: string
   readonly sortBy?: string
   readonly sortOrder?: string
-  readonly excludedAttributes?: string
+  readonly excludedAttributes?: string | undefined
   readonly page?: { readonly cursor?: string; readonly offset?: number; readonly count: number }
 }
 

@@ -210,7 +210,7 @@ export function answerError({ call, status, body, retryAfter, secret = false }: 
   const isTaken = status === 400 && keyword === 'uniqueness'
   const code = isTaken ? 'CONFLICT' : (codes[status] ?? (status >= 500 ? 'TARGET_UNREACHABLE' : 'TARGET_FAILED'))
   const options: GatewayErrorOptions = {
-    ...(retryAfter === undefined ? {} : { retryAfter: Math.ceil(retryAfter) }),
+    retryAfter: retryAfter === undefined ? undefined : Math.ceil(retryAfter),
     ...(publicCodes.has(code) && detail !== '' ? { publicText: detail } : {}),
     ...(code === 'TARGET_UNREACHABLE' ? { publicText: unavailableText(status) } : {}),
     ...(code === 'CONFLICT' ? { keyword: 'uniqueness' } : knownKeyword(code, keyword)),

@@ -222,7 +222,7 @@ export function newResource(schema: ResourceSchema, naming: Naming, edits: reado
  * the version that was read, if the server has versions.
  */
 export function changeRequest(
-  stored: Stored<{ readonly version?: string }>,
+  stored: Stored<{ readonly version?: string | undefined }>,
   naming: Naming,
   edits: readonly Edit[],
   { path, model, schema }: { readonly path: string; readonly model: ServiceModel; readonly schema: ResourceSchema },

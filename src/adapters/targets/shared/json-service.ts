@@ -77,7 +77,7 @@ export class JsonService {
       const wait = readRetryAfter(headers['retry-after'], this.#options.clock())
       return this.#failure('TARGET_UNREACHABLE', url, text, undefined, {
         publicText: unavailableText(status),
-        ...(wait === undefined ? {} : { retryAfter: Math.ceil(wait / 1000) }),
+        retryAfter: wait === undefined ? undefined : Math.ceil(wait / 1000),
       })
     }
     if (status === 401 || status === 403) {

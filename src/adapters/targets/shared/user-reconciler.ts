@@ -244,7 +244,7 @@ async function requireFree<S extends StoredUser>(
 
 export function loginTaken(userID: string, cause?: unknown): never {
   throw new GatewayError('CONFLICT', `a user "${userID.slice(0, 100)}" already exists`, {
-    ...(cause === undefined ? {} : { cause }),
+    cause,
     keyword: 'uniqueness',
   })
 }
@@ -253,7 +253,10 @@ export const noUser = (userID: string): GatewayError =>
   new GatewayError('NOT_FOUND', `there is no user "${userID.slice(0, 100)}"`)
 
 /** Throws VERSION_MISMATCH if a version is expected that the user or group doesn't have. */
-export function requireVersion(found: { readonly version?: string } | undefined, expected: string | undefined): void {
+export function requireVersion(
+  found: { readonly version?: string | undefined } | undefined,
+  expected: string | undefined,
+): void {
   if (expected === undefined || found?.version === expected) return
   throw new GatewayError('VERSION_MISMATCH', `expected version ${expected}, found ${found?.version ?? 'none'}`)
 }

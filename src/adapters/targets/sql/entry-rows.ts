@@ -138,7 +138,7 @@ export class GroupRows {
   toGroup(row: SqlRow): Group {
     const entry = readEntry(row, this.entry)
     const description = entry.attributes.first('description')
-    return { ...entry, members: [], ...(description === undefined ? {} : { description }) }
+    return { ...entry, members: [], description }
   }
 
   async find(reader: SqlReader, by: 'name' | 'id', value: string, lock = false): Promise<Group | undefined> {
@@ -220,13 +220,13 @@ const timeTexts = (alias: string, times: EntryTimes<Column>): Sql[] =>
   })
 
 /** Finer times are truncated to the millisecond. */
-function timesOf(row: SqlRow): { readonly created?: Date; readonly modified?: Date } {
+function timesOf(row: SqlRow): { readonly created?: Date | undefined; readonly modified?: Date | undefined } {
   const [created, modified] = names.map((name) => {
     const text = row[`time_${name}`]
     const canonical = typeof text === 'string' ? canonicalTimestamp(text) : undefined
     return canonical === undefined ? undefined : new Date(canonical)
   })
-  return { ...(created === undefined ? {} : { created }), ...(modified === undefined ? {} : { modified }) }
+  return { created, modified }
 }
 
 const now = ({ dialect, zoned }: Column): Sql => {

@@ -194,8 +194,8 @@ function namedFailure(name: string, thrown: unknown): unknown {
     publicText,
     headers,
     problems,
-    ...(retryAfter === undefined ? {} : { retryAfter }),
-    ...(keyword === undefined ? {} : { keyword }),
+    retryAfter,
+    keyword,
   })
 }
 

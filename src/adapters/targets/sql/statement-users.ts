@@ -276,6 +276,6 @@ function toGroup(row: SqlRow): Group {
     name,
     members: [],
     attributes,
-    ...(description === undefined ? {} : { description }),
+    description,
   }
 }

@@ -54,7 +54,7 @@ function statusFailure(
       mayBeDone: writes && !surelyNotDone.has(status),
       mayPass: true,
       publicText: unavailableText(status),
-      ...(retryAfter === undefined ? {} : { retryAfter: Math.ceil(retryAfter / 1000) }),
+      retryAfter: retryAfter === undefined ? undefined : Math.ceil(retryAfter / 1000),
     })
   }
   if (status >= 300 && status < 400) {
@@ -306,6 +306,6 @@ const uncertain = (error: CallFailure): CallFailure =>
     mayPass: error.mayPass,
     cause: error,
     publicText: error.publicText,
-    ...(error.keyword === undefined ? {} : { keyword: error.keyword }),
-    ...(error.retryAfter === undefined ? {} : { retryAfter: error.retryAfter }),
+    keyword: error.keyword,
+    retryAfter: error.retryAfter,
   })

@@ -48,7 +48,7 @@ class EntryReader {
       userID: this.#one(document, paths.name, 'userID'),
       attributes: this.#attributes(document, paths),
       groups,
-      ...(groupIds === undefined ? {} : { groupIds }),
+      groupIds,
       ...this.#optional('id', document, paths.id),
       ...this.#optional('version', document, paths.version),
       ...this.#times(document, paths),
@@ -64,7 +64,7 @@ class EntryReader {
       name,
       members: paths.links === undefined ? [] : this.texts(document, paths.links, 'members'),
       attributes,
-      ...(description === undefined ? {} : { description }),
+      description,
       ...this.#optional('id', document, paths.id),
       ...this.#optional('version', document, paths.version),
       ...this.#times(document, paths),
@@ -75,7 +75,7 @@ class EntryReader {
   #times(
     document: JsonValue,
     { created, modified }: EntryPaths,
-  ): { readonly created?: Date; readonly modified?: Date } {
+  ): { readonly created?: Date | undefined; readonly modified?: Date | undefined } {
     const time = (path: JsonPath | undefined, what: string): Date | undefined => {
       const [text] = path === undefined ? [] : this.texts(document, path, what)
       if (text === undefined) return undefined
@@ -85,8 +85,8 @@ class EntryReader {
     }
     const times = { created: time(created, 'created'), modified: time(modified, 'modified') }
     return {
-      ...(times.created === undefined ? {} : { created: times.created }),
-      ...(times.modified === undefined ? {} : { modified: times.modified }),
+      created: times.created,
+      modified: times.modified,
     }
   }
 

@@ -137,7 +137,7 @@ function request(config: Config, context: TaskContext): ApprovalRequest {
       // A condition that cannot be evaluated is false.
       ...(onlyIf === undefined ? {} : { onlyIf: bindAll([onlyIf], values, context)[0] ?? never }),
     })),
-    ...(failure === undefined ? {} : { failure: bindAll(failure, values, context) }),
+    failure: failure === undefined ? undefined : bindAll(failure, values, context),
     mail: {
       text: renderTask(config.emailTemplate, context),
       address: config.mailAttr,

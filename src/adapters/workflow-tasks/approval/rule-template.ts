@@ -24,7 +24,7 @@ export interface RuleTemplate {
   /** The attributes that it reads. */
   readonly attributes: readonly string[]
   /** The name of the group whose members pass, if the rule names one without placeholders. */
-  readonly group?: string
+  readonly group?: string | undefined
   /** Undefined, so that no user passes, if a value is missing, empty, too long or ambiguous. */
   bind(values: RuleValues): Rule | undefined
 }
@@ -86,7 +86,7 @@ function nameRule(scope: 'dn' | 'group' | 'dynamicGroup', constraint: string): R
   return {
     constraint,
     attributes,
-    ...(group === undefined ? {} : { group }),
+    group,
     bind: (values) => {
       const missing = new Set<string>()
       const bound = new Dn(

@@ -96,8 +96,8 @@ export const asyncCallWorkflow = defineCustomTask({
             user: { userID, attributes: user.attributes.clone(), groups: [...user.groups] },
             params: passedOn(request),
             ...(user.keepGroups ? { keepGroups: true } : {}),
-            ...(reason === undefined ? {} : { reason }),
-            ...(password === undefined ? {} : { password }),
+            reason,
+            password,
           })
           return next
         }),

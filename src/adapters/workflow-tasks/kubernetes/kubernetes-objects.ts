@@ -271,7 +271,7 @@ async function nameObject(
     group,
     version: version ?? '',
     plural: served.plural,
-    ...(namespace === undefined ? {} : { namespace: renderName(namespace, context, 'Kubernetes object') }),
+    namespace: namespace === undefined ? undefined : renderName(namespace, context, 'Kubernetes object'),
   }
   return { kind, resource, name: renderName(name, context, 'Kubernetes object') }
 }

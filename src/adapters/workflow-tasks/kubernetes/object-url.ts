@@ -14,9 +14,9 @@ export interface ObjectUrl {
 
 export interface ObjectPlace {
   readonly resource: ClusterResource
-  readonly name?: string
+  readonly name?: string | undefined
   /** Only without a name. */
-  readonly labels?: string
+  readonly labels?: string | undefined
 }
 
 /** Throws an Error that says what is wrong. `$key$` can't choose the kind, and can't add segments to the path. */
@@ -44,8 +44,8 @@ export function parseObjectUrl(text: string): ObjectUrl {
       const place = namespace === undefined ? {} : { namespace: renderName(namespace, context, 'Kubernetes object') }
       return {
         resource: { ...kind, ...place },
-        ...(name === undefined ? {} : { name: renderName(name, context, 'Kubernetes object') }),
-        ...(labels === undefined ? {} : { labels: renderSelector(labels, context) }),
+        name: name === undefined ? undefined : renderName(name, context, 'Kubernetes object'),
+        labels: labels === undefined ? undefined : renderSelector(labels, context),
       }
     },
   }

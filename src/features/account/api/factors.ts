@@ -254,5 +254,5 @@ const stepUpNeeded = (detail: string, cause?: unknown): GatewayError =>
   new GatewayError('ACCESS_DENIED', detail, {
     publicText: 'Sign in again before you change this.',
     keyword: stepUpKeyword,
-    ...(cause === undefined ? {} : { cause }),
+    cause,
   })

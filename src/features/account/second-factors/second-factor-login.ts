@@ -257,7 +257,7 @@ ${content}`
       request,
       narrow: true,
       formsLeadAnywhere: true,
-      ...(script === undefined ? {} : { script: `${uri}${script}` }),
+      script: script === undefined ? undefined : `${uri}${script}`,
     })
   }
 

@@ -60,7 +60,7 @@ async function begin(attempt: AuthAttempt, config: Config, host: TokenHost): Pro
     authenticated: clock(),
     how: 'login',
     request,
-    ...(origin === undefined ? {} : { origin }),
+    origin,
   })
   if (tokens === undefined) {
     log.info('no rule of the identity provider lets this person, who gets no tokens', { issuer, uid: subject.uid })

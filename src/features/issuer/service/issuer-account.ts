@@ -75,7 +75,12 @@ export interface IssuerCall {
   /** An error that the provider would report as its own failure. */
   failure?: GatewayError
   /** For the audit: the user, the session and the application of the tokens. */
-  issued?: { readonly account: IssuerAccount; readonly sessionId?: string; readonly clientId: string; jti?: string }
+  issued?: {
+    readonly account: IssuerAccount
+    readonly sessionId?: string | undefined
+    readonly clientId: string
+    jti?: string
+  }
 }
 
 const calls = new AsyncLocalStorage<IssuerCall>()

@@ -21,7 +21,11 @@ import type { IssuerStore } from './issuer-store.ts'
 
 /** What own issuers need that outlives a configuration. */
 export interface IssuerServices {
-  readonly issuer: { readonly store: IssuerStore; readonly secrets: SecretBox; readonly meter?: IssuerMeter }
+  readonly issuer: {
+    readonly store: IssuerStore
+    readonly secrets: SecretBox
+    readonly meter?: IssuerMeter | undefined
+  }
   readonly audit: Pick<AuditStore, 'append'>
   readonly tokenKeys?: TokenKeys
   readonly clock: Clock

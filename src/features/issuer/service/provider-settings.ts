@@ -88,7 +88,7 @@ export function providerSettings(parts: ProviderParts): Configuration {
       const account = uid === undefined ? call?.person?.account : await records.accountOf(uid)
       if (account?.sub !== sub) return undefined
       const clientId = ctx.oidc.client?.clientId ?? ''
-      if (call !== undefined) call.issued = { account, clientId, ...(uid === undefined ? {} : { sessionId: uid }) }
+      if (call !== undefined) call.issued = { account, clientId, sessionId: uid }
       return {
         accountId: sub,
         claims: (use) => {

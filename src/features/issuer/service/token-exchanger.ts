@@ -325,7 +325,7 @@ const unknownClient = (detail: string, scheme?: 'Basic'): GatewayError =>
   new GatewayError('AUTH_REJECTED', detail, {
     keyword: 'invalid_client',
     publicText: 'The client is unknown, or its credentials were not accepted.',
-    ...(scheme === undefined ? {} : { headers: { 'www-authenticate': `${scheme} realm="token"` } }),
+    headers: scheme === undefined ? undefined : { 'www-authenticate': `${scheme} realm="token"` },
   })
 
 const denied = (publicText: string, detail: string): GatewayError =>

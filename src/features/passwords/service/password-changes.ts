@@ -237,7 +237,7 @@ export class PasswordChanges implements PasswordAccess {
       ending: {
         owners: [claim.owner, ...others],
         logins: [],
-        ...(session === undefined ? {} : { exceptPublicId: session }),
+        exceptPublicId: session,
         audit: (ended) => endedRows(ended, causeOf(claim.id, person.login, request)),
       },
       mails: mail === undefined || text === undefined ? [] : [outgoing(`confirmation ${claim.id}`, mail, text)],

@@ -5,7 +5,7 @@ export interface PortalSettings {
   /** The page title until the configuration is loaded. */
   readonly title: string
   /** The logo beside the name, as a data URI. */
-  readonly logo?: string
+  readonly logo?: string | undefined
   /** The CSP nonce for styles that the page creates. */
   readonly nonce: string
   /** Where the APIs are: paths of this host without a trailing slash. */

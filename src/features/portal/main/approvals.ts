@@ -90,7 +90,7 @@ export async function listDecisions(parts: MainParts, exchange: Exchange): Promi
 function readPage({ request }: Exchange): ApprovalPageQuery {
   const query = readQuery(request.query, ['after', 'limit'])
   const [after] = query.after
-  return { limit: readLimit(query.limit, maxListed, maxListed), ...(after === undefined ? {} : { after }) }
+  return { limit: readLimit(query.limit, maxListed, maxListed), after }
 }
 
 /** A registration is about a user whom the directory does not have. */
@@ -243,7 +243,7 @@ export async function decideApproval(
     approve: approved,
     comment: given?.trim() ?? '',
     requestId: request.id,
-    ...(version === undefined ? {} : { version }),
+    version,
   })
   return emptyAnswer(200)
 }
@@ -267,7 +267,7 @@ export async function reassignApproval(
     to: to.trim(),
     comment: given?.trim() ?? '',
     requestId: request.id,
-    ...(version === undefined ? {} : { version }),
+    version,
   })
   return emptyAnswer(204)
 }

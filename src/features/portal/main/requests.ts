@@ -34,7 +34,7 @@ export async function listRequests(parts: MainParts, { request, subject }: Excha
   const page = await parts.host.runs.list({
     ...(about === 'me' ? { about: userOf(parts, subject) } : { requestedBy: approvalUser(subject) }),
     ...(wanted.length === 0 ? {} : { states: wanted }),
-    ...(after === undefined ? {} : { after }),
+    after,
     limit: readLimit(query.limit, defaultLimit, maxListed),
   })
   const label = await labelsOf(page.runs, parts)

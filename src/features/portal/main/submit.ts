@@ -193,7 +193,7 @@ function callFor(one: RequestSubject, line: ReadyLine, exchange: Exchange, parts
   return {
     name: line.workflow,
     requestor: subject.uid,
-    who: { requestor: subject.identity, ...(identity === undefined ? {} : { subject: identity }) },
+    who: { requestor: subject.identity, subject: identity },
     user: {
       userID: login,
       attributes: Attributes.from({ [parts.settings.given.uidAttributeName]: [login] }),

@@ -143,7 +143,7 @@ export default defineFilter({
         const asset = assetOf(portal, request, pathInfo)
         if (asset !== undefined) return asset
         requireNavigation(request, pathInfo)
-        return portalPage(portal.page, { base: mount, title, ...(logo === undefined ? {} : { logo }), apis }, captcha)
+        return portalPage(portal.page, { base: mount, title, logo, apis }, captcha)
       },
     }
   },

@@ -65,7 +65,7 @@ export function kubectlLoader(settings: KubectlSettings, host: PortalHost): Toke
         authenticated: session.authenticated,
         how: 'token page',
         request,
-        ...(origin === undefined ? {} : { origin }),
+        origin,
       })
       if (made === undefined) throw new GatewayError('ACCESS_DENIED', `no rule of "${idp}" lets "${subject.uid}"`)
       const tokens = { ...made, idp, trust, ...(origin === undefined ? {} : { origin }) }

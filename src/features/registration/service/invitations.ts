@@ -61,7 +61,7 @@ export class Invitations implements InvitationAccess {
   }
 
   async list(form: string, limit: number, after?: string): Promise<InvitationsPage> {
-    const page = await this.#store.listInvitations({ form, limit, ...(after === undefined ? {} : { after }) })
+    const page = await this.#store.listInvitations({ form, limit, after })
     return { ...page, invitations: page.invitations.map((one) => this.#record(one)) }
   }
 

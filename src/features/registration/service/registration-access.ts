@@ -80,7 +80,7 @@ export interface RegistrationStart {
   /** Returns the unique values that another user already has. */
   check(): Promise<readonly UniqueValue[]>
   /** The invitation that it accepts. */
-  readonly invitation?: string
+  readonly invitation?: string | undefined
 }
 
 /** Whether the workflow of a registration started. */

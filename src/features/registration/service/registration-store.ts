@@ -39,7 +39,7 @@ export type NewInvitation = Omit<Invitation, 'state' | 'sent'> & { readonly toke
 interface InvitationQuery {
   readonly form: string
   /** The `next` of a page. */
-  readonly after?: string
+  readonly after?: string | undefined
   /** At most 500 are returned. */
   readonly limit: number
 }

@@ -27,7 +27,7 @@ export interface RegistrationParts {
   readonly secrets: SecretBox
   readonly runs: Pick<RunAccess, 'start'>
   readonly clock: Clock
-  readonly meter?: RegistrationMeter
+  readonly meter?: RegistrationMeter | undefined
 }
 
 /** How long values are reserved while the run starts. */

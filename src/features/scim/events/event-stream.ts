@@ -19,7 +19,7 @@ export interface EventStreamOptions {
   /** The signing key of the installation. */
   readonly key: string
   /** Where events are pushed (RFC 8935); without it they wait for polls. */
-  readonly push?: { readonly url: URL; readonly token?: string }
+  readonly push?: { readonly url: URL; readonly token?: string | undefined } | undefined
 }
 
 /** A stream of security events to one receiver. */

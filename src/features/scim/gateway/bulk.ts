@@ -66,7 +66,7 @@ function outcomeOf(call: ScimCall, operation: BulkOperation, response: GatewayRe
     ...locationOf(call, operation),
     ...(typeof location === 'string' ? { location } : {}),
     ...(typeof etag === 'string' ? { version: etag } : {}),
-    ...(id === undefined ? {} : { id }),
+    id,
   }
 }
 
@@ -84,8 +84,8 @@ const bulkResponseSchema = 'urn:ietf:params:scim:api:messages:2.0:BulkResponse'
 export interface BulkOutcome {
   readonly status: number
   /** Of the resource that was created. */
-  readonly id?: string
-  readonly location?: string
+  readonly id?: string | undefined
+  readonly location?: string | undefined
   /** Its entity tag. */
   readonly version?: string
   /** The body of an error. */
@@ -273,7 +273,7 @@ function incomplete({ status, response }: BulkOutcome): BulkOutcome {
 
 /** A referenced resource was not created. If the resource itself was, its location shows it. */
 const conflict = (created: BulkOutcome = { status: 409 }, bulkId?: string): BulkOutcome => ({
-  ...(created.location === undefined ? {} : { location: created.location }),
+  location: created.location,
   ...failure(
     409,
     `The resource ${bulkId === undefined ? 'that' : `with the bulkId ${quoted(bulkId)}, which`} this operation refers to, was not created. Correct the operation that creates it first.`,
@@ -414,7 +414,7 @@ export function readBulkRequest(body: JsonValue): BulkRequest {
 export const tooLarge = (limit: string, cause?: unknown): GatewayError =>
   new GatewayError('BODY_TOO_LARGE', `a bulk request exceeds ${limit}`, {
     publicText: `The size of the bulk operation exceeds the ${limit}. Split the request.`,
-    ...(cause === undefined ? {} : { cause }),
+    cause,
   })
 
 function readOperation(entry: JsonValue): BulkOperation {

@@ -356,7 +356,7 @@ class DirectoryPages {
     const { entries, next, total } = await this.#directory.page(after === undefined ? search : { ...search, after })
     const hasAll = after === undefined && next === undefined
     const count = total ?? (hasAll ? entries : await this.all(filter, asked)).length
-    return { items: entries, total: count, ...(next === undefined ? {} : { next }) }
+    return { items: entries, total: count, next }
   }
 }
 

@@ -257,7 +257,7 @@ function readEvents(
       issuer: values.eventsIssuer ?? '',
       audience: values.eventsAudience ?? '',
       key: values.eventsKey,
-      ...(url === undefined ? {} : { push: { url, ...(token === undefined ? {} : { token }) } }),
+      push: url === undefined ? undefined : { url, ...(token === undefined ? {} : { token }) },
     },
   }
 }

@@ -67,7 +67,7 @@ export interface ResourcePage {
   /** The number of all matches. */
   readonly total: number
   /** The position after this page, if the list is paged by cursor and there are more. */
-  readonly next?: string
+  readonly next?: string | undefined
 }
 
 /** Throws invalidFilter, invalidValue, invalidCount or invalidCursor. */
@@ -100,7 +100,7 @@ function parseTypeFilter(
     parseFilter(text, known, {
       strict,
       unqualified: !strict || known !== schema,
-      ...(aliases === undefined ? {} : { aliases }),
+      aliases,
     }),
     ({ attribute, extension }, sub) => !own.has(extension) || (attribute.name === 'meta' && sub === 'resourceType'),
     { meta: { resourceType: schema.core.name } },
@@ -217,7 +217,7 @@ async function storedPage<T>(
   const items = found.items.slice(0, count)
   const resources = await resourcesOf(source, items)
   const next = extent.kind === 'cursor' ? nextPosition(found, start) : undefined
-  return { resources, total: found.total, ...(next === undefined ? {} : { next }) }
+  return { resources, total: found.total, next }
 }
 
 function startOf(extent: PageExtent): Pick<Query, 'offset' | 'after'> {
@@ -478,7 +478,7 @@ async function byCursor(types: readonly TypeList[], extent: CursorExtent): Promi
       next = String(i)
     }
   }
-  return { resources, total, ...(next === undefined ? {} : { next }) }
+  return { resources, total, next }
 }
 
 function readPosition(position: string, types: number): [number, string | undefined] {

@@ -40,11 +40,11 @@ export interface Member {
   readonly id: string
   readonly type: MemberType
   /** The display name, if it is known. */
-  readonly display?: string
+  readonly display?: string | undefined
 }
 
 export interface Query {
-  readonly filter?: Filter
+  readonly filter?: Filter | undefined
   readonly offset: number
   readonly limit: number
   readonly sort?: SortOrder
@@ -486,8 +486,8 @@ export async function* pagesOf(group: Group): AsyncGenerator<MembersPage> {
     const end = start + membersPerPage
     yield {
       members: members.slice(start, end),
-      ...(memberIds === undefined ? {} : { memberIds: memberIds.slice(start, end) }),
-      ...(memberDisplays === undefined ? {} : { memberDisplays: memberDisplays.slice(start, end) }),
+      memberIds: memberIds?.slice(start, end),
+      memberDisplays: memberDisplays?.slice(start, end),
     }
   }
 }
@@ -498,7 +498,7 @@ const maxNamed = 100
 const member = (id: string, display: string | undefined): Member => ({
   id,
   type: 'User',
-  ...(display === undefined ? {} : { display }),
+  display,
 })
 
 const failures = new WeakSet<object>()

@@ -97,9 +97,9 @@ class ResourceMapping {
 }
 
 interface Versioned {
-  readonly version?: string
-  readonly created?: Date
-  readonly modified?: Date
+  readonly version?: string | undefined
+  readonly created?: Date | undefined
+  readonly modified?: Date | undefined
 }
 
 /** Maps users to SCIM resources and back: by the built-in mapping if it is configured, then by the mapping lines. */

@@ -43,7 +43,7 @@ interface WorkflowRequest {
   /** The subject of the run, if it is not the user. */
   readonly subject?: string
   /** What the request changes, as it was settled before. */
-  readonly settled?: Settled
+  readonly settled?: Settled | undefined
 }
 
 /** The workflow started and waits, usually for an approval, so the change cannot be shown yet. */
@@ -127,7 +127,7 @@ export async function runGroupWorkflow(parts: GatewayParts, call: ScimCall, run:
   const user = { userID: call.exchange.subject.uid, attributes, groups: [] }
   await runWorkflow(parts, call, {
     ...{ name, user, cleared, params, subject: groupKey(params.groupname) },
-    ...(settled === undefined ? {} : { settled }),
+    settled,
   })
 }
 
@@ -225,8 +225,8 @@ export async function reportProgress(
       cause: thrown,
       publicText: `${error.publicText} ${done} of ${wanted} changes were made. ${remedy}`,
       headers: error.headers,
-      ...(error.retryAfter === undefined ? {} : { retryAfter: error.retryAfter }),
-      ...(error.keyword === undefined ? {} : { keyword: error.keyword }),
+      retryAfter: error.retryAfter,
+      keyword: error.keyword,
     })
   }
 }

@@ -79,7 +79,7 @@ export function visibleLookups(all: Lookups, marks: DeletedMarks, config: Gatewa
 
   const visibleTotal = async ({ filter }: Query, total: number, marked: Filter | 'many'): Promise<number> => {
     if (marked === 'many') {
-      return (await searchHere({ ...(filter === undefined ? {} : { filter }), offset: 0, limit: 1 })).total
+      return (await searchHere({ filter, offset: 0, limit: 1 })).total
     }
     const both: Filter = filter === undefined ? marked : { kind: 'and', filters: [filter, marked] }
     const { items } = await all.searchUsers({ filter: both, offset: 0, limit: maxNamed })

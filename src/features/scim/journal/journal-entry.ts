@@ -19,7 +19,7 @@ export interface JournalEntry {
   /** Ids of the workflow runs, as in the audit. */
   readonly workflows: readonly string[]
   /** The parsed change. */
-  readonly operations?: JsonValue
+  readonly operations?: JsonValue | undefined
 }
 
 export interface StoredJournalEntry extends JournalEntry {
@@ -34,11 +34,11 @@ export interface JournalQuery {
   readonly journals?: readonly string[]
   /** Only calls with a status of 400 or above. */
   readonly failed?: boolean
-  readonly status?: number
+  readonly status?: number | undefined
   /** From this time on. */
-  readonly since?: Date
+  readonly since?: Date | undefined
   /** The `next` of the previous page. */
-  readonly after?: string
+  readonly after?: string | undefined
   /** At most 500 entries per page. */
   readonly limit: number
 }

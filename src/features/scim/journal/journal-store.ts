@@ -97,7 +97,7 @@ function toRow(journal: string, entry: JournalEntry): JournalRow {
   const { workflows, operations } = entry
   const details: Details = {
     ...(workflows.length === 0 ? {} : { workflows }),
-    ...(operations === undefined ? {} : { operations }),
+    operations,
   }
   return {
     journal: storable(journal),

@@ -11,7 +11,7 @@ export interface ApiServerMeter {
 export interface BreakerParts {
   readonly clock: Clock
   readonly log?: Logger
-  readonly meter?: ApiServerMeter
+  readonly meter?: ApiServerMeter | undefined
   /** How long a caller waits while the API server answers nothing at all. Sidecars wait for ten seconds. */
   readonly stallMillis?: number
 }

@@ -157,8 +157,8 @@ export class IssuerSubjects {
       clock,
       log,
       loaded: this.#parts.watchIssuer?.(issuer.issuer),
-      ...(times === undefined ? {} : { times }),
-      ...(issuer.authorities === undefined ? {} : { fetch: fetchJsonTrusting(issuer.authorities) }),
+      times,
+      fetch: issuer.authorities === undefined ? undefined : fetchJsonTrusting(issuer.authorities),
     })
     const pinned: KeySet = {
       find: async (algorithm, kid) =>

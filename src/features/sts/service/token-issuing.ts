@@ -342,7 +342,7 @@ export interface TokenServices {
   readonly rateLimits: RateLimits
   readonly tokenKeys?: TokenKeys
   readonly issuing?: IssuingState
-  readonly countExchange?: IssuingParts['count']
+  readonly countExchange?: IssuingParts['count'] | undefined
 }
 
 interface TokenServiceParts extends Pick<IssuingParts, 'target' | 'decide' | 'watchIssuer'> {

@@ -41,7 +41,7 @@ export interface ScriptParameter {
     | 'callerRequest'
     | 'list'
     | 'map'
-  readonly from?: number
+  readonly from?: number | undefined
 }
 
 type Fields = Readonly<Record<string, unknown>>

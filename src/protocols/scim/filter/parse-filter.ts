@@ -31,7 +31,7 @@ export interface FilterOptions {
   /** Allows extensions' attributes without their URN even then. */
   readonly unqualified?: boolean
   /** Other names of attributes, in lower case, unless the schema has an attribute of that name. */
-  readonly aliases?: ReadonlyMap<string, string>
+  readonly aliases?: ReadonlyMap<string, string> | undefined
 }
 
 /** Throws invalidFilter for anything outside the grammar, unknown attributes, and invalid comparisons. */

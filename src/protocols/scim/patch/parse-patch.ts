@@ -174,7 +174,7 @@ function refuseReadOnly(target: PatchTarget): void {
 const maxPathLength = 4096
 
 type PatchPath =
-  | { readonly kind: 'schema'; readonly schema: Schema; readonly extension?: string }
+  | { readonly kind: 'schema'; readonly schema: Schema; readonly extension?: string | undefined }
   | ({ readonly kind: 'attribute' } & PatchTarget)
 
 /**

@@ -4,7 +4,7 @@ import { commonAttributes } from './standard-schemas.ts'
 /** A top-level attribute, in the resource itself or in the object of an extension. */
 export interface AttributeRef {
   readonly attribute: SchemaAttribute
-  readonly extension?: string
+  readonly extension?: string | undefined
 }
 
 export interface AttributePath extends AttributeRef {
@@ -13,13 +13,13 @@ export interface AttributePath extends AttributeRef {
 
 /** `urn`, `urn:attribute`, `attribute` or either with `.sub`, in any letter case. */
 type ResolvedName =
-  | { readonly kind: 'schema'; readonly schema: Schema; readonly extension?: string }
+  | { readonly kind: 'schema'; readonly schema: Schema; readonly extension?: string | undefined }
   | ({ readonly kind: 'attribute' } & AttributePath)
 
 interface Namespace {
   readonly urn: string
   readonly schema: Schema
-  readonly extension?: string
+  readonly extension?: string | undefined
   readonly attributes: ReadonlyMap<string, AttributeRef>
   /** A known misspelling of another namespace's URN. */
   readonly mistyped: boolean
@@ -66,7 +66,7 @@ export class ResourceSchema {
         this.#elements.set(attribute, { ...attribute, name: 'value', multiValued: false })
     }
     const urn = schema.id.toLowerCase()
-    return { urn, schema, attributes, mistyped: false, ...(extension === undefined ? {} : { extension }) }
+    return { urn, schema, attributes, mistyped: false, extension }
   }
 
   /** Every top-level attribute, including the common ones. */
@@ -93,7 +93,7 @@ export class ResourceSchema {
     for (const { urn, schema, extension, attributes, mistyped } of this.#namespaces) {
       if (!lower.startsWith(urn) || (mistyped && strict)) continue
       if (lower.length === urn.length) {
-        return { kind: 'schema', schema, ...(extension === undefined ? {} : { extension }) }
+        return { kind: 'schema', schema, extension }
       }
       const found = lower[urn.length] === ':' ? this.#within(attributes, lower.slice(urn.length + 1)) : undefined
       if (found !== undefined) return found

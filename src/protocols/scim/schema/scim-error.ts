@@ -19,7 +19,11 @@ export type ScimErrorType =
   | 'invalidCount'
 
 /** A refusal whose detail the client sees, so it names only what the client sent or the schema says. */
-export function scimError(scimType: ScimErrorType, detail: string, options: { cause?: unknown } = {}): GatewayError {
+export function scimError(
+  scimType: ScimErrorType,
+  detail: string,
+  options: { cause?: unknown | undefined } = {},
+): GatewayError {
   const code: ErrorCode = scimType === 'uniqueness' ? 'CONFLICT' : 'BAD_REQUEST'
   return new GatewayError(code, detail, { ...options, publicText: detail, keyword: scimType })
 }
