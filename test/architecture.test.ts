@@ -120,14 +120,12 @@ describe('the source tree', () => {
     expect([...new Set(production.map(roomOf))].sort()).toEqual(Object.keys(rooms).sort())
   })
 
-  test('imports follow the allowed directions, except for those that are still to be cut', async () => {
+  test('imports follow the allowed directions, and no folders import each other', () => {
     const wrong = imports.filter(isWrong).map(({ from, to }) => `${from} imports ${to}`)
     const folders = imports
       .map(({ from, to }) => ({ from: dirname(from), to: dirname(to) }))
       .filter(({ from, to }) => from !== to)
-    const circles = circlesIn(folders).map((circle) => `circle: ${circle}`)
-    // `vitest run -u` writes the file, which only becomes shorter.
-    await expect(`${[...wrong, ...circles].sort().join('\n')}\n`).toMatchFileSnapshot('architecture-debts.txt')
+    expect({ wrong, circles: circlesIn(folders) }).toEqual({ wrong: [], circles: [] })
   })
 
   test('no file imports itself through others, not even for a type', () => {

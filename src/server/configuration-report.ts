@@ -8,7 +8,7 @@ import type {
   DescribedCaller,
   RequestExplanation,
   SetAsideCause,
-} from '#features/portal/console/configuration-access.ts'
+} from '#features/portal/access/configuration-access.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { withoutSecrets } from '#kernel/secret-values.ts'

@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises'
 import process from 'node:process'
-import type { ListenerFacts, ReplicaFacts, SystemAccess, SystemFacts } from '#features/portal/console/system-access.ts'
+import type { ListenerFacts, ReplicaFacts, SystemAccess, SystemFacts } from '#features/portal/access/system-access.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'

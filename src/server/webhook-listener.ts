@@ -9,7 +9,7 @@ import type {
   MadeWebhookTls,
   StsWebhookConfig,
 } from '#config/configuration/sts-webhook.ts'
-import type { CertificateFacts } from '#features/portal/console/system-access.ts'
+import type { CertificateFacts } from '#features/portal/access/system-access.ts'
 import {
   keepWebhookTls,
   registerWebhook,

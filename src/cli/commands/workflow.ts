@@ -18,8 +18,8 @@ import { formerIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Storage } from '#server/composition/stores.ts'
-import type { Operator } from '#workflows/approvals/approval-access.ts'
 import type { Approval } from '#workflows/record/approval.ts'
+import type { Operator } from '#workflows/record/operator.ts'
 import {
   type Cancellation,
   isRunState,

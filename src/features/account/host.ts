@@ -1,14 +1,8 @@
 import type { PasswordHost } from '#features/passwords/host.ts'
-import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { SecondFactorAccess } from './second-factors/second-factor-access.ts'
 
 /** What the Account API uses beside what every filter may use. */
 export interface AccountHost extends FilterHost, Pick<PasswordHost, 'passwords'> {
-  readonly secondFactors: SecondFactorAccess
-}
-
-/** What mechanisms with second factors use beside what every mechanism may use. */
-export interface FactorHost extends AuthHost {
   readonly secondFactors: SecondFactorAccess
 }

@@ -1,4 +1,4 @@
-import type { DescribedCaller } from '#features/portal/console/configuration-access.ts'
+import type { DescribedCaller } from '#features/portal/access/configuration-access.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Dn } from '#identity/dn.ts'
 import { ownIdentity } from '#identity/identity.ts'

@@ -19,12 +19,12 @@ import type { Texts } from '#sdk/page/page-texts.ts'
 import type { ApprovalRequest, ApprovalSignal } from '#sdk/workflow/approval-request.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 import type { Approval, ApprovalItem, ApprovalPage, NewApproval } from '#workflows/record/approval.ts'
+import type { ApprovalUser } from '#workflows/record/operator.ts'
 import type { ApprovalStore } from '#workflows/store/approval-store.ts'
 import type { DelegationStore } from '#workflows/store/delegation-store.ts'
 import type { TimerHandler } from '#workflows/timers/timer-loop.ts'
 import type {
   ApprovalAccess,
-  ApprovalUser,
   ApprovalView,
   ApprovalVote,
   DeputyPeriod,

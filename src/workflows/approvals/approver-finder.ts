@@ -10,7 +10,7 @@ import { oneLine } from '#kernel/text/one-line.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
-import type { ApprovalUser } from './approval-access.ts'
+import type { ApprovalUser } from '#workflows/record/operator.ts'
 
 /** A search with this many results may be incomplete. */
 const tooMany = 1000

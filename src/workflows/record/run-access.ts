@@ -2,8 +2,8 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { CallKey, RunStart, UnfinishedChange, WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { LabelParameters } from '#sdk/workflow/workflow-label.ts'
-import type { Operator } from '#workflows/approvals/approval-access.ts'
 import type { AppointedApprover } from './approval.ts'
+import type { Operator } from './operator.ts'
 import type { Run, RunPage, RunQuery, RunState, StoredStep } from './run.ts'
 
 /** A call that requested more than its caller may; only audit entries about it are stored. */

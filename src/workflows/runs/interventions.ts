@@ -3,10 +3,10 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import type { Operator } from '#workflows/approvals/approval-access.ts'
 import { ownTarget } from '#workflows/approvals/approval-audit.ts'
 import { requireUninvolved } from '#workflows/approvals/decision-influence.ts'
 import type { AppointedApprover } from '#workflows/record/approval.ts'
+import type { Operator } from '#workflows/record/operator.ts'
 import type { RunQuery, RunState, RunWithData } from '#workflows/record/run.ts'
 import {
   NewerChange,

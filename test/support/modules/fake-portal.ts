@@ -4,7 +4,7 @@ import type {
   PortalAccess,
   PortalItem,
   PortalMemory,
-} from '#features/portal/front/portal-access.ts'
+} from '#features/portal/access/portal-access.ts'
 import type { UserRef } from '#identity/identity.ts'
 import type { NotificationChoices, NotificationSettings } from '#mail/notification.ts'
 

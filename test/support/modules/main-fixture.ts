@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { text as textOf } from 'node:stream/consumers'
 import { expect } from 'vitest'
-import type { PortalAccess, PortalOrg, PortalUrl, PortalWorkflow } from '#features/portal/front/portal-access.ts'
+import type { PortalAccess, PortalOrg, PortalUrl, PortalWorkflow } from '#features/portal/access/portal-access.ts'
 import main from '#features/portal/main/main.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'

@@ -1,5 +1,6 @@
 import type { Subject } from '#identity/subject.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import type { OperatorChange } from '#sdk/auth/operator-change.ts'
 import type { NewSecondFactor, SecondFactor, SecondFactorKind } from './second-factor.ts'
 
@@ -65,4 +66,9 @@ export function provenAt(slot: JsonValue | undefined): Date | undefined {
   if (typeof slot !== 'object' || slot === null || Array.isArray(slot) || !('at' in slot)) return undefined
   const at = new Date(String(slot['at']))
   return Number.isNaN(at.getTime()) ? undefined : at
+}
+
+/** What mechanisms with second factors use beside what every mechanism may use. */
+export interface FactorHost extends AuthHost {
+  readonly secondFactors: SecondFactorAccess
 }

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import type { FactorHost } from '#features/account/host.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { AuthAttempt, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
@@ -12,7 +11,7 @@ import type { Params } from '#sdk/module/params.ts'
 import { html, type Markup, page } from '#sdk/page/page.ts'
 import { durationText, type TextKey, textsFor } from '#sdk/page/page-texts.ts'
 import type { NewSecondFactor, SecondFactor, SecondFactorKind } from './second-factor.ts'
-import { type FactorOwner, secondFactorProof, secondFactorSlot } from './second-factor-access.ts'
+import { type FactorHost, type FactorOwner, secondFactorProof, secondFactorSlot } from './second-factor-access.ts'
 
 /** The content of a page, and the state that its answer is checked against. */
 interface FactorPage {

@@ -1,6 +1,6 @@
 import { createSecretKey } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { PortalWorkflow } from '#features/portal/front/portal-access.ts'
+import type { PortalWorkflow } from '#features/portal/access/portal-access.ts'
 import type { InsertEntry } from '#identity/directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { ConfiguredTexts } from '#sdk/page/configured-texts.ts'
@@ -13,8 +13,9 @@ import { person, workflow } from '#testing/modules/main-fixture.ts'
 import { MemoryRuns } from '#testing/workflows/memory-runs.ts'
 import { noApprovals } from '#testing/workflows/no-approvals.ts'
 import { someApproval } from '#testing/workflows/some-approval.ts'
-import type { ApprovalUser, ApprovalView, ApprovalVote } from '#workflows/approvals/approval-access.ts'
+import type { ApprovalView, ApprovalVote } from '#workflows/approvals/approval-access.ts'
 import { approvalLinkKey, offersApprovalLinks, signApprovalLink } from '#workflows/approvals/approval-link.ts'
+import type { ApprovalUser } from '#workflows/record/operator.ts'
 import approvalLink from './approval-link.ts'
 
 const secretKeys = [createSecretKey(Buffer.alloc(32, 1))]

@@ -14,8 +14,8 @@ import { readJsonBody, reasonText, storableText } from '#sdk/api/json-body.ts'
 import type { Routes } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { operatorOf } from '#workflows/approvals/approval-access.ts'
 import { isInvolvedIn } from '#workflows/approvals/decision-influence.ts'
+import { operatorOf } from '#workflows/record/operator.ts'
 
 const maxBodyBytes = 16 * 1024
 

@@ -1,5 +1,10 @@
 import * as z from 'zod'
 import type {
+  ConfigurationAccess,
+  ConfigurationObject,
+  DescribedCaller,
+} from '#features/portal/access/configuration-access.ts'
+import type {
   ConfigurationObjectView,
   ConfigurationView,
   ExplanationView,
@@ -13,7 +18,6 @@ import { answer, badRequest, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import type { ConfigurationAccess, ConfigurationObject, DescribedCaller } from './configuration-access.ts'
 
 const maxProblems = 500
 const maxCauses = 100

@@ -1,9 +1,9 @@
+import type { PortalAccess } from '#features/portal/access/portal-access.ts'
 import { localizedAttribute } from '#sdk/forms/form-attribute.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 import { acceptedLanguage, type Translate, translator } from '#sdk/page/configured-texts.ts'
 import { type MainParts, Visibility } from './main-parts.ts'
 import type { MainSettings } from './main-settings.ts'
-import type { PortalAccess } from './portal-access.ts'
 
 /** The parts of the API for callers of each language: the same, with the texts of the configuration in that language. */
 export function localizedParts(parts: MainParts): (request: Pick<GatewayRequest, 'headers'>) => MainParts {

@@ -1,3 +1,4 @@
+import type { PortalOrg, PortalUrl, PortalWorkflow } from '#features/portal/access/portal-access.ts'
 import type { WorkflowListItem } from '#features/portal/contract/main.ts'
 import type { PortalHost } from '#features/portal/host.ts'
 import type { LookUpNames } from '#features/portal/runs/person-names.ts'
@@ -18,7 +19,6 @@ import { runLabels } from '#sdk/workflow/workflow-label.ts'
 import type { Run } from '#workflows/record/run.ts'
 import type { MainSettings } from './main-settings.ts'
 import type { People } from './people.ts'
-import type { PortalOrg, PortalUrl, PortalWorkflow } from './portal-access.ts'
 
 /** Shared by the parts of the API. */
 export interface MainParts {

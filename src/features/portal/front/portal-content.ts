@@ -1,9 +1,4 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
-import { newSecret, secretHash } from '#kernel/ids.ts'
-import { sendsDigests } from '#mail/mail-choices.ts'
-import type { NotificationStore } from '#mail/notification-store.ts'
-import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
-import { approverGroups, needsComment } from '#workflows/definitions/workflow-parameters.ts'
 import type {
   MarkedPortalItem,
   PortalAccess,
@@ -11,7 +6,12 @@ import type {
   PortalMemory,
   PortalOrg,
   PortalWorkflow,
-} from './portal-access.ts'
+} from '#features/portal/access/portal-access.ts'
+import { newSecret, secretHash } from '#kernel/ids.ts'
+import { sendsDigests } from '#mail/mail-choices.ts'
+import type { NotificationStore } from '#mail/notification-store.ts'
+import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
+import { approverGroups, needsComment } from '#workflows/definitions/workflow-parameters.ts'
 import type { PortalMark, PortalStore } from './portal-store.ts'
 
 type Shown = Pick<Configuration, 'orgs' | 'portalUrls' | 'reports' | 'workflows' | 'notifiers' | 'jobs'>

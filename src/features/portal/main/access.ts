@@ -1,3 +1,4 @@
+import type { PortalWorkflow } from '#features/portal/access/portal-access.ts'
 import {
   type AccessRequest,
   type AccessWorkflow,
@@ -10,7 +11,6 @@ import {
   timedAccess,
 } from '#features/portal/contract/main-access.ts'
 import { endOffer, labelsOf, type MainParts, requireOwnLogin, userOf } from '#features/portal/front/main-parts.ts'
-import type { PortalWorkflow } from '#features/portal/front/portal-access.ts'
 import { isUser } from '#identity/identity.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { wireForm } from '#kernel/wire.ts'

@@ -6,7 +6,8 @@ import type { Preview } from '#sdk/workflow/preview.ts'
 import { ann, openMain, person, someone, workflow } from '#testing/modules/main-fixture.ts'
 import { noApprovals } from '#testing/workflows/no-approvals.ts'
 import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
-import type { ApprovalAccess, ApprovalUser, ApprovalView, ApprovalVote } from '#workflows/approvals/approval-access.ts'
+import type { ApprovalAccess, ApprovalView, ApprovalVote } from '#workflows/approvals/approval-access.ts'
+import type { ApprovalUser } from '#workflows/record/operator.ts'
 
 const run = newId()
 const id = newId()

@@ -8,7 +8,7 @@ import { badRequest } from '#sdk/api/json-answer.ts'
 import { readQuery } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { approvalUser } from '#workflows/approvals/approval-access.ts'
+import { approvalUser } from '#workflows/record/operator.ts'
 import type { RunListener } from '#workflows/runs/run-listener.ts'
 
 /** A client opens the next one then, and is authenticated again. */

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { MarkedPortalItem, PortalItem, PortalOrg, PortalUrl } from '#features/portal/access/portal-access.ts'
 import type {
   MarkedItem,
   MarkedItems,
@@ -16,7 +17,6 @@ import {
   shownAttributes,
   userOf,
 } from '#features/portal/front/main-parts.ts'
-import type { MarkedPortalItem, PortalItem, PortalOrg, PortalUrl } from '#features/portal/front/portal-access.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { wireForm } from '#kernel/wire.ts'

@@ -19,7 +19,7 @@ import { readQuery } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { expiryWarning } from '#sdk/workflow/grant.ts'
-import { approvalUser } from '#workflows/approvals/approval-access.ts'
+import { approvalUser } from '#workflows/record/operator.ts'
 import { runOutcomes } from '#workflows/record/run.ts'
 import { outcomeId } from './requests.ts'
 

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { ProfileForm } from '#features/portal/access/profile-form.ts'
 import type { AttributeValues, UserData } from '#features/portal/contract/main.ts'
 import {
   type MainParts,
@@ -8,7 +9,6 @@ import {
   shownGroups,
 } from '#features/portal/front/main-parts.ts'
 import type { MainSettings } from '#features/portal/front/main-settings.ts'
-import type { ProfileForm } from '#features/portal/front/profile-form.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import type { Subject } from '#identity/subject.ts'

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import * as z from 'zod'
+import type { PortalWorkflow } from '#features/portal/access/portal-access.ts'
 import type { SubmitOutcome, SubmitOutcomes, SubmitResults } from '#features/portal/contract/main.ts'
 import {
   auditRefusal,
@@ -10,7 +11,6 @@ import {
   rightsOf,
   userOf,
 } from '#features/portal/front/main-parts.ts'
-import type { PortalWorkflow } from '#features/portal/front/portal-access.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { type Identity, isUser, type UserRef } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -29,7 +29,7 @@ import { chooseExpiry, expiryKey } from '#sdk/workflow/expiry-offer.ts'
 import type { CallKey } from '#sdk/workflow/workflow.ts'
 import { isEngineKey, type WorkflowCall, type WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
-import { approvalUser } from '#workflows/approvals/approval-access.ts'
+import { approvalUser } from '#workflows/record/operator.ts'
 import { OpenRequests } from './open-requests.ts'
 
 /** How long a line waits for the same line that came just before it. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { filters } from '#catalog/catalog.ts'
-import { offersProfile } from '#features/portal/front/profile-form.ts'
+import { offersProfile } from '#features/portal/access/profile-form.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'

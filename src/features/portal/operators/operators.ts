@@ -1,7 +1,7 @@
 import * as z from 'zod'
+import type { ProfileForm } from '#features/portal/access/profile-form.ts'
 import type { FoundUser, OperatedUser, OperatorUpdate } from '#features/portal/contract/operators.ts'
 import * as schemas from '#features/portal/contract/operators.ts'
-import type { ProfileForm } from '#features/portal/front/profile-form.ts'
 import type { PortalHost } from '#features/portal/host.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'

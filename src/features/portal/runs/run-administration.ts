@@ -2,7 +2,6 @@ import * as z from 'zod'
 import type { AdminRun, AdminRunDetails, AdminStep } from '#features/portal/contract/main-admin.ts'
 import { adminRun, adminStep } from '#features/portal/contract/main-admin.ts'
 import type { DecisionView, RequestApproval } from '#features/portal/contract/main-requests.ts'
-import type { PortalHost } from '#features/portal/host.ts'
 import type { Subject } from '#identity/subject.ts'
 import { wireForm } from '#kernel/wire.ts'
 import type { OperationDescription } from '#sdk/api/api-description.ts'
@@ -10,10 +9,12 @@ import { answer, badRequest, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#sdk/api/json-body.ts'
 import { type Routes, readQuery } from '#sdk/api/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { operatorOf } from '#workflows/approvals/approval-access.ts'
+import type { ApprovalAccess } from '#workflows/approvals/approval-access.ts'
 import { isInvolvedIn } from '#workflows/approvals/decision-influence.ts'
 import type { Approval, ApprovalDecision } from '#workflows/record/approval.ts'
+import { operatorOf } from '#workflows/record/operator.ts'
 import {
   isRunState,
   type Run,
@@ -22,7 +23,7 @@ import {
   runStates,
   type StoredStep,
 } from '#workflows/record/run.ts'
-import type { PinnedRun } from '#workflows/record/run-access.ts'
+import type { PinnedRun, RunAccess } from '#workflows/record/run-access.ts'
 import { answerList, type List, listQuery, readTime } from './list-answer.ts'
 import { approversOf, type LookUpNames, usersOfRun } from './person-names.ts'
 
@@ -43,7 +44,7 @@ export const interventions = {
 type Action = keyof typeof interventions
 
 interface RunParts {
-  readonly host: Pick<PortalHost, 'runs' | 'approvals' | 'log' | 'clock'>
+  readonly host: Pick<FilterHost, 'log' | 'clock'> & { readonly runs: RunAccess; readonly approvals: ApprovalAccess }
   /** Without it, answers have logins only. */
   readonly names?: LookUpNames
 }

@@ -1,5 +1,4 @@
 import * as z from 'zod'
-import type { ScimHost } from '#features/scim/host.ts'
 import type { JsonBounds } from '#kernel/bounded-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'
@@ -10,6 +9,7 @@ import { mainErrors } from '#sdk/contract/errors.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
+import type { PollHost } from './event-stream.ts'
 
 const maxBody = 512 * 1024
 /** Acknowledged ids and errors are limited by the reader of a poll. */
@@ -32,7 +32,7 @@ export default defineFilter({
   answers: true,
   summarize: ({ stream }) => [{ label: 'events', value: stream }],
   api: () => eventPollApi.served(placeAtSegment),
-  create: ({ stream, waitSeconds }, host: ScimHost) => ({
+  create: ({ stream, waitSeconds }, host: PollHost) => ({
     async handle({ request, pathInfo }) {
       if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
       allowMethods(request.method, 'POST')

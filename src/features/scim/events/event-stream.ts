@@ -1,4 +1,5 @@
 import type { JsonObject } from '#kernel/json.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 
 /** Something that happened to one subject, reported as one Security Event Token (RFC 8417). */
 export interface SecurityEvent {
@@ -51,4 +52,9 @@ export interface PolledEvents {
 }
 
 /** Throws TOO_MANY_REQUESTS if too many wait for the stream. */
+/** What the filter that hands out events uses beside what every filter may use. */
+export interface PollHost extends FilterHost {
+  readonly pollEvents: PollEvents
+}
+
 export type PollEvents = (stream: string, poll: EventPoll) => Promise<PolledEvents>

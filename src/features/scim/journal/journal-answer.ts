@@ -1,9 +1,9 @@
-import type { ScimHost } from '#features/scim/host.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'
 import { parseTime } from '#kernel/time.ts'
 import { badRequest } from '#sdk/api/json-answer.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
+import type { JournalHost } from './journal.ts'
 import type { JournalQuery, StoredJournalEntry } from './journal-entry.ts'
 
 const defaultLimit = 100
@@ -13,7 +13,7 @@ const maxLimit = 500
 export async function answerJournal(
   request: Pick<GatewayRequest, 'method' | 'query'>,
   shown: readonly string[],
-  host: Pick<ScimHost, 'readJournal' | 'clock'>,
+  host: Pick<JournalHost, 'readJournal' | 'clock'>,
 ): Promise<GatewayResponse> {
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })

@@ -1,11 +1,11 @@
 import { scimJournalPage } from '#features/scim/contract/journal.ts'
-import type { ScimHost } from '#features/scim/host.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { DescribedApi, placeAtSegment } from '#sdk/api/api-description.ts'
 import { mainErrors } from '#sdk/contract/errors.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { list } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
+import type { JournalHost } from './journal.ts'
 import { answerJournal, journalFilters } from './journal-answer.ts'
 
 /** Shows the request journals of SCIM gateways as JSON to users that its own chain and rules allow. */
@@ -17,7 +17,7 @@ export default defineFilter({
   answers: true,
   summarize: ({ gateway }) => gateway.map((value) => ({ label: 'journal', value })),
   api: () => scimJournalApi.served(placeAtSegment),
-  create: ({ gateway: shown }, host: ScimHost) => ({
+  create: ({ gateway: shown }, host: JournalHost) => ({
     async handle({ request, pathInfo }) {
       if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
       return await answerJournal(request, shown, host)

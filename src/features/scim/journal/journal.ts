@@ -1,3 +1,4 @@
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { JournalEntry, JournalPage, JournalQuery } from './journal-entry.ts'
 
 /** The name and size of a journal. */
@@ -17,4 +18,9 @@ export interface Journal {
 }
 
 /** Throws BAD_REQUEST for an `after` that isn't the `next` of a page. */
+/** What the filter that shows the journals uses beside what every filter may use. */
+export interface JournalHost extends FilterHost {
+  readonly readJournal: ReadJournal
+}
+
 export type ReadJournal = (query: JournalQuery) => Promise<JournalPage>
