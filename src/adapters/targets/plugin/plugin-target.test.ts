@@ -99,22 +99,18 @@ describe('the suite notices', () => {
       'for (const name of attributes) {',
       "for (const name of ['mail', 'givenName', 'phone']) {",
     ],
-  ])(
-    '%s',
-    async (_, from, to) => {
-      expect(sample).toContain(from)
-      const broken = sample.replaceAll(from, to)
-      const cases: (() => Promise<void>)[] = []
-      targetConformance('broken', async () => ({ target: await open({ javaScript: broken }), close: async () => {} }), {
-        test: (_name, run) => cases.push(run),
-        lookups: true,
-      })
-      let failures = 0
-      for (const run of cases) if (failures === 0) await run().catch(() => failures++)
-      expect(failures).toBeGreaterThan(0)
-    },
-    20_000,
-  )
+  ])('%s', async (_, from, to) => {
+    expect(sample).toContain(from)
+    const broken = sample.replaceAll(from, to)
+    const cases: (() => Promise<void>)[] = []
+    targetConformance('broken', async () => ({ target: await open({ javaScript: broken }), close: async () => {} }), {
+      test: (_name, run) => cases.push(run),
+      lookups: true,
+    })
+    let failures = 0
+    for (const run of cases) if (failures === 0) await run().catch(() => failures++)
+    expect(failures).toBeGreaterThan(0)
+  })
 })
 
 describe('parameters', () => {

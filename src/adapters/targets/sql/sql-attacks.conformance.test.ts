@@ -45,7 +45,7 @@ describe.skipIf(postgresUrl() === '')('a column of each type of PostgreSQL', () 
           'create domain short as text check (length(value) < 4)',
           `create table people (login text primary key, ${types.map((type, i) => `c${i} ${type}`).join(', ')})`,
         )
-        const target = await openTarget(url, { userTable: 'people', userName: 'login' })
+        const target = await openTarget(url, { userTable: 'people', userName: 'login', timeoutMillis: '120000' })
         onTestFinished(async () => target.close?.())
         const request = requestFor(target)
         await target.createUser(userOf('ada'), [], request)
@@ -64,7 +64,7 @@ describe.skipIf(postgresUrl() === '')('a column of each type of PostgreSQL', () 
         )
         expect((await Promise.all(failures)).flat()).toEqual([])
       }),
-    60_000,
+    120_000,
   )
 })
 
