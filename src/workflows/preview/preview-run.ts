@@ -7,8 +7,8 @@ import type { Target, TargetRequest } from '#sdk/target/target.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 import { next, type PreviewContext, type StepEffects, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import { branchPlace } from '#workflows/definitions/definitions.ts'
+import { accountOrigin } from '#workflows/steps/account-origin.ts'
 import type { StepFailure } from '#workflows/steps/execute-steps.ts'
-import { accountOrigin, withNewAccounts } from '#workflows/steps/new-accounts.ts'
 import { currentUser, type RunProgress } from '#workflows/steps/run-progress.ts'
 import { requestObject } from '#workflows/steps/step-context.ts'
 import {
@@ -19,6 +19,7 @@ import {
   type Position,
   positionText,
 } from '#workflows/steps/walk.ts'
+import { guardedWrites } from '#workflows/targets/new-accounts.ts'
 import { maskRun, maskStored } from './masked-secrets.ts'
 import { PreviewLimit, PreviewSteps } from './preview-steps.ts'
 import { previewTarget } from './preview-target.ts'
@@ -191,7 +192,8 @@ class PreviewRun {
     const known = this.#targets.get(name)
     if (known !== undefined) return known
     const parts = { name, steps: this.#steps, countRead: () => this.#countRead() }
-    const target = withNewAccounts(previewTarget(this.#parts.target(name), parts))
+    const preview = previewTarget(this.#parts.target(name), parts)
+    const target = { ...preview, ...guardedWrites(preview) }
     this.#targets.set(name, target)
     return target
   }

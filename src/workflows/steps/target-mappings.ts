@@ -4,7 +4,6 @@ import type { Scope } from '#kernel/scope.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
 import type { TaskHost, TaskTargets } from '#sdk/workflow/workflow-task.ts'
-import { withNewAccounts } from './new-accounts.ts'
 
 /** The `targetAttributes` of every target that has them, created once. */
 export async function createTargetMappings(
@@ -20,14 +19,10 @@ export async function createTargetMappings(
   return mappings
 }
 
-/**
- * A host for tasks, whose targets have their mappings and reject changes of existing accounts in runs that may only
- * create accounts.
- */
+/** A host for tasks, whose targets have their mappings. */
 export function withMappings(host: TaskHost, mappings: ReadonlyMap<string, Mapping>): TaskHost {
   const targets: TaskTargets = {
     ...host.targets,
-    get: (name) => withNewAccounts(host.targets.get(name)),
     mapping: (name) => mappings.get(name),
   }
   return { ...host, targets }

@@ -7,6 +7,7 @@ import { type Tracer, tracer } from '#kernel/tracing.ts'
 import { hasLookups, type Target } from '#sdk/target/target.ts'
 import type { RunStore } from '#workflows/store/run-store.ts'
 import type { TargetFailure, TargetStatus } from './target-status.ts'
+import { watchedTarget } from './watched-target.ts'
 
 /** A login that no account has; looking it up is the check. */
 const probe = 'gatehouse-health-check'
@@ -56,29 +57,14 @@ export class TargetHealth {
   watch(name: string, className: string, target: Target): Target {
     const watched: Watched = { name, target, className, failures: 0 }
     this.#targets.set(name, watched)
-    const methods = new Map<unknown, unknown>()
     const traces = tracer
-    return new Proxy(target, {
-      get: (_, property) => {
-        const value: unknown = Reflect.get(target, property, target)
-        if (typeof value !== 'function') return value
-        let method = methods.get(value)
-        if (method === undefined) {
-          method = (...args: readonly unknown[]): unknown => {
-            const apply = (): unknown => Reflect.apply(value, target, args)
-            const call = { name, className, method: String(property) }
-            const work = traces === undefined ? apply : () => traced(traces, call, apply)
-            return settle(
-              work,
-              (result) => result,
-              (error) => this.#fail(watched, error),
-            )
-          }
-          methods.set(value, method)
-        }
-        return method
-      },
-    })
+    return watchedTarget(target, (method, call) =>
+      settle(
+        traces === undefined ? call : () => traced(traces, { name, className, method }, call),
+        (result) => result,
+        (error) => this.#fail(watched, error),
+      ),
+    )
   }
 
   async list(): Promise<readonly TargetStatus[]> {

@@ -36,6 +36,7 @@ import {
   type WorkflowServices,
 } from '#workflows/steps/workflow-services.ts'
 import type { IdempotencyStore } from '#workflows/store/idempotency-store.ts'
+import { watchedTarget } from '#workflows/targets/watched-target.ts'
 
 export type TaskSpec = Readonly<Record<string, unknown>>
 
@@ -245,7 +246,7 @@ function fakeHost(options: FixtureOptions): TaskHost {
     ...fakeModuleHost({ grants, groupMappings }),
     log,
     clock: () => new Date('2026-01-02T03:04:05Z'),
-    targets: { get: (name) => targets[name] ?? absent(`target ${name}`)() },
+    targets: { get: (name) => watchedTarget(targets[name] ?? absent(`target ${name}`)(), (_, call) => call()) },
     directory: fakeDirectory(directory ?? { search: absent('directory'), isMember: absent('directory') }),
   }
 }

@@ -19,7 +19,7 @@ import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { type DurableProcess, dyingStore, openDurable as openWith } from '#testing/workflows/durable-fixture.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 import type { TaskSpec } from '#testing/workflows/workflow-fixture.ts'
-import { subjectQueue } from './workflow-services.ts'
+import { subjectQueue } from '#workflows/steps/workflow-services.ts'
 
 const provision = (extra = {}) => ({ taskType: 'provision', target: 'store', sync: true, setPassword: true, ...extra })
 const refusal = { recipient: 'evil@example.com', subject: 'Your registration', text: 'There is an account already.' }
