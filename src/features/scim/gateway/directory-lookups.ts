@@ -19,6 +19,7 @@ import {
   pagesOf,
   type Query,
   ResourceIds,
+  reading,
   withGroups,
 } from './lookups.ts'
 
@@ -177,7 +178,9 @@ export class DirectoryLookups implements Lookups {
   async isMember({ group }: FoundGroup, { user }: FoundUser): Promise<boolean> {
     const groupDn = this.#dns.get(group)
     const userDn = this.#dns.get(user)
-    return groupDn !== undefined && userDn !== undefined && (await this.#directory.isMember(groupDn, userDn))
+    return (
+      groupDn !== undefined && userDn !== undefined && (await reading(() => this.#directory.isMember(groupDn, userDn)))
+    )
   }
 
   groupsOf({ user }: FoundUser): Promise<readonly FoundGroup[]> {
@@ -311,7 +314,7 @@ class DirectoryPages {
   /** The entry that matches; undefined if there is none, or more than one. */
   async only(filter: Filter, attributes?: readonly string[]): Promise<DirectoryEntry | undefined> {
     const search = { base: this.#base, scope: 'sub', filter, limit: 2, ...asking(attributes) } as const
-    const [entry, second] = await this.#directory.search(search)
+    const [entry, second] = await reading(() => this.#directory.search(search))
     return second === undefined ? entry : undefined
   }
 
@@ -319,7 +322,7 @@ class DirectoryPages {
   async named(dn: Dn, attributes?: readonly string[]): Promise<DirectoryEntry | undefined> {
     if (!dn.isWithin(this.#base)) return undefined
     const search = { base: dn, scope: 'base', filter: anything, limit: 1, ...asking(attributes) } as const
-    return (await this.#directory.search(search))[0]
+    return (await reading(() => this.#directory.search(search)))[0]
   }
 
   async all(filter: Filter, attributes?: readonly string[]): Promise<readonly DirectoryEntry[]> {
@@ -327,7 +330,7 @@ class DirectoryPages {
     let after: string | undefined
     do {
       const search = { base: this.#base, scope: 'sub', filter, limit: pageEntries, ...asking(attributes) } as const
-      const page = await this.#directory.page(after === undefined ? search : { ...search, after })
+      const page = await reading(() => this.#directory.page(after === undefined ? search : { ...search, after }))
       entries.push(...page.entries)
       if (entries.length > maxEntries) throw scimError('tooMany', 'Too many entries match. Narrow the filter.')
       after = page.next
@@ -353,7 +356,9 @@ class DirectoryPages {
       return { items: all.slice(offset, offset + limit), total: all.length }
     }
     const search = { base: this.#base, scope: 'sub', filter, limit, count: true, ...asking(asked) } as const
-    const { entries, next, total } = await this.#directory.page(after === undefined ? search : { ...search, after })
+    const { entries, next, total } = await reading(() =>
+      this.#directory.page(after === undefined ? search : { ...search, after }),
+    )
     const hasAll = after === undefined && next === undefined
     const count = total ?? (hasAll ? entries : await this.all(filter, asked)).length
     return { items: entries, total: count, next }

@@ -13,6 +13,7 @@ import {
   type LookupTarget,
   nestsGroups,
   type SearchPage,
+  type SearchQuery,
   type ServedTimes,
   type Target,
 } from '#sdk/target/target.ts'
@@ -175,8 +176,22 @@ export function targetLookups(target: Target, config: GatewayConfig): Lookups {
   return new TargetLookups(target, config)
 }
 
+type TargetReads = ReturnType<typeof readsOf>
+
+const readsOf = (target: LookupTarget) => ({
+  lookupUserByLogin: (login: string) => reading(() => target.lookupUserByLogin(login)),
+  lookupUserById: (id: string) => reading(() => target.lookupUserById(id)),
+  searchUsers: async (query: SearchQuery) => reading(() => target.searchUsers(query)),
+  lookupGroupByName: async (name: string, options: GroupReadOptions) =>
+    reading(() => target.lookupGroupByName(name, options)),
+  lookupGroupById: async (id: string, options: GroupReadOptions) => reading(() => target.lookupGroupById(id, options)),
+  searchGroups: async (query: SearchQuery) => reading(() => target.searchGroups(query)),
+  containingGroups: async (ids: readonly string[]) => reading(() => target.containingGroups?.(ids)),
+})
+
 class TargetLookups implements Lookups {
   readonly #target: LookupTarget
+  readonly #reads: TargetReads
   readonly #config: GatewayConfig
   /** A user's SCIM id is the login. */
   readonly #loginIsId: boolean
@@ -192,6 +207,7 @@ class TargetLookups implements Lookups {
 
   constructor(target: LookupTarget, config: GatewayConfig) {
     this.#target = target
+    this.#reads = readsOf(target)
     this.#config = config
     this.#display = { users: config.users.displayAttribute, groups: config.groups.displayAttribute ?? '' }
     const { loginAttribute, idAttribute = 'id' } = config.users
@@ -240,25 +256,25 @@ class TargetLookups implements Lookups {
     const attribute = this.userIdAttribute
     if (attribute !== undefined) return this.#userWith(attribute, id)
     if (this.#loginIsId && !this.#target.userIdIsLogin) return this.userByLogin(id)
-    return andThen(this.#target.lookupUserById(id), (user) => user && this.#found(user))
+    return andThen(this.#reads.lookupUserById(id), (user) => user && this.#found(user))
   }
 
   /** If two users have the value, neither is found: it is better to fail than to change the wrong one. */
   async #userWith(attribute: string, value: string): Promise<FoundUser | undefined> {
     const filter = { kind: 'equal', attribute, value, caseExact: true } as const
-    const { items } = await this.#target.searchUsers({ filter, offset: 0, limit: 2 })
+    const { items } = await this.#reads.searchUsers({ filter, offset: 0, limit: 2 })
     const [found] = items
     if (found !== undefined) return items.length > 1 ? undefined : this.#found(found)
-    const user = await this.#target.lookupUserByLogin(value)
+    const user = await this.#reads.lookupUserByLogin(value)
     return user === undefined || user.attributes.has(attribute) ? undefined : this.#found(user)
   }
 
   userByLogin(login: string): Awaitable<FoundUser | undefined> {
-    return andThen(this.#target.lookupUserByLogin(login), (user) => user && this.#found(user))
+    return andThen(this.#reads.lookupUserByLogin(login), (user) => user && this.#found(user))
   }
 
   async searchUsers(query: Query) {
-    const page = await this.#target.searchUsers(query)
+    const page = await this.#reads.searchUsers(query)
     return { ...page, items: page.items.map((user) => this.#found(user)) }
   }
 
@@ -273,24 +289,22 @@ class TargetLookups implements Lookups {
     const attribute = this.#groupIdAttribute
     if (attribute !== undefined) {
       const filter = { kind: 'equal', attribute, value: id, caseExact: true } as const
-      const { items } = await this.#target.searchGroups({ filter, offset: 0, limit: 2 })
+      const { items } = await this.#reads.searchGroups({ filter, offset: 0, limit: 2 })
       const [found] = items
-      if (found !== undefined) return items.length > 1 ? undefined : this.#target.lookupGroupByName(found.name, options)
+      if (found !== undefined) return items.length > 1 ? undefined : this.#reads.lookupGroupByName(found.name, options)
     }
     const byName = this.groupIdIsName && this.#target.groupHasOwnId
-    const group = await (byName
-      ? this.#target.lookupGroupByName(id, options)
-      : this.#target.lookupGroupById(id, options))
+    const group = await (byName ? this.#reads.lookupGroupByName(id, options) : this.#reads.lookupGroupById(id, options))
     return attribute !== undefined && group?.attributes?.has(attribute) === true ? undefined : group
   }
 
   async groupByName(name: string): Promise<FoundGroup | undefined> {
-    const group = await this.#target.lookupGroupByName(name, { members: false })
+    const group = await this.#reads.lookupGroupByName(name, { members: false })
     return group && this.#foundGroup(group)
   }
 
   async searchGroups(query: Query) {
-    const page = await this.#target.searchGroups(query)
+    const page = await this.#reads.searchGroups(query)
     return { ...page, items: page.items.map((group) => this.#foundGroup(group)) }
   }
 
@@ -322,7 +336,7 @@ class TargetLookups implements Lookups {
 
   async #lookUpIds(names: Iterable<string>): Promise<ReadonlyMap<string, string>> {
     const found = await inParallel([...new Set(names)], lookupWidth, async (name) => {
-      const group = await this.#target.lookupGroupByName(name, { members: false })
+      const group = await this.#reads.lookupGroupByName(name, { members: false })
       return group === undefined ? [] : [[name, this.#groupId(group)] as const]
     })
     return new Map(found.flat())
@@ -357,7 +371,7 @@ class TargetLookups implements Lookups {
       return members.map((login, i) => member(this.ids.ofUser(memberIds[i] ?? login), memberDisplays?.[i] ?? login))
     }
     const found = await inParallel(members, lookupWidth, (one) =>
-      groupMembersAreIds ? this.#target.lookupUserById(one) : this.#target.lookupUserByLogin(one),
+      groupMembersAreIds ? this.#reads.lookupUserById(one) : this.#reads.lookupUserByLogin(one),
     )
     return found.flatMap((user, i) => {
       const given = members[i]
@@ -369,7 +383,7 @@ class TargetLookups implements Lookups {
 
   async containing(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>> {
     const own = ids.length === 0 ? new Map<string, string>() : await this.#ownIds(ids)
-    const found = own.size === 0 ? undefined : await this.#target.containingGroups?.([...own.keys()])
+    const found = own.size === 0 ? undefined : await this.#reads.containingGroups([...own.keys()])
     const shownIds = await this.#groupIds(Array.from(found?.values() ?? []).flat())
     const shown = new Map<string, readonly ContainingGroup[]>()
     for (const [id, groups] of found ?? []) {
@@ -431,7 +445,7 @@ class TargetLookups implements Lookups {
 
   async groupsOf({ user }: FoundUser): Promise<readonly FoundGroup[]> {
     const groups = await inParallel(user.groups, lookupWidth, (name) =>
-      this.#target.lookupGroupByName(name, { members: false }),
+      this.#reads.lookupGroupByName(name, { members: false }),
     )
     return groups.flatMap((group) => (group === undefined ? [] : [this.#foundGroup(group)]))
   }
@@ -504,25 +518,12 @@ const member = (id: string, display: string | undefined): Member => ({
 const failures = new WeakSet<object>()
 
 /**
- * The same lookups, but a failure says that reading failed, since the general text of a target is about changes. The log
- * has the details.
+ * The result of reading, whose failure says that reading failed, since the general text of a target is about changes. The
+ * log has the details.
  */
-export function withReadFailures<T extends object>(lookups: T): T {
-  const methods = new Map<string | symbol, unknown>()
-  return new Proxy(lookups, {
-    get: (target, name) => {
-      const known = methods.get(name)
-      if (known !== undefined) return known
-      const member: unknown = Reflect.get(target, name, target)
-      if (typeof member !== 'function') return member
-      const method = (...args: unknown[]): unknown => settle(() => member.apply(target, args), passed, failed)
-      methods.set(name, method)
-      return method
-    },
-  })
-}
+export const reading = <T>(read: () => Awaitable<T>): Awaitable<T> => settle(read, passed, failed)
 
-const passed = (result: unknown): unknown => result
+const passed = <T>(result: T): T => result
 
 function failed(error: unknown): never {
   const isPlain = error instanceof GatewayError && error.publicText === errorCodes.TARGET_FAILED.text

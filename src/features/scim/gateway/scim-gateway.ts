@@ -9,7 +9,7 @@ import { scimApi } from './api-description.ts'
 import { withJournal } from './call-journal.ts'
 import { DirectoryLookups } from './directory-lookups.ts'
 import { type GatewayConfig, lookupPlace, parseGatewayConfig, summarize } from './gateway-config.ts'
-import { type Lookups, targetLookups, withReadFailures } from './lookups.ts'
+import { type Lookups, targetLookups } from './lookups.ts'
 import { Managers } from './managers.ts'
 import { parameterTable } from './parameter-table.ts'
 import { GroupMapping, UserMapping } from './resource-mapping.ts'
@@ -41,7 +41,7 @@ export default defineFilter({
     const { value: router, scope } = await buildScoped(async (opened) => {
       const toInternal = opened.own(await config.toInternal.create(host))
       const toScim = opened.own(await config.toScim.create(host))
-      const stored = withReadFailures(createLookups(config, host))
+      const stored = createLookups(config, host)
       const marks = await openMarks(config, host, opened)
       // Stored values that do not fit are logged once, by the mapping that answers clients.
       const silent = new UserMapping(config, { toScim, toInternal }, silentLogger, stored)

@@ -16,17 +16,30 @@ import { maxCandidates } from './lists.ts'
 import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
 import type { UserMapping } from './resource-mapping.ts'
 
-export type VisibleLookups = ReturnType<typeof visibleLookups>
+/** Lookups without the users that a delete workflow only deactivated. */
+export interface VisibleLookups extends Lookups {
+  /** With these users. */
+  readonly all: Lookups
+  readonly marks: DeletedMarks
+  /** Undefined if `active` is not shown. */
+  isActive(found: FoundUser): Awaitable<boolean | undefined>
+  isDeleted(found: FoundUser): Awaitable<boolean>
+  /** With `byPosition`, the `next` of the page must stay valid while users are deleted. */
+  searchUsers(query: Query, byPosition?: boolean): Promise<SearchPage<FoundUser>>
+}
 
-/** Lookups without the users that a delete workflow only deactivated. `all` has them. */
-export function visibleLookups(all: Lookups, marks: DeletedMarks, config: GatewayConfig, users: UserMapping) {
+export function visibleLookups(
+  all: Lookups,
+  marks: DeletedMarks,
+  config: GatewayConfig,
+  users: UserMapping,
+): VisibleLookups {
   const path = config.users.schema.resolveAttribute('active')
   const shown = [...config.scimPaths.values(), ...config.users.mapping.shown]
   /** If `active` is not shown, no user is known to be inactive. */
   const showsActive = path !== undefined && shown.some(({ attribute }) => attribute === path.attribute)
   const notInactive = notInactiveFilter(all, config)
 
-  /** Undefined if `active` is not shown. */
   const isActive = (found: FoundUser): Awaitable<boolean | undefined> =>
     showsActive ? users.isActive(found) : undefined
 
@@ -45,7 +58,6 @@ export function visibleLookups(all: Lookups, marks: DeletedMarks, config: Gatewa
     return new Set(inactive.flat())
   }
 
-  /** With `byPosition`, the `next` of the page must stay valid while users are deleted. */
   const searchUsers = async (query: Query, byPosition = false): Promise<SearchPage<FoundUser>> => {
     const fallback = all.userIdAttribute === undefined ? undefined : all.names.login[0]
     const marked = showsActive ? await marks.filter(all.names.userId[0] ?? '', fallback) : undefined
@@ -128,15 +140,47 @@ export function visibleLookups(all: Lookups, marks: DeletedMarks, config: Gatewa
   }
 
   const userByLogin = (login: string): Awaitable<FoundUser | undefined> => andThen(all.userByLogin(login), visible)
-  const own = { all, marks, isActive, isDeleted, userById, userByLogin, searchUsers, members, memberPages }
-  return overlay(all, own)
+  return {
+    all,
+    marks,
+    isActive,
+    isDeleted,
+    userById,
+    userByLogin,
+    searchUsers,
+    members,
+    memberPages,
+    groupById: (id, withMembers) => all.groupById(id, withMembers),
+    groupByName: (name) => all.groupByName(name),
+    searchGroups: (query) => all.searchGroups(query),
+    isMember: (found, user) => all.isMember(found, user),
+    groupsOf: (user) => all.groupsOf(user),
+    containing: (ids) => all.containing(ids),
+    memberships: (found, names) => all.memberships(found, names),
+    withIndirectGroups: (users) => all.withIndirectGroups(users),
+    readVersion: (found, group) => all.readVersion(found, group),
+    ids: all.ids,
+    names: all.names,
+    groupIdIsName: all.groupIdIsName,
+    userIdAttribute: all.userIdAttribute,
+    renamesUsers: all.renamesUsers,
+    // Read each time: a target may only know them once its system has answered.
+    get nestsGroups() {
+      return all.nestsGroups
+    },
+    get keepsVersions() {
+      return all.keepsVersions
+    },
+    get servedTimes() {
+      return all.servedTimes
+    },
+    get ownsValues() {
+      return all.ownsValues
+    },
+  }
 }
 
 const noIds: ReadonlySet<string> = new Set()
-
-/** The members of `own`, and all others of `base`, whose methods must not depend on `this`. */
-const overlay = <B extends object, O extends object>(base: B, own: O): O & Omit<B, keyof O> =>
-  new Proxy(own, { get: (target, name) => Reflect.get(name in target ? target : base, name) }) as O & Omit<B, keyof O>
 
 /** Matches users whose `active` is not false; undefined if the store cannot evaluate that. */
 function notInactiveFilter(lookups: Lookups, config: GatewayConfig): Filter | undefined {
