@@ -66,6 +66,7 @@ export async function startOpenBao({ tls = false }: { readonly tls?: boolean } =
   const port = await freePort()
   const address = `${tls ? 'https' : 'http'}://127.0.0.1:${port}`
   let child: ChildProcess | undefined
+  let output = ''
   const atExit = (): void => {
     child?.kill('SIGKILL')
     rmSync(folder, { recursive: true, force: true })
@@ -75,7 +76,7 @@ export async function startOpenBao({ tls = false }: { readonly tls?: boolean } =
   let secrets: { readonly token: string; readonly unseal: string } | undefined
   const request = async (method: string, path: string, body?: object): Promise<Readonly<Record<string, unknown>>> => {
     const { status, text } = await send(`${address}/v1/${path}`, method, secrets?.token, body)
-    if (status < 200 || status > 299) throw new Error(`${method} ${path}: ${status} ${text}`)
+    if (status < 200 || status > 299) throw new Error(`${method} ${path}: ${status} ${text}\nIts log: ${output.trim()}`)
     return text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
   }
 
@@ -90,7 +91,7 @@ export async function startOpenBao({ tls = false }: { readonly tls?: boolean } =
   async function start(): Promise<void> {
     const started = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe'] })
     child = started
-    let output = ''
+    output = ''
     started.stderr?.on('data', (chunk) => {
       output = `${output}${chunk}`.slice(-2000)
     })
