@@ -87,7 +87,7 @@ export async function explainToken(
     }
     lines.push(`token        accepted${proofOf(workload)}`)
   }
-  lines.push(`workload     ${workload.username} of ${workload.cluster}`)
+  lines.push(`workload     ${workload.username} of ${workload.source}`)
   for (const [name, values] of workload.attributes) lines.push(`             ${name}: ${values.join(', ')}`)
   const { verdicts, content, refusal } = await decideToken(tokens, evaluator, config, workload)
   for (const verdict of verdicts) lines.push(`rule         ${verdictText(verdict)}`)
@@ -140,7 +140,7 @@ export function describeWorkload(given: DescribedAttributes, endpoint: TokenEndp
   if (!places.includes(place)) {
     throw new Error(`the endpoint takes no tokens of the ${placeName} "${place}"${suggestion(place, places)}`)
   }
-  const proof = { cluster: place, expires: far, offline: false }
+  const proof = { source: place, expires: far, offline: false }
   const issuer = outside.find(({ name }) => name === place)
   if (isOutside && issuer !== undefined) {
     requireKnown(given, ['issuer', 'sub', ...issuer.claims])

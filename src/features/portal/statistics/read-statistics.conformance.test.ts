@@ -32,7 +32,7 @@ onEachDatabase('statistics of tokens and calls', (freshUrl) => {
 
     const call = { endpoint: 'cloud', requestId: 'one request', remoteAddress: '192.0.2.1' }
     const workload = {
-      cluster: 'local',
+      source: 'local',
       namespace: 'shop',
       account: 'web',
       username: 'system:serviceaccount:shop:web',

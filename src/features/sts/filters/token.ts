@@ -60,9 +60,13 @@ const callOf = (asked: Exchange, endpoint: string, subjectToken: TokenCall['subj
   requestId: asked.request.id,
   remoteAddress: asked.request.remoteAddress,
   subjectToken,
-  identified: ({ cluster, username, podName: pod, podUid }) => {
+  identified: ({ source, username, podName: pod, podUid }) => {
     const [, namespace, serviceAccount] = accountName.exec(username) ?? []
-    asked.identify?.({ subject: username, endpoint, workload: { cluster, namespace, serviceAccount, pod, podUid } })
+    asked.identify?.({
+      subject: username,
+      endpoint,
+      workload: { cluster: source, namespace, serviceAccount, pod, podUid },
+    })
   },
 })
 

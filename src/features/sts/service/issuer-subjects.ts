@@ -99,10 +99,10 @@ export class IssuerSubjects {
       throw refusal('the subject token has no usable "sub"', 'The subject token has no usable sub.')
     }
     const username = `${issuer.name}:${sub}`
-    await admit({ cluster: issuer.name, username, podUid: undefined })
+    await admit({ source: issuer.name, username, podUid: undefined })
     this.#requireLife(expires)
     return {
-      cluster: issuer.name,
+      source: issuer.name,
       namespace: undefined,
       account: undefined,
       username,
@@ -133,7 +133,7 @@ export class IssuerSubjects {
       )
     }
     const podUid = claims.extras.get('pod-uid')
-    await admit({ cluster: issuer.name, username: claims.username, podUid })
+    await admit({ source: issuer.name, username: claims.username, podUid })
     this.#requireLife(claims.expires)
     if (!withoutPod && (podUid === undefined || !claims.extras.has('pod-name'))) {
       throw refusal('the subject token is not bound to a pod')

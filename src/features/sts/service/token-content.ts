@@ -62,12 +62,12 @@ export function tokenContent(
 const namespaceName = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const accountName = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/
 
-function accountOf({ cluster, namespace, account }: Workload): WorkloadClaims['account'] {
+function accountOf({ source, namespace, account }: Workload): WorkloadClaims['account'] {
   if (namespace === undefined || account === undefined) return undefined
   if (!namespaceName.test(namespace) || !accountName.test(account)) {
     throw oauthRefusal('invalid_target', 'The service account has a name that Kubernetes does not allow.')
   }
-  return { cluster, namespace, name: account }
+  return { cluster: source, namespace, name: account }
 }
 
 const render = (template: Template, { attributes }: Workload): string =>

@@ -203,8 +203,8 @@ export class TokenIssuing implements TokenService {
   }
 
   /** By pod or subject, since one account may have thousands of pods that start together. */
-  #admit({ name, rateLimit }: TokenEndpoint, { cluster, username, podUid }: Claimant): Awaitable<void> {
-    const key = JSON.stringify([name, cluster, username, podUid ?? ''])
+  #admit({ name, rateLimit }: TokenEndpoint, { source, username, podUid }: Claimant): Awaitable<void> {
+    const key = JSON.stringify([name, source, username, podUid ?? ''])
     return andThen(this.#parts.state.rates.take(key, rateLimit), (retryAfter) => {
       if (retryAfter === undefined) return
       throw new GatewayError('TOO_MANY_REQUESTS', `${username} asks for more tokens than the endpoint's rate`, {
@@ -272,7 +272,7 @@ export class DecisionAudit {
       kid,
       rule: `${rule.scope} ${rule.constraint}`,
       sub: content.subject,
-      ...(workload.namespace === undefined ? { issuer: workload.cluster } : { cluster: workload.cluster }),
+      ...(workload.namespace === undefined ? { issuer: workload.source } : { cluster: workload.source }),
       pod: workload.attributes.first('pod-name'),
       podUid: workload.podUid,
       node: workload.attributes.first('node-name'),
@@ -304,8 +304,8 @@ export class DecisionAudit {
       error: error.keyword ?? error.code,
       why: error.message.slice(0, longestReason),
       ...(who === undefined || who.username.startsWith('system:serviceaccount:')
-        ? { cluster: who?.cluster }
-        : { issuer: who.cluster }),
+        ? { cluster: who?.source }
+        : { issuer: who.source }),
       podUid: who?.podUid,
       remote: call.remoteAddress,
       ...(more === 0 ? {} : { alsoRefused: more }),

@@ -18,7 +18,7 @@ export interface TokenCall {
 
 interface CallingWorkload {
   /** The name of the cluster or of the issuer. */
-  readonly cluster: string
+  readonly source: string
   /** `system:serviceaccount:<namespace>:<name>`, or `<issuer>:<sub>`. */
   readonly username: string
   readonly podName?: string | undefined

@@ -49,7 +49,7 @@ class Foreign extends Error {
 }
 
 /** What is known of a token before the API server is asked. */
-export type Claimant = Pick<Workload, 'cluster' | 'username' | 'podUid'> & { readonly podName?: string | undefined }
+export type Claimant = Pick<Workload, 'source' | 'username' | 'podUid'> & { readonly podName?: string | undefined }
 
 /** Cached keys are found faster; the keys of an unavailable cluster may take seconds to fail. */
 const patienceMillis = 250
@@ -109,7 +109,7 @@ export class WorkloadValidation {
     const audiences = askedAudiences(claims, policy)
     const podUid = claims.extras.get('pod-uid')
     const podName = claims.extras.get('pod-name')
-    return andThen(admit({ cluster, username: claims.username, podName, podUid }), () => {
+    return andThen(admit({ source: cluster, username: claims.username, podName, podUid }), () => {
       if (!policy.acceptTokensWithoutPod && (podUid === undefined || podName === undefined)) {
         throw refusal('the subject token is not bound to a pod')
       }
@@ -239,7 +239,7 @@ async function soonOf<T>(...promises: readonly Promise<T>[]): Promise<T | undefi
 }
 
 export function workloadOf(
-  cluster: string,
+  source: string,
   { username, extras, expires }: VerifiedAccountToken,
   attributes: Attributes,
   offline: boolean,
@@ -247,12 +247,12 @@ export function workloadOf(
   const namespace = attributes.first('namespace') ?? ''
   const account = attributes.first('saname') ?? ''
   return {
-    cluster,
+    source,
     namespace,
     account,
     username,
     podUid: extras.get('pod-uid'),
-    attributes: workloadAttributes(cluster, namespace, account, attributes.claimed()),
+    attributes: workloadAttributes(source, namespace, account, attributes.claimed()),
     expires,
     offline,
   }

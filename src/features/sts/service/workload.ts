@@ -5,8 +5,8 @@ import type { Subject } from '#identity/subject.ts'
 
 /** A service account's pod, or a subject of an OpenID Connect issuer, proven by its token. */
 export interface Workload {
-  /** The name of the cluster or of the issuer. */
-  readonly cluster: string
+  /** The name of the cluster or of the issuer that it is from. */
+  readonly source: string
   /** Undefined, like `account`, if it is not a service account. */
   readonly namespace: string | undefined
   readonly account: string | undefined
@@ -27,10 +27,10 @@ const directory = Dn.parse('ou=sts,o=Tremolo')
 
 /** The workload as rules see it. */
 export function workloadSubject({
-  cluster,
+  source,
   username,
   attributes,
-}: Pick<Workload, 'cluster' | 'username' | 'attributes'>): Subject {
-  const identity = issuerIdentity(cluster, username)
+}: Pick<Workload, 'source' | 'username' | 'attributes'>): Subject {
+  const identity = issuerIdentity(source, username)
   return { dn: directory.child('sub', username).claimed(), identity, uid: username, attributes, level: 0, chain: 'sts' }
 }
