@@ -78,7 +78,12 @@ export class CallExecution implements RunKeeper {
     const executed = await executeSteps(this.#state, this.#parts, this)
     const { end, trail, log } = executed
     const waits = end.kind === 'wait'
-    const result: WorkflowResult = { id, status: waits ? 'waiting' : 'completed', changes: trail.count }
+    const result: WorkflowResult = {
+      id,
+      status: waits ? 'waiting' : 'completed',
+      changes: trail.count,
+      written: trail.written,
+    }
     let failure: GatewayError | undefined
     try {
       if (end.kind === 'failed') throw end.error

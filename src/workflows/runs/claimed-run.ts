@@ -4,6 +4,7 @@ import type { JsonObject } from '#kernel/json.ts'
 import { shownReason } from '#kernel/secret-values.ts'
 import { newMails } from '#mail/mail-outbox.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
+import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
 import type { Texts } from '#sdk/page/page-texts.ts'
 import { AccountExists } from '#sdk/target/new-account.ts'
@@ -71,6 +72,7 @@ export class ClaimedRunExecution {
   /** As last committed. */
   #form: StoredForm
   #changes = 0
+  readonly #written: AttributeWrite[] = []
   #isOpen = false
   #failure: StepFailure | undefined
 
@@ -90,6 +92,11 @@ export class ClaimedRunExecution {
   /** How many changes its steps made. */
   get changes(): number {
     return this.#changes
+  }
+
+  /** The attributes that its steps changed. */
+  get written(): readonly AttributeWrite[] {
+    return this.#written
   }
 
   /** It is unknown whether the last step has changed something. */
@@ -252,6 +259,7 @@ export class ClaimedRunExecution {
       }
       const { end, trail, log } = executed
       this.#changes += trail.count
+      this.#written.push(...trail.written)
       this.#isOpen = executed.open.length > 0
       if (end.kind === 'failed') {
         this.#failure = { error: failureOf(state, end.error), task: end.task, target: end.target }
