@@ -6,7 +6,6 @@ import { newMails } from '#mail/mail-outbox.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
-import type { Texts } from '#sdk/page/page-texts.ts'
 import { AccountExists } from '#sdk/target/new-account.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { ownTarget } from '#workflows/approvals/approval-audit.ts'
@@ -121,7 +120,7 @@ export class ClaimedRunExecution {
     try {
       state = await this.#restore()
     } catch (error) {
-      await this.#commit(this.#afterFailure(error, 'start'), this.#form, {})
+      await this.#commit(await this.#afterFailure(error, 'start'), this.#form, {})
       return
     }
     if (await this.#isRefused(state)) return
@@ -163,22 +162,23 @@ export class ClaimedRunExecution {
         return (await workflows.accountConflicts(state))?.error
       })
       if (conflict === undefined) return false
-      await this.#commit(this.#afterFailure(conflict, taskOf(state)), this.#form, await this.#refusal(conflict))
+      const next = await this.#afterFailure(conflict, taskOf(state))
+      await this.#commit(next, this.#form, await this.#refusal(conflict, next))
     } catch (error) {
-      await this.#commit(this.#afterFailure(error, taskOf(state)), this.#form, {})
+      await this.#commit(await this.#afterFailure(error, taskOf(state)), this.#form, {})
     }
     return true
   }
 
   /**
-   * If the run met an account that is not its own, notifies requester and approvers and writes an audit entry; if a
-   * task gave it another user, writes an audit entry.
+   * If the run ends because it met an account that is not its own, notifies requester and approvers and writes an audit
+   * entry; if a task gave it another user, writes an audit entry.
    */
-  async #refusal(error: unknown): Promise<RunEffects> {
+  async #refusal(error: unknown, next: NextState): Promise<RunEffects> {
     if (error instanceof AnotherSubject) return anotherSubjectEffects(this.#run, error, this.#parts.services.clock())
-    if (!isAccountExists(error)) return {}
+    if (!isAccountExists(error) || next.state !== 'failed') return {}
     const informed = await this.#parts.use((workflows) =>
-      workflows.mailsToDeciders(this.#run.id, (texts) => existsText(error, texts)),
+      workflows.mailsToDeciders(this.#run.id, (texts) => texts('mail.exists')),
     )
     return refusalEffects(this.#run, error, informed, this.#parts.services.clock())
   }
@@ -219,7 +219,7 @@ export class ClaimedRunExecution {
           unknown.length === 0 ? { state: 'failed', incident } : this.#incident(unknownOutcome(unknown), task)
         await this.#commit(next, { data: remainingForm(data, unknown) }, { audit })
       } catch (error) {
-        await this.#commit(this.#afterFailure(error, 'call'), this.#form, {})
+        await this.#commit(await this.#afterFailure(error, 'call'), this.#form, {})
       }
     })
   }
@@ -242,6 +242,7 @@ export class ClaimedRunExecution {
 
   async #advance(state: RunProgress, abort: AbortSignal): Promise<RunState | 'void'> {
     const { services, use } = this.#parts
+    const wasTouched = this.#touched
     return await use(async (workflows) => {
       let keeper: StoredKeeper
       let executed: ExecutedSteps
@@ -255,7 +256,7 @@ export class ClaimedRunExecution {
         executed = await workflows.step(state, keeper)
       } catch (error) {
         this.#failure = { error: failureOf(state, error), task: taskOf(state), target: undefined }
-        return await this.#commit(this.#afterFailure(error, taskOf(state)), this.#form, {})
+        return await this.#commit(await this.#afterFailure(error, taskOf(state)), this.#form, {})
       }
       const { end, trail, log } = executed
       this.#changes += trail.count
@@ -268,7 +269,8 @@ export class ClaimedRunExecution {
       const made = trail.rows.length
       const rows = [...trail.rows, ...(await this.#confirmed(executed.confirmed))]
       executed.abandoned?.then(() => this.#parts.saveRows(trail.rows.slice(made))).catch(() => {})
-      this.#touched ||= trail.count > 0 || rows.length > 0
+      // What was planned counts only if it may have been made.
+      this.#touched = wasTouched || this.#isOpen || trail.count > 0 || rows.length > 0
       try {
         return await this.#settle(workflows, executed, keeper.saved(executed), rows)
       } finally {
@@ -312,18 +314,19 @@ export class ClaimedRunExecution {
       const prepare = (call: WorkflowCall) => workflows.prepare(startedCall(call, by))
       const requested = await runEffects(by, requests, prepare, workflows.mailing)
       const timers = end.kind === 'wait' && end.waiting.timers.length > 0 ? { timers: end.waiting.timers } : {}
-      const refusal = end.kind === 'failed' ? await this.#refusal(end.error) : {}
+      const next = await this.#nextState(end)
+      const refusal = end.kind === 'failed' ? await this.#refusal(end.error, next) : {}
       const mails = [...(requested.mails ?? []), ...(refusal.mails ?? [])]
       const audit = [...rows, ...(refusal.audit ?? [])]
       const effects = { ...requested, ...common, ...timers, audit, ...(mails.length === 0 ? {} : { mails }) }
-      return await this.#commit(this.#nextState(end), form, effects)
+      return await this.#commit(next, form, effects)
     } catch (error) {
       if (retryDelay(error, 1, this.#parts.retries) !== undefined) throw error
       return await this.#commit(this.#incident(error, 'commit'), this.#form, common)
     }
   }
 
-  #nextState(end: StepsEnd): NextState {
+  async #nextState(end: StepsEnd): Promise<NextState> {
     switch (end.kind) {
       case 'on':
         return this.#parts.stopping()
@@ -336,17 +339,26 @@ export class ClaimedRunExecution {
         return approval === undefined ? { state: 'waiting' } : { state: 'waiting', approval }
       }
       case 'failed':
-        return this.#afterFailure(end.error, end.task, end.target)
+        return await this.#afterFailure(end.error, end.task, end.target)
     }
   }
 
-  #afterFailure(error: unknown, task: string, target?: string): NextState {
+  async #afterFailure(error: unknown, task: string, target?: string): Promise<NextState> {
     if (error instanceof ClaimLost) return { state: 'ready', due: { inMillis: 0 }, attempt: this.#attempt }
-    // Neither a retry nor an administrator can fix it.
-    if (isAccountExists(error)) return { state: 'failed', incident: { task, code: error.code, message: error.message } }
+    // What was made in part is left to an administrator, who can remove the other account, or this one.
+    if (isAccountExists(error) && !(await this.#hasChanged(error))) {
+      return { state: 'failed', incident: { task, code: error.code, message: error.message } }
+    }
     const delay = retryDelay(error, this.#attempt, this.#parts.retries)
     if (delay === undefined) return this.#incident(error, task, target)
     return { state: 'ready', due: { inMillis: delay }, attempt: this.#attempt }
+  }
+
+  /** Whether the run has changed something, or the run that started it has created the account somewhere. */
+  async #hasChanged({ targets }: AccountExists): Promise<boolean> {
+    if (this.#changes > 0 || targets.length > 0) return true
+    const { rows } = await this.#parts.services.audit.list({ workflowId: this.#run.id, limit: 500 })
+    return rows.some(({ target }) => target !== ownTarget)
   }
 
   #incident(error: unknown, task: string, target?: string): NextState {
@@ -450,11 +462,8 @@ function unknownOutcome(plannedChanges: readonly PlannedChange[]): GatewayError 
   return new GatewayError('WORKFLOW_FAILED', `${text}: ${[...new Set(what)].slice(0, 20).join('; ')}`)
 }
 
-/** A run that may only create accounts met one that it did not create. Neither a retry nor an administrator can fix that. */
+/** A run that may only create accounts met one that it did not create. */
 const isAccountExists = (error: unknown): error is AccountExists => error instanceof AccountExists
-
-const existsText = ({ targets }: AccountExists, texts: Texts): string =>
-  targets.length === 0 ? texts('mail.exists') : texts('mail.existsAfter', { targets: targets.join(', ') })
 
 /** Committed with the end of such a run: the mails to the registered user and to approvers, and the audit. */
 function refusalEffects(
