@@ -22,7 +22,7 @@ import {
   type StepRun,
   type StepsEnd,
 } from '#workflows/steps/execute-steps.ts'
-import { type PlannedChange, plannedToJson, unreported } from '#workflows/steps/planned-changes.ts'
+import { type PlannedChange, unreported } from '#workflows/steps/planned-changes.ts'
 import { runEffects } from '#workflows/steps/run-effects.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import { taskOf } from '#workflows/steps/walk.ts'
@@ -31,7 +31,14 @@ import type { NextState, RunEffects, StepCommit } from '#workflows/store/run-com
 import { ClaimLost } from './claim-keeper.ts'
 import { type RetryLimits, retryDelay } from './retry-policy.ts'
 import { startedCall } from './run-call.ts'
-import { newAccountIn, type SavedRun, saveRun, signalFromJson } from './saved-run.ts'
+import {
+  newAccountIn,
+  type SavedRun,
+  saveRun,
+  signalFromJson,
+  withoutVersions,
+  withPlannedChanges,
+} from './saved-run.ts'
 import {
   isWithinCall,
   RunSealer,
@@ -441,18 +448,6 @@ class StoredKeeper implements RunKeeper {
     if (open.length > 0) return withPlannedChanges(this.#saved, open)
     return end.kind === 'failed' && trail.count > 0 ? withoutVersions(this.#saved) : this.#saved
   }
-}
-
-const withPlannedChanges = (saved: SavedRun, plannedChanges: readonly PlannedChange[]): SavedRun => {
-  const { data, ...secret } = withoutVersions(saved)
-  return { ...secret, data: { ...data, plannedChanges: plannedToJson(plannedChanges) } }
-}
-
-/** What an attempt has changed, or may have, has a new version, so versions read before it no longer bind. */
-const withoutVersions = (saved: SavedRun): SavedRun => {
-  const versions = saved.data['versions']
-  const empty = Array.isArray(versions) ? versions.map(() => []) : []
-  return { ...saved, data: { ...saved.data, versions: empty } }
 }
 
 /** Reading can't show whether these changes were made. */
