@@ -452,7 +452,7 @@ export const statements: readonly Statement[] = [
     '`deleteUserWorkflowName` deletes a user',
     '`groupDeleteWorkflow` deletes groups',
   ),
-  ...of('2.5', tutorial('a group cannot be deleted, since its workflow does not exist'), [
+  ...of('2.5', gateway('groupDeleteWorkflow: without it, DELETE of a group is 501, and the group stays'), [
     '`groupDeleteWorkflow`, if supported',
     'Without it, DELETE of a group is 501.',
   ]),

@@ -27,6 +27,8 @@ spec:
   inList: true
   orgId: root
   tasks: |-
+    - { taskType: addAttribute, name: badge, value: requested }
+    - { taskType: provision, target: people, sync: false, attributes: [badge] }
     - { taskType: callWorkflow, name: print-badge }
     - { taskType: addAttribute, name: note, value: printed }
 ---
@@ -101,6 +103,21 @@ describe.skipIf(!hasChromium())('the console of runs', () => {
     expect(file).not.toContain('vault-access')
     await page.getByRole('button', { name: 'Clear' }).click()
     await table.getByRole('link', { name: 'vault-access' }).waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  test('changes that failed part way have a filter', async () => {
+    const { page, complaints } = await visit('/portal/console/runs', 'linus')
+    const table = page.getByRole('table', { name: 'Runs' })
+    await table.getByRole('link', { name: 'vault-access' }).waitFor()
+    await page.getByLabel('Change', { exact: true }).selectOption('Failed part way')
+    await page.locator('form').getByRole('button', { name: 'Search' }).click()
+    await page.waitForURL(/unfinished=/)
+    await table.getByRole('link', { name: 'vault-access' }).waitFor({ state: 'detached' })
+    await page.reload()
+    await table.getByRole('link', { name: 'badge' }).waitFor()
+    expect(await page.getByLabel('Change', { exact: true }).inputValue()).toBe('true')
+    await expectAccessible(page, 'the filtered runs')
     expect(complaints).toEqual([])
   })
 

@@ -370,7 +370,7 @@ async function hijack(story: Story, accounts: Accounts): Promise<void> {
 
   const vote = { approved: true, reason: 'welcome' }
   const decided = await story.send('PUT', `/main/approvals/${approval}`, vote, 'boss')
-  const reason = 'An account named "newhire" exists already; the registration changed nothing.'
+  const reason = 'An account named "newhire" exists already; the registration created no account.'
   expect(`${decided.status} ${await decided.text()}`).toMatch(/^409 /)
 
   const ended = await story.ended(run)

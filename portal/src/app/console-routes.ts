@@ -70,7 +70,7 @@ const group = createRoute({
 const consoleRuns = createRoute({
   getParentRoute: () => root,
   path: '/console/runs',
-  validateSearch: words('state', 'name', 'subject', 'requestor', 'target', 'from', 'until'),
+  validateSearch: words('state', 'name', 'subject', 'requestor', 'target', 'unfinished', 'from', 'until'),
   component: page(() => import('../pages/console/runs/runs-page.tsx'), 'RunsPage'),
 })
 

@@ -5,7 +5,9 @@ import { stateLooks } from './request-states.ts'
 
 /** The filter of the list of runs, as in its address. `state` has one or more states, separated by commas. */
 export type RunFilter = {
-  readonly [name in 'state' | 'name' | 'subject' | 'requestor' | 'target' | 'from' | 'until']?: string | undefined
+  readonly [name in 'state' | 'name' | 'subject' | 'requestor' | 'target' | 'unfinished' | 'from' | 'until']?:
+    | string
+    | undefined
 }
 
 const isState = (word: string): word is RequestState => Object.hasOwn(stateLooks, word)

@@ -105,7 +105,7 @@ test('a database is read without being changed, and unfinished changes are count
   await storage.close()
   expect((await examine(configFolder(), '--data', data)).of('database')[2]).toMatchObject({
     level: 'warning',
-    seen: '1 change was made in some systems and not yet in others',
+    seen: '1 change has failed part way',
   })
   writeFileSync(join(data, 'gatehouse.db'), 'this is not a database, and long enough to have a header'.repeat(20))
   const broken = await examine(configFolder(), '--data', data)

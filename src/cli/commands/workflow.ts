@@ -39,7 +39,7 @@ const options = {
   name: { value: 'NAME', about: 'list: only runs of this workflow' },
   subject: { value: 'LOGIN', about: 'list: only runs about this user' },
   requestor: { value: 'LOGIN', about: 'list: only runs that this user requested' },
-  unfinished: { about: 'list: only SCIM changes that were made in some systems and not yet in others' },
+  unfinished: { about: 'list: only changes that failed part way, and are tried again or need an operator' },
   limit: { value: 'N', default: '50', about: 'list: number of runs' },
   json: { about: 'list, show: print JSON, one object per line' },
   reason: { value: 'TEXT', about: 'retry, skip, cancel: reason, for the audit' },

@@ -109,16 +109,15 @@ async function postgres(address: string): Promise<Finding[]> {
   }
 }
 
-const countUnfinished = `select count(*) as count from runs
-  where ${isUnfinished} and ended is null and state <> 'running'`
+const countUnfinished = `select count(*) as count from runs where ${isUnfinished}`
 
 const hasRuns = ({ level }: Finding, applied: readonly unknown[]): boolean => level === 'ok' && applied.length > 0
 
 function unfinishedFindings(count: number): Finding[] {
   if (count === 0) return []
-  const what = count === 1 ? '1 change was' : `${count} changes were`
+  const what = count === 1 ? '1 change has' : `${count} changes have`
   const remedy = 'List them with "gatehouse workflow list --unfinished", then retry or cancel them.'
-  return [warning(`${what} made in some systems and not yet in others`, remedy)]
+  return [warning(`${what} failed part way`, remedy)]
 }
 
 function schemaFinding(dialect: SqlDialect, applied: readonly Applied[]): Finding {

@@ -73,6 +73,20 @@ test('runs are filtered by the time of their creation and by the target of an in
   expect(await found('/runs?target=crm')).toEqual([stuck.id])
 })
 
+test('changes that failed part way have a filter', async () => {
+  const { runs, send } = await open()
+  const incident = { task: 'w:0', code: 'TARGET_FAILED', message: 'no' }
+  const half = runs.add({ state: 'incident', incident, touched: true })
+  runs.add({ state: 'incident', incident })
+  runs.add({ state: 'completed', touched: true })
+  for (const list of ['/runs', '/incidents']) {
+    expect((await send('GET', `${list}?unfinished=true`)).body.runs).toMatchObject([{ id: half.id }])
+  }
+  expect((await send('GET', '/runs?unfinished=false')).body.runs).toHaveLength(3)
+  const wrong = send('GET', '/runs?unfinished=yes')
+  await expect(wrong).rejects.toMatchObject({ code: 'BAD_REQUEST', publicText: 'unfinished must be true or false.' })
+})
+
 test('runs are exported as a file', async () => {
   const { runs, filter } = await open()
   runs.add({ state: 'failed', reason: '=1+1', incident: { task: 'w:0', code: 'TARGET_FAILED', message: 'no\nanswer' } })

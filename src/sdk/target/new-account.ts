@@ -20,7 +20,8 @@ export interface CreatedAccount {
 
 /**
  * Binds a run, and the runs that it starts, to accounts that do not exist yet: every target creates them, and
- * refuses with ACCOUNT_EXISTS to change one that the run did not create. The run then fails and keeps no secrets.
+ * refuses with ACCOUNT_EXISTS to change one that the run did not create. The run then fails and keeps no secrets, or is an
+ * incident if it has changed something.
  */
 export interface NewAccount {
   /** Values that no account may have when the first one is created. */
@@ -62,7 +63,7 @@ export function accountExists(what: string, created: readonly CreatedAccount[], 
   const targets = [...new Set(created.map(({ target }) => target))]
   const done =
     targets.length === 0
-      ? 'the registration changed nothing'
+      ? 'the registration created no account'
       : `the registration stopped after it created the account at ${targets.map((target) => `"${target}"`).join(', ')}`
   return new AccountExists(`An account ${what} exists already; ${done}.`, targets, cause)
 }

@@ -2,6 +2,7 @@ import type { NamedGroup } from '#identity/group.ts'
 import type { RunIdentities } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
+import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { NewAccount } from '#sdk/target/new-account.ts'
 
 /** A call of a workflow for a subject. */
@@ -95,6 +96,8 @@ export interface WorkflowResult {
   readonly status: RunStatus
   /** How many changes the run made to targets. */
   readonly changes: number
+  /** The attributes that targets reported as changed. A target may have filled one in again since. */
+  readonly written?: readonly AttributeWrite[] | undefined
 }
 
 /** Starts workflows. */

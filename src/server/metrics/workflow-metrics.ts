@@ -99,7 +99,7 @@ const single: readonly (readonly [name: string, help: string, value: (figures: F
   ],
   [
     'gatehouse_unfinished_changes',
-    'SCIM changes that were made in some systems and not yet in others.',
+    'Changes that failed part way, and are tried again or need an operator.',
     ({ runs }) => runs.unfinished,
   ],
   ['gatehouse_approvals_open', 'Approvals without a decision.', ({ approvals }) => approvals.open],

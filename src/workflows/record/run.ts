@@ -147,7 +147,7 @@ export interface RunQuery {
   readonly changedSince?: Date
   /** Only incidents at this target. */
   readonly target?: string
-  /** Only changes that were made in some systems and not yet in others, without those being executed. */
+  /** Only changes that failed part way, and are tried again or need an administrator. */
   readonly unfinished?: true
   /** The `next` of the previous page. */
   readonly after?: string | undefined

@@ -4,7 +4,8 @@ import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { shownReason } from '#kernel/secret-values.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
-import type { RunClaim } from '#workflows/record/run.ts'
+import type { Incident, RunClaim } from '#workflows/record/run.ts'
+import { UnfinishedRun } from '#workflows/record/run-access.ts'
 import {
   type ExecutedSteps,
   executeSteps,
@@ -23,7 +24,9 @@ import type { ApprovalOpener, WorkflowServices } from '#workflows/steps/workflow
 import type { IdempotentAnswer } from '#workflows/store/idempotency-store.ts'
 import type { NewRun, NextState, RunEffects } from '#workflows/store/run-commit.ts'
 import { ClaimKeeper } from './claim-keeper.ts'
-import { endedCallForm, headOf, lostCallForm, newRunOf } from './stored-form.ts'
+import { retryDelay } from './retry-policy.ts'
+import { type SavedRun, saveRun, withoutVersions, withPlannedChanges } from './saved-run.ts'
+import { endedCallForm, headOf, lostCallForm, newRunOf, RunSealer } from './stored-form.ts'
 
 /** How long the rest of the run may take after a password was written, before its process counts as dead. */
 const leasesOfPassword = 4
@@ -43,6 +46,7 @@ export interface CallParts {
 }
 
 interface ExecutionParts extends CallParts, StepParts {
+  maySkip(data: JsonObject): Promise<boolean | undefined>
   readonly approvals: ApprovalOpener
   prepare(call: WorkflowCall): Promise<NewRun>
   /** Pages of the portal, for mails. */
@@ -54,7 +58,8 @@ interface ExecutionParts extends CallParts, StepParts {
  * of all steps are one transaction at the end. A run that has to wait is stored at that point. A run that is about
  * to change a target whose audit is not the same commit is stored with its planned changes: if the process dies,
  * the worker that claims the run finds out whether they were made, and ends it, since no caller waits for the
- * response.
+ * response. A run that can be read later and fails after it has changed something, or may have, is left to a worker, or
+ * to an administrator.
  */
 export class CallExecution implements RunKeeper {
   readonly #state: RunProgress
@@ -64,6 +69,8 @@ export class CallExecution implements RunKeeper {
   #keeper: ClaimKeeper | undefined
   /** The latest planned changes. */
   #planned: readonly PlannedChange[] = []
+  /** Before the step that is being executed, if the run can be continued from there. */
+  #saved: SavedRun | undefined
   /** The run has to wait for an approval without approvers. */
   #undecidable = false
 
@@ -75,10 +82,16 @@ export class CallExecution implements RunKeeper {
   async run(): Promise<WorkflowResult> {
     const { services } = this.#parts
     const { id, workflow } = this.#state
+    this.keep(this.#state)
     const executed = await executeSteps(this.#state, this.#parts, this)
     const { end, trail, log } = executed
     const waits = end.kind === 'wait'
-    const result: WorkflowResult = { id, status: waits ? 'waiting' : 'completed', changes: trail.count }
+    const result: WorkflowResult = {
+      id,
+      status: waits ? 'waiting' : 'completed',
+      changes: trail.count,
+      written: trail.written,
+    }
     let failure: GatewayError | undefined
     try {
       if (end.kind === 'failed') throw end.error
@@ -93,7 +106,14 @@ export class CallExecution implements RunKeeper {
     return result
   }
 
-  keep(): void {}
+  keep(state: RunProgress): void {
+    if (!this.#parts.kept) return
+    try {
+      this.#saved = saveRun(state)
+    } catch {
+      this.#saved = undefined
+    }
+  }
 
   commitsAfter(): boolean {
     return false
@@ -204,11 +224,67 @@ export class CallExecution implements RunKeeper {
     const answer = failure === undefined ? this.#parts.answer(result) : undefined
     const all = { ...effects, audit: trail.rows, ...(answer && { answer }) }
     try {
+      const unfinished = failure && (await this.#leave(executed, failure, all))
+      if (unfinished !== undefined) return unfinished
       if (this.#claim === undefined) await this.#endUnstored(executed, failure, all)
       else await this.#endStored(this.#claim, executed, failure, all)
       return failure
     } catch (error) {
       return this.#unaudited(error, failure)
+    }
+  }
+
+  /** Stores a run that has changed something, or may have, so that it continues from the failed step. Undefined for others. */
+  async #leave(
+    { end, open, trail, log }: ExecutedSteps,
+    failure: GatewayError,
+    effects: RunEffects,
+  ): Promise<UnfinishedRun | undefined> {
+    if (this.#saved === undefined || end.kind !== 'failed' || trail.count + open.length === 0) return undefined
+    const { services, deadline, saveDefinitions } = this.#parts
+    const { runs, secrets, leaseMillis } = services
+    const { id } = this.#state
+    const isUnknown = open.length > 0
+    const saved = isUnknown ? withPlannedChanges(this.#saved, open) : withoutVersions(this.#saved)
+    const form = { ...(await new RunSealer(secrets, id).form(saved)), touched: true }
+    const { task, target } = end
+    const delay = retryDelay(failure, 1)
+    const next: NextState =
+      delay === undefined
+        ? { state: 'incident', incident: await this.#incidentOf(failure, task, target, form.data) }
+        : { state: 'ready', due: { inMillis: delay }, attempt: 1 }
+    await saveDefinitions()
+    if (this.#claim === undefined) {
+      await runs.start({ ...headOf(this.#state, deadline), ...form, state: { state: 'running', leaseMillis } })
+      this.#claim = { id, fence: 1 }
+    }
+    try {
+      await this.#commit(this.#claim, next, form, { ...effects, steps: log.take(1) })
+    } catch (error) {
+      // Another worker counted this process as dead.
+      if (error instanceof GatewayError && error.code === 'VERSION_MISMATCH') return undefined
+      throw error
+    }
+    const isRetried = delay !== undefined
+    return new UnfinishedRun(id, {
+      state: isUnknown ? 'unknown' : 'part',
+      isRetried,
+      cause: failure,
+      ...(target === undefined ? {} : { target }),
+    })
+  }
+
+  async #incidentOf(
+    { code, message }: GatewayError,
+    task: string,
+    target: string | undefined,
+    data: JsonObject,
+  ): Promise<Incident> {
+    const maySkip = await this.#parts.maySkip(data)
+    return {
+      ...{ task, code, message: message.slice(0, 2_000) },
+      ...(target === undefined ? {} : { target }),
+      ...(maySkip === undefined ? {} : { maySkip }),
     }
   }
 

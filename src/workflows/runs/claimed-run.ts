@@ -4,8 +4,8 @@ import type { JsonObject } from '#kernel/json.ts'
 import { shownReason } from '#kernel/secret-values.ts'
 import { newMails } from '#mail/mail-outbox.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
+import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
-import type { Texts } from '#sdk/page/page-texts.ts'
 import { AccountExists } from '#sdk/target/new-account.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { ownTarget } from '#workflows/approvals/approval-audit.ts'
@@ -22,7 +22,7 @@ import {
   type StepRun,
   type StepsEnd,
 } from '#workflows/steps/execute-steps.ts'
-import { type PlannedChange, plannedToJson, unreported } from '#workflows/steps/planned-changes.ts'
+import { type PlannedChange, unreported } from '#workflows/steps/planned-changes.ts'
 import { runEffects } from '#workflows/steps/run-effects.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import { taskOf } from '#workflows/steps/walk.ts'
@@ -31,7 +31,14 @@ import type { NextState, RunEffects, StepCommit } from '#workflows/store/run-com
 import { ClaimLost } from './claim-keeper.ts'
 import { type RetryLimits, retryDelay } from './retry-policy.ts'
 import { startedCall } from './run-call.ts'
-import { newAccountIn, type SavedRun, saveRun, signalFromJson } from './saved-run.ts'
+import {
+  newAccountIn,
+  type SavedRun,
+  saveRun,
+  signalFromJson,
+  withoutVersions,
+  withPlannedChanges,
+} from './saved-run.ts'
 import {
   isWithinCall,
   RunSealer,
@@ -71,6 +78,7 @@ export class ClaimedRunExecution {
   /** As last committed. */
   #form: StoredForm
   #changes = 0
+  readonly #written: AttributeWrite[] = []
   #isOpen = false
   #failure: StepFailure | undefined
 
@@ -90,6 +98,11 @@ export class ClaimedRunExecution {
   /** How many changes its steps made. */
   get changes(): number {
     return this.#changes
+  }
+
+  /** The attributes that its steps changed. */
+  get written(): readonly AttributeWrite[] {
+    return this.#written
   }
 
   /** It is unknown whether the last step has changed something. */
@@ -114,7 +127,7 @@ export class ClaimedRunExecution {
     try {
       state = await this.#restore()
     } catch (error) {
-      await this.#commit(this.#afterFailure(error, 'start'), this.#form, {})
+      await this.#commit(await this.#afterFailure(error, 'start'), this.#form, {})
       return
     }
     if (await this.#isRefused(state)) return
@@ -156,22 +169,23 @@ export class ClaimedRunExecution {
         return (await workflows.accountConflicts(state))?.error
       })
       if (conflict === undefined) return false
-      await this.#commit(this.#afterFailure(conflict, taskOf(state)), this.#form, await this.#refusal(conflict))
+      const next = await this.#afterFailure(conflict, taskOf(state))
+      await this.#commit(next, this.#form, await this.#refusal(conflict, next))
     } catch (error) {
-      await this.#commit(this.#afterFailure(error, taskOf(state)), this.#form, {})
+      await this.#commit(await this.#afterFailure(error, taskOf(state)), this.#form, {})
     }
     return true
   }
 
   /**
-   * If the run met an account that is not its own, notifies requester and approvers and writes an audit entry; if a
-   * task gave it another user, writes an audit entry.
+   * If the run ends because it met an account that is not its own, notifies requester and approvers and writes an audit
+   * entry; if a task gave it another user, writes an audit entry.
    */
-  async #refusal(error: unknown): Promise<RunEffects> {
+  async #refusal(error: unknown, next: NextState): Promise<RunEffects> {
     if (error instanceof AnotherSubject) return anotherSubjectEffects(this.#run, error, this.#parts.services.clock())
-    if (!isAccountExists(error)) return {}
+    if (!isAccountExists(error) || next.state !== 'failed') return {}
     const informed = await this.#parts.use((workflows) =>
-      workflows.mailsToDeciders(this.#run.id, (texts) => existsText(error, texts)),
+      workflows.mailsToDeciders(this.#run.id, (texts) => texts('mail.exists')),
     )
     return refusalEffects(this.#run, error, informed, this.#parts.services.clock())
   }
@@ -212,7 +226,7 @@ export class ClaimedRunExecution {
           unknown.length === 0 ? { state: 'failed', incident } : this.#incident(unknownOutcome(unknown), task)
         await this.#commit(next, { data: remainingForm(data, unknown) }, { audit })
       } catch (error) {
-        await this.#commit(this.#afterFailure(error, 'call'), this.#form, {})
+        await this.#commit(await this.#afterFailure(error, 'call'), this.#form, {})
       }
     })
   }
@@ -235,6 +249,7 @@ export class ClaimedRunExecution {
 
   async #advance(state: RunProgress, abort: AbortSignal): Promise<RunState | 'void'> {
     const { services, use } = this.#parts
+    const wasTouched = this.#touched
     return await use(async (workflows) => {
       let keeper: StoredKeeper
       let executed: ExecutedSteps
@@ -248,10 +263,11 @@ export class ClaimedRunExecution {
         executed = await workflows.step(state, keeper)
       } catch (error) {
         this.#failure = { error: failureOf(state, error), task: taskOf(state), target: undefined }
-        return await this.#commit(this.#afterFailure(error, taskOf(state)), this.#form, {})
+        return await this.#commit(await this.#afterFailure(error, taskOf(state)), this.#form, {})
       }
       const { end, trail, log } = executed
       this.#changes += trail.count
+      this.#written.push(...trail.written)
       this.#isOpen = executed.open.length > 0
       if (end.kind === 'failed') {
         this.#failure = { error: failureOf(state, end.error), task: end.task, target: end.target }
@@ -260,7 +276,8 @@ export class ClaimedRunExecution {
       const made = trail.rows.length
       const rows = [...trail.rows, ...(await this.#confirmed(executed.confirmed))]
       executed.abandoned?.then(() => this.#parts.saveRows(trail.rows.slice(made))).catch(() => {})
-      this.#touched ||= trail.count > 0 || rows.length > 0
+      // What was planned counts only if it may have been made.
+      this.#touched = wasTouched || this.#isOpen || trail.count > 0 || rows.length > 0
       try {
         return await this.#settle(workflows, executed, keeper.saved(executed), rows)
       } finally {
@@ -304,18 +321,19 @@ export class ClaimedRunExecution {
       const prepare = (call: WorkflowCall) => workflows.prepare(startedCall(call, by))
       const requested = await runEffects(by, requests, prepare, workflows.mailing)
       const timers = end.kind === 'wait' && end.waiting.timers.length > 0 ? { timers: end.waiting.timers } : {}
-      const refusal = end.kind === 'failed' ? await this.#refusal(end.error) : {}
+      const next = await this.#nextState(end)
+      const refusal = end.kind === 'failed' ? await this.#refusal(end.error, next) : {}
       const mails = [...(requested.mails ?? []), ...(refusal.mails ?? [])]
       const audit = [...rows, ...(refusal.audit ?? [])]
       const effects = { ...requested, ...common, ...timers, audit, ...(mails.length === 0 ? {} : { mails }) }
-      return await this.#commit(this.#nextState(end), form, effects)
+      return await this.#commit(next, form, effects)
     } catch (error) {
       if (retryDelay(error, 1, this.#parts.retries) !== undefined) throw error
       return await this.#commit(this.#incident(error, 'commit'), this.#form, common)
     }
   }
 
-  #nextState(end: StepsEnd): NextState {
+  async #nextState(end: StepsEnd): Promise<NextState> {
     switch (end.kind) {
       case 'on':
         return this.#parts.stopping()
@@ -328,17 +346,26 @@ export class ClaimedRunExecution {
         return approval === undefined ? { state: 'waiting' } : { state: 'waiting', approval }
       }
       case 'failed':
-        return this.#afterFailure(end.error, end.task, end.target)
+        return await this.#afterFailure(end.error, end.task, end.target)
     }
   }
 
-  #afterFailure(error: unknown, task: string, target?: string): NextState {
+  async #afterFailure(error: unknown, task: string, target?: string): Promise<NextState> {
     if (error instanceof ClaimLost) return { state: 'ready', due: { inMillis: 0 }, attempt: this.#attempt }
-    // Neither a retry nor an administrator can fix it.
-    if (isAccountExists(error)) return { state: 'failed', incident: { task, code: error.code, message: error.message } }
+    // What was made in part is left to an administrator, who can remove the other account, or this one.
+    if (isAccountExists(error) && !(await this.#hasChanged(error))) {
+      return { state: 'failed', incident: { task, code: error.code, message: error.message } }
+    }
     const delay = retryDelay(error, this.#attempt, this.#parts.retries)
     if (delay === undefined) return this.#incident(error, task, target)
     return { state: 'ready', due: { inMillis: delay }, attempt: this.#attempt }
+  }
+
+  /** Whether the run has changed something, or the run that started it has created the account somewhere. */
+  async #hasChanged({ targets }: AccountExists): Promise<boolean> {
+    if (this.#changes > 0 || targets.length > 0) return true
+    const { rows } = await this.#parts.services.audit.list({ workflowId: this.#run.id, limit: 500 })
+    return rows.some(({ target }) => target !== ownTarget)
   }
 
   #incident(error: unknown, task: string, target?: string): NextState {
@@ -423,18 +450,6 @@ class StoredKeeper implements RunKeeper {
   }
 }
 
-const withPlannedChanges = (saved: SavedRun, plannedChanges: readonly PlannedChange[]): SavedRun => {
-  const { data, ...secret } = withoutVersions(saved)
-  return { ...secret, data: { ...data, plannedChanges: plannedToJson(plannedChanges) } }
-}
-
-/** What an attempt has changed, or may have, has a new version, so versions read before it no longer bind. */
-const withoutVersions = (saved: SavedRun): SavedRun => {
-  const versions = saved.data['versions']
-  const empty = Array.isArray(versions) ? versions.map(() => []) : []
-  return { ...saved, data: { ...saved.data, versions: empty } }
-}
-
 /** Reading can't show whether these changes were made. */
 function unknownOutcome(plannedChanges: readonly PlannedChange[]): GatewayError {
   const what = plannedChanges.map(({ target, kind, action, attribute }) => `${target}: ${action} ${kind} ${attribute}`)
@@ -442,11 +457,8 @@ function unknownOutcome(plannedChanges: readonly PlannedChange[]): GatewayError 
   return new GatewayError('WORKFLOW_FAILED', `${text}: ${[...new Set(what)].slice(0, 20).join('; ')}`)
 }
 
-/** A run that may only create accounts met one that it did not create. Neither a retry nor an administrator can fix that. */
+/** A run that may only create accounts met one that it did not create. */
 const isAccountExists = (error: unknown): error is AccountExists => error instanceof AccountExists
-
-const existsText = ({ targets }: AccountExists, texts: Texts): string =>
-  targets.length === 0 ? texts('mail.exists') : texts('mail.existsAfter', { targets: targets.join(', ') })
 
 /** Committed with the end of such a run: the mails to the registered user and to approvers, and the audit. */
 function refusalEffects(

@@ -189,7 +189,8 @@ onEachDatabase('durable runs', (freshUrl) => {
         const own = { ...key, key: JSON.stringify(more) }
         const first = await process.runs.start({ ...call, ...more }, own)
         if (first.kind !== 'started') throw new Error(first.kind)
-        expect(await process.runs.start({ ...call, ...more }, own)).toEqual({ kind: 'repeated', result: first.result })
+        const { written: _, ...result } = first.result
+        expect(await process.runs.start({ ...call, ...more }, own)).toEqual({ kind: 'repeated', result })
         expect(await process.runs.start({ ...call, ...more }, { ...own, bodyHash: 'other' })).toEqual({
           kind: 'other-body',
         })
@@ -521,6 +522,26 @@ onEachDatabase('durable runs', (freshUrl) => {
         code: 'CONFLICT',
       })
     })
+
+    test.each([
+      ['first', [provision(), provision({ target: 'other' })], false],
+      ['second', [provision({ target: 'other' }), provision()], true],
+    ] as const)(
+      'at the %s of two targets is an unfinished change only if one was changed',
+      async (_, tasks, touched) => {
+        const store = new MemoryTarget()
+        store.before = ({ method }) => {
+          if (method === 'createUser') throw new GatewayError('BAD_REQUEST', 'no place')
+        }
+        const targets = { store, other: new MemoryTarget() }
+        const process = await openDurable(await freshUrl(), { workflows: { w: [...tasks] }, targets })
+        const { id } = await process.run('w', asynchronous)
+        process.worker()
+        expect(await process.settled(id)).toMatchObject({ state: 'incident', touched, incident: { target: 'store' } })
+        const { runs } = await process.storage.runs.list({ unfinished: true, limit: 5 })
+        expect(runs.map((run) => run.id)).toEqual(touched ? [id] : [])
+      },
+    )
 
     test('after the target made the change, with a lost response: the change is in the audit once', async () => {
       const store = new MemoryTarget([], false)

@@ -3,13 +3,14 @@ import { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { TargetRequest } from '#sdk/target/target.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
-import type { TaskContext, TaskOutcome } from '#sdk/workflow/workflow-task.ts'
+import { next, type TaskContext, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { MemoryGroups } from '#testing/targets/memory-groups.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { type DurableProcess, dyingStore, openDurable } from '#testing/workflows/durable-fixture.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 import { customTask } from '#testing/workflows/workflow-fixture.ts'
+import { UnfinishedRun } from '#workflows/record/run-access.ts'
 
 const provision = (extra = {}) => ({ taskType: 'provision', target: 'store', sync: true, ...extra })
 const addMail = { taskType: 'addAttribute', name: 'mail', value: 'a@example.com' }
@@ -128,16 +129,74 @@ onEachDatabase('runs within calls', (freshUrl) => {
       expect(await process.storage.runs.steps(id)).toHaveLength(1)
     })
 
-    test('and fails can be read with its error, and its earlier changes are in the audit', async () => {
+    test('and fails can be read with its error', async () => {
       const targets = { store: new MemoryTarget() }
-      const process = await openDurable(await freshUrl(), { workflows, tasks, targets })
+      const broken = { ...workflows, fails: [addMail, { taskType: 'breaks' }, provision()] }
+      const process = await openDurable(await freshUrl(), { workflows: broken, tasks, targets })
       await expect(process.run('fails', { kept: true })).rejects.toMatchObject({ code: 'CONFLICT' })
       const { runs } = await process.storage.runs.list({ limit: 10 })
-      expect(runs).toMatchObject([{ state: 'failed', incident: { task: 'fails:2', code: 'CONFLICT' } }])
-      expect(await auditOf(process, runs[0]?.id ?? '')).toHaveLength(2)
+      const end = { state: 'failed', touched: false, incident: { task: 'fails:1', code: 'CONFLICT' } }
+      expect(runs).toMatchObject([end])
+    })
+
+    test('and fails after a change is an unfinished change if it can be read; its changes are in the audit', async () => {
+      const store = new MemoryTarget()
+      let isBroken = true
+      const breaksOnce = { breaks: () => (isBroken ? tasks.breaks() : next) }
+      const process = await openDurable(await freshUrl(), { workflows, tasks: breaksOnce, targets: { store } })
+      const error = await process.run('fails', { kept: true }).catch((thrown: unknown) => thrown)
+      expect(error).toBeInstanceOf(UnfinishedRun)
+      const { run: id } = error as UnfinishedRun
+      const { runs } = await process.storage.runs.list({ unfinished: true, limit: 10 })
+      const incident = { task: 'fails:2', code: 'CONFLICT', maySkip: true }
+      expect(runs).toMatchObject([{ id, state: 'incident', touched: true, incident }])
+      expect(await auditOf(process, id)).toHaveLength(2)
       await expect(process.run('fails', { userID: 'eve' })).rejects.toMatchObject({ code: 'CONFLICT' })
       expect((await process.storage.runs.list({ limit: 10 })).runs).toHaveLength(1)
+      isBroken = false
+      process.worker()
+      await process.runs.retry({ id, fence: runs[0]?.fence ?? 0, by: userRef('admin') })
+      await process.settled(id, 'completed')
+      expect(await auditOf(process, id)).toHaveLength(3)
+      expect(store.methods().filter((method) => method === 'createUser')).toHaveLength(2)
+      const steps = await process.storage.runs.steps(id)
+      expect(steps.map(({ task, outcome }) => [task, outcome])).toEqual([
+        ['fails:0', 'next'],
+        ['fails:1', 'next'],
+        ['fails:2', 'failed'],
+        ['fails:2', 'next'],
+      ])
     })
+
+    test.each([
+      ['a value is refused', 'BAD_REQUEST', 'incident'],
+      ['the target is down', 'TARGET_UNREACHABLE', 'ready'],
+    ] as const)(
+      'and fails between two calls of its only target, since %s, continues from there',
+      async (_, code, state) => {
+        const store = new MemoryTarget()
+        let failures = 1
+        store.before = ({ method }) => {
+          if (method === 'setUserPassword' && failures-- > 0) throw new GatewayError(code, 'no password')
+        }
+        const once = { w: [addMail, provision({ setPassword: true })] }
+        const process = await openDurable(await freshUrl(), { workflows: once, targets: { store } })
+        const error = await process
+          .run('w', { kept: true, password: 'correct horse' })
+          .catch((thrown: unknown) => thrown)
+        expect(error).toBeInstanceOf(UnfinishedRun)
+        const { run: id } = error as UnfinishedRun
+        expect(store.stored('jjackson')).toBeDefined()
+        const run = await process.storage.runs.get(id)
+        expect(run).toMatchObject({ state, touched: true })
+        expect(JSON.stringify(run)).not.toContain('correct horse')
+        process.worker()
+        if (state === 'incident') await process.runs.retry({ id, fence: run?.fence ?? 0, by: userRef('admin') })
+        await process.settled(id, 'completed')
+        expect(store.passwords.get('jjackson')).toBe('correct horse')
+        expect(store.methods().filter((method) => method === 'createUser')).toHaveLength(1)
+      },
+    )
 
     test('delays no stored run of its subject while it is executed, and no other process executes it', async () => {
       const url = await freshUrl()
@@ -277,7 +336,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
   })
 
   test.each([true, false])(
-    "a call whose response is lost fails; the target's change is in the audit, stored: %s",
+    "a call whose response is lost fails, or is finished if it can be read; the target's change is in the audit, kept: %s",
     async (kept) => {
       class CutTarget extends MemoryTarget {
         override async createUser(...args: Parameters<MemoryTarget['createUser']>): Promise<void> {
@@ -294,10 +353,10 @@ onEachDatabase('runs within calls', (freshUrl) => {
       await expect(process.run('w', { kept })).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
       const [run] = (await process.storage.runs.list({ limit: 5 })).runs
       process.worker()
-      const ended = await process.settled(run?.id ?? '', 'failed')
-      expect(ended.incident).toMatchObject({ task: 'w:1', code: 'TARGET_UNREACHABLE', message: 'cut off' })
-      expect(await auditOf(process, ended.id)).toEqual(['add mail a@example.com', 'add userID jjackson'])
-      expect(await process.storage.runs.steps(ended.id)).toHaveLength(2)
+      const ended = await process.settled(run?.id ?? '', kept ? 'completed' : 'failed')
+      if (!kept) expect(ended.incident).toMatchObject({ task: 'w:1', code: 'TARGET_UNREACHABLE', message: 'cut off' })
+      expect((await auditOf(process, ended.id)).sort()).toEqual(['add mail a@example.com', 'add userID jjackson'])
+      expect(await process.storage.runs.steps(ended.id)).toHaveLength(kept ? 3 : 2)
     },
   )
 

@@ -6,7 +6,7 @@ import { isForbiddenKey, type JsonObject, type JsonValue } from '#kernel/json.ts
 import type { ReadVersion } from '#sdk/workflow/workflow.ts'
 import type { TaskSignal, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import type { AppointedApprover } from '#workflows/record/approval.ts'
-import { plannedToJson, savedChanges } from '#workflows/steps/planned-changes.ts'
+import { type PlannedChange, plannedToJson, savedChanges } from '#workflows/steps/planned-changes.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 
 /** The version of the stored form; others are rejected. */
@@ -156,6 +156,19 @@ export function saveRun(state: RunProgress): SavedRun {
     'the run',
   ) as JsonObject
   return Object.keys(secrets).length === 0 ? { data } : { data, secret: secrets }
+}
+
+/** To find out which of these changes were made, and make the others. */
+export const withPlannedChanges = (saved: SavedRun, plannedChanges: readonly PlannedChange[]): SavedRun => {
+  const { data, ...secret } = withoutVersions(saved)
+  return { ...secret, data: { ...data, plannedChanges: plannedToJson(plannedChanges) } }
+}
+
+/** What an attempt has changed, or may have, has a new version, so versions read before it no longer bind. */
+export const withoutVersions = (saved: SavedRun): SavedRun => {
+  const versions = saved.data['versions']
+  const empty = Array.isArray(versions) ? versions.map(() => []) : []
+  return { ...saved, data: { ...saved.data, versions: empty } }
 }
 
 /** Throws WORKFLOW_FAILED for a run that is too large to be stored. */

@@ -114,11 +114,11 @@ export class StoredCall {
 
   #result(reached: RunState | 'void'): WorkflowResult {
     const { id } = this.#state
-    const { changes = 0, failure, isOpen = false } = this.#execution ?? {}
+    const { changes = 0, written, failure, isOpen = false } = this.#execution ?? {}
     switch (reached) {
       case 'completed':
       case 'denied':
-        return { id, status: 'completed', changes }
+        return { id, status: 'completed', changes, written }
       case 'waiting':
         return { id, status: 'waiting', changes }
       case 'cancelled':

@@ -82,7 +82,11 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
   test('leave nothing behind when they end', async () => {
     const [first, second] = [new FailingTarget(), new FailingTarget()]
     const process = await open(await freshUrl(), first, second)
-    expect(await process.runs.run(callOf())).toMatchObject({ status: 'completed', changes: 4 })
+    expect(await process.runs.run(callOf())).toMatchObject({
+      status: 'completed',
+      changes: 4,
+      written: ['first', 'second'].map((target) => ({ target, attribute: 'mail' })),
+    })
     expect([first, second].map((target) => target.stored('ann')?.attributes)).toEqual([
       { mail: ['a@example.com'] },
       { mail: ['a@example.com'] },

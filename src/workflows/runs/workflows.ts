@@ -165,7 +165,13 @@ export class Workflows implements WorkflowStarter, Closable {
     const execute = (): Promise<WorkflowResult> => {
       if (stored !== undefined && this.#definitions.writesOf(call.name).severalTimes) return stored(parts)
       const prepare = (started: WorkflowCall) => this.prepare(startedCall(started, state))
-      const own = { ...this.#stepParts, approvals: this.#approvals, mailing: this.mailing, prepare }
+      const own = {
+        ...this.#stepParts,
+        approvals: this.#approvals,
+        mailing: this.mailing,
+        prepare,
+        maySkip: (data: JsonObject) => this.maySkip(data),
+      }
       return new CallExecution(state, { ...own, ...parts }).run()
     }
     return this.#counted(call.name, () => this.#services.subjects.run(state.subject.toLowerCase(), execute))

@@ -30,6 +30,14 @@ test('an entry of a transaction in another database is collected', async () => {
   expect(trail.rows).toMatchObject([{ attribute: 'mail', requestor: 'idp' }])
 })
 
+test('each attribute that was written is listed once, without entries and groups', () => {
+  const { trail } = trailWith(false)
+  for (const change of [mail, { ...mail, action: 'delete' }, { ...mail, subject: 'group' }] as const)
+    trail.add(place, change)
+  trail.add({ ...place, target: 'crm' }, { ...mail, subject: 'entry' })
+  expect(trail.written).toEqual([{ target: 'people', attribute: 'mail' }])
+})
+
 test('values of secret attributes are left out', async () => {
   const { trail } = trailWith(false)
   trail.add(place, { ...mail, attribute: 'userPassword', value: 'hunter2' })

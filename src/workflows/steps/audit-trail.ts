@@ -2,6 +2,7 @@ import type { AuditStore } from '#audit/store/audit-store.ts'
 import { isSecretAttribute } from '#identity/attributes.ts'
 import { newId } from '#kernel/ids.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
+import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
 
 /** When and where a change was made; `subject` is the login of the user who was changed. */
@@ -18,6 +19,7 @@ export class AuditTrail {
   readonly rows: AuditEntry[] = []
   readonly #run: RunFields
   readonly #store: Pick<AuditStore, 'appendWithin'>
+  readonly #written = new Map<string, AttributeWrite>()
   #count = 0
 
   constructor(run: RunFields, store: Pick<AuditStore, 'appendWithin'>) {
@@ -30,9 +32,17 @@ export class AuditTrail {
     return this.#count
   }
 
+  /** The attributes that were changed, each once. */
+  get written(): readonly AttributeWrite[] {
+    return [...this.#written.values()]
+  }
+
   /** Counts a change. Collects its entry unless that is written already. */
   add(place: AuditPlace, change: TargetChange): void {
     this.#count++
+    const { target } = place
+    const { subject, attribute } = change
+    if (subject === 'attribute') this.#written.set(`${target} ${attribute}`, { target, attribute })
     if (change.audited !== true) this.rows.push(this.#row(place, change))
   }
 

@@ -400,6 +400,11 @@ onEachDatabase('runs', (freshUrl) => {
     const { one, two } = await open()
     const resource = 'users User id 7'
     const incident = { task: 't', code: 'TARGET_FAILED', message: 'down' }
+    await one.runs.start(newRun('asynchronous', { subject: 'joe', touched: true }))
+    // Only between two steps.
+    expect((await two.runs.figures()).unfinished).toBe(0)
+    const failed = { state: 'ready', due: { inMillis: minute }, attempt: 1 } as const
+    await one.runs.commit({ ...commitOf(await claimOne(one.runs), failed), touched: true })
     for (const more of [{}, { resource, subject: 'ada' }]) {
       expect(await two.runs.hasUnfinished()).toBe(false)
       await one.runs.start(newRun(more.resource === undefined ? 'of no client' : 'stuck', { ...more, touched: true }))
@@ -413,10 +418,11 @@ onEachDatabase('runs', (freshUrl) => {
     await one.runs.start(newRun('executed', { resource, touched: true, state: executed }))
     const found = async (query: Partial<RunQuery>) =>
       ids((await two.runs.list({ unfinished: true, limit: 10, ...query })).runs)
-    expect(await found({})).toEqual(['retried', 'stuck'])
-    expect(await found({ states: ['ready', 'running'] })).toEqual(['retried'])
+    await one.runs.start(newRun('decided', { subject: 'eve', touched: true, state: { state: 'waiting' } }))
+    expect(await found({})).toEqual(['retried', 'stuck', 'of no client', 'asynchronous'])
+    expect(await found({ states: ['ready', 'running'] })).toEqual(['retried', 'asynchronous'])
     expect(await found({ subject: 'Ada', name: 'create-user' })).toEqual(['stuck'])
-    expect((await two.runs.figures()).unfinished).toBe(2)
+    expect((await two.runs.figures()).unfinished).toBe(4)
   })
 
   test('figures count open runs and their age; prune deletes ended ones', async () => {

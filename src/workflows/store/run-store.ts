@@ -103,15 +103,16 @@ interface EndedQuery {
   readonly limit: number
 }
 
-/** The condition on rows of `runs` that have not ended: a change that was made in some systems and not in others. */
-export const isUnfinished = 'resource is not null and touched = 1'
+/** The condition on rows of `runs`: a change that failed part way, and is tried again or needs an administrator. */
+export const isUnfinished = `touched = 1
+  and (state = 'incident' or state = 'ready' and (resource is not null or attempt > 0))`
 
 export interface RunFigures {
   readonly ready: number
   readonly running: number
   readonly waiting: number
   readonly incident: number
-  /** Changes that a run made in some systems and not yet in others. */
+  /** Those of them that failed part way. */
   readonly unfinished: number
   /** For how long the oldest due run has been due. */
   readonly oldestReadyMillis?: number
@@ -392,7 +393,7 @@ export class RunStore {
       running: count('running'),
       waiting: count('waiting'),
       incident: count('incident'),
-      unfinished: rows.reduce((sum, { state, unfinished }) => sum + (state === 'running' ? 0 : unfinished), 0),
+      unfinished: rows.reduce((sum, { unfinished }) => sum + unfinished, 0),
       ...(ready == null || ready < 0 ? {} : { oldestReadyMillis: ready }),
       ...(incident == null ? {} : { oldestIncidentMillis: incident }),
     }
@@ -571,11 +572,7 @@ const disorderMillis = 3_600_000
 function listText(query: RunQuery, limit: number, dialect: SqlDialect): Sql {
   const { name, subject, requestor, requestedBy, about, from, until, changedSince, target, unfinished, after } = query
   const possible =
-    target !== undefined
-      ? (['incident'] as const)
-      : unfinished
-        ? (['ready', 'waiting', 'incident'] as const)
-        : undefined
+    target !== undefined ? (['incident'] as const) : unfinished ? (['ready', 'incident'] as const) : undefined
   const states = query.states ?? possible ?? (name === undefined ? undefined : runStates)
   const targetOf =
     dialect === 'sqlite' ? sql`json_extract(incident, '$.target')` : sql`cast(incident as json) ->> 'target'`
@@ -592,7 +589,7 @@ function listText(query: RunQuery, limit: number, dialect: SqlDialect): Sql {
     until &&
       sql`created < ${until.getTime()} and seq < coalesce((select seq from runs
         where created >= ${until.getTime() + disorderMillis} order by created limit 1), ${Number.MAX_SAFE_INTEGER})`,
-    unfinished && sql`${raw(isUnfinished)} and ended is null and state <> 'running'`,
+    unfinished && sql`${raw(isUnfinished)}`,
     changedSince && sql`updated >= ${changedSince.getTime()}`,
     after === undefined ? undefined : sql`seq < ${Number(after)}`,
   ].filter((condition) => condition !== undefined)

@@ -11,9 +11,10 @@ import { GatewayError } from '#kernel/errors.ts'
 import { type Texts, textsIn } from '#sdk/page/page-texts.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval-request.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
-import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
+import { next, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { runSql } from '#testing/databases/postgres.ts'
+import { quietRequest } from '#testing/ldap/ldap-target.ts'
 import { leastCost } from '#testing/login/least-cost.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { type DurableProcess, dyingStore, openDurable as openWith } from '#testing/workflows/durable-fixture.ts'
@@ -88,7 +89,7 @@ async function secretOf(url: string, run: string): Promise<unknown> {
   }
 }
 
-const incident = { code: 'ACCOUNT_EXISTS', message: expect.stringContaining('the registration changed nothing') }
+const incident = { code: 'ACCOUNT_EXISTS', message: expect.stringContaining('the registration created no account') }
 
 onEachDatabase('runs that may only create accounts', (freshUrl) => {
   test('an account that appears while the run waits stays as it is; the run fails with the reason and keeps no secret', async () => {
@@ -139,7 +140,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     const process = await openDurable(await freshUrl(), options)
     const { id } = await process.run('w', registration)
     process.worker()
-    const message = 'An account with this mail exists already; the registration changed nothing.'
+    const message = 'An account with this mail exists already; the registration created no account.'
     expect(await process.settled(id)).toMatchObject({ state: 'failed', incident: { code: 'ACCOUNT_EXISTS', message } })
     expect(store.stored('newhire')).toBeUndefined()
   })
@@ -166,8 +167,47 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     process.worker()
     const message =
       'An account named "NewHire" exists already; the registration stopped after it created the account at "store".'
-    expect(await process.settled(id)).toMatchObject({ state: 'failed', incident: { code: 'ACCOUNT_EXISTS', message } })
+    const stuck = { state: 'incident', touched: true, incident: { code: 'ACCOUNT_EXISTS', message, target: 'second' } }
+    const run = await process.settled(id, 'incident')
+    expect(run).toMatchObject(stuck)
     expect(second.stored('newhire')).toEqual(kept)
+    const { runs, mails } = process.storage
+    expect((await runs.list({ unfinished: true, limit: 5 })).runs.map((one) => one.id)).toEqual([id])
+    expect((await mails.list({ state: 'queued', limit: 5 })).mails).toEqual([])
+
+    const retry = async ({ fence }: { readonly fence: number }) =>
+      await process.runs.retry({ id, fence, by: userRef('operator') })
+    await retry(run)
+    const isStuckAgain = async () => {
+      const { state, fence = 0 } = (await process.runs.get(id)) ?? {}
+      return state === 'incident' && fence > run.fence + 1
+    }
+    await expect.poll(isStuckAgain).toBe(true)
+    expect(second.stored('newhire')).toEqual(kept)
+    await second.deleteUser({ userID: 'newhire', attributes: new Attributes(), groups: [] }, quietRequest)
+    await retry((await process.runs.get(id)) ?? run)
+    expect(await process.settled(id, 'completed')).toMatchObject({ state: 'completed' })
+    expect(second.stored('newhire')?.attributes).toEqual(registration.attributes)
+    expect(store.methods().filter((method) => method === 'createUser')).toHaveLength(1)
+  })
+
+  test('an account that appears after the run changed something else is an incident', async () => {
+    const store = new MemoryTarget()
+    store.before = ({ method }) => {
+      if (method === 'createUser') store.put(real)
+    }
+    const change = onContext(({ forTarget }): TaskOutcome => {
+      forTarget('other').audit({ subject: 'attribute', action: 'add', attribute: 'seats', value: '1' })
+      return next
+    })
+    const options = { tasks: { change }, workflows: { w: [{ taskType: 'change' }, provision()] }, targets: { store } }
+    const process = await openDurable(await freshUrl(), options)
+    const { id } = await process.run('w', registration)
+    process.worker()
+    const message = 'An account named "newhire" exists already; the registration created no account.'
+    const end = { state: 'incident', touched: true, incident: { code: 'ACCOUNT_EXISTS', message } }
+    expect(await process.settled(id)).toMatchObject(end)
+    expect(store.stored('newhire')).toEqual(kept)
   })
 
   test.each([
@@ -227,7 +267,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     await process.settled(id, 'completed')
     const { runs } = await process.storage.runs.list({ name: 'other', limit: 1 })
     const started = await process.settled(runs[0]?.id ?? '')
-    expect(started).toMatchObject({ state: 'failed', incident: { code: 'ACCOUNT_EXISTS' } })
+    expect(started).toMatchObject({ state: 'incident', incident: { code: 'ACCOUNT_EXISTS' } })
     expect(store.stored('newhire')?.groups).toEqual(['g'])
     expect(second.stored('newhire')).toEqual(kept)
   })
@@ -304,7 +344,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     await users.create({ userID: 'real', attributes: Attributes.from({ mail: ['Evil@example.com'] }), groups: [] })
     const { id } = await process.run('w', registration)
     process.worker()
-    const message = 'An account with this mail exists already; the registration changed nothing.'
+    const message = 'An account with this mail exists already; the registration created no account.'
     expect(await process.settled(id)).toMatchObject({ state: 'failed', incident: { code: 'ACCOUNT_EXISTS', message } })
     expect(await users.findByLogin('newhire')).toBeUndefined()
   })
@@ -321,7 +361,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     await users.create({ userID: 'newhire', attributes: Attributes.from(real.attributes), groups: ['staff'] })
     const before = await users.findByLogin('newhire')
     await approve(process, id)
-    expect(await process.settled(id)).toMatchObject({ state: 'failed', incident: { code: 'ACCOUNT_EXISTS' } })
+    expect(await process.settled(id)).toMatchObject({ state: 'incident', incident: { code: 'ACCOUNT_EXISTS' } })
     expect(await users.findByLogin('newhire')).toEqual(before)
   })
 

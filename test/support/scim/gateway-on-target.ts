@@ -10,6 +10,7 @@ import { parseTasks, startWorkflows, type TaskSpec } from '#testing/workflows/wo
 const tasks: Readonly<Record<string, readonly TaskSpec[]>> = {
   'sync-user': [{ taskType: 'provision', target: 'people', sync: true }],
   'delete-user': [{ taskType: 'delete', target: 'people' }],
+  'update-group': [{ taskType: 'customTask', className: 'tasks.UpdateGroup', params: { target: 'people' } }],
 }
 
 /** A gateway with real workflows on the target `people`, until the test ends. */

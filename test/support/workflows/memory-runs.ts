@@ -118,7 +118,7 @@ export class MemoryRuns implements RunAccess {
   }
 
   async list(query: RunQuery) {
-    const { states, name, subject, requestor, requestedBy, about, from, until, target, limit } = query
+    const { states, name, subject, requestor, requestedBy, about, from, until, target, unfinished, limit } = query
     const all = [...this.runs.values()].reverse()
     const found = all.filter(
       (run) =>
@@ -130,7 +130,8 @@ export class MemoryRuns implements RunAccess {
         (about === undefined || isUser(run.who.subject, about)) &&
         (from === undefined || run.created >= from) &&
         (until === undefined || run.created < until) &&
-        (target === undefined || run.incident?.target === target),
+        (target === undefined || run.incident?.target === target) &&
+        (unfinished === undefined || (run.touched && run.state === 'incident')),
     )
     return { runs: found.slice(0, limit), ...(found.length > limit ? { next: 'more' } : {}) }
   }

@@ -42,7 +42,7 @@ export const adminRun = z.object({
 })
 export type AdminRun = Wire<typeof adminRun>
 
-/** GET admin/incidents and admin/runs?state=&name=&subject=&requestor=&target=&from=&until=&limit=&after=. */
+/** GET admin/incidents and admin/runs?state=&name=&subject=&requestor=&target=&unfinished=&from=&until=&limit=&after=. */
 export const adminRuns = z.object({
   runs: z.array(adminRun).describe('Latest first.'),
   next: z.string().optional(),

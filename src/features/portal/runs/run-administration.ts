@@ -78,6 +78,7 @@ const runFilter = {
   subject: 'A login',
   requestor: 'A login',
   target: 'Only incidents at this target',
+  unfinished: '"true": only changes that failed part way, and are tried again or are incidents',
   from: 'Created since then: ISO 8601, or such as 7d',
   until: 'Created before then',
   ...listQuery,
@@ -145,7 +146,7 @@ async function listRuns(parts: RunParts, exchange: Exchange): Promise<GatewayRes
 }
 
 /** The filters of lists of runs, besides the state. */
-const runFilters = ['name', 'subject', 'requestor', 'target', 'from', 'until'] as const
+const runFilters = ['name', 'subject', 'requestor', 'target', 'unfinished', 'from', 'until'] as const
 type RunFilter = Omit<RunQuery, 'after' | 'limit'>
 
 /** The runs that match the filter. */
@@ -186,6 +187,8 @@ function readRunFilter(given: Readonly<Record<(typeof runFilters)[number], reado
     const [value] = given[name]
     return value === undefined ? {} : { [name]: value }
   }
+  const [unfinished = 'false'] = given.unfinished
+  if (unfinished !== 'true' && unfinished !== 'false') throw badRequest('unfinished must be true or false.')
   const from = readTime('from', given.from, now)
   const until = readTime('until', given.until, now)
   return {
@@ -193,6 +196,7 @@ function readRunFilter(given: Readonly<Record<(typeof runFilters)[number], reado
     ...text('subject'),
     ...text('requestor'),
     ...text('target'),
+    ...(unfinished === 'true' ? { unfinished: true } : {}),
     ...(from === undefined ? {} : { from }),
     ...(until === undefined ? {} : { until }),
   }

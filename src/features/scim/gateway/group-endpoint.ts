@@ -18,6 +18,7 @@ import {
   type ResourceSchema,
 } from '#protocols/scim/schema/resource-schema.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
+import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { noVersion } from '#sdk/workflow/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
@@ -287,13 +288,14 @@ export class GroupEndpoint {
       ...describeChange(resource, undefined),
     } as const
     let isAnyDone = false
+    let written: readonly AttributeWrite[] = []
     const steps = async (done: () => void): Promise<void> => {
       const stepDone = (): void => {
         isAnyDone = change.attributes.length > 0
         done()
       }
       if (own !== undefined) {
-        await this.#changeOwn(call, found, own, version, settled)
+        written = await this.#changeOwn(call, found, own, version, settled)
         stepDone()
       } else if (version !== undefined && runs.length > 0 && config.workflows.updateGroup !== undefined) {
         // Changes nothing, but lets the target compare the version.
@@ -309,7 +311,7 @@ export class GroupEndpoint {
       throw error
     }
     const after = await findGroup(lookups, idUnderName(lookups, found.id, name), withMembers)
-    if (own !== undefined) await this.#requireOwnEffect(call, found, after, resource)
+    if (own !== undefined) await this.#requireOwnEffect(call, written, found, after, resource)
     if (isAnyDone) {
       const members = call.notes.pending === undefined ? { members: membersIn(runs) } : {}
       const details = describeChange(resource, after.group.version)
@@ -373,11 +375,11 @@ export class GroupEndpoint {
     own: OwnChange,
     version: string | undefined,
     settled: Settled,
-  ): Promise<void> {
+  ): Promise<readonly AttributeWrite[]> {
     // Checked again in the queue of the name, so that of two requests for one name exactly one gets it.
-    await this.#parts.queue.runWithin(nameKey(own.displayName), async () => {
+    return await this.#parts.queue.runWithin(nameKey(own.displayName), async () => {
       await this.#requireFreeName(own.displayName, found)
-      await this.#runUpdate(call, found, own, version, settled)
+      return await this.#runUpdate(call, found, own, version, settled)
     })
   }
 
@@ -387,7 +389,7 @@ export class GroupEndpoint {
     own: Partial<OwnChange>,
     version: string | undefined,
     settled: Settled,
-  ): Promise<void> {
+  ): Promise<readonly AttributeWrite[]> {
     const { group } = found
     const { attributes = new Attributes(), cleared = [], newName = group.name } = own
     return this.#runOn(call, found, {
@@ -400,9 +402,9 @@ export class GroupEndpoint {
   }
 
   /** Targets know groups by name. One that has got another name meanwhile is still there, so it is read again. */
-  async #runOn(call: ScimCall, { id, group }: FoundGroup, run: GroupRun): Promise<void> {
+  async #runOn(call: ScimCall, { id, group }: FoundGroup, run: GroupRun): Promise<readonly AttributeWrite[]> {
     try {
-      await runGroupWorkflow(this.#parts, call, run)
+      return await runGroupWorkflow(this.#parts, call, run)
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error
       const present = await this.#parts.lookups.groupById(id, false)
@@ -425,11 +427,18 @@ export class GroupEndpoint {
   }
 
   /** Throws WORKFLOW_FAILED if the group itself did not change. */
-  async #requireOwnEffect(call: ScimCall, found: FoundGroup, changed: FoundGroup, wanted: JsonObject): Promise<void> {
+  async #requireOwnEffect(
+    call: ScimCall,
+    written: readonly AttributeWrite[],
+    found: FoundGroup,
+    changed: FoundGroup,
+    wanted: JsonObject,
+  ): Promise<void> {
     const { groups, storage } = this.#parts
     requireEffect(await storage.groups(), {
       before: await groups.resource(found, call.base, false),
       wanted,
+      written,
       after: await groups.resource(changed, call.base, false),
       stored: {
         before: found.group.attributes ?? new Attributes(),

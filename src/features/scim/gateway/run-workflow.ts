@@ -5,6 +5,7 @@ import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import type { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
+import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { ReadVersion, WorkflowStarter } from '#sdk/workflow/workflow.ts'
 import { UnfinishedRun } from '#workflows/record/run-access.ts'
 import type { GatewayConfig } from './gateway-config.ts'
@@ -58,14 +59,14 @@ export class ChangePending extends Error {
 }
 
 /**
- * Runs a workflow to its end. Throws ChangePending for a run that has to wait. SCIM never replaces the list of a user's
+ * Runs a workflow to its end, and returns the attributes that it changed. Throws ChangePending for a run that has to wait. SCIM never replaces the list of a user's
  * groups, so the workflow keeps them unless its own tasks change them.
  */
 export async function runWorkflow(
   parts: GatewayParts,
   { exchange, notes }: ScimCall,
   request: WorkflowRequest,
-): Promise<void> {
+): Promise<readonly AttributeWrite[]> {
   const { password, cleared = [], newUserID, basedOn, subject, settled } = request
   const unset = settled?.replaces.find(({ setsPassword }) => setsPassword === true)
   if (unset !== undefined && password === undefined && request.name === parts.config.workflows.user) {
@@ -96,6 +97,7 @@ export async function runWorkflow(
   const result = await running.catch((error: unknown) => refuseValue(parts, exchange.request.id, error))
   if (noted === undefined) notes.workflows.push(result.id)
   if (result.status !== 'completed') throw new ChangePending(result.id)
+  return result.written ?? []
 }
 
 /** What this request clears, and what an earlier one that it replaces has written and this one does not set. */
@@ -121,11 +123,15 @@ export interface GroupRun {
 }
 
 /** The workflow's user is the caller, with the attributes of the group. */
-export async function runGroupWorkflow(parts: GatewayParts, call: ScimCall, run: GroupRun): Promise<void> {
+export async function runGroupWorkflow(
+  parts: GatewayParts,
+  call: ScimCall,
+  run: GroupRun,
+): Promise<readonly AttributeWrite[]> {
   const { name, attributes = new Attributes(), cleared = [], params, settled } = run
   if (name === undefined) throw notSupported('This gateway has no workflow for this change of a group.')
   const user = { userID: call.exchange.subject.uid, attributes, groups: [] }
-  await runWorkflow(parts, call, {
+  return await runWorkflow(parts, call, {
     ...{ name, user, cleared, params, subject: groupKey(params.groupname) },
     settled,
   })

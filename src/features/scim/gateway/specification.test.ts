@@ -295,6 +295,18 @@ test('workflowName, deleteUserWorkflowName, groupWorkflow and groupDeleteWorkflo
   expect(workflows.calls[2]?.user.attributes.toObject()).toEqual({ userName: ['ann'] })
 })
 
+test('groupDeleteWorkflow: without it, DELETE of a group is 501, and the group stays', async () => {
+  const { groupDeleteWorkflow: _, ...without } = tutorialParams
+  const people = new People()
+  people.addGroup('red')
+  const { send, workflows } = await openGateway(scimGateway, { people, params: without })
+  expect((await send('DELETE', '/Groups/red')).status).toBe(501)
+  expect((await send('GET', '/Groups/red')).status).toBe(200)
+  expect(workflows.calls).toEqual([])
+  const withIt = await openGateway(scimGateway, { people })
+  expect((await withIt.send('DELETE', '/Groups/red')).status).toBe(204)
+})
+
 test('scim2tremolo and tremolo2scim map by attribute, by mapper and by template', async () => {
   const params = {
     ...tutorialParams,

@@ -51,6 +51,8 @@ export interface StoredSchema {
   whyNot(path: AttributePath): string | undefined
   /** The internal attributes that the mapping produces from it. */
   namesOf(path: AttributePath): readonly string[]
+  /** Whether the store that is read has got the internal attribute by one of these writes. */
+  wasWritten(name: string, written: readonly AttributeWrite[]): boolean
   /** Whether a client can read the attribute. */
   isShown(path: AttributePath): boolean
   /** What of the new elements of a list can be stored. Throws invalidValue for elements that can't be. */
@@ -379,6 +381,16 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
     whyNot: (path: AttributePath): string | undefined =>
       isOwn(path) || path.attribute.mutability === 'readOnly' ? undefined : problem(path, sources.of(path)),
     namesOf: (path: AttributePath): readonly string[] => sources.of(path),
+    wasWritten: (name: string, written: readonly AttributeWrite[]): boolean => {
+      const writes = writesOf(name)
+      return written.some(({ target, attribute }) => {
+        if (lookup.kind === 'target' && target !== lookup.name) return false
+        const isSame = (one: string): boolean => one.toLowerCase() === attribute.toLowerCase()
+        return writes === 'unknown'
+          ? isSame(name)
+          : writes.some((one) => one.target === target && isSame(one.attribute))
+      })
+    },
     listAt: (path: AttributePath): PlainList | undefined => mapping.listAt(path),
     shape: (path: AttributePath): SchemaAttribute => mapping.listAt(path)?.announced(isWritten) ?? path.attribute,
     accepted: (list: PlainList, before: JsonObject, after: JsonObject): JsonValue => {
@@ -451,14 +463,17 @@ interface Effect {
   readonly wanted: JsonObject
   readonly after: JsonObject
   readonly stored: { readonly before: Attributes; readonly after: Attributes }
+  /** What the run changed in targets. */
+  readonly written: readonly AttributeWrite[]
   /** What targets give an internal attribute that has no value. */
   readonly defaultValues?: (name: string) => readonly string[]
 }
 
 /**
  * Throws WORKFLOW_FAILED if an attribute was to change, but neither its SCIM value nor its stored values did. Without this,
- * the client would take the request for successful. An attribute without a value may have the default of a target, and a
- * target may take an empty text for none.
+ * the client would take the request for successful. An attribute without a value may have the default of a target, a value
+ * that was removed there may have come back, since systems fill in what they need, and a target may take an empty text for
+ * none.
  */
 export function requireEffect(stored: StoredSchema, effect: Effect): void {
   const { before, wanted, after } = effect
@@ -480,12 +495,20 @@ export function requireEffect(stored: StoredSchema, effect: Effect): void {
       const isRemoved = asked === undefined && values.length === 1 && values[0] === readPath(after, path)
       return isRemoved && effect.defaultValues?.(name).includes(values[0] ?? '') === true
     }
-    if (stored.namesOf(path).some(isDone)) continue
+    const names = stored.namesOf(path)
+    if (names.some(isDone)) continue
+    if (onlyRemoves(stored, path, was, asked) && names.some((one) => stored.wasWritten(one, effect.written))) continue
     const name = internalName(path)
     throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended without changing "${name}"`, {
       publicText: `"${name}" did not change: workflow "${workflow}" ended without writing it. Check its tasks and the mapping of "${name}".`,
     })
   }
+}
+
+function onlyRemoves(stored: StoredSchema, path: AttributePath, was: Value, asked: Value): boolean {
+  if (asked === undefined) return true
+  const [old, left] = [was, asked].map((value) => (Array.isArray(value) ? value : undefined))
+  return left?.every((one) => old?.some((other) => isSame(stored, path, [other], [one]))) === true
 }
 
 function elementsOf(resource: JsonObject, path: AttributePath): readonly JsonValue[] {

@@ -338,7 +338,7 @@ export class UserEndpoint {
       }
       // A mark may remain from before someone else activated the user; this change deactivates, it does not delete.
       if (kind !== 'create' && before['active'] !== false && after['active'] === false) await lookups.marks.remove(id)
-      await runWorkflow(this.#parts, call, {
+      const written = await runWorkflow(this.#parts, call, {
         name: config.workflows.user,
         ...(change.isChanged || writesElsewhere ? change.planned : { user: without(found.user, unmarked) }),
         cleared: [...(change.isChanged ? change.planned.cleared : []), ...unmarked],
@@ -352,6 +352,7 @@ export class UserEndpoint {
         wanted: after,
         after: await users.resource(changed, call.base),
         stored: { before: found.user.attributes, after: changed.user.attributes },
+        written,
         defaultValues: (name) => storage.defaultValues(name, changed.user),
       })
       if (!isChanged) return changed

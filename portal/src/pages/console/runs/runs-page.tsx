@@ -16,7 +16,7 @@ const route = getRouteApi('/console/runs')
 /** All stored runs. */
 export function RunsPage() {
   const { t } = useTranslation()
-  const { state = '', name, subject, requestor, target, from, until } = route.useSearch()
+  const { state = '', name, subject, requestor, target, unfinished, from, until } = route.useSearch()
   const navigate = route.useNavigate()
   const columns = useRunColumns()
   const values = {
@@ -25,6 +25,7 @@ export function RunsPage() {
     subject,
     requestor,
     target,
+    unfinished: unfinished === 'true' ? unfinished : undefined,
     from: shownTime(from),
     until: shownTime(until),
   }
@@ -45,6 +46,14 @@ export function RunsPage() {
             { name: 'subject', label: t('request.for') },
             { name: 'requestor', label: t('request.by') },
             { name: 'target', label: t('runs.target') },
+            {
+              name: 'unfinished',
+              label: t('runs.change'),
+              options: [
+                { value: '', label: t('requests.all') },
+                { value: 'true', label: t('runs.unfinished') },
+              ],
+            },
             { name: 'from', label: t('runs.from'), kind: 'time' },
             { name: 'until', label: t('runs.until'), kind: 'time' },
           ]}
