@@ -46,34 +46,7 @@ export function Bars({ label, data, series, lying = false, beside = false, forma
     interval: 0,
     ...(format === undefined ? { allowDecimals: false } : { width: 72 }),
   } as const
-  const numbers = (
-    <table>
-      <caption>{label}</caption>
-      <thead>
-        <tr>
-          <th>{label}</th>
-          {series.map((one) => (
-            <th key={one.name}>{one.label}</th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {data.slice(0, maxTextRows).map((point, i) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: labels may be alike, such as an hour that clocks repeat
-          <tr key={i}>
-            <th>{point.label}</th>
-            {series.map(({ name }) => (
-              <td key={name}>
-                {drillDown === undefined
-                  ? valueText(point[name], written)
-                  : drillDown.cell(name, i, valueText(point[name], written))}
-              </td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  )
+  const numbers = <Numbers label={label} data={data} series={series} drillDown={drillDown} write={written} />
   return (
     <figure className="bars" aria-label={label}>
       <div aria-hidden="true">
@@ -113,6 +86,42 @@ export function Bars({ label, data, series, lying = false, beside = false, forma
         </details>
       )}
     </figure>
+  )
+}
+
+interface NumbersProps extends Pick<BarsProps, 'label' | 'data' | 'series'> {
+  readonly drillDown: BarsProps['drillDown'] | undefined
+  readonly write: (value: number) => string
+}
+
+function Numbers({ label, data, series, drillDown, write }: NumbersProps) {
+  return (
+    <table>
+      <caption>{label}</caption>
+      <thead>
+        <tr>
+          <th>{label}</th>
+          {series.map((one) => (
+            <th key={one.name}>{one.label}</th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {data.slice(0, maxTextRows).map((point, i) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: labels may be alike, such as an hour that clocks repeat
+          <tr key={i}>
+            <th>{point.label}</th>
+            {series.map(({ name }) => (
+              <td key={name}>
+                {drillDown === undefined
+                  ? valueText(point[name], write)
+                  : drillDown.cell(name, i, valueText(point[name], write))}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
   )
 }
 

@@ -58,18 +58,7 @@ export function PersonPicker({ label, value, onChange, single = false, free = fa
         <PillsInput label={label} error={error} rightSection={search.isFetching ? <Loader size="xs" /> : null}>
           <Pill.Group>
             {value.map((login) => (
-              <Pill
-                key={login}
-                withRemoveButton
-                onRemove={() => remove(login)}
-                removeButtonProps={{
-                  'aria-label': t('people.remove', { login: pickedName(login) }),
-                  tabIndex: 0,
-                  'aria-hidden': false,
-                }}
-              >
-                {isolated(pickedName(login))}
-              </Pill>
+              <PickedPerson key={login} login={login} onRemove={() => remove(login)} />
             ))}
             <Combobox.EventsTarget>
               <PillsInput.Field
@@ -96,12 +85,7 @@ export function PersonPicker({ label, value, onChange, single = false, free = fa
       <Combobox.Dropdown hidden={q.length < minSearch && !takesTyped}>
         <Combobox.Options aria-label={label}>
           {people.map(({ uid, displayName }) => (
-            <Combobox.Option key={uid} value={uid}>
-              <Text size="sm">{isolated(displayName)}</Text>
-              <Text size="xs" c="dimmed">
-                {isolated(uid)}
-              </Text>
-            </Combobox.Option>
+            <FoundPerson key={uid} uid={uid} displayName={displayName} />
           ))}
           {takesTyped && <Combobox.Option value={q}>{t('people.use', { login: q })}</Combobox.Option>}
           {people.length === 0 && !takesTyped && !search.isFetching && search.error === null && (
@@ -110,5 +94,33 @@ export function PersonPicker({ label, value, onChange, single = false, free = fa
         </Combobox.Options>
       </Combobox.Dropdown>
     </Combobox>
+  )
+}
+
+function PickedPerson({ login, onRemove }: { readonly login: string; readonly onRemove: () => void }) {
+  const { t } = useTranslation()
+  return (
+    <Pill
+      withRemoveButton
+      onRemove={onRemove}
+      removeButtonProps={{
+        'aria-label': t('people.remove', { login: pickedName(login) }),
+        tabIndex: 0,
+        'aria-hidden': false,
+      }}
+    >
+      {isolated(pickedName(login))}
+    </Pill>
+  )
+}
+
+function FoundPerson({ uid, displayName }: { readonly uid: string; readonly displayName: string }) {
+  return (
+    <Combobox.Option value={uid}>
+      <Text size="sm">{isolated(displayName)}</Text>
+      <Text size="xs" c="dimmed">
+        {isolated(uid)}
+      </Text>
+    </Combobox.Option>
   )
 }

@@ -4,6 +4,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type CommandIo, commandName, defineCommand, WrongUsage } from '#cli/command-line/command-line.ts'
 import { folderCommands, quoted } from './folder-commands.ts'
+import { fillTemplate } from './template.ts'
 
 /** What to enter in a product, so that it calls the gateway. */
 interface ScimClientSetup {
@@ -256,134 +257,13 @@ interface TemplateValues {
 /** The configuration for one client. Each name contains that of the client, so a folder can have several such files. */
 export function scimClientYaml({ client, host, origin }: TemplateValues): string {
   const { title }: ScimClientSetup = scimClientSetups[client]
-  const hostValue = `${client.toUpperCase()}_HOST`
-  const secret = tokenSecret(client)
-  const users = `${client}-users`
-  const workflow = (name: string, label: string, tasks: string) => `---
-apiVersion: openunison.tremolo.io/v1
-kind: Workflow
-metadata:
-  name: ${client}-${name}
-spec:
-  label: ${label}
-  description: Runs for a call of the SCIM gateway at ${scimPath(client)}.
-  inList: false
-  orgId: internal
-  tasks: |-
-${tasks}
-`
-  const groupTask = (className: string) => `    - taskType: customTask
-      className: ${className}
-      params:
-        target: ${users}`
-
-  return `# SCIM for ${title}, at ${origin}${scimPath(client)}, as written by:
-#   gatehouse scim init --client ${client} --url ${origin}
-# ${hostValue} is the one value to set: the host name that clients call. An environment variable of that name goes first.
-# The command has created a token, and secrets/${secret.name}/${secret.key} beside this file with its SHA-256. To replace the token, add a line with a
-# new one there, enter it in the client, and then remove the old line. Without that file, the tokens are in the key ${secret.key} of the Secret
-# ${secret.name} in the cluster, or in the environment variable SCIM_${client.toUpperCase()}_TOKEN.
-# Serve it over TLS, with --tls-cert and --tls-key, or behind a proxy that --trusted-proxy names.
-${hostValue}: ${host}
----
-apiVersion: openunison.tremolo.io/v1
-kind: AuthenticationMechanism
-metadata:
-  name: scim-${client}
-spec:
-  className: auth.BearerToken
-  uri: /auth/scim-${client}
----
-apiVersion: openunison.tremolo.io/v1
-kind: AuthenticationChain
-metadata:
-  name: scim-${client}
-spec:
-  level: 20
-  root: o=Tremolo
-  authMechs:
-    - name: scim-${client}
-      required: required
-      params:
-        userName: ${client}
-        realm: scim
-      secretParams:
-        - name: token
-          secretName: ${secret.name}
-          secretKey: ${secret.key}
----
-apiVersion: openunison.tremolo.io/v2
-kind: Application
-metadata:
-  name: scim-${client}
-spec:
-  azTimeoutMillis: 3000
-  isApp: true
-  cookieConfig:
-    cookiesEnabled: false
-  urls:
-    - hosts: ["#[${hostValue}]"]
-      uri: ${scimPath(client)}
-      authChain: scim-${client}
-      azRules:
-        - scope: dn
-          constraint: uid=${client},ou=tokens,o=Tremolo
-      filterChain:
-        - className: filters.ScimGateway
-          params:
-            client: ${client === 'generic' ? 'tolerant' : client}
-            mapping: scim
-            lookupTarget: ${users}
-            workflowName: ${client}-write-user
-            deleteUserWorkflowName: ${client}-delete-user
-            groupWorkflow: ${client}-change-membership
-            groupCreateWorkflow: ${client}-create-group
-            groupUpdateWorkflow: ${client}-update-group
-            groupDeleteWorkflow: ${client}-delete-group
-            groupNestingWorkflow: ${client}-nest-group
----
-# The users, in the database of Gatehouse, with "active". They can log in where a directory.Database has "directory: ${users}",
-# unless "active" is false.
-apiVersion: openunison.tremolo.io/v1
-kind: Target
-metadata:
-  name: ${users}
-spec:
-  className: targets.Database
-  params: []
-${[
-  workflow(
-    'write-user',
-    'Create or change a user',
-    `    - taskType: provision
-      sync: true
-      target: ${users}`,
-  ),
-  workflow(
-    'delete-user',
-    'Delete a user',
-    `    - taskType: delete
-      target: ${users}`,
-  ),
-  workflow(
-    'change-membership',
-    'Add a user to a group, or remove one',
-    `    - taskType: customTask
-      className: tasks.LoadGroupsFromTarget
-      params:
-        nameAttr: userName
-        target: ${users}
-    - taskType: addGroup
-      name: $groupname$
-      remove: $removegroup$
-    - taskType: provision
-      sync: true
-      target: ${users}
-      attributes: [userName]`,
-  ),
-  workflow('create-group', 'Create a group', groupTask('tasks.CreateGroup')),
-  workflow('update-group', 'Change a group', groupTask('tasks.UpdateGroup')),
-  workflow('delete-group', 'Delete a group', groupTask('tasks.DeleteGroup')),
-  workflow('nest-group', 'Add a group to a group, or remove one', groupTask('tasks.NestGroup')),
-].join('')}`
+  return fillTemplate(new URL('./templates/scim-client.yaml', import.meta.url), {
+    client,
+    CLIENT: client.toUpperCase(),
+    title,
+    host,
+    origin,
+    path: scimPath(client),
+    profile: client === 'generic' ? 'tolerant' : client,
+  })
 }

@@ -1,4 +1,5 @@
 import type { ScimClientName } from './scim.ts'
+import { fillTemplate } from './template.ts'
 
 export const targetKinds = ['none', 'sql', 'ldap', 'scim', 'kubernetes', 'webhook'] as const
 export type TargetKind = (typeof targetKinds)[number]
@@ -20,22 +21,9 @@ export interface TargetSetup {
   readonly createsGroups: boolean
 }
 
-const objectOf = (kind: string, name: string, spec: string): string => `apiVersion: openunison.tremolo.io/v1
-kind: ${kind}
-metadata:
-  name: ${name}
-spec:
-${spec}`
-
 /** The Secret with the password or token of the target. */
 export const targetSecret = { name: 'accounts', key: 'secret' } as const
 export const targetCertificate = 'certificates/target-ca.pem'
-
-const secretParam = (name: string): string => `
-  secretParams:
-    - name: ${name}
-      secretName: ${targetSecret.name}
-      secretKey: ${targetSecret.key}`
 
 /** SCIM lists whose elements are plain values, by type. An element without a type is one of work. */
 const emails = { 'list.emails': 'work=mail,home=homeMail,other=otherMail,=mail' }
@@ -91,9 +79,6 @@ const jsonLists = [
   { attribute: 'entitlements', table: 'account_entitlements', column: 'entitlement', ldap: 'scimEntitlement' },
 ] as const
 
-const paramLines = (pairs: readonly (readonly [name: string, value: string])[]): string =>
-  pairs.map(([name, value]) => `\n    ${name}: ${value}`).join('')
-
 /** What the answers decide about a target besides its kind. */
 export interface TargetChoices {
   /** The server's certificate authority is in `targetCertificate`. */
@@ -109,219 +94,112 @@ const userBody = Object.entries({
   emails: '{mail*}',
   ...Object.fromEntries(places.map(([attribute, , , field]) => [field, `{${attribute}}`])),
   ...Object.fromEntries(jsonLists.map(({ attribute }) => [attribute, `{${attribute}*}`])),
-})
-  .map(([field, value], i) => `      ${i === 0 ? '{' : ' '}"${field}": "${value}"`)
-  .join(',\n')
-  .concat('}')
+}).map(([field, value], i, { length }) => `${i === 0 ? '{' : ' '}"${field}": "${value}"${i === length - 1 ? '}' : ','}`)
+
+const lines = (pairs: readonly (readonly [name: string, value: string])[]): string[] =>
+  pairs.map(([name, value]) => `${name}: ${value}`)
+
+interface TargetTemplate {
+  readonly file: URL
+  /** The parameter with the password or token. */
+  readonly secret: string
+  /** It is not optional. */
+  readonly needsSecret?: true
+  /** The names of attributes in the system. */
+  readonly values: Readonly<Record<string, readonly string[]>>
+}
+
+interface TargetForm extends Omit<TargetSetup, 'yaml'> {
+  readonly template?: TargetTemplate
+}
+
+const common = { name: 'accounts', login: 'userName', createsGroups: true } as const
+
+const forms: Readonly<Record<TargetKind, TargetForm>> = {
+  // The portal and logins use mail.
+  none: { ...common, name: 'people', mapping: { mapping: 'scim', ...emails } },
+  sql: {
+    ...common,
+    mapping: plainMapping,
+    template: {
+      file: new URL('./templates/target-sql.yaml', import.meta.url),
+      secret: 'url',
+      needsSecret: true,
+      values: {
+        columns: lines(places.map(([attribute, column]) => [`column.${attribute}`, column])),
+        lists: lines(
+          jsonLists.map(({ attribute, table, column }) => [
+            `values.${attribute}`,
+            `${table}(account_id, ${column}, rank)`,
+          ]),
+        ),
+      },
+    },
+  },
+  ldap: {
+    ...common,
+    mapping: plainMapping,
+    template: {
+      file: new URL('./templates/target-ldap.yaml', import.meta.url),
+      secret: 'adminPasswd',
+      values: {
+        attributes: lines(
+          [
+            ...places.map(([attribute, , ldap]) => [attribute, ldap] as const),
+            ...jsonLists.map((one) => [one.attribute, one.ldap] as const),
+          ]
+            .filter(([attribute, ldap]) => attribute !== ldap)
+            .map(([attribute, ldap]) => [`attribute.${attribute}`, ldap]),
+        ),
+      },
+    },
+  },
+  scim: {
+    ...common,
+    mapping: { mapping: 'scim' },
+    template: { file: new URL('./templates/target-scim.yaml', import.meta.url), secret: 'token', values: {} },
+  },
+  kubernetes: {
+    ...common,
+    login: 'sub',
+    mapping: { uidAttributeName: 'sub', mapping: 'scim', ...emails },
+    createsGroups: false,
+    template: { file: new URL('./templates/target-kubernetes.yaml', import.meta.url), secret: 'token', values: {} },
+  },
+  webhook: {
+    ...common,
+    mapping: plainMapping,
+    template: {
+      file: new URL('./templates/target-webhook.yaml', import.meta.url),
+      secret: 'bearerToken',
+      values: {
+        userBody,
+        attributes: lines(
+          [
+            ...places.map(([attribute, , , field]) => [attribute, field] as const),
+            ...jsonLists.map((one) => [one.attribute, one.attribute] as const),
+          ].map(([attribute, field]) => [`user.attribute.${attribute}`, `$.${field}`]),
+        ),
+      },
+    },
+  },
+}
 
 export function targetSetup(kind: TargetKind, { hasCertificate, hasSecret }: TargetChoices): TargetSetup {
-  const authority = hasCertificate ? `\n    caFile: ${targetCertificate}` : ''
-  const secret = (name: string): string => (hasSecret ? secretParam(name) : '')
-  const accounts = 'accounts'
-  switch (kind) {
-    case 'none':
-      return {
-        name: 'people',
-        login: 'userName',
-        // The portal and logins use mail.
-        mapping: { mapping: 'scim', ...emails },
-        createsGroups: true,
-      }
-    case 'sql':
-      return {
-        name: accounts,
-        login: 'userName',
-        mapping: plainMapping,
-        createsGroups: true,
-        yaml: `# The tables of an application. The names below are those of target-schema.sql: replace them by your own, and remove
-# the lines of columns that you don't have, and their pairs of list.* in scim.yaml. All parameters: docs/reference/targets/targets.Sql.md
-# Roles and entitlements are stored as JSON, with their display names and types.
-${objectOf(
-  'Target',
-  accounts,
-  `  className: targets.Sql
-  params:
-    userTable: accounts
-    userName: login
-    userPrimaryKey: account_id
-    userVersion: revision
-    userCreated: created_at
-    userModified: modified_at
-    column.userName: login
-    column.active: enabled${paramLines(places.map(([attribute, column]) => [`column.${attribute}`, column]))}
-    values.mail: account_emails(account_id, address, rank)${paramLines(
-      jsonLists.map(({ attribute, table, column }) => [`values.${attribute}`, `${table}(account_id, ${column}, rank)`]),
-    )}
-    groupTable: teams
-    groupName: title
-    groupPrimaryKey: team_id
-    groupVersion: revision
-    groupCreated: created_at
-    groupModified: modified_at
-    groupColumn.externalId: external_id
-    groupLinkTableName: team_accounts
-    groupUserKey: account_id
-    groupGroupKey: team_id${secretParam('url')}`,
-)}
-`,
-      }
-    case 'ldap':
-      return {
-        name: accounts,
-        login: 'userName',
-        mapping: plainMapping,
-        createsGroups: true,
-        yaml: `# An LDAP server: users below ou=people, groups below ou=groups. All parameters: docs/reference/targets/targets.Ldap.md
-# target-entries.ldif creates both. inetOrgPerson has no attributes for externalId, locale, roles and some others: they are
-# stored if the server has the classes of target-schema.ldif, and otherwise neither announced nor accepted.
-# Nor has it one for deactivated users, so employeeType has "false" for them: applications must check it.
-${objectOf(
-  'Target',
-  accounts,
-  `  className: targets.Ldap
-  params:
-    url: "#[TARGET_URL]"
-    adminDN: "#[TARGET_USER]"
-    searchBase: ou=people,#[TARGET_BASE]
-    objectClass: inetOrgPerson
-    optionalObjectClass: scimPerson
-    userIDAttribute: uid
-    attribute.userName: uid
-    attribute.active: employeeType${paramLines(
-      [
-        ...places.map(([attribute, , ldap]) => [attribute, ldap] as const),
-        ...jsonLists.map((one) => [one.attribute, one.ldap] as const),
-      ]
-        .filter(([attribute, ldap]) => attribute !== ldap)
-        .map(([attribute, ldap]) => [`attribute.${attribute}`, ldap]),
-    )}
-    # Identity providers send empty texts for "none".
-    emptyTexts: leaveOut
-    dnPattern: uid=\${uid},ou=people,#[TARGET_BASE]
-    default.cn: \${uid}
-    default.sn: \${uid}
-    # OpenLDAP changes it with every change. Remove the line for servers that don't have it.
-    versionAttribute: entryCSN
-    groupSearchBase: ou=groups,#[TARGET_BASE]
-    groupObjectClass: groupOfNames
-    optionalGroupObjectClass: scimGroup
-    groupAttribute.externalId: scimExternalId${authority}${secret('adminPasswd')}`,
-)}
-`,
-      }
-    case 'scim':
-      return {
-        name: accounts,
-        login: 'userName',
-        mapping: { mapping: 'scim' },
-        createsGroups: true,
-        yaml: `# Another SCIM server. All parameters, such as OAuth 2 instead of a token: docs/reference/targets/targets.Scim.md
-${objectOf(
-  'Target',
-  accounts,
-  `  className: targets.Scim
-  params:
-    url: "#[TARGET_URL]"${authority}${secret('token')}`,
-)}
-`,
-      }
-    case 'kubernetes':
-      return {
-        name: accounts,
-        login: 'sub',
-        mapping: { uidAttributeName: 'sub', mapping: 'scim', ...emails },
-        createsGroups: false,
-        yaml: `# A cluster that has users as objects of the kind User. The kind must exist there (deploy/crds/users.yaml of the sources, or
-# the Helm chart), and the account of the token needs the rights to get, list, create, update and delete users.
-${objectOf(
-  'Target',
-  'cluster',
-  `  className: targets.Kubernetes
-  params:
-    url: "#[TARGET_URL]"${authority}${secret('token')}`,
-)}
----
-${objectOf(
-  'Target',
-  accounts,
-  `  className: targets.KubernetesUsers
-  params:
-    k8sTarget: cluster
-    nameSpace: "#[TARGET_NAMESPACE]"`,
-)}
-`,
-      }
-    case 'webhook':
-      return {
-        name: accounts,
-        login: 'userName',
-        mapping: plainMapping,
-        createsGroups: true,
-        yaml: `# An application with a JSON API. Each line is a request of that API, or a JSON path into its answers: replace them by
-# those of your application, and remove what it does not have. All parameters: docs/reference/targets/targets.Webhook.md
-${objectOf(
-  'Target',
-  accounts,
-  `  className: targets.Webhook
-  params:
-    url: "#[TARGET_URL]"${authority}
-
-    user.userID: $.login
-    user.id: $.id
-    user.version: $.version
-    user.groups: $.teams[*].name
-    user.groupIds: $.teams[*].id
-    user.attribute.userName: $.login
-    user.attribute.active: $.active
-    user.attribute.mail: $.emails${paramLines(
-      [
-        ...places.map(([attribute, , , field]) => [attribute, field] as const),
-        ...jsonLists.map((one) => [one.attribute, one.attribute] as const),
-      ].map(([attribute, field]) => [`user.attribute.${attribute}`, `$.${field}`]),
-    )}
-
-    findUser: GET /users?login={userID}
-    findUser.items: $.items
-    findUserById: GET /users/{id}
-    searchUsers: GET /users?offset={offset}&limit={limit}
-    searchUsers.items: $.items
-    searchUsers.total: $.total
-    createUser: POST /users
-    createUser.body: |
-${userBody}
-    updateUser: PATCH /users/{id}
-    updateUser.headers: 'If-Match: "{version}"'
-    updateUser.body: |
-${userBody}
-    deleteUser: DELETE /users/{id}
-    deleteUser.headers: 'If-Match: "{version}"'
-
-    group.name: $.name
-    group.id: $.id
-    group.version: $.version
-    group.attribute.externalId: $.externalId
-    findGroup: GET /teams?name={group}
-    findGroup.items: $.items
-    findGroupById: GET /teams/{groupId}
-    searchGroups: GET /teams?offset={offset}&limit={limit}
-    searchGroups.items: $.items
-    searchGroups.total: $.total
-    groupMembers: GET /teams/{groupId}/members?offset={offset}&limit={limit}
-    groupMembers.items: $.items[*].login
-    groupMembers.total: $.total
-    createGroup: POST /teams
-    createGroup.body: '{"name": "{group}", "externalId": "{externalId}"}'
-    updateGroup: PATCH /teams/{groupId}
-    updateGroup.headers: 'If-Match: "{version}"'
-    updateGroup.body: '{"name": "{group}", "externalId": "{externalId}"}'
-    deleteGroup: DELETE /teams/{groupId}
-    deleteGroup.headers: 'If-Match: "{version}"'
-    addMember: PUT /teams/{groupId}/members/{id}
-    removeMember: DELETE /teams/{groupId}/members/{id}${secret('bearerToken')}`,
-)}
-`,
-      }
-  }
+  const { template, ...setup } = forms[kind]
+  if (template === undefined) return setup
+  const secret = [
+    'secretParams:',
+    `  - name: ${template.secret}`,
+    `    secretName: ${targetSecret.name}`,
+    `    secretKey: ${targetSecret.key}`,
+  ]
+  const yaml = fillTemplate(template.file, {
+    ...template.values,
+    authority: hasCertificate ? [`caFile: ${targetCertificate}`] : [],
+    secret: hasSecret || template.needsSecret === true ? secret : [],
+  })
+  return { ...setup, yaml }
 }
 
 /** Sample tables for a target that has none yet. */
@@ -428,100 +306,13 @@ export function scimYaml(target: TargetSetup, client: ScimClientName | undefined
       : {}),
     ...target.mapping,
   }
-  return `# The SCIM gateway at ${scimPath}. Its one client sends the token whose SHA-256 is in secrets/scim/token.
-# To replace the token, add a line with a new one, or with "sha256:" and its SHA-256, there, enter it in the client, and then remove the old line.
-${objectOf('AuthenticationMechanism', 'scim-token', '  className: auth.BearerToken\n  uri: /auth/scim-token')}
----
-${objectOf(
-  'AuthenticationChain',
-  'scim',
-  `  level: 20
-  root: o=Tremolo
-  authMechs:
-    - name: scim-token
-      required: required
-      params:
-        userName: scim
-        realm: scim
-      secretParams:
-        - name: token
-          secretName: scim
-          secretKey: token`,
-)}
----
-apiVersion: openunison.tremolo.io/v2
-kind: Application
-metadata:
-  name: scim
-spec:
-  azTimeoutMillis: 3000
-  isApp: true
-  cookieConfig:
-    cookiesEnabled: false
-  urls:
-    - hosts: ["#[GATEHOUSE_HOST]"]
-      uri: ${scimPath}
-      authChain: scim
-      azRules:
-        - scope: dn
-          constraint: uid=scim,ou=tokens,o=Tremolo
-      filterChain:
-        - className: filters.ScimGateway
-          params:
-${Object.entries(params)
-  .map(([name, value]) => `            ${name}: ${value}`)
-  .join('\n')}
-`
+  return fillTemplate(new URL('./templates/scim.yaml', import.meta.url), { params: lines(Object.entries(params)) })
 }
 
 /** config/workflows.yaml: what a SCIM call does. */
 export function workflowsYaml({ name, login, createsGroups }: TargetSetup): string {
-  const workflow = (workflowName: string, label: string, tasks: string): string =>
-    objectOf(
-      'Workflow',
-      workflowName,
-      `  label: ${label}
-  description: Runs for a call of the SCIM gateway at ${scimPath}.
-  inList: false
-  orgId: internal
-  tasks: |-
-${tasks}
-`,
-    )
-  const groupTask = (className: string): string => `    - taskType: customTask
-      className: ${className}
-      params:
-        target: ${name}`
-  return `# Every SCIM call that changes something runs one of these. Approvals, mails and further targets go here.
-${[
-  workflow(
-    'write-user',
-    'Create or change a user',
-    `    - taskType: provision\n      sync: true\n      target: ${name}`,
-  ),
-  workflow('delete-user', 'Delete a user', `    - taskType: delete\n      target: ${name}`),
-  workflow(
-    'change-membership',
-    'Add a user to a group, or remove one',
-    `    - taskType: customTask
-      className: tasks.LoadGroupsFromTarget
-      params:
-        nameAttr: ${login}
-        target: ${name}
-    - taskType: addGroup
-      name: $groupname$
-      remove: $removegroup$
-    - taskType: provision
-      sync: true
-      target: ${name}
-      attributes: [${login}]`,
-  ),
-  ...(createsGroups
-    ? [
-        workflow('create-group', 'Create a group', groupTask('tasks.CreateGroup')),
-        workflow('update-group', 'Change a group', groupTask('tasks.UpdateGroup')),
-        workflow('delete-group', 'Delete a group', groupTask('tasks.DeleteGroup')),
-      ]
-    : []),
-].join('---\n')}`
+  const values = { target: name, login }
+  const ofUsers = fillTemplate(new URL('./templates/workflows.yaml', import.meta.url), values)
+  if (!createsGroups) return ofUsers
+  return ofUsers + fillTemplate(new URL('./templates/workflows-groups.yaml', import.meta.url), values)
 }

@@ -14,7 +14,7 @@ import { isForbiddenKey } from '#kernel/json.ts'
 import type { PreparedFilter } from '#sdk/filter/filter.ts'
 import { type MappingRule, prepareMapping } from '#sdk/mapper/mapping.ts'
 import { choice, flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { readParameters } from '#sdk/module/parameters.ts'
+import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
 import { serviceTokenSeconds } from '#sdk/target-module/service-tokens.ts'
@@ -39,6 +39,8 @@ const daySeconds = 86_400
 const anybodyText = '(|(objectClass=*)(!(objectClass=*)))'
 const anybody: Rule = { scope: 'filter', constraint: anybodyText, filter: parseFilter(anybodyText) }
 
+type IdpSpec = NonNullable<UrlSpec['idp']>
+
 /** The endpoint under which the keys of an issuer are stored. */
 const issuerEndpoint = (name: string): string => `idp:${name}`
 
@@ -52,16 +54,36 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
   const { state, issues } = context
   if (idp === undefined) return built
   const at = [...path, 'idp']
-  if (!classNames.includes(idp.className)) {
-    const unserved = unservedClass('identity provider', idp.className)
-    issues.error([...at, 'className'], unserved ?? `no identity provider "${idp.className}"; there is ${classNames[0]}`)
-    return built
+  const name = readName(spec, idp, path, issues)
+  if (name === undefined) return built
+  checkFilterChain(spec, built, path, issues)
+  const config = readIssuer(spec, idp, { name, built, at, context })
+  addToDraft({ config, document: context.document, hasChain: built.chain !== undefined }, path, context)
+  const module = context.module(state.catalog.filters, 'filters.Issuer', at)
+  if (module === undefined) return built
+  const filterParams = new ParamsBuilder(at)
+  filterParams.add('issuer', name, at, at)
+  const prepared = module.prepare(filterParams, issues, context)
+  const summary = [...prepared.summary, ...summaryOf(config)]
+  const filter = { ...prepared, chains: chainsOf(config), summary, at: context.at(at) }
+  return { ...built, chain: undefined, rules: [anybody], filters: [filter] }
+}
+
+/** Undefined if this can't be an issuer, which is then reported. */
+function readName({ uri, regex }: UrlSpec, { className }: IdpSpec, path: Path, issues: Issues): string | undefined {
+  if (!classNames.includes(className)) {
+    const unserved = unservedClass('identity provider', className)
+    const message = unserved ?? `no identity provider "${className}"; there is ${classNames[0]}`
+    issues.error([...path, 'idp', 'className'], message)
+    return undefined
   }
-  const name = issuerUri.exec(spec.uri.replace(/\/$/, ''))?.[1]
-  if (name === undefined || spec.regex === true || isForbiddenKey(name)) {
-    issues.error([...path, 'uri'], `the uri of an identity provider is /auth/idp/<name>, not "${spec.uri}"`)
-    return built
-  }
+  const name = issuerUri.exec(uri.replace(/\/$/, ''))?.[1]
+  if (name !== undefined && regex !== true && !isForbiddenKey(name)) return name
+  issues.error([...path, 'uri'], `the uri of an identity provider is /auth/idp/<name>, not "${uri}"`)
+  return undefined
+}
+
+function checkFilterChain(spec: UrlSpec, built: UrlConfig, path: Path, issues: Issues): void {
   const written = spec.filterChain ?? []
   const isUsable = ({ hasNoEffect, subjectFilter }: PreparedFilter): boolean =>
     hasNoEffect === true || subjectFilter !== undefined
@@ -71,24 +93,21 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
       'an identity provider runs only filters that change the attributes of the user: say in mappings what claims are',
     )
   }
+}
+
+interface IssuerPlace {
+  readonly name: string
+  /** The rest of the URL. */
+  readonly built: UrlConfig
+  readonly at: Path
+  readonly context: BuildContext
+}
+
+function readIssuer(spec: UrlSpec, idp: IdpSpec, { name, built, at, context }: IssuerPlace): IssuerConfig {
+  const { state, issues } = context
   const params = context.params(idp.params, [...at, 'params'], idp.secretParams, [...at, 'secretParams'])
   const given = readParameters(issuerParameters, params, issues, context)
-  for (const unused of unusedIssuerParameters) {
-    if (params.values(unused).some((value) => value !== '')) {
-      const reason = /^trust/.test(unused)
-        ? 'trusts are read from the configuration'
-        : 'issuers store sessions and tokens in the database of Gatehouse'
-      issues.warning(params.pathOf(unused), `"${unused}" is not used: ${reason}`)
-    }
-  }
-  if (given['cors-headers'].length > 0) {
-    const message = 'not used: pages of the origins of the redirect addresses of a trust may call the issuer'
-    issues.warning(params.pathOf('cors-headers'), `"cors-headers" is ${message}`)
-  }
-  if (Number(given.refreshTokenGraceMillis ?? 0) !== 0) {
-    const message = 'is not used: a refresh token works once'
-    issues.warning(params.pathOf('refreshTokenGraceMillis'), `"refreshTokenGraceMillis" ${message}`)
-  }
+  warnOfUnused(given, params, issues)
   const mapped = readClaims(idp.mappings, at, context)
   const rules =
     given.updateClaimsClassName === undefined
@@ -99,7 +118,7 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
   if (given.jwtSigningKey !== undefined) {
     checkGivenKey(keypair, given.algorithm, params.pathOf('jwtSigningKey'), context)
   }
-  const config: IssuerConfig = {
+  return {
     name,
     application: context.placed.name,
     at: context.at(at),
@@ -126,21 +145,35 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
       destinations: [],
     },
   }
-  const earlier = state.draft.issuers.find((other) => other.config.name === name)
-  if (earlier !== undefined) {
-    issues.error([...path, 'uri'], `another identity provider is named "${name}" (${earlier.config.at})`)
-    state.draft.rivals.push({ first: earlier.document, later: context.document })
-  } else {
-    state.draft.issuers.push({ config, document: context.document, hasChain: built.chain !== undefined })
+}
+
+function warnOfUnused(given: ParsedParameters<typeof issuerParameters>, params: Params, issues: Issues): void {
+  for (const unused of unusedIssuerParameters) {
+    if (params.values(unused).some((value) => value !== '')) {
+      const reason = /^trust/.test(unused)
+        ? 'trusts are read from the configuration'
+        : 'issuers store sessions and tokens in the database of Gatehouse'
+      issues.warning(params.pathOf(unused), `"${unused}" is not used: ${reason}`)
+    }
   }
-  const module = context.module(state.catalog.filters, 'filters.Issuer', at)
-  if (module === undefined) return built
-  const filterParams = new ParamsBuilder(at)
-  filterParams.add('issuer', name, at, at)
-  const prepared = module.prepare(filterParams, issues, context)
-  const summary = [...prepared.summary, ...summaryOf(config)]
-  const filter = { ...prepared, chains: chainsOf(config), summary, at: context.at(at) }
-  return { ...built, chain: undefined, rules: [anybody], filters: [filter] }
+  if (given['cors-headers'].length > 0) {
+    const message = 'not used: pages of the origins of the redirect addresses of a trust may call the issuer'
+    issues.warning(params.pathOf('cors-headers'), `"cors-headers" is ${message}`)
+  }
+  if (Number(given.refreshTokenGraceMillis ?? 0) !== 0) {
+    const message = 'is not used: a refresh token works once'
+    issues.warning(params.pathOf('refreshTokenGraceMillis'), `"refreshTokenGraceMillis" ${message}`)
+  }
+}
+
+function addToDraft(issuer: Draft['issuers'][number], path: Path, { state, issues }: BuildContext): void {
+  const earlier = state.draft.issuers.find((other) => other.config.name === issuer.config.name)
+  if (earlier !== undefined) {
+    issues.error([...path, 'uri'], `another identity provider is named "${issuer.config.name}" (${earlier.config.at})`)
+    state.draft.rivals.push({ first: earlier.document, later: issuer.document })
+  } else {
+    state.draft.issuers.push(issuer)
+  }
 }
 
 const chainsOf = ({ trusts, deviceChain }: IssuerConfig): string[] =>
@@ -201,11 +234,7 @@ function readAmr(texts: readonly string[], params: Params, context: BuildContext
   )
 }
 
-function readClaims(
-  mappings: NonNullable<UrlSpec['idp']>['mappings'],
-  at: Path,
-  { issues }: BuildContext,
-): MappingRule[] {
+function readClaims(mappings: IdpSpec['mappings'], at: Path, { issues }: BuildContext): MappingRule[] {
   const path = [...at, 'mappings', 'map']
   const rules = (mappings?.map ?? []).flatMap((entry, i): MappingRule[] => {
     const attribute = entry.targetAttributeName
@@ -306,11 +335,7 @@ function readTrusts(spec: UrlSpec, namespace: string | undefined, at: Path, cont
   })
 }
 
-function readInside(
-  written: NonNullable<NonNullable<UrlSpec['idp']>['trusts']>[number],
-  path: Path,
-  context: BuildContext,
-): DraftTrust {
+function readInside(written: NonNullable<IdpSpec['trusts']>[number], path: Path, context: BuildContext): DraftTrust {
   const { issues } = context
   const params = context.params(written.params, [...path, 'params'], written.secretParams, [...path, 'secretParams'])
   const given = readParameters(trustParameters, params, issues, context)

@@ -40,7 +40,7 @@ export interface Configuration {
   readonly hash: string
   readonly folder: string
   /** The value of `#[GATEHOUSE_URL]`; absent if nothing sets it. */
-  readonly publicUrl?: string
+  readonly publicUrl?: string | undefined
   readonly applications: readonly ApplicationConfig[]
   readonly chains: ReadonlyMap<string, ChainConfig>
   readonly targets: ReadonlyMap<string, TargetConfig>

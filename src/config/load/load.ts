@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
-import { checkInserts, searchedRoots } from '#config/build/directory-insert.ts'
-import { trustNames, withIssuer, withoutClients } from '#config/build/issuer.ts'
+import { checkInserts } from '#config/build/directory-insert.ts'
 import { kinds, unnamed } from '#config/build/kinds.ts'
-import { buildWorkflow } from '#config/build/provisioning.ts'
 import {
   checkClaims,
   checkCycles,
@@ -19,34 +17,17 @@ import {
 import { checkCallableWorkflows, checkDataFlow } from '#config/checks/data-flow.ts'
 import { warnOfDeprecations } from '#config/checks/deprecations.ts'
 import type { Catalog } from '#config/configuration/catalog.ts'
-import type {
-  ApplicationConfig,
-  Configuration,
-  RestoredWorkflow,
-  StoredWorkflow,
-} from '#config/configuration/configuration.ts'
-import { issuersByName } from '#config/configuration/issuer.ts'
-import { endpointName } from '#config/configuration/token-endpoint.ts'
-import { BuildContext, type LoadState } from '#config/context/build-context.ts'
-import { ConfigDocument, FixedPlace, PartPlace, type Place } from '#config/context/config-document.ts'
+import type { ApplicationConfig, Configuration } from '#config/configuration/configuration.ts'
+import type { LoadState } from '#config/context/build-context.ts'
+import { type ConfigDocument, FixedPlace, PartPlace, type Place } from '#config/context/config-document.ts'
 import { checkReferences, Draft, missingReferences, type Reference } from '#config/context/draft.ts'
 import { HiddenValues } from '#config/context/hidden-values.ts'
-import { readYaml } from '#config/context/locate.ts'
 import { type LocatedIssue, locateIssues } from '#config/context/located-issue.ts'
-import { readSchema } from '#config/context/schema-issues.ts'
-import { certificateIn, NamedFiles, type SecretLookup, SecretSource } from '#config/context/secrets.ts'
+import { NamedFiles, type SecretLookup, SecretSource } from '#config/context/secrets.ts'
 import { type Environment, Substitution, urlName } from '#config/context/substitute.ts'
-import { workflowSchema } from '#config/kinds/provisioning.ts'
 import { readDirectory, type Sources } from '#config/sources/folder-documents.ts'
 import { type OpenUnisonValues, openUnisonKind, readOpenUnisonValues } from '#config/sources/openunison-values.ts'
-import {
-  holdsValues,
-  mayHoldValues,
-  noKind,
-  type ParsedFiles,
-  type ParsedObject,
-  parseFiles,
-} from '#config/sources/parse.ts'
+import { holdsValues, mayHoldValues, noKind, type ParsedFiles, parseFiles } from '#config/sources/parse.ts'
 import { buildSts } from '#config/sts/build-sts.ts'
 import { Dn } from '#identity/dn.ts'
 import { isLoopbackHost } from '#kernel/address.ts'
@@ -56,16 +37,17 @@ import { SecretValues } from '#kernel/secret-values.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import type { OwnPlaces } from '#sdk/host/own-file.ts'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
-import { defaultNotifier, isDefaultNotifier } from '#sdk/notifier/notifier.ts'
+import type { ConfiguredTexts } from '#sdk/page/configured-texts.ts'
 import { expiryKey } from '#sdk/workflow/expiry-offer.ts'
 import { builtInFile, withBuiltIn } from './built-in-objects.ts'
-import { builtInNames, checkBuiltInTargets, withBuiltInTargets } from './built-in-targets.ts'
+import { checkBuiltInTargets } from './built-in-targets.ts'
 import { chainOfAddress } from './chain-of-address.ts'
-import { closedApplication, closedInsert, closedUrl } from './closed-parts.ts'
+import { closedApplication } from './closed-parts.ts'
 import { readConfiguredTexts } from './configured-texts.ts'
+import { namesOf, type Providers, providersOf } from './providers.ts'
+import { servedConfiguration } from './served-configuration.ts'
 import {
   type Cause,
-  causeText,
   concernedBy,
   type Dependencies,
   endpointKind,
@@ -103,7 +85,7 @@ export interface LoadResult {
   readonly found: readonly FoundObject[]
   readonly scripts: ScriptCount
   /** The objects that were read, with `keepObjects`. */
-  readonly objects?: readonly LoadedObject[]
+  readonly objects?: readonly LoadedObject[] | undefined
   /** Of everything that was read, valid or not. */
   readonly hash: string
   /**
@@ -139,19 +121,9 @@ export async function loadConfiguration(options: LoadOptions): Promise<LoadResul
 /** The same from files already read. Its only I/O is for secrets and files that objects name; it reads no clock. */
 export function buildConfiguration(sources: Sources, options: LoadOptions): LoadResult {
   const issues = new Issues()
-  const unreadable = sources.problems.map(({ name, message, whole }) => {
-    const concerns = whole === true || holdsValues(name) ? ('everything' as const) : undefined
-    const place = new FixedPlace(name, undefined, undefined, concerns)
-    issues.for(place).error([], message)
-    return { place, kind: 'file', name: undefined }
-  })
-  if (sources.files.length === 0 && sources.problems.length === 0) {
-    const { origin } = sources
-    const what = origin === undefined ? 'YAML files in this folder' : `objects in ${origin}`
-    issues.for(new FixedPlace('.')).warning([], `there are no ${what}: nothing is served`)
-  }
+  const unread = reportUnread(sources, issues)
   const parsed = parseFiles(sources.files, issues)
-  const files = withBuiltIn({ ...parsed, unread: [...parsed.unread, ...unreadable] }, sources.files, issues)
+  const files = withBuiltIn({ ...parsed, unread: [...parsed.unread, ...unread] }, sources.files, issues)
   const folder = resolve(options.folder)
   const hidden = new HiddenValues(options.secretValues ?? new SecretValues())
   const secrets = new SecretSource(secretsFolder(options), options.environment, hidden.values, options.clusterSecrets)
@@ -162,7 +134,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     secretNames: given.secretNames,
     unread: files.unread.find(mayHoldValues)?.place.file,
   })
-  const ignored: { document: ConfigDocument; path: Path; since: number }[] = []
+  const ignored: IgnoredPlace[] = []
   const state: LoadState = {
     catalog: options.catalog,
     folder,
@@ -181,33 +153,95 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   }
   const { objects, raw } = buildObjects(files, substitution, state)
   const texts = readConfiguredTexts(objects, issues)
-  warnOfDeprecations(objects, issues, (name) => ownClassName(options.catalog, name))
-  checkDuplicates(files.objects, state.draft, issues)
-  checkClaims(state.draft, issues)
-  checkCycles(state.draft, issues)
-  checkLogins(state.draft, issues)
-  checkLogouts(state.draft, issues)
-  dropOpenUnisonPages(state.draft, issues)
-  checkProfiles(state.draft, issues)
-  checkTrusts(state.draft, issues)
+  checkObjects(objects, files, state)
   const root = readDirectoryRoot(files.values, values, options.environment, hidden, issues)
   checkInserts(state.draft, root, issues)
   const providers = providersOf(files, objects, state, sources)
-  const known = (kind: ReferenceKind): ReadonlySet<string> => new Set(providers(kind).keys())
-  checkReferences(state.references, known, issues)
-  checkBuiltInTargets(state, namesOf(files, 'target'), options.environment, issues)
-  checkNotifiers(state.draft, state.references, issues)
-  checkPasswords(state.draft, issues)
-  checkAccessEnds(state.draft, state.references, issues)
-  checkDataFlow(state.draft, state.references, options.catalog, issues)
-  checkCallableWorkflows(state.draft, options.catalog, issues)
+  checkTogether(providers, namesOf(files, 'target'), options.environment, state)
+  const isIgnored = (issue: Issue, i: number): boolean =>
+    ignored.some((one) => i >= one.since && issue.document === one.document && within(issue.path, one.path))
+  const reserved = reservedApplications(sources, substitution)
+  const hash = hashOf(sources, substitution.used, secrets.used, state.files.used)
+  const conclusion = new Conclusion({
+    state,
+    files,
+    raw,
+    root,
+    hash,
+    providers,
+    environment: options.environment,
+    objects: options.keepObjects === true ? objects : undefined,
+    reported: issues.list.filter((issue, i) => !isIgnored(issue, i)),
+    reserved,
+    publicUrl: options.environment[urlName] ?? values.get(urlName),
+    texts,
+  })
+  return conclusion.of([])
+}
 
-  const reported = issues.list.filter(
-    (issue, i) =>
-      !ignored.some((one) => i >= one.since && issue.document === one.document && within(issue.path, one.path)),
-  )
-  // Routes give an address to the application that is served, if there is one.
-  const reserved = parseFiles(sources.reserved ?? [], new Issues()).objects.flatMap((object) =>
+/** A place whose later issues have a cause that is already reported. */
+interface IgnoredPlace {
+  readonly document: ConfigDocument
+  readonly path: Path
+  /** The number of issues before. */
+  readonly since: number
+}
+
+/** The files that can't be read, and the absence of any. */
+function reportUnread(sources: Sources, issues: Issues): ObjectNode[] {
+  const unread = sources.problems.map(({ name, message, whole }) => {
+    const concerns = whole === true || holdsValues(name) ? ('everything' as const) : undefined
+    const place = new FixedPlace(name, undefined, undefined, concerns)
+    issues.for(place).error([], message)
+    return { place, kind: 'file', name: undefined }
+  })
+  if (sources.files.length === 0 && sources.problems.length === 0) {
+    const { origin } = sources
+    const what = origin === undefined ? 'YAML files in this folder' : `objects in ${origin}`
+    issues.for(new FixedPlace('.')).warning([], `there are no ${what}: nothing is served`)
+  }
+  return unread
+}
+
+/** Each object for itself, and those of one kind with each other. */
+function checkObjects(
+  objects: readonly LoadedObject[],
+  files: ParsedFiles,
+  { catalog, draft, issues }: LoadState,
+): void {
+  warnOfDeprecations(objects, issues, (name) => ownClassName(catalog, name))
+  checkDuplicates(files.objects, draft, issues)
+  checkClaims(draft, issues)
+  checkCycles(draft, issues)
+  checkLogins(draft, issues)
+  checkLogouts(draft, issues)
+  dropOpenUnisonPages(draft, issues)
+  checkProfiles(draft, issues)
+  checkTrusts(draft, issues)
+}
+
+/** What objects need of each other. */
+function checkTogether(
+  providers: Providers,
+  targets: ReadonlySet<string>,
+  environment: Environment,
+  state: LoadState,
+): void {
+  const { catalog, draft, references, issues } = state
+  checkReferences(references, (kind) => namesBy(providers, kind), issues)
+  checkBuiltInTargets(state, targets, environment, issues)
+  checkNotifiers(draft, references, issues)
+  checkPasswords(draft, issues)
+  checkAccessEnds(draft, references, issues)
+  checkDataFlow(draft, references, catalog, issues)
+  checkCallableWorkflows(draft, catalog, issues)
+}
+
+const namesBy = (providers: Providers, kind: ReferenceKind): ReadonlySet<string> => new Set(providers(kind).keys())
+
+/** Routes give an address to the application that is served, if there is one. */
+function reservedApplications(sources: Sources, substitution: Substitution): ApplicationConfig[] {
+  return parseFiles(sources.reserved ?? [], new Issues()).objects.flatMap((object) =>
     object.kind.kind === 'Application'
       ? [
           closedApplication({
@@ -218,68 +252,116 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
         ]
       : [],
   )
-  const hash = hashOf(sources, substitution.used, secrets.used, state.files.used)
-  const parts = state.draft.stsEndpoints.map(({ place }) => place)
-  const dependencies: Dependencies = {
+}
+
+interface LoadedParts {
+  readonly state: LoadState
+  readonly files: ParsedFiles
+  /** The content of every object, even of one with invalid YAML. */
+  readonly raw: ReadonlyMap<ConfigDocument, unknown>
+  readonly root: Dn
+  readonly hash: string
+  readonly providers: Providers
+  readonly environment: Environment
+  /** Undefined if no one needs them. */
+  readonly objects: readonly LoadedObject[] | undefined
+  /** The issues whose cause is not already reported. */
+  readonly reported: readonly Issue[]
+  readonly reserved: readonly ApplicationConfig[]
+  readonly publicUrl: string | undefined
+  readonly texts: ConfiguredTexts
+}
+
+/** What follows from everything that was read: the objects that can be served, and why others can't. */
+class Conclusion {
+  readonly #parts: LoadedParts
+  readonly #endpoints: readonly PartPlace[]
+  readonly #dependencies: Dependencies
+  /** Places with values that all objects may use. */
+  readonly #shared: ReadonlySet<Place>
+
+  constructor(parts: LoadedParts) {
+    const { files, state } = parts
+    this.#parts = parts
+    this.#endpoints = state.draft.stsEndpoints.map(({ place }) => place)
+    this.#dependencies = dependenciesOf(parts, this.#endpoints)
+    this.#shared = new Set<Place>([
+      ...files.values,
+      ...files.unread.flatMap(({ place, kind }) => (kind === noKind && holdsValues(place.file) ? [place] : [])),
+    ])
+  }
+
+  /** With errors of objects that their YAML does not have. `origin` is the result without them. */
+  of(later: readonly Issue[], origin?: LoadResult): LoadResult {
+    const { state, hash, objects, reported } = this.#parts
+    const { issues, hidden, scripts } = state
+    const { nodes } = this.#dependencies
+    const shown = [...reported, ...later]
+    const result: LoadResult = {
+      issues: locateIssues(shown.map((issue) => ({ ...issue, message: hidden.messageOf(issue) }))),
+      found: findObjects(nodes, shown, this.#causesIn(shown), (issue) => this.#concernedBy(issue)),
+      scripts: countScripts(scripts),
+      hash,
+      objects,
+      origin,
+    }
+    const isWhole = (issue: Issue): boolean => this.#concernedBy(issue) === 'everything'
+    if (issues.list.some((issue) => issue.level === 'error' && isWhole(issue))) return result
+    // Also without the objects whose errors are not reported, because a check tolerates their cause.
+    const aside = this.#causesIn([...issues.list, ...later])
+    const without = (self: LoadResult, at: string, message: string): LoadResult | undefined => {
+      const document = placeAt(nodes, at)
+      if (document === undefined || aside.has(document)) return undefined
+      // Only the token service is made of values documents.
+      const path = this.#shared.has(document) ? ['sts'] : []
+      return this.of([...later, { level: 'error', path, message, document }], origin ?? self)
+    }
+    return {
+      ...result,
+      configuration: this.#served(aside),
+      without(at, message) {
+        return without(this, at, message)
+      },
+    }
+  }
+
+  #served(aside: ReadonlyMap<Place, Cause>): Configuration {
+    const { reserved, publicUrl, texts } = this.#parts
+    const served = servedConfiguration({ ...this.#parts, aside })
+    return { ...served, applications: [...served.applications, ...reserved], publicUrl, texts }
+  }
+
+  #concernedBy(issue: Issue): Place | 'everything' {
+    return concernedBy(issue, this.#shared, this.#endpoints)
+  }
+
+  #causesIn(list: readonly Issue[]): ReadonlyMap<Place, Cause> {
+    const errors = list.flatMap((issue) => {
+      const place = this.#concernedBy(issue)
+      return issue.level === 'error' && place !== 'everything' ? [[place, issue] as const] : []
+    })
+    return findCauses(this.#dependencies, errors, this.#parts.state.hidden)
+  }
+}
+
+function dependenciesOf({ files, state, providers }: LoadedParts, endpoints: readonly PartPlace[]): Dependencies {
+  const known = (kind: ReferenceKind): ReadonlySet<string> => namesBy(providers, kind)
+  return {
     nodes: [
       ...files.objects.map(({ kind, name, document }) => ({ kind: kind.kind, name, place: document })),
       ...files.values.map((place) => ({ kind: 'values', name: undefined, place })),
       ...state.draft.stsEndpoints.map(({ name = unnamed, place }) => ({
         kind: endpointKind,
-        name: hidden.nameOf(name),
+        name: state.hidden.nameOf(name),
         place,
       })),
       ...files.unread,
     ],
     dependents: dependentsOf(state, providers),
     missing: missingReferences(state.references, known).flatMap(({ kind, name, document, path, absent }) =>
-      absent === 'error' ? [{ kind, name, place: ownerOf(document, path, parts) }] : [],
+      absent === 'error' ? [{ kind, name, place: ownerOf(document, path, endpoints) }] : [],
     ),
   }
-  const shared = new Set<Place>([
-    ...files.values,
-    ...files.unread.flatMap(({ place, kind }) => (kind === noKind && holdsValues(place.file) ? [place] : [])),
-  ])
-  const isWhole = (issue: Issue): boolean => concernedBy(issue, shared, parts) === 'everything'
-  const causesIn = (list: readonly Issue[]): ReadonlyMap<Place, Cause> =>
-    findCauses(
-      dependencies,
-      list.flatMap((issue) => {
-        const place = concernedBy(issue, shared, parts)
-        return issue.level === 'error' && place !== 'everything' ? [[place, issue] as const] : []
-      }),
-      hidden,
-    )
-  const publicUrl = options.environment[urlName] ?? values.get(urlName)
-  const conclude = (later: readonly Issue[], origin?: LoadResult): LoadResult => {
-    const shown = [...reported, ...later]
-    const result: LoadResult = {
-      issues: locateIssues(shown.map((issue) => ({ ...issue, message: hidden.messageOf(issue) }))),
-      found: findObjects(dependencies.nodes, shown, causesIn(shown), (issue) => concernedBy(issue, shared, parts)),
-      scripts: countScripts(state.scripts),
-      hash,
-      ...(options.keepObjects === true ? { objects } : {}),
-      origin,
-    }
-    if (issues.list.some((issue) => issue.level === 'error' && isWhole(issue))) return result
-    // Also without the objects whose errors are not reported, because a check tolerates their cause.
-    const aside = causesIn([...issues.list, ...later])
-    const { environment } = options
-    const served = finish({ state, files, raw, root, hash, aside, providers, environment })
-    const configuration = { ...served, applications: [...served.applications, ...reserved] }
-    return {
-      ...result,
-      configuration: { ...configuration, ...(publicUrl === undefined ? {} : { publicUrl }), texts },
-      without(at, message) {
-        const document = placeAt(dependencies.nodes, at)
-        if (document === undefined || aside.has(document)) return undefined
-        // Only the token service is made of values documents.
-        const path = shared.has(document) ? ['sts'] : []
-        return conclude([...later, { level: 'error', path, message, document }], origin ?? this)
-      },
-    }
-  }
-  return conclude([])
 }
 
 /** The paths of an endpoint whose positions its modules have. Others in the block are not those of one endpoint. */
@@ -427,81 +509,6 @@ function readBroken({ yaml }: ConfigDocument, substitution: Substitution): unkno
   return yaml.toValue({ text: (value, path) => substitution.apply(value, path, report), report })
 }
 
-/** The names of the objects of one kind, valid or not. */
-const namesOf = (files: ParsedFiles, referredAs: ReferenceKind): Set<string> =>
-  new Set(files.objects.flatMap(({ kind, name }) => (kind.referredAs === referredAs && name ? [name] : [])))
-
-/** The documents of each name that others can refer to; none for a name of something that isn't an object. */
-type Providers = (
-  kind: ReferenceKind,
-  /** The references whose keys are looked up in secrets. */
-  references?: readonly Reference[],
-) => ReadonlyMap<string, readonly Place[]>
-
-/** Names count even if the object is invalid: then what refers to it is set aside, but has no error. */
-function providersOf(
-  files: ParsedFiles,
-  objects: readonly LoadedObject[],
-  { draft, secrets, catalog, references: own }: LoadState,
-  { keys }: Sources,
-): Providers {
-  const all = new Map<ReferenceKind, Map<string, Place[]>>()
-  const add = (kind: ReferenceKind, name: string, ...documents: Place[]): void => {
-    const names = all.get(kind) ?? new Map<string, Place[]>()
-    all.set(kind, names)
-    names.set(name, [...(names.get(name) ?? []), ...documents])
-  }
-  for (const { kind, name, document } of files.objects) {
-    if (kind.referredAs === undefined || name === undefined) continue
-    add(kind.referredAs, name, document)
-    if (kind.referredAs === 'notifier') add('channel notifier', name, document)
-  }
-  for (const name of builtInNames(catalog)) add('target', name)
-  const notifiers = [...(all.get('notifier') ?? [])]
-  const names = notifiers.map(([name]) => name)
-  for (const [name, documents] of notifiers) {
-    if (isDefaultNotifier(name, names)) add('notifier', defaultNotifier, ...documents)
-  }
-  for (const { kind, value, document } of objects) {
-    const spec = kind === 'Org' && isJsonObject(value) ? value['spec'] : undefined
-    if (isJsonObject(spec) && typeof spec['uuid'] === 'string') add('org', spec['uuid'], document)
-  }
-  for (const { name, place, config } of draft.stsEndpoints) {
-    if (name !== undefined) add(endpointKind, name, place)
-    if (config !== undefined) add('endpoint of the token service', endpointName(config.endpoint), place)
-  }
-  const issuers = issuersByName(draft.issuers.map(({ config, document }) => ({ ...config, document })))
-  for (const [issuer, { trusts, document }] of issuers) {
-    add('identity provider', issuer, document)
-    for (const trust of trusts) {
-      const object = [...draft.trusts.values()].find((one) => one.trust.clientId === trust.clientId)
-      for (const name of trustNames(issuer, trust)) {
-        add('trust of an identity provider', name, document, ...(object === undefined ? [] : [object.document]))
-      }
-    }
-  }
-  return (kind, references = own) => {
-    if (kind !== 'key' && kind !== 'password page') return all.get(kind) ?? new Map()
-    const named = references.flatMap((reference) => (reference.kind === kind ? [reference.name] : []))
-    if (kind === 'password page') return passwordPages(draft, named)
-    const inSecrets = named.filter((name) => certificateIn(secrets, name) !== undefined)
-    return new Map([...keys.keys(), ...inSecrets].map((name) => [name, []]))
-  }
-}
-
-/** The page that each name means: that of the application with the name, or, with any other name, the only one. */
-function passwordPages({ applications }: Draft, names: readonly string[]): Map<string, readonly ConfigDocument[]> {
-  const pages = applications.filter(({ config }) =>
-    config.urls.some(({ filters }) => filters.some(({ className }) => className === 'filters.Passwords')),
-  )
-  return new Map(
-    names.flatMap((name) => {
-      const page = pages.find(({ config }) => config.name === name) ?? (pages.length === 1 ? pages[0] : undefined)
-      return page === undefined ? [] : [[name, [page.document]] as const]
-    }),
-  )
-}
-
 /** A required reference is a dependency, and of two objects with the same claim each depends on the other. */
 function dependentsOf({ references, draft }: LoadState, providers: Providers): ReadonlyMap<Place, readonly Place[]> {
   const dependents = new Map<Place, Place[]>()
@@ -534,135 +541,6 @@ function withPublicUrl(values: ReadonlyMap<string, string>, listenUrl: string | 
     merged.set(urlName, listenUrl)
   }
   return merged
-}
-
-interface FinishParts {
-  readonly state: LoadState
-  readonly files: ParsedFiles
-  /** The content of every object, even of one with invalid YAML. */
-  readonly raw: ReadonlyMap<ConfigDocument, unknown>
-  readonly root: Dn
-  readonly hash: string
-  readonly aside: ReadonlyMap<Place, Cause>
-  readonly providers: Providers
-  readonly environment: Environment
-}
-
-/** The configuration without the objects that are set aside. */
-function finish({ state, files, raw, root, hash, aside, providers, environment }: FinishParts): Configuration {
-  const { draft, folder } = state
-  const gone = files.objects.filter(({ document }) => aside.has(document))
-  const isGone = (kind: string, name: string): boolean =>
-    gone.some((object) => object.kind.kind === kind && (object.name ?? unnamed) === name)
-  const closed = (object: ParsedObject) => ({
-    object,
-    value: raw.get(object.document),
-    reason: causeText(aside.get(object.document)),
-  })
-  const served = <T>(kind: string, built: ReadonlyMap<string, T>): Map<string, T> =>
-    new Map([...built].filter(([name]) => !isGone(kind, name)))
-  const configs = <T>(kind: string, built: ReadonlyMap<string, { readonly config: T }>): Map<string, T> =>
-    new Map(Array.from(served(kind, built), ([name, { config }]) => [name, config]))
-  const here = <T extends { readonly document: ConfigDocument }>(built: readonly T[]): T[] =>
-    built.filter(({ document }) => !aside.has(document))
-  const hasSts = !draft.stsDocuments.some((document) => aside.has(document))
-  const lostClients = new Set(
-    Array.from(draft.trusts, ([, { trust, document }]) => (aside.has(document) ? [trust.clientId] : [])).flat(),
-  )
-  const issuers = here(draft.issuers).map((issuer) => withoutClients(issuer, lostClients, draft))
-  return {
-    hash,
-    folder,
-    applications: [
-      ...files.objects.flatMap((object): ApplicationConfig[] => {
-        if (object.kind.kind !== 'Application') return []
-        if (aside.has(object.document)) return [closedApplication(closed(object))]
-        return draft.applications.flatMap(({ config, document }) => {
-          if (document !== object.document) return []
-          return [{ ...config, urls: config.urls.map((url) => withIssuer(url, issuers)) }]
-        })
-      }),
-      ...draft.applications.flatMap(({ config, document }): ApplicationConfig[] =>
-        draft.stsDocuments.includes(document) ? tokenApplications(config, document, draft, aside) : [],
-      ),
-    ],
-    chains: configs('AuthenticationChain', draft.chains),
-    targets: withBuiltInTargets(configs('Target', draft.targets), namesOf(files, 'target'), state, environment),
-    directoryRoot: root,
-    inserts: [
-      ...here(draft.inserts).map(({ config }) => config),
-      ...gone
-        .filter(({ kind }) => kind.kind === 'DirectoryInsert')
-        .map((object) => closedInsert(closed(object), root, searchedRoots(draft, root))),
-    ].sort((a, b) => a.order - b.order || (a.name < b.name ? -1 : 1)),
-    workflows: configs('Workflow', draft.workflows),
-    resultGroups: served('ResultGroup', draft.resultGroups),
-    authorizations: served('CustomAuthorization', draft.authorizations),
-    javaScripts: scriptTexts(new Map([...draft.javaScripts].filter(([name, { kind }]) => !isGone(kind, name)))),
-    groupMappings: {
-      mappings: here(draft.groupMappings).flatMap(({ config }) => config),
-      sources: here(draft.groupSources).map(({ config }) => config),
-    },
-    trusts: served('Trust', draft.trusts),
-    orgs: configs('Org', draft.orgs),
-    portalUrls: served('PortalUrl', draft.portalUrls),
-    reports: configs('Report', draft.reports),
-    jobs: served('OUJob', draft.jobs),
-    notifiers: served('Notifier', draft.notifiers),
-    auditSinks: served('AuditSink', draft.auditSinks),
-    auditAnchors: served('AuditAnchor', draft.auditAnchors),
-    stsEndpoints: draft.stsEndpoints.flatMap(({ config, place }) =>
-      config === undefined || aside.has(place) ? [] : [config],
-    ),
-    stsWebhook: hasSts ? draft.stsWebhook : undefined,
-    issuers,
-    setAside: [
-      ...gone.map(({ kind, name, document }) => ({
-        kind: kind.kind,
-        name: name ?? unnamed,
-        reason: causeText(aside.get(document)),
-        ...(kind.kind === 'Target' && name !== undefined
-          ? { lookups: draft.targets.get(name)?.config.target.lookups }
-          : {}),
-      })),
-      ...draft.stsEndpoints.flatMap(({ name = unnamed, place }) =>
-        aside.has(place) ? [{ kind: endpointKind, name, reason: causeText(aside.get(place)) }] : [],
-      ),
-    ],
-    restoreWorkflow: workflowRestorer(state, servedNames(providers, aside)),
-  }
-}
-
-/** The application of the token service, and one for each endpoint that is set aside, with its addresses only. */
-function tokenApplications(
-  config: ApplicationConfig,
-  document: ConfigDocument,
-  { stsEndpoints }: Draft,
-  aside: ReadonlyMap<Place, Cause>,
-): ApplicationConfig[] {
-  const cause = aside.get(document)
-  const lost = stsEndpoints.filter(({ place }) => place.document === document && aside.has(place))
-  const own = config.urls.filter((url) => !lost.some(({ urls }) => urls.includes(url)))
-  const shared =
-    cause === undefined ? { ...config, urls: own } : { ...config, setAside: causeText(cause), urls: own.map(closedUrl) }
-  const closed = lost.map(({ name = unnamed, place, urls }) => ({
-    ...config,
-    name: `${config.name} ${name}`,
-    at: place.at([]),
-    setAside: causeText(aside.get(place)),
-    urls: urls.map(closedUrl),
-  }))
-  return [shared, ...closed].filter(({ urls }) => urls.length > 0)
-}
-
-/** Each with the texts that it includes before it. */
-function scriptTexts(scripts: Draft['javaScripts']): Map<string, string> {
-  return new Map(
-    Array.from(scripts, ([name, { text, includes }]) => {
-      const before = includes.flatMap((included) => scripts.get(included)?.text ?? [])
-      return [name, [...before, text].join('\n;\n')]
-    }),
-  )
 }
 
 function hashOf(sources: Sources, ...used: readonly ReadonlyMap<string, string>[]): string {
@@ -817,51 +695,4 @@ function reachedFrom(start: string, calls: ReadonlyMap<string, readonly string[]
   const reached = new Set([start])
   for (const name of reached) for (const called of calls.get(name) ?? []) reached.add(called)
   return reached
-}
-
-/** The names of this kind that are served; the references are those of the stored workflow. */
-type ServedNames = (kind: ReferenceKind, references: readonly Reference[]) => ReadonlySet<string>
-
-const servedNames =
-  (providers: Providers, aside: ReadonlyMap<Place, Cause>): ServedNames =>
-  (kind, references) =>
-    new Set(
-      Array.from(providers(kind, references)).flatMap(([name, documents]) =>
-        documents.some((document) => aside.has(document)) ? [] : [name],
-      ),
-    )
-
-/** A function of its own, so that a configuration keeps nothing else of its load in memory. */
-const workflowRestorer =
-  (state: LoadState, served: ServedNames): Configuration['restoreWorkflow'] =>
-  (stored) =>
-    restoreWorkflow(stored, state, served)
-
-/**
- * Reads the definition of a stored run with the modules and objects of the current configuration. Reads only files
- * that tasks name, and reports every problem instead of throwing.
- */
-function restoreWorkflow(stored: StoredWorkflow, state: LoadState, served: ServedNames): RestoredWorkflow {
-  const { name, hash, source } = stored
-  const issues = new Issues()
-  const { documents, problems } = readYaml(source)
-  const [yaml] = documents
-  if (yaml === undefined || documents.length > 1 || problems.length + yaml.problems.length > 0) {
-    return { problems: ['its stored text is damaged'] }
-  }
-  const document = new ConfigDocument(`stored workflow ${name}`, yaml)
-  const own: LoadState = { ...state, issues, references: [], scripts: [], draft: new Draft(), ignoreLater: () => {} }
-  const filed = issues.for(document)
-  const value = yaml.toValue({ text: (text) => text, report: (path, message) => filed.error(path, message) })
-  const spec = readSchema(workflowSchema, isJsonObject(value) ? value['spec'] : undefined, ['spec'], filed)
-  if (spec !== undefined) {
-    buildWorkflow(spec, new BuildContext(own, document, name, undefined))
-    checkReferences(own.references, (kind) => served(kind, own.references), issues)
-  }
-  const config = own.draft.workflows.get(name)?.config
-  const errors = issues.list.filter(({ level }) => level === 'error')
-  if (config === undefined || errors.length > 0) {
-    return { problems: errors.map(({ path, message }) => `${path.join('.')}: ${message}`) }
-  }
-  return { config: { ...config, hash, source } }
 }

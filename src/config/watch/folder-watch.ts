@@ -32,91 +32,122 @@ const maxDepth = 16
  * changed.
  */
 export function watchConfiguration(options: WatchOptions): ConfigWatch {
-  const { quietMillis = 150, pollMillis = 2_000 } = options
-  const folders = [options.folder, secretsFolder(options)]
-  const stopping = new AbortController()
-  const watchers = new Map<string, FSWatcher>()
-  let lastStamp: string | undefined
-  let lastHash = options.hash
-  let timer: NodeJS.Timeout | undefined
-  let running: Promise<void> | undefined
-  let isDirty = false
-  let rereads = 0
+  const watching = new FolderWatch(options)
+  watching.start()
+  return watching
+}
 
-  function lookIn(millis: number): void {
-    if (stopping.signal.aborted) return
-    clearTimeout(timer)
-    timer = setTimeout(() => {
-      running = look()
-        .catch(options.onError)
+class FolderWatch implements ConfigWatch {
+  readonly #options: WatchOptions
+  readonly #quietMillis: number
+  readonly #pollMillis: number
+  readonly #folders: readonly string[]
+  readonly #events: FolderEvents
+  #isStopping = false
+  #lastStamp: string | undefined
+  #lastHash: string
+  #timer: NodeJS.Timeout | undefined
+  #running: Promise<void> | undefined
+  #isDirty = false
+  #rereads = 0
+
+  constructor(options: WatchOptions) {
+    const { quietMillis = 150, pollMillis = 2_000 } = options
+    this.#options = options
+    this.#quietMillis = quietMillis
+    this.#pollMillis = pollMillis
+    this.#folders = [options.folder, secretsFolder(options)]
+    this.#events = new FolderEvents(this.#folders, () => this.#changed())
+    this.#lastHash = options.hash
+  }
+
+  start(): void {
+    this.#lookIn(0)
+  }
+
+  async close(): Promise<void> {
+    this.#isStopping = true
+    clearTimeout(this.#timer)
+    await this.#running
+    this.#events.close()
+  }
+
+  #lookIn(millis: number): void {
+    if (this.#isStopping) return
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => {
+      this.#running = this.#look()
+        .catch(this.#options.onError)
         .finally(() => {
-          running = undefined
-          const soon = isDirty
-          isDirty = false
-          lookIn(soon ? quietMillis : pollMillis)
+          this.#running = undefined
+          const soon = this.#isDirty
+          this.#isDirty = false
+          this.#lookIn(soon ? this.#quietMillis : this.#pollMillis)
         })
     }, millis)
-    timer.unref()
+    this.#timer.unref()
   }
 
-  function changed(): void {
-    if (running === undefined) lookIn(quietMillis)
-    else isDirty = true
+  #changed(): void {
+    if (this.#running === undefined) this.#lookIn(this.#quietMillis)
+    else this.#isDirty = true
   }
 
-  /** A watcher that failed, or whose folder disappeared, is created again at the next look. */
-  function keepWatching(): void {
-    for (const folder of folders) {
-      if (watchers.has(folder)) continue
+  async #look(): Promise<void> {
+    this.#events.listen()
+    const stamp = await stampOf(this.#folders)
+    if (stamp === this.#lastStamp || this.#isStopping) return
+    const isReplaced = folderPart(stamp) !== folderPart(this.#lastStamp)
+    const result = await loadConfiguration(this.#options)
+    // Otherwise some of its files could be older than others.
+    if (this.#rereads < mostRereads && (await stampOf(this.#folders)) !== stamp) {
+      this.#rereads++
+      this.#isDirty = true
+      return
+    }
+    this.#rereads = 0
+    this.#lastStamp = stamp
+    if (isReplaced) {
+      this.#events.close()
+      this.#events.listen()
+    }
+    if (result.hash === this.#lastHash || this.#isStopping) return
+    this.#lastHash = result.hash
+    await this.#options.onChange(result)
+  }
+}
+
+/** What the file system reports about the folders: too little to rely on. */
+class FolderEvents {
+  readonly #folders: readonly string[]
+  readonly #onEvent: () => void
+  readonly #watchers = new Map<string, FSWatcher>()
+
+  constructor(folders: readonly string[], onEvent: () => void) {
+    this.#folders = folders
+    this.#onEvent = onEvent
+  }
+
+  /** Creates the watchers that failed, or whose folder disappeared, again. */
+  listen(): void {
+    for (const folder of this.#folders) {
+      if (this.#watchers.has(folder)) continue
       try {
-        const watcher = watch(folder, { recursive: true, persistent: false }, changed)
-        const drop = () => {
-          watchers.delete(folder)
+        const watcher = watch(folder, { recursive: true, persistent: false }, this.#onEvent)
+        watcher.on('error', () => {
+          this.#watchers.delete(folder)
           watcher.close()
-        }
-        watcher.on('error', drop)
-        watchers.set(folder, watcher)
+        })
+        this.#watchers.set(folder, watcher)
       } catch {
         // Absent or not watchable: the poll sees it later.
       }
     }
   }
 
-  async function look(): Promise<void> {
-    keepWatching()
-    const stamp = await stampOf(folders)
-    if (stamp === lastStamp || stopping.signal.aborted) return
-    const isReplaced = folderPart(stamp) !== folderPart(lastStamp)
-    const result = await loadConfiguration(options)
-    // Otherwise some of its files could be older than others.
-    if (rereads < mostRereads && (await stampOf(folders)) !== stamp) {
-      rereads++
-      isDirty = true
-      return
-    }
-    rereads = 0
-    lastStamp = stamp
-    if (isReplaced) dropWatchers()
-    if (result.hash === lastHash || stopping.signal.aborted) return
-    lastHash = result.hash
-    await options.onChange(result)
-  }
-
-  function dropWatchers(): void {
-    for (const watcher of watchers.values()) watcher.close()
-    watchers.clear()
-    keepWatching()
-  }
-
-  lookIn(0)
-  return {
-    async close() {
-      stopping.abort()
-      clearTimeout(timer)
-      for (const watcher of watchers.values()) watcher.close()
-      watchers.clear()
-      await running
-    },
+  close(): void {
+    for (const watcher of this.#watchers.values()) watcher.close()
+    this.#watchers.clear()
   }
 }
 

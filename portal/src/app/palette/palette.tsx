@@ -25,17 +25,11 @@ export function Palette({ onClose }: OverlayProps) {
     onClose('chosen')
     item.open()
   }
-  const keys: Readonly<Record<string, () => void>> = {
+  const onKeyDown = keyHandler({
     ArrowDown: () => setActive(stepFrom(at, 1, items.length)),
     ArrowUp: () => setActive(stepFrom(at, -1, items.length)),
     Enter: () => choose(items[at]),
-  }
-  const onKeyDown = (event: KeyboardEvent): void => {
-    const act = event.nativeEvent.isComposing ? undefined : keys[event.key]
-    if (act === undefined) return
-    event.preventDefault()
-    act()
-  }
+  })
   const hasItems = items.length > 0
   const isOnline = useOnline()
   const status = isPending
@@ -93,6 +87,16 @@ export function Palette({ onClose }: OverlayProps) {
     </Modal>
   )
 }
+
+/** Not while a character is being composed: the keys are then those of the input method. */
+const keyHandler =
+  (keys: Readonly<Record<string, () => void>>) =>
+  (event: KeyboardEvent): void => {
+    const act = event.nativeEvent.isComposing ? undefined : keys[event.key]
+    if (act === undefined) return
+    event.preventDefault()
+    act()
+  }
 
 const optionId = (list: string, index: number): string => `${list}-${index}`
 

@@ -30,15 +30,7 @@ export function usePaletteGroups(query: string): Searched {
   const typed = query.trim()
   const [q] = useDebouncedValue(typed, 200)
   const pages = shownPages(config, settings.apis)
-  const has = (id: (typeof pages)[number]['id']): boolean => pages.some((page) => page.id === id)
-  const isSearch = q.length >= minSearch
-  const urls = useQuery({ ...urlsQuery, enabled: has('front-page') })
-  const requests = useInfiniteQuery({ ...requestsQuery('mine', []), enabled: has('requests') })
-  const workflows = useQuery({ ...searchQuery(q, 'workflow'), enabled: isSearch && has('request-access') })
-  const people = useQuery({
-    ...searchQuery(q, 'person'),
-    enabled: isSearch && config.canSearchPeople && has('requests'),
-  })
+  const { urls, requests, workflows, people } = usePaletteQueries(q, new Set(pages.map(({ id }) => id)))
   const nameOf = namesIn(requests.data?.pages.slice(0, 1) ?? [])
   const isConsole = config.administrator && !config.hidePages.includes('console')
   const groups: readonly PaletteGroup[] = [
@@ -106,4 +98,18 @@ export function usePaletteGroups(query: string): Searched {
     isPending: q !== typed || queries.some(({ data, fetchStatus }) => data === undefined && fetchStatus !== 'idle'),
     error: queries.map(({ error }) => error).find((error) => error !== null) ?? null,
   }
+}
+
+/** Only of pages that the user has. */
+function usePaletteQueries(q: string, pages: ReadonlySet<PageEntry['id']>) {
+  const { canSearchPeople } = useConfig()
+  const isSearch = q.length >= minSearch
+  const urls = useQuery({ ...urlsQuery, enabled: pages.has('front-page') })
+  const requests = useInfiniteQuery({ ...requestsQuery('mine', []), enabled: pages.has('requests') })
+  const workflows = useQuery({ ...searchQuery(q, 'workflow'), enabled: isSearch && pages.has('request-access') })
+  const people = useQuery({
+    ...searchQuery(q, 'person'),
+    enabled: isSearch && canSearchPeople && pages.has('requests'),
+  })
+  return { urls, requests, workflows, people }
 }

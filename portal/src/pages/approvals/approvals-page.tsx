@@ -93,62 +93,19 @@ interface ChooserProps {
 function Chooser({ all, list, pages, onDecide }: ChooserProps) {
   const { t, tn } = useTranslation()
   const more = useNextPage(list)
-  const hint = useId()
   const { q = '', workflow = '' } = route.useSearch()
-  const navigate = route.useNavigate()
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
-  const shown = useMemo(() => {
-    const nameOf = namesIn(pages, true)
-    const wordsOf = (one: ApprovalSummary): readonly string[] => [
-      ...[one.label, one.wfLabel, one.user, one.displayName, one.reason],
-      ...[nameOf(one.requestor), nameOf(one.caller ?? '')],
-    ]
-    return all.filter((one) => (workflow === '' || one.wfName === workflow) && matches(q, ...wordsOf(one)))
-  }, [all, pages, q, workflow])
+  const shown = useShown(all, pages)
   const groups = useMemo(() => [{ key: 'all', items: shown }], [shown])
+  const { picked, isChosen, choose, isAll, chooseAll } = useChoice(shown)
   const isSearch = q !== '' || workflow !== ''
-  // Only visible approvals that still exist are decided.
-  const picked = shown.filter(({ approval }) => chosen.has(approval)).slice(0, maxAtOnce)
-  const choose = (approval: string, isChosen: boolean): void => {
-    const next = new Set(chosen)
-    if (isChosen) next.add(approval)
-    else next.delete(approval)
-    setChosen(next)
-  }
-  const isAll = shown.length > 0 && picked.length === Math.min(shown.length, maxAtOnce)
   return (
     <>
-      <Group gap="sm" align="end">
-        <SearchBox
-          label={t('approvals.search')}
-          value={q}
-          onChange={(next) =>
-            void navigate({ search: (old) => ({ ...old, q: next === '' ? undefined : next }), replace: true })
-          }
-        />
-        <NativeSelect
-          aria-label={t('approvals.workflow')}
-          aria-describedby={list.hasNextPage ? hint : undefined}
-          value={workflow}
-          onChange={({ currentTarget: { value } }) =>
-            void navigate({ search: (old) => ({ ...old, workflow: value === '' ? undefined : value }), replace: true })
-          }
-          data={[
-            { value: '', label: t('approvals.allWorkflows') },
-            ...[...workflowsOf(all, workflow)].map(([value, label]) => ({ value, label: isolated(label) })),
-          ]}
-        />
-      </Group>
-      {list.hasNextPage && (
-        <Text id={hint} size="sm" c="dimmed">
-          {tn('approvals.kindsSoFar', all.length)}
-        </Text>
-      )}
+      <Filters all={all} hasMore={list.hasNextPage} />
       <Checkbox
         label={t('approvals.chooseAll')}
         checked={isAll}
         indeterminate={!isAll && picked.length > 0}
-        onChange={() => setChosen(isAll ? new Set() : new Set(shown.slice(0, maxAtOnce).map((one) => one.approval)))}
+        onChange={chooseAll}
       />
       {shown.length === 0 && !list.hasNextPage && (
         <Text c="dimmed" role="status">
@@ -161,8 +118,8 @@ function Chooser({ all, list, pages, onDecide }: ChooserProps) {
         render={(approval) => (
           <ApprovalRow
             approval={approval}
-            isChosen={chosen.has(approval.approval)}
-            onChoose={(isChosen) => choose(approval.approval, isChosen)}
+            isChosen={isChosen(approval.approval)}
+            onChoose={(chosen) => choose(approval.approval, chosen)}
           />
         )}
         label={t('page.approvals')}
@@ -177,6 +134,82 @@ function Chooser({ all, list, pages, onDecide }: ChooserProps) {
           </Text>
           <Button onClick={() => onDecide(picked)}>{t('approvals.decideChosen')}</Button>
         </Group>
+      )}
+    </>
+  )
+}
+
+/** Those that the address searches for. */
+function useShown(all: readonly ApprovalSummary[], pages: readonly ApprovalList[]): readonly ApprovalSummary[] {
+  const { q = '', workflow = '' } = route.useSearch()
+  return useMemo(() => {
+    const nameOf = namesIn(pages, true)
+    const wordsOf = (one: ApprovalSummary): readonly string[] => [
+      ...[one.label, one.wfLabel, one.user, one.displayName, one.reason],
+      ...[nameOf(one.requestor), nameOf(one.caller ?? '')],
+    ]
+    return all.filter((one) => (workflow === '' || one.wfName === workflow) && matches(q, ...wordsOf(one)))
+  }, [all, pages, q, workflow])
+}
+
+/** Which of the visible approvals are chosen, up to the number that can be decided at once. */
+function useChoice(shown: readonly ApprovalSummary[]) {
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  // Only visible approvals that still exist are decided.
+  const picked = shown.filter(({ approval }) => chosen.has(approval)).slice(0, maxAtOnce)
+  const isAll = shown.length > 0 && picked.length === Math.min(shown.length, maxAtOnce)
+  return {
+    picked,
+    isAll,
+    isChosen: (approval: string): boolean => chosen.has(approval),
+    choose: (approval: string, isChosen: boolean): void => {
+      const next = new Set(chosen)
+      if (isChosen) next.add(approval)
+      else next.delete(approval)
+      setChosen(next)
+    },
+    /** All or none. */
+    chooseAll: (): void => setChosen(isAll ? new Set() : new Set(shown.slice(0, maxAtOnce).map((one) => one.approval))),
+  }
+}
+
+interface FiltersProps {
+  readonly all: readonly ApprovalSummary[]
+  readonly hasMore: boolean
+}
+
+function Filters({ all, hasMore }: FiltersProps) {
+  const { t, tn } = useTranslation()
+  const hint = useId()
+  const { q = '', workflow = '' } = route.useSearch()
+  const navigate = route.useNavigate()
+  return (
+    <>
+      <Group gap="sm" align="end">
+        <SearchBox
+          label={t('approvals.search')}
+          value={q}
+          onChange={(next) =>
+            void navigate({ search: (old) => ({ ...old, q: next === '' ? undefined : next }), replace: true })
+          }
+        />
+        <NativeSelect
+          aria-label={t('approvals.workflow')}
+          aria-describedby={hasMore ? hint : undefined}
+          value={workflow}
+          onChange={({ currentTarget: { value } }) =>
+            void navigate({ search: (old) => ({ ...old, workflow: value === '' ? undefined : value }), replace: true })
+          }
+          data={[
+            { value: '', label: t('approvals.allWorkflows') },
+            ...[...workflowsOf(all, workflow)].map(([value, label]) => ({ value, label: isolated(label) })),
+          ]}
+        />
+      </Group>
+      {hasMore && (
+        <Text id={hint} size="sm" c="dimmed">
+          {tn('approvals.kindsSoFar', all.length)}
+        </Text>
       )}
     </>
   )

@@ -11,7 +11,7 @@ import { type Invitation, invitedValue, keyOf } from './entries.ts'
 import { RegisterField } from './field.tsx'
 import { ProviderCheck } from './provider-check.tsx'
 import { isProvider } from './provider-script.ts'
-import { useRegistration } from './registration.ts'
+import { type Registration, useRegistration } from './registration.ts'
 
 interface RegisterFormProps {
   readonly config: RegisterConfig
@@ -23,12 +23,12 @@ interface RegisterFormProps {
 const maxReason = 2_000
 
 export function RegisterForm(props: RegisterFormProps) {
-  const { config, invitation } = props
+  const { config } = props
   const { t } = useTranslation()
   const form = useRegistration(props)
   const prefix = useId()
   const idOf = (key: string): string => `${prefix} ${key}`.replaceAll(/[^\w-]/g, '-')
-  const { humanCheck, reasonIsList, reasons, requireReason, passwordRules } = config
+  const { humanCheck, passwordRules } = config
   const { kind } = humanCheck
 
   const send = (event: FormEvent): void => {
@@ -37,38 +37,10 @@ export function RegisterForm(props: RegisterFormProps) {
     const wrong = form.send()
     if (wrong !== undefined) document.getElementById(idOf(wrong))?.focus()
   }
-  const reasonProps = {
-    id: idOf(keyOf('reason')),
-    label: t('register.reason'),
-    required: requireReason,
-    value: form.entries.reason,
-    onBlur: () => form.leave(keyOf('reason')),
-    error: form.errorAt(keyOf('reason')),
-  }
   return (
     <form onSubmit={send} noValidate>
       <Stack>
-        <SimpleGrid cols={{ base: 1, sm: 2, ...(config.enableThirdColumn ? { lg: 3 } : {}) }}>
-          {form.fields.map((field) => {
-            const key = keyOf('field', field.name)
-            const isAddress = field.name === config.verifyEmailAttribute
-            return (
-              <RegisterField
-                key={field.name}
-                field={field}
-                id={idOf(key)}
-                label={field.displayName}
-                required={field.required || isAddress}
-                isAddress={isAddress}
-                minSearchChars={config.minSearchChars}
-                value={invitedValue(config, field.name, invitation) ?? form.entries.values[field.name] ?? ''}
-                onChange={(value) => form.setValue(field.name, value)}
-                onBlur={() => form.leave(key)}
-                error={form.errorAt(key)}
-              />
-            )
-          })}
-        </SimpleGrid>
+        <Fields config={config} invitation={props.invitation} form={form} idOf={idOf} />
         {passwordRules !== undefined && (
           <PasswordFields
             ids={[idOf(keyOf('password')), idOf(keyOf('password2'))]}
@@ -83,38 +55,8 @@ export function RegisterForm(props: RegisterFormProps) {
             repeatedError={form.errorAt(keyOf('password2'))}
           />
         )}
-        {reasonIsList ? (
-          <NativeSelect
-            {...reasonProps}
-            onChange={(event) => form.setReason(event.currentTarget.value)}
-            data={[{ value: '', label: t('register.choose') }, ...reasons]}
-          />
-        ) : (
-          requireReason && (
-            <Textarea
-              {...reasonProps}
-              onChange={(event) => form.setReason(event.currentTarget.value)}
-              autosize
-              minRows={2}
-              maxRows={8}
-              maxLength={maxReason}
-            />
-          )
-        )}
-        {humanCheck.honeypot !== undefined && (
-          <div className="off-screen" aria-hidden="true">
-            <label>
-              {humanCheck.honeypot}
-              <input
-                name={humanCheck.honeypot}
-                tabIndex={-1}
-                autoComplete="off"
-                value={form.trap}
-                onChange={(event) => form.setTrap(event.currentTarget.value)}
-              />
-            </label>
-          </div>
-        )}
+        <Reason config={config} form={form} id={idOf(keyOf('reason'))} />
+        {humanCheck.honeypot !== undefined && <Honeypot name={humanCheck.honeypot} form={form} />}
         {config.requireTermsAndConditions && (
           <Terms
             id={idOf(keyOf('terms'))}
@@ -138,6 +80,97 @@ export function RegisterForm(props: RegisterFormProps) {
         </div>
       </Stack>
     </form>
+  )
+}
+
+interface FieldsProps {
+  readonly config: RegisterConfig
+  readonly invitation: Invitation | undefined
+  readonly form: Registration
+  readonly idOf: (key: string) => string
+}
+
+function Fields({ config, invitation, form, idOf }: FieldsProps) {
+  return (
+    <SimpleGrid cols={{ base: 1, sm: 2, ...(config.enableThirdColumn ? { lg: 3 } : {}) }}>
+      {form.fields.map((field) => {
+        const key = keyOf('field', field.name)
+        const isAddress = field.name === config.verifyEmailAttribute
+        return (
+          <RegisterField
+            key={field.name}
+            field={field}
+            id={idOf(key)}
+            label={field.displayName}
+            required={field.required || isAddress}
+            isAddress={isAddress}
+            minSearchChars={config.minSearchChars}
+            value={invitedValue(config, field.name, invitation) ?? form.entries.values[field.name] ?? ''}
+            onChange={(value) => form.setValue(field.name, value)}
+            onBlur={() => form.leave(key)}
+            error={form.errorAt(key)}
+          />
+        )
+      })}
+    </SimpleGrid>
+  )
+}
+
+interface ReasonProps {
+  readonly config: RegisterConfig
+  readonly form: Registration
+  readonly id: string
+}
+
+/** A list, a text, or nothing. */
+function Reason({ config, form, id }: ReasonProps) {
+  const { t } = useTranslation()
+  const { reasonIsList, reasons, requireReason } = config
+  const common = {
+    id,
+    label: t('register.reason'),
+    required: requireReason,
+    value: form.entries.reason,
+    onBlur: () => form.leave(keyOf('reason')),
+    error: form.errorAt(keyOf('reason')),
+  }
+  if (reasonIsList) {
+    return (
+      <NativeSelect
+        {...common}
+        onChange={(event) => form.setReason(event.currentTarget.value)}
+        data={[{ value: '', label: t('register.choose') }, ...reasons]}
+      />
+    )
+  }
+  if (!requireReason) return null
+  return (
+    <Textarea
+      {...common}
+      onChange={(event) => form.setReason(event.currentTarget.value)}
+      autosize
+      minRows={2}
+      maxRows={8}
+      maxLength={maxReason}
+    />
+  )
+}
+
+/** A field that people do not see, and programs fill in. */
+function Honeypot({ name, form }: { readonly name: string; readonly form: Registration }) {
+  return (
+    <div className="off-screen" aria-hidden="true">
+      <label>
+        {name}
+        <input
+          name={name}
+          tabIndex={-1}
+          autoComplete="off"
+          value={form.trap}
+          onChange={(event) => form.setTrap(event.currentTarget.value)}
+        />
+      </label>
+    </div>
   )
 }
 

@@ -39,15 +39,12 @@ export function useRegistration({ config, owner, invitation, onSubmitted }: Regi
   const [passwords, setPasswords] = useState<Passwords>(noPasswords)
   const [trap, setTrap] = useState('')
   const [token, setToken] = useState('')
-  /** Parts that the user has left: their problems are shown there, and not while the user starts to type. */
-  const [left, setLeft] = useState<ReadonlySet<string>>(new Set())
-  /** The gateway's problems, until the part is changed. */
-  const [refused, setRefused] = useState<ReadonlyMap<string, string>>(new Map())
   const matches = usePatterns(fields)
   const problems = useMemo(
     () => problemsOf(config, fields, entries, passwords, matches),
     [config, fields, entries, passwords, matches],
   )
+  const shown = useShownProblems(problems)
   const hasBox = isProvider(config.humanCheck.kind) && config.humanCheck.kind !== 'recaptcha-v3'
 
   const submit = useMutation({
@@ -61,7 +58,7 @@ export function useRegistration({ config, owner, invitation, onSubmitted }: Regi
       onSubmitted(answer, address)
     },
     onError: (error) => {
-      if (error instanceof ApiError) setRefused(byPlace(error.texts, fields))
+      if (error instanceof ApiError) shown.refuse(byPlace(error.texts, fields))
     },
   })
 
@@ -69,13 +66,11 @@ export function useRegistration({ config, owner, invitation, onSubmitted }: Regi
     setEntries(noEntries)
     forget()
     setPasswords(noPasswords)
-    setLeft(new Set())
-    setRefused(new Map())
+    shown.clear()
     setToken('')
   }
 
-  const textOf = (problem: Problem): string => ('text' in problem ? problem.text : t(problem.key, problem.values))
-  const forgive = (key: string): void => setRefused((before) => without(before, key))
+  const { forgive, leave, errorAt } = shown
   return {
     fields,
     entries,
@@ -85,7 +80,8 @@ export function useRegistration({ config, owner, invitation, onSubmitted }: Regi
     submit,
     setTrap,
     setToken,
-    leave: (key: string) => setLeft((before) => new Set(before).add(key)),
+    leave,
+    errorAt,
     setValue: (name: string, value: string) => {
       forgive(keyOf('field', name))
       setEntries({ ...entries, values: { ...entries.values, [name]: value } })
@@ -100,20 +96,43 @@ export function useRegistration({ config, owner, invitation, onSubmitted }: Regi
       setPasswords((before) => ({ ...before, password }))
     },
     setRepeated: (password2: string) => setPasswords((before) => ({ ...before, password2 })),
+    /** Sends a valid form. Returns the first part with a problem. */
+    send: (): string | undefined => {
+      shown.leaveAll()
+      const [first] = problems.keys()
+      if (first === undefined) submit.mutate()
+      return first
+    },
+    boxError: hasBox && token === '' && shown.hasLeft ? t('register.checkNeeded') : undefined,
+  }
+}
+
+export type Registration = ReturnType<typeof useRegistration>
+
+/** Which problems the user sees, and where. */
+function useShownProblems(problems: ReadonlyMap<string, Problem>) {
+  const { t } = useTranslation()
+  /** Parts that the user has left: their problems are shown there, and not while the user starts to type. */
+  const [left, setLeft] = useState<ReadonlySet<string>>(new Set())
+  /** The gateway's problems, until the part is changed. */
+  const [refused, refuse] = useState<ReadonlyMap<string, string>>(new Map())
+  const textOf = (problem: Problem): string => ('text' in problem ? problem.text : t(problem.key, problem.values))
+  return {
+    refuse,
+    forgive: (key: string): void => refuse((before) => without(before, key)),
+    leave: (key: string): void => setLeft((before) => new Set(before).add(key)),
+    leaveAll: (): void => setLeft(new Set([...problems.keys(), ...left])),
+    hasLeft: left.size > 0,
     errorAt: (key: string): string | undefined => {
       const said = refused.get(key)
       if (said !== undefined) return said
       const problem = left.has(key) ? problems.get(key) : undefined
       return problem === undefined ? undefined : textOf(problem)
     },
-    /** Sends a valid form. Returns the first part with a problem. */
-    send: (): string | undefined => {
-      setLeft(new Set([...problems.keys(), ...left]))
-      const [first] = problems.keys()
-      if (first === undefined) submit.mutate()
-      return first
+    clear: (): void => {
+      setLeft(new Set())
+      refuse(new Map())
     },
-    boxError: hasBox && token === '' && left.size > 0 ? t('register.checkNeeded') : undefined,
   }
 }
 

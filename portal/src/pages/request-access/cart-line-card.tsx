@@ -21,14 +21,17 @@ import { maxReason, ReasonField } from '../../components/reason-field.tsx'
 import { AccessEndField } from './access-end-field.tsx'
 import type { CartLine, LineProblem } from './cart.ts'
 
-interface CartLineCardProps {
+interface LineProps {
   readonly line: CartLine
+  readonly onChange: (change: Partial<CartLine>) => void
+}
+
+interface CartLineCardProps extends LineProps {
   readonly problems: readonly LineProblem[]
   /** The gateway's rejection of the line. */
   readonly refusal: string | undefined
   /** False if one reason applies to all. */
   readonly withReason: boolean
-  readonly onChange: (change: Partial<CartLine>) => void
   readonly onRemove: () => void
 }
 
@@ -41,41 +44,13 @@ export function CartLineCard(props: CartLineCardProps) {
   return (
     <Paper withBorder p="md" component="section" aria-label={line.label}>
       <Stack gap="sm">
-        <Group justify="space-between" wrap="nowrap" align="start">
-          <div>
-            <Title order={2} size="h5">
-              {line.label}
-            </Title>
-            <Text size="sm" c="dimmed">
-              {markdownText(line.description)}
-            </Text>
-          </div>
-          <ActionIcon
-            variant="subtle"
-            color="gray"
-            aria-label={t('request.removeNamed', { label: line.label })}
-            onClick={onRemove}
-          >
-            <Icon name="trash" size={18} />
-          </ActionIcon>
-        </Group>
+        <LineHead line={line} onRemove={onRemove} />
         {refusal !== undefined && (
           <Alert color="red" variant="outline" icon={<Icon name="warning" />} role="alert">
             {refusal}
           </Alert>
         )}
-        {rights.data?.canDelegate === true && (
-          <SegmentedControl
-            aria-label={t('cart.forWhom')}
-            value={line.forOthers ? 'others' : 'me'}
-            onChange={(value) => onChange({ forOthers: value === 'others' })}
-            data={[
-              { value: 'me', label: t('cart.forMe') },
-              { value: 'others', label: t('cart.forOthers') },
-            ]}
-            w="fit-content"
-          />
-        )}
+        {rights.data?.canDelegate === true && <ForWhom line={line} onChange={onChange} />}
         {line.forOthers && (
           <PersonPicker
             label={t('cart.people')}
@@ -101,32 +76,96 @@ export function CartLineCard(props: CartLineCardProps) {
           />
         )}
         {rights.data?.canPreApprove === true && (
-          <Group align="end" grow preventGrowOverflow={false}>
-            <NativeSelect
-              label={t('cart.decision')}
-              value={line.decision}
-              onChange={({ currentTarget: { value } }) =>
-                onChange({ decision: value === 'approve' || value === 'deny' ? value : '' })
-              }
-              data={[
-                { value: '', label: t('cart.decideNot') },
-                { value: 'approve', label: t('approval.approve') },
-                { value: 'deny', label: t('approval.deny') },
-              ]}
-            />
-            {line.decision !== '' && (
-              <TextInput
-                label={t('cart.decisionReason')}
-                required={rights.data.commentRequired}
-                maxLength={maxReason}
-                value={line.decisionReason}
-                error={error('cart.decisionReasonRequired')}
-                onChange={(event) => onChange({ decisionReason: event.currentTarget.value })}
-              />
-            )}
-          </Group>
+          <OwnDecision
+            line={line}
+            required={rights.data.commentRequired}
+            error={error('cart.decisionReasonRequired')}
+            onChange={onChange}
+          />
         )}
       </Stack>
     </Paper>
+  )
+}
+
+interface LineHeadProps {
+  readonly line: CartLine
+  readonly onRemove: () => void
+}
+
+function LineHead({ line, onRemove }: LineHeadProps) {
+  const { t } = useTranslation()
+  return (
+    <Group justify="space-between" wrap="nowrap" align="start">
+      <div>
+        <Title order={2} size="h5">
+          {line.label}
+        </Title>
+        <Text size="sm" c="dimmed">
+          {markdownText(line.description)}
+        </Text>
+      </div>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        aria-label={t('request.removeNamed', { label: line.label })}
+        onClick={onRemove}
+      >
+        <Icon name="trash" size={18} />
+      </ActionIcon>
+    </Group>
+  )
+}
+
+function ForWhom({ line, onChange }: LineProps) {
+  const { t } = useTranslation()
+  return (
+    <SegmentedControl
+      aria-label={t('cart.forWhom')}
+      value={line.forOthers ? 'others' : 'me'}
+      onChange={(value) => onChange({ forOthers: value === 'others' })}
+      data={[
+        { value: 'me', label: t('cart.forMe') },
+        { value: 'others', label: t('cart.forOthers') },
+      ]}
+      w="fit-content"
+    />
+  )
+}
+
+interface OwnDecisionProps extends LineProps {
+  /** A decision needs a comment. */
+  readonly required: boolean
+  readonly error: string | undefined
+}
+
+/** The decision of a requester who may approve the line. */
+function OwnDecision({ line, required, error, onChange }: OwnDecisionProps) {
+  const { t } = useTranslation()
+  return (
+    <Group align="end" grow preventGrowOverflow={false}>
+      <NativeSelect
+        label={t('cart.decision')}
+        value={line.decision}
+        onChange={({ currentTarget: { value } }) =>
+          onChange({ decision: value === 'approve' || value === 'deny' ? value : '' })
+        }
+        data={[
+          { value: '', label: t('cart.decideNot') },
+          { value: 'approve', label: t('approval.approve') },
+          { value: 'deny', label: t('approval.deny') },
+        ]}
+      />
+      {line.decision !== '' && (
+        <TextInput
+          label={t('cart.decisionReason')}
+          required={required}
+          maxLength={maxReason}
+          value={line.decisionReason}
+          error={error}
+          onChange={(event) => onChange({ decisionReason: event.currentTarget.value })}
+        />
+      )}
+    </Group>
   )
 }

@@ -129,7 +129,6 @@ export function databaseTarget(
   passwords: Passwords,
   { auditsWithin = false, system }: { readonly auditsWithin?: boolean; readonly system?: string } = {},
 ): DatabaseTarget {
-  const findGroup = (name: string) => users.findGroupByName(name, { members: false })
   return {
     groupMembersAreIds: false,
     userIdIsLogin: false,
@@ -145,17 +144,30 @@ export function databaseTarget(
     lookupUserByLogin: (login) => users.findByLogin(login),
     lookupUserById: (id) => users.findById(id),
     searchUsers: (query) => users.searchUsers(query),
-    findGroup,
+    findGroup: (name) => users.findGroupByName(name, { members: false }),
     lookupGroupByName: (name, options) => users.findGroupByName(name, options),
     lookupGroupById: (id, options) => users.findGroupById(id, options),
     searchGroups: (query) => users.searchGroups(query),
     containingGroups: (ids) => users.containingGroups(ids),
+    ...userWrites(users, passwords),
+    ...groupWrites(users),
 
     async storedAt(userID) {
       const user = system === undefined ? undefined : await users.findByLogin(userID)
       return user === undefined || system === undefined ? undefined : { system, name: user.userID }
     },
 
+    async close() {
+      await users.close()
+      await passwords.close()
+    },
+  }
+}
+
+type UserWrites = Pick<DatabaseTarget, 'createUser' | 'syncUser' | 'deleteUser' | 'setUserPassword'>
+
+function userWrites(users: UserDirectory, passwords: Passwords): UserWrites {
+  return {
     async createUser(user, attributes, request, options) {
       const wanted = { ...user, attributes: user.attributes.pick(attributes) }
       await unlessThere(
@@ -195,7 +207,13 @@ export function databaseTarget(
         return [passwordChange]
       })
     },
+  }
+}
 
+type GroupWrites = Pick<DatabaseTarget, 'createGroup' | 'updateGroup' | 'deleteGroup' | 'changeMemberGroups'>
+
+function groupWrites(users: UserDirectory): GroupWrites {
+  return {
     async createGroup(name, attributes, request, options) {
       const wanted = Attributes.from(attributes)
       await unlessThere(
@@ -205,7 +223,7 @@ export function databaseTarget(
         },
         async () => {
           if (options?.mustBeNew === true) return false
-          const stored = await findGroup(name)
+          const stored = await users.findGroupByName(name, { members: false })
           return stored?.name === name && sameAttributes(stored.attributes ?? new Attributes(), wanted)
         },
       )
@@ -224,11 +242,6 @@ export function databaseTarget(
 
     changeMemberGroups: (name, change, request) =>
       withAudit(request, (record) => users.changeMemberGroups(name, change, record)),
-
-    async close() {
-      await users.close()
-      await passwords.close()
-    },
   }
 }
 

@@ -24,76 +24,9 @@ const storable: StorableAttributes = { users: new Set(), groups: new Set() }
  * bindings, so this target does not use the user reconciler.
  */
 export function roleBindingsTarget(objects: () => ClusterObjects, kind: SubjectKind): LookupTarget {
-  const queue = new KeyedQueue()
-  const isMember = (binding: ClusterObject, login: string) => membersOf(binding, kind).includes(login)
-  const toGroup = (binding: ClusterObject): Group => {
-    const name = groupOf(binding)
-    return { id: name, name, members: membersOf(binding, kind), version: binding.metadata.resourceVersion }
-  }
-
-  async function allBindings(): Promise<ClusterObject[]> {
-    const lists = [clusterRoleBindings, roleBindings].map((resource) => objects().list(resource, maxBindings))
-    return (await Promise.all(lists)).flat()
-  }
-
-  async function findUser(userID: string): Promise<User | undefined> {
-    const bindings = (await allBindings()).filter((binding) => isMember(binding, userID))
-    return bindings.length === 0 ? undefined : userOf(userID, bindings.map(groupOf))
-  }
-
-  async function findGroup(name: string): Promise<Group | undefined> {
-    const place = bindingPlace(name)
-    const binding = place && (await objects().get(place.resource, place.name))
-    return binding && toGroup(binding)
-  }
-
-  /**
-   * Changes one binding after the other: the API server can't change several at once. After a failure, the next attempt
-   * finishes the rest. All groups are checked before the first change.
-   */
-  async function change(
-    login: string,
-    join: readonly string[],
-    leave: readonly string[],
-    request: TargetRequest,
-  ): Promise<void> {
-    const subject = kind.write(login)
-    for (const group of join) {
-      if ((await findGroup(group)) === undefined) throw noBinding(group)
-    }
-    for (const group of join) await changeBinding(group, login, subject, request)
-    for (const group of leave) await changeBinding(group, login, undefined, request)
-  }
-
-  /** Adds the subject, or removes the login if there is none. A missing binding has nothing to remove. */
-  async function changeBinding(group: string, login: string, subject: object | undefined, request: TargetRequest) {
-    const place = bindingPlace(group)
-    if (place === undefined) return
-    await queue.run(group, async () => {
-      for (let attempt = 1; ; attempt++) {
-        const binding = await objects().get(place.resource, place.name)
-        if (binding === undefined) {
-          if (subject === undefined) return
-          throw noBinding(group)
-        }
-        if (isMember(binding, login) === (subject !== undefined)) return
-        const others = subjectsOf(binding).filter((one) => kind.read(one) !== login)
-        const subjects = subject === undefined ? others : [...others, subject]
-        const action = subject === undefined ? 'delete' : 'add'
-        const change: TargetChange = { subject: 'group', action, attribute: 'groups', value: group }
-        await request.planChanges?.([change])
-        try {
-          await objects().replace(place.resource, place.name, { ...binding.content, subjects })
-        } catch (error) {
-          if (hasCode(error, 'VERSION_MISMATCH') && attempt < maxAttempts) continue
-          throw error
-        }
-        request.audit(change)
-        return
-      }
-    })
-  }
-
+  const bindings = new Bindings(objects, kind)
+  const findUser = (userID: string): Promise<User | undefined> => bindings.userNamed(userID)
+  const findGroup = (name: string): Promise<Group | undefined> => bindings.group(name)
   return {
     groupMembersAreIds: false,
     userIdIsLogin: true,
@@ -109,7 +42,7 @@ export function roleBindingsTarget(objects: () => ClusterObjects, kind: SubjectK
       if (options?.mustBeNew === true && (await findUser(user.userID)) !== undefined) {
         throw new GatewayError('CONFLICT', `a binding already names "${user.userID}"`, { keyword: 'uniqueness' })
       }
-      await change(user.userID, ownGroups(user), [], request)
+      await bindings.change(user.userID, ownGroups(user), [], request)
     },
 
     async syncUser(user, { addOnly, keepGroups }, request) {
@@ -117,27 +50,115 @@ export function roleBindingsTarget(objects: () => ClusterObjects, kind: SubjectK
       const wanted = ownGroups(user)
       const present = addOnly ? [] : ((await findUser(user.userID))?.groups ?? [])
       const left = present.filter((group) => !wanted.includes(group))
-      await change(user.userID, wanted, left, request)
+      await bindings.change(user.userID, wanted, left, request)
     },
 
     async deleteUser({ userID }, request) {
-      await change(userID, [], (await findUser(userID))?.groups ?? [], request)
+      await bindings.change(userID, [], (await findUser(userID))?.groups ?? [], request)
     },
 
-    async searchUsers(query) {
-      const groupsOf = new Map<string, string[]>()
-      for (const binding of await allBindings()) {
-        for (const login of membersOf(binding, kind)) {
-          const groups = groupsOf.get(login)
-          if (groups === undefined) groupsOf.set(login, [groupOf(binding)])
-          else groups.push(groupOf(binding))
-        }
+    searchUsers: async (query) => pageInMemory(await bindings.users(), query, userCollection),
+    searchGroups: async (query) => pageInMemory(await bindings.groups(), query, groupCollection),
+  }
+}
+
+/** The bindings of a cluster, and the logins that they name. */
+class Bindings {
+  readonly #objects: () => ClusterObjects
+  readonly #kind: SubjectKind
+  readonly #queue = new KeyedQueue()
+
+  constructor(objects: () => ClusterObjects, kind: SubjectKind) {
+    this.#objects = objects
+    this.#kind = kind
+  }
+
+  async group(name: string): Promise<Group | undefined> {
+    const place = bindingPlace(name)
+    const binding = place && (await this.#objects().get(place.resource, place.name))
+    return binding && this.#toGroup(binding)
+  }
+
+  async groups(): Promise<Group[]> {
+    return (await this.#all()).map((binding) => this.#toGroup(binding))
+  }
+
+  async userNamed(login: string): Promise<User | undefined> {
+    const bindings = (await this.#all()).filter((binding) => this.#members(binding).includes(login))
+    return bindings.length === 0 ? undefined : userOf(login, bindings.map(groupOf))
+  }
+
+  async users(): Promise<User[]> {
+    const groupsOf = new Map<string, string[]>()
+    for (const binding of await this.#all()) {
+      for (const login of this.#members(binding)) {
+        const groups = groupsOf.get(login)
+        if (groups === undefined) groupsOf.set(login, [groupOf(binding)])
+        else groups.push(groupOf(binding))
       }
-      const users = Array.from(groupsOf, ([login, groups]) => userOf(login, groups))
-      return pageInMemory(users, query, userCollection)
-    },
+    }
+    return Array.from(groupsOf, ([login, groups]) => userOf(login, groups))
+  }
 
-    searchGroups: async (query) => pageInMemory((await allBindings()).map(toGroup), query, groupCollection),
+  /**
+   * Changes one binding after the other: the API server can't change several at once. After a failure, the next attempt
+   * finishes the rest. All groups are checked before the first change.
+   */
+  async change(
+    login: string,
+    join: readonly string[],
+    leave: readonly string[],
+    request: TargetRequest,
+  ): Promise<void> {
+    const subject = this.#kind.write(login)
+    for (const group of join) {
+      if ((await this.group(group)) === undefined) throw noBinding(group)
+    }
+    for (const group of join) await this.#changeOne(group, login, subject, request)
+    for (const group of leave) await this.#changeOne(group, login, undefined, request)
+  }
+
+  /** Adds the subject, or removes the login if there is none. A missing binding has nothing to remove. */
+  async #changeOne(group: string, login: string, subject: object | undefined, request: TargetRequest): Promise<void> {
+    const place = bindingPlace(group)
+    if (place === undefined) return
+    await this.#queue.run(group, async () => {
+      for (let attempt = 1; ; attempt++) {
+        const binding = await this.#objects().get(place.resource, place.name)
+        if (binding === undefined) {
+          if (subject === undefined) return
+          throw noBinding(group)
+        }
+        if (this.#members(binding).includes(login) === (subject !== undefined)) return
+        const others = subjectsOf(binding).filter((one) => this.#kind.read(one) !== login)
+        const subjects = subject === undefined ? others : [...others, subject]
+        const action = subject === undefined ? 'delete' : 'add'
+        const change: TargetChange = { subject: 'group', action, attribute: 'groups', value: group }
+        await request.planChanges?.([change])
+        try {
+          await this.#objects().replace(place.resource, place.name, { ...binding.content, subjects })
+        } catch (error) {
+          if (hasCode(error, 'VERSION_MISMATCH') && attempt < maxAttempts) continue
+          throw error
+        }
+        request.audit(change)
+        return
+      }
+    })
+  }
+
+  async #all(): Promise<ClusterObject[]> {
+    const lists = [clusterRoleBindings, roleBindings].map((resource) => this.#objects().list(resource, maxBindings))
+    return (await Promise.all(lists)).flat()
+  }
+
+  #members(binding: ClusterObject): string[] {
+    return [...new Set(subjectsOf(binding).flatMap((subject) => this.#kind.read(subject) ?? []))]
+  }
+
+  #toGroup(binding: ClusterObject): Group {
+    const name = groupOf(binding)
+    return { id: name, name, members: this.#members(binding), version: binding.metadata.resourceVersion }
   }
 }
 
@@ -228,7 +249,3 @@ function subjectsOf({ content }: ClusterObject): Json[] {
   const { subjects } = content
   return Array.isArray(subjects) ? subjects.filter((one) => typeof one === 'object' && one !== null) : []
 }
-
-const membersOf = (binding: ClusterObject, kind: SubjectKind): string[] => [
-  ...new Set(subjectsOf(binding).flatMap((subject) => kind.read(subject) ?? [])),
-]

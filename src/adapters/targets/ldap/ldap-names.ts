@@ -48,33 +48,22 @@ export interface LdapNames {
 export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
   const { users, groups, leavesOutEmpty } = names
   if (users.isEmpty && groups.isEmpty && !leavesOutEmpty) return target
-  const written = (attributes: Iterable<readonly [string, readonly string[]]>, { toServer }: AttributeNames) => {
-    const renamed = new Attributes()
-    for (const [name, values] of attributes) {
-      renamed.add(toServer(name), leavesOutEmpty ? values.filter((value) => value !== '') : values)
-    }
-    return renamed
-  }
-  const userIn = (user: User): User => ({ ...user, attributes: written(user.attributes, users) })
-  const userOut = (user: User): User => ({ ...user, attributes: read(user.attributes, users) })
-  const groupOut = ({ description: _, ...group }: Group): Group => {
-    const attributes = read(group.attributes ?? new Attributes(), groups)
-    const description = attributes.first('description')
-    return { ...group, attributes, description }
-  }
-  const groupIn = (attributes: Readonly<Record<string, readonly string[]>>): Record<string, readonly string[]> => {
-    const given = Object.entries(attributes)
-    const cleared = given.map(([name]): [string, readonly string[]] => [groups.toServer(name), []])
-    return Object.assign(Object.create(null), Object.fromEntries(cleared), written(given, groups).toObject())
-  }
-  const displayed = (options: GroupReadOptions | undefined): GroupReadOptions | undefined => {
-    if (options?.display === undefined) return options
-    const { display } = options
-    return { ...options, display: { users: users.toServer(display.users), groups: groups.toServer(display.groups) } }
-  }
   return {
     ...target,
     ...(target.storable === undefined ? {} : { storable: storableUnder(target.storable, names) }),
+    ...withUserNames(target, names),
+    ...withGroupNames(target, names),
+  }
+}
+
+type UserCalls =
+  | ('findUser' | 'createUser' | 'syncUser' | 'deleteUser' | 'setUserPassword' | 'defaultValue' | 'requirePlaces')
+  | ('lookupUserByLogin' | 'lookupUserById' | 'searchUsers')
+
+function withUserNames(target: WholeTarget, { users, leavesOutEmpty }: LdapNames): Pick<WholeTarget, UserCalls> {
+  const userIn = (user: User): User => ({ ...user, attributes: written(user.attributes, users, leavesOutEmpty) })
+  const userOut = (user: User): User => ({ ...user, attributes: read(user.attributes, users) })
+  return {
     ...(target.defaultValue === undefined
       ? {}
       : { defaultValue: (attribute, user) => target.defaultValue?.(users.toServer(attribute), userIn(user)) }),
@@ -108,6 +97,37 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
       const page = await target.searchUsers(serverQuery(query, users))
       return { ...page, items: page.items.map(userOut) }
     },
+  }
+}
+
+type GroupCalls =
+  | ('findGroup' | 'createGroup' | 'updateGroup')
+  | ('lookupGroupByName' | 'lookupGroupById' | 'searchGroups')
+
+function withGroupNames(
+  target: WholeTarget,
+  { users, groups, leavesOutEmpty }: LdapNames,
+): Pick<WholeTarget, GroupCalls> {
+  const groupOut = ({ description: _, ...group }: Group): Group => {
+    const attributes = read(group.attributes ?? new Attributes(), groups)
+    const description = attributes.first('description')
+    return { ...group, attributes, description }
+  }
+  const groupIn = (attributes: Readonly<Record<string, readonly string[]>>): Record<string, readonly string[]> => {
+    const given = Object.entries(attributes)
+    const cleared = given.map(([name]): [string, readonly string[]] => [groups.toServer(name), []])
+    return Object.assign(
+      Object.create(null),
+      Object.fromEntries(cleared),
+      written(given, groups, leavesOutEmpty).toObject(),
+    )
+  }
+  const displayed = (options: GroupReadOptions | undefined): GroupReadOptions | undefined => {
+    if (options?.display === undefined) return options
+    const { display } = options
+    return { ...options, display: { users: users.toServer(display.users), groups: groups.toServer(display.groups) } }
+  }
+  return {
     findGroup: async (name) => optional(await target.findGroup(name), groupOut),
     lookupGroupByName: async (name, options) =>
       optional(await target.lookupGroupByName(name, displayed(options)), groupOut),
@@ -127,6 +147,19 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
         )
         .catch(refusal(groups)),
   }
+}
+
+/** Attributes as the server names them. */
+function written(
+  attributes: Iterable<readonly [string, readonly string[]]>,
+  { toServer }: AttributeNames,
+  leavesOutEmpty: boolean,
+): Attributes {
+  const renamed = new Attributes()
+  for (const [name, values] of attributes) {
+    renamed.add(toServer(name), leavesOutEmpty ? values.filter((value) => value !== '') : values)
+  }
+  return renamed
 }
 
 /** The same object for the same answer, so that callers can compare it. */

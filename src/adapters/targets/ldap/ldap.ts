@@ -3,7 +3,7 @@ import type { Issues } from '#kernel/issues.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { binaryByNature, isAttributeDescription } from '#protocols/ldap/ldap-entry.ts'
 import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
+import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import { defineTarget } from '#sdk/target-module/target-module.ts'
@@ -40,15 +40,8 @@ const dn = (about: string) => parsed('distinguished name', (value) => Dn.parse(v
 const dnPattern = (about: string) =>
   parsed('distinguished name with ${…}', (value) => DnPattern.parse(value), { about })
 
-export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: LdapDialect) =>
+const userParameters = ({ login }: LdapDialect) =>
   ({
-    ...ldapConnectionParameters,
-    threadIdleTimeout: wholeNumber({
-      about: 'The older name of `idleTimeout`.',
-      requirement: 'no',
-      fallback: 0,
-      max: 86_400_000,
-    }),
     searchBase: parsed('distinguished name', (value) => Dn.parse(value), {
       about: 'The base of users, and of groups unless `groupSearchBase` is set.',
       required: true,
@@ -76,15 +69,10 @@ export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: L
       about: 'What happens to an empty text, which directories cannot store.',
       fallback: 'refuse',
     }),
-    idAttribute: text({
-      about: 'The identifier that the server gives and never changes; `none` where the login is the only one.',
-      fallback: id,
-    }),
-    versionAttribute: text({
-      about:
-        'The attribute that every change changes, such as `entryCSN` of OpenLDAP; without it, versions are not kept. The server must know the assertion control (RFC 4528).',
-    }),
-    binaryAttributes: list({ about: 'Attributes, besides the usual ones, that are base64 here and bytes there.' }),
+  }) satisfies ParameterTable
+
+const groupParameters = ({ groupClass, memberOf }: LdapDialect) =>
+  ({
     groupSearchBase: dn('Below which groups are; `searchBase` when absent.'),
     groupObjectClass: list({
       about: `The classes of a new group; the first is what groups are found by. \`${groupClass}\` when absent.`,
@@ -104,10 +92,32 @@ export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: L
     placeholderMember: dn(
       'The member of a new group whose class allows no empty groups; it is never shown. `cn=nobody` when absent.',
     ),
+  }) satisfies ParameterTable
+
+export const ldapParameters = (dialect: LdapDialect) =>
+  ({
+    ...ldapConnectionParameters,
+    threadIdleTimeout: wholeNumber({
+      about: 'The older name of `idleTimeout`.',
+      requirement: 'no',
+      fallback: 0,
+      max: 86_400_000,
+    }),
+    ...userParameters(dialect),
+    idAttribute: text({
+      about: 'The identifier that the server gives and never changes; `none` where the login is the only one.',
+      fallback: dialect.id,
+    }),
+    versionAttribute: text({
+      about:
+        'The attribute that every change changes, such as `entryCSN` of OpenLDAP; without it, versions are not kept. The server must know the assertion control (RFC 4528).',
+    }),
+    binaryAttributes: list({ about: 'Attributes, besides the usual ones, that are base64 here and bytes there.' }),
+    ...groupParameters(dialect),
     passwords: choice(['modify', 'unicodePwd'], {
       about:
         'How passwords are set: `modify`, by the password modify operation (RFC 3062), or `unicodePwd`, as Active Directory has it.',
-      fallback: passwords,
+      fallback: dialect.passwords,
     }),
     maxEntries: wholeNumber({
       about: 'A search that finds more entries is rejected.',
@@ -126,6 +136,14 @@ export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: L
     supportExternalUsers: flag({ about: 'Not supported; an error when `"true"`.' }),
   }) satisfies ParameterTable
 
+/** The parameters of one target. */
+interface Reading {
+  readonly given: ParsedParameters<ReturnType<typeof ldapParameters>>
+  readonly params: Params
+  readonly issues: Issues
+  readonly dialect: LdapDialect
+}
+
 export function parseLdapTarget(
   parameters: ReturnType<typeof ldapParameters>,
   params: Params,
@@ -138,69 +156,18 @@ export function parseLdapTarget(
     if (given[name])
       issues.error(params.pathOf(name), `"${name}" is not supported: every account is one of this server`)
   }
-  const attribute = (
-    name: 'userIDAttribute' | 'idAttribute' | 'versionAttribute' | 'groupNameAttribute' | 'memberAttribute',
-  ) => {
-    const value = given[name]
-    if (value !== undefined && !isAttributeDescription(value)) {
-      issues.error(params.pathOf(name), `"${name}": "${value}" cannot be an attribute's name`)
-    }
-    return value
-  }
-  const groupClasses = given.groupObjectClass.length > 0 ? given.groupObjectClass : [dialect.groupClass]
-  const groupClass = groupClasses[0]?.toLowerCase() ?? ''
-  const member = attribute('memberAttribute') ?? memberAttributes[groupClass] ?? 'member'
-  const base = given.searchBase ?? new Dn([])
-  const groupBase = given.groupSearchBase ?? base
-  const login = attribute('userIDAttribute') ?? dialect.login
-  const groupName = attribute('groupNameAttribute') ?? 'cn'
+  const reading: Reading = { given, params, issues, dialect }
   const connection = ldapConnection(given, params, issues, context)
   const idle = given.threadIdleTimeout
-  const defaults = Array.from(given['default.<attribute>'], ([name, value]) => {
-    if (!isAttributeDescription(name)) issues.error(params.pathOf(`default.${name}`), 'is not a valid attribute name')
-    return [name.toLowerCase(), parseTemplate(value ?? '', { keys: false, attributes: true })] as const
-  })
-  const names = (form: 'attribute' | 'groupAttribute'): AttributeNames => {
-    const taken = new Set<string>()
-    const pairs = Array.from(given[`${form}.<name>`], ([name, value = '']) => {
-      const report = (message: string) =>
-        issues.error(params.pathOf(`${form}.${name}`), `"${form}.${name}": ${message}`)
-      if (!isAttributeDescription(value)) report(`"${value}" cannot be an attribute's name`)
-      else if (taken.has(value.toLowerCase())) report(`"${value}" is another one's name already`)
-      if (ownNames[form].some((own) => own.toLowerCase() === name.toLowerCase())) report('has a name that is in use')
-      taken.add(value.toLowerCase())
-      return [name, value] as const
-    })
-    return new AttributeNames(pairs)
-  }
-  const idAttribute = attribute('idAttribute')
+  const idAttribute = readAttributeName('idAttribute', reading)
   return {
     connection:
       idle > 0 && params.values('idleTimeout').length === 0 ? { ...connection, idleMillis: idle } : connection,
     layout: {
-      users: {
-        base,
-        objectClasses: given.objectClass,
-        optionalClasses: given.optionalObjectClass,
-        login,
-        dn: given.dnPattern ?? DnPattern.parse('uid=${uid}'),
-        defaults: new Map(defaults),
-      },
-      groups: {
-        base: groupBase,
-        objectClasses: groupClasses,
-        optionalClasses: given.optionalGroupObjectClass,
-        name: groupName,
-        dn:
-          given.groupDnPattern ??
-          DnPattern.parse(groupBase.child(isAttributeType(groupName) ? groupName : 'cn', '${name}').toString()),
-        member,
-        membersAreLogins: member.toLowerCase() === 'memberuid',
-        memberOf: given.memberOf ? 'memberOf' : undefined,
-        placeholder: neverEmpty.has(groupClass) ? (given.placeholderMember ?? Dn.parse('cn=nobody')) : undefined,
-      },
+      users: readUserLayout(reading),
+      groups: readGroupLayout(reading),
       id: idAttribute === 'none' ? undefined : idAttribute,
-      version: attribute('versionAttribute'),
+      version: readAttributeName('versionAttribute', reading),
       times: dialect.times,
       binary: new Set([...binaryByNature, ...given.binaryAttributes].map((name) => name.toLowerCase())),
       maxEntries: given.maxEntries,
@@ -208,11 +175,74 @@ export function parseLdapTarget(
       passwords: given.passwords,
     },
     names: {
-      users: names('attribute'),
-      groups: names('groupAttribute'),
+      users: readNames('attribute', reading),
+      groups: readNames('groupAttribute', reading),
       leavesOutEmpty: given.emptyTexts === 'leaveOut',
     },
   }
+}
+
+type NameParameter = 'userIDAttribute' | 'idAttribute' | 'versionAttribute' | 'groupNameAttribute' | 'memberAttribute'
+
+function readAttributeName(name: NameParameter, { given, params, issues }: Reading): string | undefined {
+  const value = given[name]
+  if (value !== undefined && !isAttributeDescription(value)) {
+    issues.error(params.pathOf(name), `"${name}": "${value}" cannot be an attribute's name`)
+  }
+  return value
+}
+
+const baseOf = ({ given }: Reading): Dn => given.searchBase ?? new Dn([])
+
+function readUserLayout(reading: Reading): LdapTargetConfig['layout']['users'] {
+  const { given, params, issues, dialect } = reading
+  const defaults = Array.from(given['default.<attribute>'], ([name, value]) => {
+    if (!isAttributeDescription(name)) issues.error(params.pathOf(`default.${name}`), 'is not a valid attribute name')
+    return [name.toLowerCase(), parseTemplate(value ?? '', { keys: false, attributes: true })] as const
+  })
+  return {
+    base: baseOf(reading),
+    objectClasses: given.objectClass,
+    optionalClasses: given.optionalObjectClass,
+    login: readAttributeName('userIDAttribute', reading) ?? dialect.login,
+    dn: given.dnPattern ?? DnPattern.parse('uid=${uid}'),
+    defaults: new Map(defaults),
+  }
+}
+
+function readGroupLayout(reading: Reading): LdapTargetConfig['layout']['groups'] {
+  const { given, dialect } = reading
+  const objectClasses = given.groupObjectClass.length > 0 ? given.groupObjectClass : [dialect.groupClass]
+  const groupClass = objectClasses[0]?.toLowerCase() ?? ''
+  const base = given.groupSearchBase ?? baseOf(reading)
+  const name = readAttributeName('groupNameAttribute', reading) ?? 'cn'
+  const member = readAttributeName('memberAttribute', reading) ?? memberAttributes[groupClass] ?? 'member'
+  const pattern = (): DnPattern =>
+    DnPattern.parse(base.child(isAttributeType(name) ? name : 'cn', '${name}').toString())
+  return {
+    base,
+    objectClasses,
+    optionalClasses: given.optionalGroupObjectClass,
+    name,
+    dn: given.groupDnPattern ?? pattern(),
+    member,
+    membersAreLogins: member.toLowerCase() === 'memberuid',
+    memberOf: given.memberOf ? 'memberOf' : undefined,
+    placeholder: neverEmpty.has(groupClass) ? (given.placeholderMember ?? Dn.parse('cn=nobody')) : undefined,
+  }
+}
+
+function readNames(form: 'attribute' | 'groupAttribute', { given, params, issues }: Reading): AttributeNames {
+  const taken = new Set<string>()
+  const pairs = Array.from(given[`${form}.<name>`], ([name, value = '']) => {
+    const report = (message: string) => issues.error(params.pathOf(`${form}.${name}`), `"${form}.${name}": ${message}`)
+    if (!isAttributeDescription(value)) report(`"${value}" cannot be an attribute's name`)
+    else if (taken.has(value.toLowerCase())) report(`"${value}" is another one's name already`)
+    if (ownNames[form].some((own) => own.toLowerCase() === name.toLowerCase())) report('has a name that is in use')
+    taken.add(value.toLowerCase())
+    return [name, value] as const
+  })
+  return new AttributeNames(pairs)
 }
 
 const ldapDialect: LdapDialect = {

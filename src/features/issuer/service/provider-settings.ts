@@ -28,11 +28,23 @@ const codeSeconds = 60
 const stepSeconds = 600
 const loopback = /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])[:/]/
 
+const routes = {
+  authorization: '/auth',
+  token: '/token',
+  userinfo: '/userinfo',
+  jwks: '/certs',
+  revocation: '/revoke',
+  introspection: '/introspect',
+  end_session: '/session/end',
+  device_authorization: '/device/auth',
+  code_verification: '/device',
+}
+
 /** The provider's settings: its flows, its lifetimes, and that our sessions are the only ones. */
 export function providerSettings(parts: ProviderParts): Configuration {
   const { config, records, pages, jwks, cookieKeys } = parts
   const trusts = new Map(config.trusts.map((trust) => [trust.clientId, trust]))
-  const trustOf = (clientId: string | undefined): IssuerTrust | undefined => trusts.get(clientId ?? '')
+  const trustOf: TrustOf = (clientId) => trusts.get(clientId ?? '')
   const cookie = { httpOnly: true, sameSite: 'lax', overwrite: true } as const
   return {
     adapter: (model) => records.adapter(model),
@@ -44,17 +56,7 @@ export function providerSettings(parts: ProviderParts): Configuration {
       long: { ...cookie, signed: false },
       short: { ...cookie, signed: true },
     },
-    routes: {
-      authorization: '/auth',
-      token: '/token',
-      userinfo: '/userinfo',
-      jwks: '/certs',
-      revocation: '/revoke',
-      introspection: '/introspect',
-      end_session: '/session/end',
-      device_authorization: '/device/auth',
-      code_verification: '/device',
-    },
+    routes,
     responseTypes: ['code'],
     scopes: [...issuerScopes],
     claims: {
@@ -82,62 +84,74 @@ export function providerSettings(parts: ProviderParts): Configuration {
       policy: loginPolicy(parts, trustOf),
       url: (_ctx, { uid }) => `${config.mount}/interaction/${uid}`,
     },
-    findAccount: async (ctx, sub, token) => {
-      const uid = token !== undefined && 'sessionUid' in token ? token.sessionUid : undefined
-      const call = presentCall()
-      const account = uid === undefined ? call?.person?.account : await records.accountOf(uid)
-      if (account?.sub !== sub) return undefined
-      const clientId = ctx.oidc.client?.clientId ?? ''
-      if (call !== undefined) call.issued = { account, clientId, sessionId: uid }
-      return {
-        accountId: sub,
-        claims: (use) => {
-          if (use !== 'id_token') return { ...account.claims, sub }
-          const jti = newId()
-          if (call?.issued !== undefined) call.issued.jti = jti
-          return { ...account.claims, sub, ...tokenTimes(trustOf(clientId)), jti }
-        },
-      }
-    },
+    findAccount: accountFinder(records, trustOf),
     loadExistingGrant,
     clientBasedCORS: (_ctx, origin, client) => mayAskFrom(origin, client.redirectUris ?? []),
     renderError: (ctx, out) => pages.refused(ctx, out.error, out.error_description),
-    features: {
-      devInteractions: { enabled: false },
-      claimsParameter: { enabled: false },
-      resourceIndicators: { enabled: false },
-      pushedAuthorizationRequests: { enabled: false },
-      dPoP: { enabled: false },
-      userinfo: { enabled: true },
-      jwtUserinfo: { enabled: true },
-      externalSigningSupport: { enabled: true, ack: 'experimental-01' },
-      introspection: {
-        enabled: true,
-        allowedPolicy: async (_ctx, client, token) =>
-          client.clientAuthMethod !== 'none' || token.clientId === client.clientId,
-      },
-      revocation: {
-        enabled: true,
-        allowedPolicy: async (_ctx, client, token) => token.clientId === client.clientId,
-      },
-      rpInitiatedLogout: {
-        enabled: true,
-        logoutSource: (ctx) => pages.confirmLogout(ctx),
-        postLogoutSuccessSource: (ctx) => pages.signedOut(ctx),
-      },
-      deviceFlow: {
-        enabled: hasDeviceGrant(config),
-        charset: 'base-20',
-        mask: '****-****',
-        deviceInfo: (ctx) => ({ ip: ctx.ip }),
-        userCodeInputSource: (ctx, _form, out, err) => pages.askForCode(ctx, typedCode(err), problemOf(out, err)),
-        userCodeConfirmSource: (ctx, _form, client, device, code) => {
-          const address = device?.['ip']
-          pages.confirmCode(ctx, client.clientId, code, typeof address === 'string' ? address : undefined)
-        },
-        successSource: (ctx) => pages.deviceDone(ctx),
-      },
+    features: providerFeatures(parts),
+  }
+}
+
+/** What of the protocols the issuer has, and the pages of it that users see. */
+function providerFeatures({ config, pages }: ProviderParts): Configuration['features'] {
+  return {
+    devInteractions: { enabled: false },
+    claimsParameter: { enabled: false },
+    resourceIndicators: { enabled: false },
+    pushedAuthorizationRequests: { enabled: false },
+    dPoP: { enabled: false },
+    userinfo: { enabled: true },
+    jwtUserinfo: { enabled: true },
+    externalSigningSupport: { enabled: true, ack: 'experimental-01' },
+    introspection: {
+      enabled: true,
+      allowedPolicy: async (_ctx, client, token) =>
+        client.clientAuthMethod !== 'none' || token.clientId === client.clientId,
     },
+    revocation: {
+      enabled: true,
+      allowedPolicy: async (_ctx, client, token) => token.clientId === client.clientId,
+    },
+    rpInitiatedLogout: {
+      enabled: true,
+      logoutSource: (ctx) => pages.confirmLogout(ctx),
+      postLogoutSuccessSource: (ctx) => pages.signedOut(ctx),
+    },
+    deviceFlow: {
+      enabled: hasDeviceGrant(config),
+      charset: 'base-20',
+      mask: '****-****',
+      deviceInfo: (ctx) => ({ ip: ctx.ip }),
+      userCodeInputSource: (ctx, _form, out, err) => pages.askForCode(ctx, typedCode(err), problemOf(out, err)),
+      userCodeConfirmSource: (ctx, _form, client, device, code) => {
+        const address = device?.['ip']
+        pages.confirmCode(ctx, client.clientId, code, typeof address === 'string' ? address : undefined)
+      },
+      successSource: (ctx) => pages.deviceDone(ctx),
+    },
+  }
+}
+
+type TrustOf = (clientId: string | undefined) => IssuerTrust | undefined
+
+/** Only the user of the session of the call, or of the token, has an account. */
+function accountFinder(records: IssuerRecords, trustOf: TrustOf): NonNullable<Configuration['findAccount']> {
+  return async (ctx, sub, token) => {
+    const uid = token !== undefined && 'sessionUid' in token ? token.sessionUid : undefined
+    const call = presentCall()
+    const account = uid === undefined ? call?.person?.account : await records.accountOf(uid)
+    if (account?.sub !== sub) return undefined
+    const clientId = ctx.oidc.client?.clientId ?? ''
+    if (call !== undefined) call.issued = { account, clientId, sessionId: uid }
+    return {
+      accountId: sub,
+      claims: (use) => {
+        if (use !== 'id_token') return { ...account.claims, sub }
+        const jti = newId()
+        if (call?.issued !== undefined) call.issued.jti = jti
+        return { ...account.claims, sub, ...tokenTimes(trustOf(clientId)), jti }
+      },
+    }
   }
 }
 
@@ -174,10 +188,7 @@ function clientOf(trust: IssuerTrust, alg: TokenAlgorithm): ClientMetadata {
  * Users have to log in if our session is not good enough for the application. The configuration decides whether an
  * application may know the user, so there is no consent; an application that requests it gets an error.
  */
-function loginPolicy(
-  { policy, level }: ProviderParts,
-  trustOf: (clientId: string | undefined) => IssuerTrust | undefined,
-): interactionPolicy.DefaultPolicy {
+function loginPolicy({ policy, level }: ProviderParts, trustOf: TrustOf): interactionPolicy.DefaultPolicy {
   const { base, Check, Prompt } = policy
   const prompts = base()
   prompts.remove('consent')

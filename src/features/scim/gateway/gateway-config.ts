@@ -42,26 +42,11 @@ type Values = ParsedParameters<typeof parameterTable>
 
 export function parseGatewayConfig(params: Params, issues: Issues, context: ParseContext) {
   const values = readParameters(parameterTable, params, issues, context)
-  const userResource = readSchemas(params, 'userSchema', new ResourceSchema(userSchema, [enterpriseUserSchema]), issues)
-  const groupResource = readSchemas(params, 'groupSchema', new ResourceSchema(groupSchema), issues)
-  const builtIn = values.mapping === 'scim'
   const loginAttribute = readLoginAttribute(values, params, issues)
-  const incoming = readRules('scim2tremolo', values, params, issues)
-  const outgoing = readRules('tremolo2scim', values, params, issues)
-  const scimPaths = resolvePaths(outgoing, userResource, issues)
-  const usable = outgoing.filter((rule) => scimPaths.has(rule.attribute))
-  const toInternal = prepareMapping(incoming, issues, context)
-  const toScim = prepareMapping(usable, issues, context)
-  const derived = derivedFilterNames(incoming, usable, userResource, scimPaths)
-  const userFilters = readFilterNames(params, 'userFilterScim2Ldap', userResource, issues, derived)
-  const groupFilters = readFilterNames(params, 'groupFilterScim2Ldap', groupResource, issues, new Map())
-  const configured = readLists(values, userResource, scimPaths.values(), params, issues)
+  const mappings = readMappings(values, loginAttribute, params, issues, context)
+  const { userResource, groupResource, userFilters, groupFilters, ofUsers, ofGroups } = mappings
+  const { toInternal, toScim, scimPaths, configured, builtIn, mappingPath } = mappings
   const lists = configured.map(({ list }) => list)
-  const ofUsers = builtIn ? userMapping(userResource, incoming, scimPaths.values(), lists) : noMapping(userResource)
-  const ofGroups = builtIn ? groupMapping(groupResource, groupFilters) : noMapping(groupResource)
-  const mappingPath = params.pathOf('mapping')
-  checkNames(ofUsers, loginAttribute, mappingPath, issues)
-  checkNames(ofGroups, values.groupLookupAttributeName, mappingPath, issues)
   return {
     lookup: readLookup(values, params, issues),
     users: {
@@ -120,7 +105,46 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
     /** The path of the value of each rule of tremolo2scim. */
     scimPaths,
     /** The parts that these rules show, where that is known. */
-    shownParts: shownParts(usable, scimPaths),
+    shownParts: shownParts(mappings.usable, scimPaths),
+  }
+}
+
+/** The schemas, and how their attributes are called inside. */
+function readMappings(values: Values, loginAttribute: string, params: Params, issues: Issues, context: ParseContext) {
+  const userResource = readSchemas(params, 'userSchema', new ResourceSchema(userSchema, [enterpriseUserSchema]), issues)
+  const groupResource = readSchemas(params, 'groupSchema', new ResourceSchema(groupSchema), issues)
+  const builtIn = values.mapping === 'scim'
+  const incoming = readRules('scim2tremolo', values, params, issues)
+  const outgoing = readRules('tremolo2scim', values, params, issues)
+  const scimPaths = resolvePaths(outgoing, userResource, issues)
+  const usable = outgoing.filter((rule) => scimPaths.has(rule.attribute))
+  const toInternal = prepareMapping(incoming, issues, context)
+  const toScim = prepareMapping(usable, issues, context)
+  const derived = derivedFilterNames(incoming, usable, userResource, scimPaths)
+  const userFilters = readFilterNames(params, 'userFilterScim2Ldap', userResource, issues, derived)
+  const groupFilters = readFilterNames(params, 'groupFilterScim2Ldap', groupResource, issues, new Map())
+  const configured = readLists(values, userResource, scimPaths.values(), params, issues)
+  const lists = configured.map(({ list }) => list)
+  const ofUsers = builtIn ? userMapping(userResource, incoming, scimPaths.values(), lists) : noMapping(userResource)
+  const ofGroups = builtIn ? groupMapping(groupResource, groupFilters) : noMapping(groupResource)
+  const mappingPath = params.pathOf('mapping')
+  checkNames(ofUsers, loginAttribute, mappingPath, issues)
+  checkNames(ofGroups, values.groupLookupAttributeName, mappingPath, issues)
+  return {
+    userResource,
+    groupResource,
+    userFilters,
+    groupFilters,
+    ofUsers,
+    ofGroups,
+    toInternal,
+    toScim,
+    scimPaths,
+    /** The rules of tremolo2scim whose SCIM attributes there are. */
+    usable,
+    configured,
+    builtIn,
+    mappingPath,
   }
 }
 

@@ -18,7 +18,7 @@ import type { Router } from './scim-call.ts'
 import { withEvents } from './security-events.ts'
 import { GatewayStorage, gatewayFlow } from './stored-schema.ts'
 import { UnfinishedChanges } from './unfinished-changes.ts'
-import { attributeMarks, type DeletedMarks, storedMarks, visibleLookups } from './visible-lookups.ts'
+import { attributeMarks, type DeletedMarks, storedMarks, VisibleLookups } from './visible-lookups.ts'
 
 /** Changes that may wait or run at the same time in one gateway. */
 const maxChanges = 4096
@@ -45,7 +45,7 @@ export default defineFilter({
       const marks = await openMarks(config, host, opened)
       // Stored values that do not fit are logged once, by the mapping that answers clients.
       const silent = new UserMapping(config, { toScim, toInternal }, silentLogger, stored)
-      const lookups = visibleLookups(stored, marks, config, silent)
+      const lookups = new VisibleLookups(stored, marks, config, silent)
       const router = createRouter({
         config,
         lookups,

@@ -292,61 +292,110 @@ interface Schemas {
   readonly groups: StoredSchema
 }
 
-function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup, ignored }: GatewayConfig) {
-  const { kind, schema, mapping, sources, named, parts, filterNames, own, workflow, writesOf } = storage
-  const builtIn = new Set(mapping.shown.map(pathKey))
-  const canStore = (target: string, attribute: string): boolean => {
-    const known = storable.get(target)?.[kind]
+/** Where the internal attributes of one resource type are written to and read from. */
+class AttributePlaces {
+  readonly #storage: ResourceStorage
+  readonly #storable: Storable
+  readonly #lookup: GatewayConfig['lookup']
+
+  constructor(storage: ResourceStorage, storable: Storable, lookup: GatewayConfig['lookup']) {
+    this.#storage = storage
+    this.#storable = storable
+    this.#lookup = lookup
+  }
+
+  #canStore(target: string, attribute: string): boolean {
+    const known = this.#storable.get(target)?.[this.#storage.kind]
     return known === undefined || known === 'any' || known.has(attribute.toLowerCase())
   }
-  const isStored = ({ target, attribute }: AttributeWrite): boolean => canStore(target, attribute)
-  const isOwn = (path: AttributePath): boolean => own.some((name) => isCore(path, name))
-  const isNamed = ({ sub, ...whole }: AttributePath): boolean => {
+
+  #isStored({ target, attribute }: AttributeWrite): boolean {
+    return this.#canStore(target, attribute)
+  }
+
+  isWritten(name: string): boolean {
+    const writes = this.#storage.writesOf(name)
+    return writes === 'unknown' || writes.some((write) => this.#isStored(write))
+  }
+
+  isRead(name: string): boolean {
+    return this.#lookup.kind !== 'target' || this.#canStore(this.#lookup.name, name)
+  }
+
+  /** A directory has places for all. */
+  isAnyRead(names: readonly string[]): boolean {
+    return this.#lookup.kind !== 'target' || names.some((name) => this.isRead(name))
+  }
+
+  isSingle(name: string): boolean {
+    if (this.#lookup.kind !== 'target') return false
+    return this.#storable.get(this.#lookup.name)?.single?.[this.#storage.kind].has(name.toLowerCase()) === true
+  }
+
+  /** What is read is what was written. */
+  stores(name: string): boolean {
+    const lookup = this.#lookup
+    const writes = this.#storage.writesOf(name)
+    if (writes === 'unknown') return this.isRead(name)
+    if (lookup.kind !== 'target') return writes.some((write) => this.#isStored(write))
+    const isSame = ({ target, attribute }: AttributeWrite) =>
+      target === lookup.name && attribute.toLowerCase() === name.toLowerCase()
+    return this.isRead(name) && writes.some(isSame)
+  }
+}
+
+/** The attributes of one resource type that clients can read, or find resources by. */
+class ShownAttributes {
+  readonly #storage: ResourceStorage
+  readonly #places: AttributePlaces
+  readonly #builtIn: ReadonlySet<string>
+
+  constructor(storage: ResourceStorage, places: AttributePlaces) {
+    this.#storage = storage
+    this.#places = places
+    this.#builtIn = new Set(storage.mapping.shown.map(pathKey))
+  }
+
+  isOwn(path: AttributePath): boolean {
+    return this.#storage.own.some((name) => isCore(path, name))
+  }
+
+  #isNamed({ sub, ...whole }: AttributePath): boolean {
+    const { named, parts } = this.#storage
     if (sub === undefined) return named.has(pathKey(whole))
     const isShownWhole = named.has(pathKey(whole)) && parts.get(pathKey(whole))?.has(sub.name) !== false
     return isShownWhole || named.has(pathKey({ ...whole, sub }))
   }
-  const isBuiltIn = (path: AttributePath): boolean =>
-    builtIn.has(pathKey(path)) &&
-    (lookup.kind !== 'target' || mapping.namesAt(path).some((name) => canStore(lookup.name, name)))
-  const hasPart = (whole: AttributeRef, sub: SchemaAttribute): boolean => {
-    const list = mapping.listAt(whole)
+
+  #isBuiltIn(path: AttributePath): boolean {
+    if (!this.#builtIn.has(pathKey(path))) return false
+    return this.#places.isAnyRead(this.#storage.mapping.namesAt(path))
+  }
+
+  #hasPart(whole: AttributeRef, sub: SchemaAttribute): boolean {
+    const list = this.#storage.mapping.listAt(whole)
     return list === undefined || list.isDerived(sub) || list.namesOf(sub).length > 0
   }
-  const reads = (path: AttributePath): boolean => {
+
+  reads(path: AttributePath): boolean {
     const { sub, ...whole } = path
-    return isNamed(path) || isBuiltIn(path) || (sub !== undefined && isBuiltIn(whole) && hasPart(whole, sub))
+    if (this.#isNamed(path) || this.#isBuiltIn(path)) return true
+    return sub !== undefined && this.#isBuiltIn(whole) && this.#hasPart(whole, sub)
   }
-  const isWritten = (name: string): boolean => {
-    const writes = writesOf(name)
-    return writes === 'unknown' || writes.some(isStored)
-  }
-  const problem = (path: AttributePath, names: readonly string[]): string | undefined => {
-    const shown = internalName(path)
-    const ignore = `or list "${shown}" in ignoreUnmapped`
-    if (names.length === 0) {
-      const remedy =
-        kind === 'users'
-          ? `Add a line of scim2tremolo that reads "${shown}", ${ignore}.`
-          : `Give it a name by groupFilterScim2Ldap, ${ignore}.`
-      return `"${shown}" is not mapped, so it cannot be stored. ${remedy}`
-    }
-    if (names.some(isWritten)) return undefined
-    const [first = shown] = names
-    return names.some((name) => writesOf(name).length > 0)
-      ? `"${shown}" cannot be stored: the target has no place for "${first}". Give it one, ${ignore}.`
-      : `"${shown}" cannot be stored: workflow "${workflow}" does not write "${first}". Add it to a provision task, ${ignore}.`
-  }
-  const isRead = (name: string): boolean => lookup.kind !== 'target' || canStore(lookup.name, name)
-  const isShown = (path: AttributePath): boolean => {
+
+  isShown(path: AttributePath): boolean {
     const subs = path.sub === undefined ? path.attribute.subAttributes.map((one) => ({ ...path, sub: one })) : []
-    return isOwn(path) || [path, ...subs].some(reads)
+    return this.isOwn(path) || [path, ...subs].some((one) => this.reads(one))
   }
-  const isFiltered = (path: AttributePath): boolean => {
-    const name = filterNames.get(pathKey(path))
-    return name !== undefined && isRead(name)
+
+  #isFiltered(path: AttributePath): boolean {
+    const name = this.#storage.filterNames.get(pathKey(path))
+    return name !== undefined && this.#places.isRead(name)
   }
-  const isKnown = (path: AttributePath): boolean => {
+
+  /** Whether a resource can have the attribute. */
+  isKnown(path: AttributePath): boolean {
+    const { kind, schema, mapping } = this.#storage
     const { attribute, extension } = path
     const isOther = extension !== undefined && !schema.extensions.some(({ id }) => id === extension)
     const isGroups = kind === 'users' && !mapping.isEmpty && isCore(path, 'groups')
@@ -354,32 +403,49 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
     // The other parts of a manager come from the manager's own resource.
     const isManager = extension === enterpriseUserSchema.id && attribute.name === 'manager'
     const parts = partsOf(isManager ? { attribute, extension } : path)
+    if (isOther || isSet || this.isOwn(path)) return true
     // A part that is not shown has no value, and that is what a filter finds.
-    return isOther || isSet || isOwn(path) || parts.some(reads) || partsOf(path).some(isFiltered)
+    return parts.some((one) => this.reads(one)) || partsOf(path).some((one) => this.#isFiltered(one))
+  }
+}
+
+function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup, ignored }: GatewayConfig) {
+  const { kind, schema, mapping, sources, workflow, writesOf } = storage
+  const places = new AttributePlaces(storage, storable, lookup)
+  const shown = new ShownAttributes(storage, places)
+  const isWritten = (name: string): boolean => places.isWritten(name)
+  const problem = (path: AttributePath, names: readonly string[]): string | undefined => {
+    const attribute = internalName(path)
+    const ignore = `or list "${attribute}" in ignoreUnmapped`
+    if (names.length === 0) {
+      const remedy =
+        kind === 'users'
+          ? `Add a line of scim2tremolo that reads "${attribute}", ${ignore}.`
+          : `Give it a name by groupFilterScim2Ldap, ${ignore}.`
+      return `"${attribute}" is not mapped, so it cannot be stored. ${remedy}`
+    }
+    if (names.some(isWritten)) return undefined
+    const [first = attribute] = names
+    return names.some((name) => writesOf(name).length > 0)
+      ? `"${attribute}" cannot be stored: the target has no place for "${first}". Give it one, ${ignore}.`
+      : `"${attribute}" cannot be stored: workflow "${workflow}" does not write "${first}". Add it to a provision task, ${ignore}.`
   }
   return {
     schema,
     ignored,
     workflow,
-    isOwn,
-    reads,
-    stores: (name: string): boolean => {
-      const writes = writesOf(name)
-      if (writes === 'unknown') return isRead(name)
-      if (lookup.kind !== 'target') return writes.some(isStored)
-      const isSame = ({ target, attribute }: AttributeWrite) =>
-        target === lookup.name && attribute.toLowerCase() === name.toLowerCase()
-      return isRead(name) && writes.some(isSame)
-    },
+    isOwn: (path: AttributePath): boolean => shown.isOwn(path),
+    reads: (path: AttributePath): boolean => shown.reads(path),
+    stores: (name: string): boolean => places.stores(name),
     whyNone: (path: AttributePath): string | undefined => {
-      if (isKnown(path) || ignored.has(path)) return undefined
-      const shown = internalName(path)
-      return `"${shown}" is neither stored nor shown by this gateway, so no resource can be found by it. Use an attribute of /Schemas, map "${shown}", or list it in ignoreUnmapped, which makes it an attribute without values.`
+      if (shown.isKnown(path) || ignored.has(path)) return undefined
+      const attribute = internalName(path)
+      return `"${attribute}" is neither stored nor shown by this gateway, so no resource can be found by it. Use an attribute of /Schemas, map "${attribute}", or list it in ignoreUnmapped, which makes it an attribute without values.`
     },
     writes: (path: AttributePath): boolean =>
       sources.at(path).length > 0 && problem(path, sources.at(path)) === undefined,
     whyNot: (path: AttributePath): string | undefined =>
-      isOwn(path) || path.attribute.mutability === 'readOnly' ? undefined : problem(path, sources.of(path)),
+      shown.isOwn(path) || path.attribute.mutability === 'readOnly' ? undefined : problem(path, sources.of(path)),
     namesOf: (path: AttributePath): readonly string[] => sources.of(path),
     wasWritten: (name: string, written: readonly AttributeWrite[]): boolean => {
       const writes = writesOf(name)
@@ -398,10 +464,9 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
       const [was, is] = [elementsOf(before, list.ref), elementsOf(after, list.ref)]
       return list.accept(is, was, { canStore: isWritten, isIgnored })
     },
-    isShown,
-    isRead,
-    isSingle: (name: string): boolean =>
-      lookup.kind === 'target' && storable.get(lookup.name)?.single?.[kind].has(name.toLowerCase()) === true,
+    isShown: (path: AttributePath): boolean => shown.isShown(path),
+    isRead: (name: string): boolean => places.isRead(name),
+    isSingle: (name: string): boolean => places.isSingle(name),
     unstorable: mapping.produces.filter((name) => writesOf(name).length > 0 && !isWritten(name)),
   }
 }

@@ -1,5 +1,6 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import type { NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
@@ -9,64 +10,83 @@ import { secretHash } from '#kernel/ids.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
-import type { SearchPage } from '#sdk/target/target.ts'
+import type { ContainingGroup, SearchPage, ServedTimes } from '#sdk/target/target.ts'
+import type { ReadVersion } from '#sdk/workflow/workflow.ts'
 import { translateFilter, userFilterNames } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { maxCandidates } from './lists.ts'
-import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
+import {
+  type FoundGroup,
+  type FoundUser,
+  type Lookups,
+  lookupWidth,
+  type Member,
+  type Query,
+  type ResourceIds,
+} from './lookups.ts'
 import type { UserMapping } from './resource-mapping.ts'
 
 /** Lookups without the users that a delete workflow only deactivated. */
-export interface VisibleLookups extends Lookups {
+export class VisibleLookups implements Lookups {
   /** With these users. */
   readonly all: Lookups
   readonly marks: DeletedMarks
-  /** Undefined if `active` is not shown. */
-  isActive(found: FoundUser): Awaitable<boolean | undefined>
-  isDeleted(found: FoundUser): Awaitable<boolean>
-  /** With `byPosition`, the `next` of the page must stay valid while users are deleted. */
-  searchUsers(query: Query, byPosition?: boolean): Promise<SearchPage<FoundUser>>
-}
-
-export function visibleLookups(
-  all: Lookups,
-  marks: DeletedMarks,
-  config: GatewayConfig,
-  users: UserMapping,
-): VisibleLookups {
-  const path = config.users.schema.resolveAttribute('active')
-  const shown = [...config.scimPaths.values(), ...config.users.mapping.shown]
+  readonly #users: UserMapping
   /** If `active` is not shown, no user is known to be inactive. */
-  const showsActive = path !== undefined && shown.some(({ attribute }) => attribute === path.attribute)
-  const notInactive = notInactiveFilter(all, config)
+  readonly #showsActive: boolean
+  readonly #notInactive: Filter | undefined
 
-  const isActive = (found: FoundUser): Awaitable<boolean | undefined> =>
-    showsActive ? users.isActive(found) : undefined
+  constructor(all: Lookups, marks: DeletedMarks, config: GatewayConfig, users: UserMapping) {
+    this.all = all
+    this.marks = marks
+    this.#users = users
+    const path = config.users.schema.resolveAttribute('active')
+    const shown = [...config.scimPaths.values(), ...config.users.mapping.shown]
+    this.#showsActive = path !== undefined && shown.some(({ attribute }) => attribute === path.attribute)
+    this.#notInactive = notInactiveFilter(all, config)
+  }
 
-  const isDeleted = (found: FoundUser): Awaitable<boolean> =>
-    andThen(isActive(found), (active) => active === false && marks.has(found))
+  /** Undefined if `active` is not shown. */
+  isActive(found: FoundUser): Awaitable<boolean | undefined> {
+    return this.#showsActive ? this.#users.isActive(found) : undefined
+  }
 
-  const visible = (found: FoundUser | undefined): Awaitable<FoundUser | undefined> =>
-    found && andThen(isDeleted(found), (deleted) => (deleted ? undefined : found))
+  isDeleted(found: FoundUser): Awaitable<boolean> {
+    return andThen(this.isActive(found), (active) => active === false && this.marks.has(found))
+  }
 
-  const userById = (id: string): Awaitable<FoundUser | undefined> => andThen(all.userById(id), visible)
+  userById(id: string): Awaitable<FoundUser | undefined> {
+    return andThen(this.all.userById(id), (found) => this.#visible(found))
+  }
 
-  const deletedAmong = async (found: readonly FoundUser[]): Promise<ReadonlySet<FoundUser>> => {
-    const ids = found.length === 0 ? noIds : await marks.ids()
+  userByLogin(login: string): Awaitable<FoundUser | undefined> {
+    return andThen(this.all.userByLogin(login), (found) => this.#visible(found))
+  }
+
+  #visible(found: FoundUser | undefined): Awaitable<FoundUser | undefined> {
+    return found && andThen(this.isDeleted(found), (deleted) => (deleted ? undefined : found))
+  }
+
+  async #deletedAmong(found: readonly FoundUser[]): Promise<ReadonlySet<FoundUser>> {
+    const ids = found.length === 0 ? noIds : await this.marks.ids()
     const marked = found.filter(({ id }) => ids.has(id))
-    const inactive = await Promise.all(marked.map(async (user) => ((await isActive(user)) === false ? [user] : [])))
+    const inactive = await Promise.all(
+      marked.map(async (user) => ((await this.isActive(user)) === false ? [user] : [])),
+    )
     return new Set(inactive.flat())
   }
 
-  const searchUsers = async (query: Query, byPosition = false): Promise<SearchPage<FoundUser>> => {
+  /** With `byPosition`, the `next` of the page must stay valid while users are deleted. */
+  async searchUsers(query: Query, byPosition = false): Promise<SearchPage<FoundUser>> {
+    const { all, marks } = this
     const fallback = all.userIdAttribute === undefined ? undefined : all.names.login[0]
-    const marked = showsActive ? await marks.filter(all.names.userId[0] ?? '', fallback) : undefined
+    const marked = this.#showsActive ? await marks.filter(all.names.userId[0] ?? '', fallback) : undefined
     if (marked === undefined) return all.searchUsers(query)
-    const page = byPosition && marks.filterVaries ? await pageByPosition(query, marked) : undefined
+    const page = byPosition && marks.filterVaries ? await this.#pageByPosition(query, marked) : undefined
     if (page !== undefined) return page
-    if (marked === 'many') return searchHere(query)
+    if (marked === 'many') return this.#searchHere(query)
     const filters: Filter[] = [{ kind: 'not', filter: marked }]
-    if (notInactive !== undefined) filters.push(notInactive)
+    if (this.#notInactive !== undefined) filters.push(this.#notInactive)
     const unmarked: Filter = { kind: 'or', filters }
     const filter: Filter = query.filter === undefined ? unmarked : { kind: 'and', filters: [query.filter, unmarked] }
     return all.searchUsers({ ...query, filter })
@@ -76,35 +96,35 @@ export function visibleLookups(
    * Positions of the target belong to a filter, which must not change with every delete. So the search does not exclude the
    * marks, and a page may have fewer users than requested. Undefined if the target has no positions.
    */
-  const pageByPosition = async (query: Query, marked: Filter | 'many'): Promise<SearchPage<FoundUser> | undefined> => {
+  async #pageByPosition(query: Query, marked: Filter | 'many'): Promise<SearchPage<FoundUser> | undefined> {
     if (query.offset > 0) return undefined
-    let page = await all.searchUsers(query)
+    let page = await this.all.searchUsers(query)
     if (query.after === undefined && page.next === undefined && page.items.length < page.total) return undefined
-    let deleted = await deletedAmong(page.items)
+    let deleted = await this.#deletedAmong(page.items)
     while (deleted.size === page.items.length && page.next !== undefined) {
-      page = await all.searchUsers({ ...query, after: page.next })
-      deleted = await deletedAmong(page.items)
+      page = await this.all.searchUsers({ ...query, after: page.next })
+      deleted = await this.#deletedAmong(page.items)
     }
     const items = page.items.filter((user) => !deleted.has(user))
-    return { ...page, items, total: await visibleTotal(query, page.total, marked) }
+    return { ...page, items, total: await this.#visibleTotal(query, page.total, marked) }
   }
 
-  const visibleTotal = async ({ filter }: Query, total: number, marked: Filter | 'many'): Promise<number> => {
+  async #visibleTotal({ filter }: Query, total: number, marked: Filter | 'many'): Promise<number> {
     if (marked === 'many') {
-      return (await searchHere({ filter, offset: 0, limit: 1 })).total
+      return (await this.#searchHere({ filter, offset: 0, limit: 1 })).total
     }
     const both: Filter = filter === undefined ? marked : { kind: 'and', filters: [filter, marked] }
-    const { items } = await all.searchUsers({ filter: both, offset: 0, limit: maxNamed })
-    return total - (await deletedAmong(items)).size
+    const { items } = await this.all.searchUsers({ filter: both, offset: 0, limit: maxNamed })
+    return total - (await this.#deletedAmong(items)).size
   }
 
   /** Reads all matches, if there are more deleted users than a filter of the target can exclude. */
-  const searchHere = async ({ offset, limit, after, ...query }: Query): Promise<SearchPage<FoundUser>> => {
+  async #searchHere({ offset, limit, after, ...query }: Query): Promise<SearchPage<FoundUser>> {
     if (after !== undefined)
       throw new GatewayError('BAD_REQUEST', 'the position is older than the delete of many users')
     const found: FoundUser[] = []
     for (let place: Pick<Query, 'offset' | 'after'> | undefined = { offset: 0 }; place !== undefined; ) {
-      const page: SearchPage<FoundUser> = await all.searchUsers({ ...query, ...place, limit: 1000 })
+      const page: SearchPage<FoundUser> = await this.all.searchUsers({ ...query, ...place, limit: 1000 })
       const { items, total, next } = page
       if (total > maxCandidates) {
         const text = 'Too many deleted users are still in the target, so lists of its users cannot leave them out.'
@@ -114,69 +134,103 @@ export function visibleLookups(
       if (items.length === 0 || found.length >= total) place = undefined
       else place = next === undefined ? { offset: found.length } : { offset: 0, after: next }
     }
-    const deleted = await deletedAmong(found)
+    const deleted = await this.#deletedAmong(found)
     const rest = found.filter((user) => !deleted.has(user))
     return { items: rest.slice(offset, offset + limit), total: rest.length }
   }
 
-  const withoutDeleted = async (present: readonly Member[], ids: ReadonlySet<string>): Promise<readonly Member[]> => {
+  async members(found: FoundGroup, names: boolean): Promise<readonly Member[]> {
+    const present = await this.all.members(found, names)
+    if (!this.#showsActive || present.length === 0) return present
+    return this.#withoutDeleted(present, await this.marks.ids())
+  }
+
+  async *memberPages(found: FoundGroup): AsyncGenerator<readonly Member[]> {
+    const ids = this.#showsActive ? await this.marks.ids() : noIds
+    for await (const page of this.all.memberPages(found)) yield await this.#withoutDeleted(page, ids)
+  }
+
+  async #withoutDeleted(present: readonly Member[], ids: ReadonlySet<string>): Promise<readonly Member[]> {
     const marked = present.filter(({ id, type }) => type === 'User' && ids.has(id))
     if (marked.length === 0) return present
     const deleted = new Set<string>()
     await inParallel(marked, lookupWidth, async ({ id }) => {
-      if ((await userById(id)) === undefined) deleted.add(id)
+      if ((await this.userById(id)) === undefined) deleted.add(id)
     })
     return present.filter(({ id, type }) => type !== 'User' || !deleted.has(id))
   }
 
-  const members = async (found: FoundGroup, names: boolean): Promise<readonly Member[]> => {
-    const present = await all.members(found, names)
-    return showsActive && present.length > 0 ? withoutDeleted(present, await marks.ids()) : present
+  groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
+    return this.all.groupById(id, members)
   }
 
-  async function* memberPages(found: FoundGroup): AsyncGenerator<readonly Member[]> {
-    const ids = showsActive ? await marks.ids() : noIds
-    for await (const page of all.memberPages(found)) yield await withoutDeleted(page, ids)
+  groupByName(name: string): Promise<FoundGroup | undefined> {
+    return this.all.groupByName(name)
   }
 
-  const userByLogin = (login: string): Awaitable<FoundUser | undefined> => andThen(all.userByLogin(login), visible)
-  return {
-    all,
-    marks,
-    isActive,
-    isDeleted,
-    userById,
-    userByLogin,
-    searchUsers,
-    members,
-    memberPages,
-    groupById: (id, withMembers) => all.groupById(id, withMembers),
-    groupByName: (name) => all.groupByName(name),
-    searchGroups: (query) => all.searchGroups(query),
-    isMember: (found, user) => all.isMember(found, user),
-    groupsOf: (user) => all.groupsOf(user),
-    containing: (ids) => all.containing(ids),
-    memberships: (found, names) => all.memberships(found, names),
-    withIndirectGroups: (users) => all.withIndirectGroups(users),
-    readVersion: (found, group) => all.readVersion(found, group),
-    ids: all.ids,
-    names: all.names,
-    groupIdIsName: all.groupIdIsName,
-    userIdAttribute: all.userIdAttribute,
-    renamesUsers: all.renamesUsers,
-    // Read each time: a target may only know them once its system has answered.
-    get nestsGroups() {
-      return all.nestsGroups
-    },
-    get keepsVersions() {
-      return all.keepsVersions
-    },
-    get servedTimes() {
-      return all.servedTimes
-    },
-    get ownsValues() {
-      return all.ownsValues
-    },
+  searchGroups(query: Query): Promise<SearchPage<FoundGroup>> {
+    return this.all.searchGroups(query)
+  }
+
+  isMember(found: FoundGroup, member: FoundUser): Promise<boolean> {
+    return this.all.isMember(found, member)
+  }
+
+  groupsOf(member: FoundUser): Promise<readonly FoundGroup[]> {
+    return this.all.groupsOf(member)
+  }
+
+  containing(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>> {
+    return this.all.containing(ids)
+  }
+
+  memberships(found: FoundUser, names?: readonly string[]): Awaitable<readonly NamedGroup[]> {
+    return this.all.memberships(found, names)
+  }
+
+  withIndirectGroups(users: readonly FoundUser[]): Awaitable<readonly FoundUser[]> {
+    return this.all.withIndirectGroups(users)
+  }
+
+  readVersion(found: FoundUser | undefined, joinedOrLeft?: FoundGroup): ReadVersion | undefined {
+    return this.all.readVersion(found, joinedOrLeft)
+  }
+
+  // Read each time: a target may only know some of them once its system has answered.
+  get ids(): ResourceIds {
+    return this.all.ids
+  }
+
+  get names(): Lookups['names'] {
+    return this.all.names
+  }
+
+  get groupIdIsName(): boolean {
+    return this.all.groupIdIsName
+  }
+
+  get userIdAttribute(): string | undefined {
+    return this.all.userIdAttribute
+  }
+
+  get renamesUsers(): boolean {
+    return this.all.renamesUsers
+  }
+
+  get nestsGroups(): boolean {
+    return this.all.nestsGroups
+  }
+
+  get keepsVersions(): boolean {
+    return this.all.keepsVersions
+  }
+
+  get servedTimes(): ServedTimes {
+    return this.all.servedTimes
+  }
+
+  get ownsValues(): boolean {
+    return this.all.ownsValues
   }
 }
 
