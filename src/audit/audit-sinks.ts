@@ -162,7 +162,7 @@ class SinkDelivery {
           nextSeconds,
         })
       },
-      broke: (err) => log.error('an audit sink could not be fed', { sink: name, err }),
+      broke: (err) => log.error('could not deliver records to the audit sink', { sink: name, err }),
     })
   }
 

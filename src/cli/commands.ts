@@ -28,7 +28,7 @@ export const commands: Readonly<Record<string, Command>> = {
     load: async () => (await import('#cli/commands/schema.ts')).schemaCommand,
   },
   doctor: {
-    about: 'Look at everything that a gateway needs, and say what is wrong',
+    about: 'Check what a gateway needs and report problems',
     load: async () => (await import('#cli/commands/doctor.ts')).doctorCommand,
   },
   explain: {

@@ -1,4 +1,4 @@
-/** A value that is often there at once. Then nobody waits for it, since each wait is a turn of the event loop. */
+/** A value or a promise. Callers avoid `await` on a plain value, which would cost a turn of the event loop. */
 export type Awaitable<T> = T | Promise<T>
 
 /** `next` of the value: at once, or when the promise fulfils. */

@@ -25,7 +25,7 @@ export class MailChoices {
     return this.#store.settingsOf(users)
   }
 
-  /** Of these users, those who are mailed about it as it happens. */
+  /** The users among these who want this mail immediately. */
   async mailedNow(kind: NotificationKind, users: readonly Identity[]): Promise<ReadonlySet<Identity>> {
     const settings = await this.#store.settingsOf(users)
     return new Set(users.filter((user) => this.time(settings.get(user), kind) === 'now'))

@@ -78,7 +78,9 @@ export class SystemReport implements SystemAccess, Closable {
     const { storage, log } = this.#parts
     await storage.system
       .forget(this.#own.name)
-      .catch((err: unknown) => log.warn('other replicas list this one for a while', { err }))
+      .catch((err: unknown) =>
+        log.warn('could not deregister this replica; others list it until its entry expires', { err }),
+      )
   }
 
   async #queues(): Promise<NonNullable<SystemFacts['queues']>> {

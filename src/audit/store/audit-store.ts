@@ -165,7 +165,7 @@ export class AuditStore {
     return auditSize(await readChains(this.#client))
   }
 
-  /** The time since which at most `most` records exist; undefined if there are no more. */
+  /** The time after which there are at most `most` records; undefined if there are no more in all. */
   keptSince(part: AuditPart, most: number): Promise<Date | undefined> {
     return keptSince(this.#client, part, most)
   }

@@ -47,7 +47,7 @@ type DoctorValues = Values<typeof options>
 
 export const doctorCommand = defineCommand({
   name: 'doctor',
-  about: `Look at everything that a gateway needs: the machine, files, database, public address, issuers and targets. Each line says
+  about: `Check what a gateway needs: the machine, files, database, public address, issuers and targets. Each line says
 what was seen and what to do. Changes nothing and shows no secrets.`,
   usage: '--config SOURCE [options of serve]',
   options,

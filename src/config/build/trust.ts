@@ -46,7 +46,7 @@ export function readTrust(written: WrittenTrust, place: TrustPlace, context: Bui
     issues.error(place('clientId'), 'must be printable ASCII without spaces')
   }
   if (!written.verifyRedirect && written.redirectUris.length > 0) {
-    issues.error(place('verifyRedirect'), 'a redirect that is not verified would hand codes to any site')
+    issues.error(place('verifyRedirect'), 'must be true; otherwise codes could be sent to any site')
   }
   checkRedirects(written, 'redirectURI', written.redirectUris, place, context)
   checkRedirects(written, 'postLogoutRedirectURI', written.postLogoutRedirectUris, place, context)

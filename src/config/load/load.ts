@@ -436,7 +436,8 @@ function buildObjects(files: ParsedFiles, substitution: Substitution, state: Loa
       state.ignoreLater(document, path)
     }
     const unset = (path: Path, message: string) => {
-      if (decides(path, document) && !namesSecret(path)) report(path, `${message}, and this place decides who gets in`)
+      if (decides(path, document) && !namesSecret(path))
+        report(path, `${message}, and a value is required here, because it controls access`)
       else filed.warning(path, `${message}, so it is empty`)
     }
     const text = (value: string, path: Path) => {

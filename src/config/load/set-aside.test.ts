@@ -370,7 +370,7 @@ describe('nothing is served with less protection', () => {
   ])('%j is set aside as a whole, since every part of it may decide who gets in', (text) => {
     const { issues } = load(text)
     expect(issues.map(({ level, message }) => `${level} ${message}`).join('\n')).toMatch(
-      /error #\[X\].*decides who gets in/,
+      /error #\[X\].*controls access/,
     )
   })
 
@@ -391,7 +391,7 @@ describe('nothing is served with less protection', () => {
     "params: [{ name: readOnly, value: '#[X]' }]",
   ])('a filter with %s is not served without the value', (params) => {
     const filter = `, filterChain: [{ className: filters.DevelopmentIssuer, ${params} }]`
-    expect(checkText(application('a', '/a', filter), catalog).join('\n')).toMatch(/#\[X\].*decides who gets in/)
+    expect(checkText(application('a', '/a', filter), catalog).join('\n')).toMatch(/#\[X\].*controls access/)
   })
 
   test('the address of an application is reserved even if its hosts are no list', () => {

@@ -191,7 +191,7 @@ class Reading {
     const next = this.#tokens[this.#at + 1]
     const opens = next?.kind === 'sign' && next.value === '('
     // SQLite reads a table if a name follows instead of a list.
-    if (word === 'in' && !opens) throw new Error('must have parentheses behind "in"')
+    if (word === 'in' && !opens) throw new Error('needs parentheses after "in"')
     if (word === 'as' && next?.kind === 'text') {
       throw new Error(`must have the name of a column in double quotes: as "${next.value.slice(1, -1)}"`)
     }

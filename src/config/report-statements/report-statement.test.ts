@@ -55,7 +55,7 @@ describe('rejected statements', () => {
     ['select 1 union table sessions', '"table"'],
     ['select (from sessions)', '"from"'],
     ['select lower(id from sessions) from report_requests', '"from"'],
-    ['select id from report_requests where id in sessions', 'parentheses behind "in"'],
+    ['select id from report_requests where id in sessions', 'parentheses after "in"'],
     ['select id from report_requests order by (select id from sessions)', 'reads "sessions"'],
     ['select * from (with a as (select 1) select id from sessions) x', '"with"'],
     ['with a as (select id from sessions), sessions as (select 1) select 1 from a', 'reads "sessions"'],

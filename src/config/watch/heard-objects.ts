@@ -160,7 +160,7 @@ function startInformer(
       if (isUsual(err)) return
       if (err instanceof KindNotServed)
         log.warn('the cluster has no such kind of objects: apply deploy/crds', { plural })
-      else log.warn('objects of the cluster are not heard of; what is known stays', { plural, err })
+      else log.warn('the watch failed; keeping the last known objects', { plural, err })
     },
   })
   informer.start()

@@ -1,5 +1,5 @@
 /**
- * Gatehouse's only form of filters. It is parsed from RFC 4515 text and from SCIM, evaluated in memory, and
+ * The filters that directories and targets evaluate. A filter is parsed from RFC 4515 text and from SCIM, evaluated in memory, and
  * translated to SQL, LDAP and SCIM. Values are plain text; only printers escape.
  */
 export type Filter =

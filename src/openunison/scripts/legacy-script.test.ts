@@ -195,10 +195,10 @@ describe('unsupported use is reported with its line', () => {
 
 test('modules, and scripts without Java support, are rejected', () => {
   expect(() => checkScript('\nexport const f = () => Java.type("x")', signatures)).toThrow(
-    /^line 2: modules are given no/,
+    /^line 2: ES modules cannot use/,
   )
-  expect(() => checkScript('\nJava.type("x")', undefined)).toThrow(/^line 2: scripts of this kind are given no/)
-  expect(() => checkModule('\n\nJava.type("x")', 'a.js')).toThrow(/^line 3: modules/)
+  expect(() => checkScript('\nJava.type("x")', undefined)).toThrow(/^line 2: scripts of this kind cannot use/)
+  expect(() => checkModule('\n\nJava.type("x")', 'a.js')).toThrow(/^line 3: ES modules/)
   expect(checkModule('const a: string = "Java.type(1)"', 'a.js').form).toBe('module')
 })
 

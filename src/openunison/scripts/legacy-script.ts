@@ -41,8 +41,8 @@ export function checkScript(source: string, signatures: LegacySignatures | undef
   const use = nodes.find((item) => usesJava(item, infer))
   if (use === undefined && !always) return { code, legacy: false, findings: [], targets: [], workflows: [], texts: [] }
   const line = use === undefined ? 1 : lineOf(use.node, code.text)
-  if (code.form === 'module') throw new Error(`line ${line}: modules are given no objects of Java`)
-  if (signatures === undefined) throw new Error(`line ${line}: scripts of this kind are given no objects of Java`)
+  if (code.form === 'module') throw new Error(`line ${line}: ES modules cannot use Java objects`)
+  if (signatures === undefined) throw new Error(`line ${line}: scripts of this kind cannot use Java objects`)
   const workflows = namesIn(nodes, infer, workflowMembers)
   return {
     code,
@@ -60,7 +60,7 @@ export function checkModule(source: string, name: string): JavaScriptCode {
   if (code.text === source && !source.includes('Java')) return code
   const nodes = scopedNodes(parseScript(code.text, 'module'))
   const use = nodes.find(({ node, scope }) => javaMember(node, scope) !== undefined)
-  if (use !== undefined) throw new Error(`line ${lineOf(use.node, code.text)}: modules are given no objects of Java`)
+  if (use !== undefined) throw new Error(`line ${lineOf(use.node, code.text)}: ES modules cannot use Java objects`)
   return code
 }
 

@@ -55,7 +55,7 @@ async function openByKubeConfig(connection: Extract<KubernetesConnection, { kind
   const cluster = config.getCurrentCluster()
   const user = config.getCurrentUser()
   if (cluster === null || user === null) throw new Error(`${connection.file} has no such context with cluster and user`)
-  if (cluster.skipTLSVerify) throw new Error(`${connection.file} asks to skip the verification of the API server`)
+  if (cluster.skipTLSVerify) throw new Error(`${connection.file} sets insecure-skip-tls-verify, which is not supported`)
   if (!cluster.server.startsWith('https:')) throw new Error(`${connection.file} names an API server without https`)
   if (user.username !== undefined)
     throw new Error(`${connection.file} logs in with a password; use a token or certificate`)

@@ -148,7 +148,7 @@ export class Sessions {
     if (before !== undefined) this.#holders.delete(before.hashedId)
     for (const mark of contribution.marks ?? []) await this.#store.mark(publicId, secretHash(mark), ends)
     const live = this.#live(session, now)
-    if (live === undefined) throw new Error('a session that was just made cannot be read')
+    if (live === undefined) throw new Error('could not read back the new session')
     return { cookie: writeSessionCookie(config, secret), session: live }
   }
 

@@ -8,7 +8,7 @@ export interface Params {
   names(): Iterable<string>
   /** All values in order; none if the parameter is absent. */
   values(name: string): readonly string[]
-  /** The place of the parameter, or of its n-th value; for an absent one, where it would be. */
+  /** The place of the parameter, or of its n-th value, also if it is absent. */
   pathOf(name: string, index?: number): Path
   isSecret(name: string): boolean
 }

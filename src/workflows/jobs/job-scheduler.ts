@@ -165,7 +165,7 @@ export class JobScheduler implements Closable {
     this.#timer = setTimeout(() => {
       this.#turn = this.turn()
         .catch((err: unknown) => {
-          this.#parts.log.error('jobs could not be looked after', { err })
+          this.#parts.log.error('could not check for due jobs', { err })
           return this.#times.retryMillis
         })
         .then((rest) => {
@@ -338,7 +338,7 @@ function keepLease(claim: JobClaim, parts: JobRunParts, log: Logger, lost: () =>
       if (await parts.store.renew(claim, parts.leaseMillis)) renewed = asked
       else lost()
     } catch (err) {
-      log.warn('the lease of a job was not prolonged', { err })
+      log.warn('could not renew the lease of a job', { err })
       if (performance.now() - renewed >= parts.leaseMillis) lost()
     }
   }

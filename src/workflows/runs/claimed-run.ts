@@ -402,7 +402,7 @@ export class ClaimedRunExecution {
   }
 }
 
-interface JournalParts extends Pick<RunKeeper, 'prepareWait'> {
+interface KeeperParts extends Pick<RunKeeper, 'prepareWait'> {
   readonly abort: AbortSignal
   /** Throws when the claim is lost. */
   commit(saved: SavedRun, log: StepLog): Promise<void>
@@ -420,11 +420,11 @@ const loudTasks: ReadonlySet<string> = new Set(['customTask'])
 class StoredKeeper implements RunKeeper {
   readonly abort: AbortSignal
   readonly prepareWait: RunKeeper['prepareWait']
-  readonly #commit: JournalParts['commit']
+  readonly #commit: KeeperParts['commit']
   #saved: SavedRun
   #steps = 0
 
-  constructor(state: RunProgress, { abort, prepareWait, commit }: JournalParts) {
+  constructor(state: RunProgress, { abort, prepareWait, commit }: KeeperParts) {
     this.abort = abort
     this.prepareWait = prepareWait
     this.#commit = commit

@@ -338,7 +338,7 @@ export class Workflows implements WorkflowStarter, Closable {
   #drain(): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
-        this.#services.log.warn('workflows still run while their configuration ends', { runs: this.#active })
+        this.#services.log.warn('closing the old configuration while runs are still active', { runs: this.#active })
         resolve()
       }, drainMillis)
       this.#drained = () => {

@@ -33,7 +33,7 @@ export default defineAuthMechanism({
     return { realmName, uidAttr, lookup: parseLookup({ uidAttr }, params, issues) }
   },
   create: ({ realmName, uidAttr, lookup }, host) => {
-    if (lookup === undefined) throw new Error('the look-up did not parse')
+    if (lookup === undefined) throw new Error('the lookup settings are invalid')
     return new BasicAuth(realmName, new DirectoryLogin(lookup, uidAttr, host), host)
   },
 })

@@ -60,7 +60,7 @@ export default defineAuthMechanism({
     }
   },
   create: ({ lookup, uidAttr, page }, host) => {
-    if (lookup === undefined) throw new Error('the look-up did not parse')
+    if (lookup === undefined) throw new Error('the lookup settings are invalid')
     return new LoginForm({ ...page, texts: host.texts }, new DirectoryLogin(lookup, uidAttr, host))
   },
 })

@@ -263,7 +263,7 @@ describe('a script that fails answers 500 and reaches nothing behind it', () => 
 test('check reports what is not served', () => {
   expect(check({})).toEqual(['error params.javaScript: parameter "javaScript" is required'])
   expect(check({ javaScript: 'export function doFilter() {}' })).toEqual([
-    'error params.javaScript: "javaScript": line 1: modules are given no objects of Java',
+    'error params.javaScript: "javaScript": line 1: ES modules cannot use Java objects',
   ])
   expect(check({ javaScript: doing('request.getSession().setAttribute("a", 1);\nrequest.getCookies("x")') })).toEqual([
     'error params.javaScript: "javaScript": line 2: jakarta.servlet.http.HttpSession.setAttribute() is not served; keep values in the map "globals", or in an attribute of the user',

@@ -420,7 +420,7 @@ describe('check', () => {
     ],
     [
       'import x from "y"; Java.type("z")',
-      'error params.javaScript: "javaScript": line 1: modules are given no objects of Java',
+      'error params.javaScript: "javaScript": line 1: ES modules cannot use Java objects',
     ],
   ])('%j', (script, message) => {
     const functions = 'function findUser() {} function createUser() {} function syncUser() {} function deleteUser() {}'

@@ -48,7 +48,7 @@ export function readTaskExpiry(
         const expiry = forms[name].parse(text)
         if (expiry !== undefined) return expiry
         throw new GatewayError('BAD_REQUEST', `${name}: "${template.text}" gave "${text.slice(0, 100)}"`, {
-          publicText: `The time at which the access is to end must be ${forms[name].what}.`,
+          publicText: `The expiry time must be ${forms[name].what}.`,
         })
       }
       return undefined

@@ -63,7 +63,7 @@ async function begin(attempt: AuthAttempt, config: Config, host: TokenHost): Pro
     origin,
   })
   if (tokens === undefined) {
-    log.info('no rule of the identity provider lets this person, who gets no tokens', { issuer, uid: subject.uid })
+    log.info('no rule of the identity provider allows this user: no tokens issued', { issuer, uid: subject.uid })
     return { kind: 'passed' }
   }
   const slot = tokensSlot(issuer, trust)

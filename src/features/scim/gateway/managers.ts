@@ -136,7 +136,7 @@ export class Managers {
         if (left.total >= total) break
         ;({ items, total } = left)
       }
-      if (total === 0) this.#log.info('cleared a deleted manager', { manager: id, users })
+      if (total === 0) this.#log.info('removed a deleted user as manager', { manager: id, users })
       else this.#log.warn('users still have a deleted manager', { manager: id, users: total, err: failure })
     } catch (err) {
       this.#log.warn('users may still have a deleted manager', { manager: id, err })
