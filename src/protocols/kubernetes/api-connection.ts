@@ -6,6 +6,7 @@ import { dirname } from 'node:path'
 import { readSmallFile, readSmallFileSync } from '#kernel/small-file.ts'
 import { exchange, type HttpCall, openExchange, readBody } from '#protocols/http/http-client.ts'
 import { Agent as HttpAgent } from '#protocols/http/node-http.ts'
+import { environmentProxies, OutgoingHttpsAgent } from '#protocols/http/outgoing-proxy.ts'
 
 /** An API server's URL, and the credentials for each call. */
 export interface ApiServer {
@@ -19,12 +20,19 @@ const pool: AgentOptions = { keepAlive: true, maxSockets: 32, maxFreeSockets: 8,
 /** Throws a plain Error if files are missing or the connection would not be verified. Makes no call. */
 export async function openApiServer(connection: KubernetesConnection): Promise<ApiServer> {
   if (connection.kind === 'kubeconfig') return openByKubeConfig(connection)
-  return openByAddress(connection.kind === 'in-cluster' ? inClusterConnection(process.env) : connection)
+  if (connection.kind === 'address')
+    return openByAddress(connection, agentFor(connection, await authorityOf(connection)))
+  // The pod's own API server has an address of the cluster's network, which no proxy outside of it reaches.
+  const own = inClusterConnection(process.env)
+  return openByAddress(own, new HttpsAgent({ ...pool, ...(await authorityOf(own)) }))
 }
 
-async function openByAddress(connection: Extract<KubernetesConnection, { kind: 'address' }>): Promise<ApiServer> {
-  const ca = await authorityOf(connection)
-  const agent = connection.url.protocol === 'https:' ? new HttpsAgent({ ...pool, ...ca }) : new HttpAgent(pool)
+type ByAddress = Extract<KubernetesConnection, { kind: 'address' }>
+
+const agentFor = ({ url }: ByAddress, ca: AgentOptions): Agent =>
+  url.protocol === 'https:' ? new OutgoingHttpsAgent({ ...pool, ...ca }, environmentProxies()) : new HttpAgent(pool)
+
+async function openByAddress(connection: ByAddress, agent: Agent): Promise<ApiServer> {
   const file = connection.tokenFile === undefined ? undefined : new TokenFile(connection.tokenFile)
   return {
     address: connection.url.href.replace(/\/+$/, ''),
@@ -36,7 +44,7 @@ async function openByAddress(connection: Extract<KubernetesConnection, { kind: '
   }
 }
 
-async function authorityOf(connection: Extract<KubernetesConnection, { kind: 'address' }>): Promise<AgentOptions> {
+async function authorityOf(connection: ByAddress): Promise<AgentOptions> {
   if (connection.authority !== undefined) return { ca: connection.authority }
   if (connection.authorityFile === undefined) return {}
   return { ca: await readSmallFile(connection.authorityFile) }
@@ -62,7 +70,7 @@ async function openByKubeConfig(connection: Extract<KubernetesConnection, { kind
   const options: RequestOptions = {}
   await config.applyToHTTPSOptions(options)
   const { ca, cert, key, servername } = options
-  const own = new HttpsAgent({ ...pool, ...defined({ ca, cert, key, servername }) })
+  const own = new OutgoingHttpsAgent({ ...pool, ...defined({ ca, cert, key, servername }) }, environmentProxies())
   return {
     address: cluster.server.replace(/\/+$/, ''),
     close: () => own.destroy(),

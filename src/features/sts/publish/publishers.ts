@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import type { ConfigMapDestination, IssuerDocuments, S3Destination } from '#config/configuration/token-keys.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import { environmentProxies, OutgoingHttpsAgent } from '#protocols/http/outgoing-proxy.ts'
 import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
 
 /** A destination for documents. */
@@ -90,6 +91,7 @@ export const s3Publisher = (destination: S3Destination): Publisher => ({
       maxAttempts: attempts,
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
+      requestHandler: { httpsAgent: new OutgoingHttpsAgent({ keepAlive: true, maxSockets: 8 }, environmentProxies()) },
       ...(endpoint === undefined ? {} : { endpoint }),
       ...(credentials === undefined ? {} : { credentials: { ...credentials } }),
     })
