@@ -17,7 +17,6 @@ import {
   dropOpenUnisonPages,
 } from '#config/checks/cross-check.ts'
 import { checkCallableWorkflows, checkDataFlow } from '#config/checks/data-flow.ts'
-import { warnOfDeprecations } from '#config/checks/deprecations.ts'
 import type { Catalog } from '#config/configuration/catalog.ts'
 import type {
   ApplicationConfig,
@@ -181,7 +180,6 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   }
   const { objects, raw } = buildObjects(files, substitution, state)
   const texts = readConfiguredTexts(objects, issues)
-  warnOfDeprecations(objects, issues, (name) => ownClassName(options.catalog, name))
   checkDuplicates(files.objects, state.draft, issues)
   checkClaims(state.draft, issues)
   checkCycles(state.draft, issues)
@@ -307,13 +305,6 @@ function countScripts(scripts: LoadState['scripts']): ScriptCount {
   for (const use of scripts.flatMap((unserved) => unserved ?? [])) uses.set(use, (uses.get(use) ?? 0) + 1)
   const unserved = [...uses].map(([name, times]) => ({ name, times })).sort((a, b) => b.times - a.times)
   return { total: scripts.length, served: scripts.filter((found) => found?.length === 0).length, unserved }
-}
-
-/** A short name that modules of several slots have stays as it is. */
-function ownClassName({ tasks: _, builtInTargets: __, ...registries }: Catalog, name: string): string {
-  const found = new Set(Object.values(registries).flatMap((registry) => registry.find(name)?.className ?? []))
-  const [first = name, another] = found
-  return another === undefined ? first : name
 }
 
 function findObjects(
