@@ -6,7 +6,7 @@ import { dirname } from 'node:path'
 import { readSmallFile, readSmallFileSync } from '#kernel/small-file.ts'
 import { exchange, type HttpCall, openExchange, readBody } from '#protocols/http/http-client.ts'
 import { Agent as HttpAgent } from '#protocols/http/node-http.ts'
-import { environmentProxies, OutgoingHttpsAgent } from '#protocols/http/outgoing-proxy.ts'
+import { environmentProxies, OutgoingHttpsAgent, type OutgoingProxies } from '#protocols/http/outgoing-proxy.ts'
 
 /** An API server's URL, and the credentials for each call. */
 export interface ApiServer {
@@ -18,10 +18,14 @@ export interface ApiServer {
 const pool: AgentOptions = { keepAlive: true, maxSockets: 32, maxFreeSockets: 8, timeout: 60_000 }
 
 /** Throws a plain Error if files are missing or the connection would not be verified. Makes no call. */
-export async function openApiServer(connection: KubernetesConnection): Promise<ApiServer> {
-  if (connection.kind === 'kubeconfig') return openByKubeConfig(connection)
-  if (connection.kind === 'address')
-    return openByAddress(connection, agentFor(connection, await authorityOf(connection)))
+export async function openApiServer(
+  connection: KubernetesConnection,
+  proxies = environmentProxies(),
+): Promise<ApiServer> {
+  if (connection.kind === 'kubeconfig') return openByKubeConfig(connection, proxies)
+  if (connection.kind === 'address') {
+    return openByAddress(connection, agentFor(connection, await authorityOf(connection), proxies))
+  }
   // The pod's own API server has an address of the cluster's network, which no proxy outside of it reaches.
   const own = inClusterConnection(process.env)
   return openByAddress(own, new HttpsAgent({ ...pool, ...(await authorityOf(own)) }))
@@ -29,8 +33,8 @@ export async function openApiServer(connection: KubernetesConnection): Promise<A
 
 type ByAddress = Extract<KubernetesConnection, { kind: 'address' }>
 
-const agentFor = ({ url }: ByAddress, ca: AgentOptions): Agent =>
-  url.protocol === 'https:' ? new OutgoingHttpsAgent({ ...pool, ...ca }, environmentProxies()) : new HttpAgent(pool)
+const agentFor = ({ url }: ByAddress, ca: AgentOptions, proxies: OutgoingProxies): Agent =>
+  url.protocol === 'https:' ? new OutgoingHttpsAgent({ ...pool, ...ca }, proxies) : new HttpAgent(pool)
 
 async function openByAddress(connection: ByAddress, agent: Agent): Promise<ApiServer> {
   const file = connection.tokenFile === undefined ? undefined : new TokenFile(connection.tokenFile)
@@ -51,7 +55,10 @@ async function authorityOf(connection: ByAddress): Promise<AgentOptions> {
 }
 
 /** The client library takes over half a second to load, so only a kubeconfig loads it. */
-async function openByKubeConfig(connection: Extract<KubernetesConnection, { kind: 'kubeconfig' }>): Promise<ApiServer> {
+async function openByKubeConfig(
+  connection: Extract<KubernetesConnection, { kind: 'kubeconfig' }>,
+  proxies: OutgoingProxies,
+): Promise<ApiServer> {
   if (!existsSync(connection.file)) {
     throw new Error(`the kubeconfig ${connection.file} does not exist; correct the path, or use inCluster in a pod`)
   }
@@ -70,7 +77,7 @@ async function openByKubeConfig(connection: Extract<KubernetesConnection, { kind
   const options: RequestOptions = {}
   await config.applyToHTTPSOptions(options)
   const { ca, cert, key, servername } = options
-  const own = new OutgoingHttpsAgent({ ...pool, ...defined({ ca, cert, key, servername }) }, environmentProxies())
+  const own = new OutgoingHttpsAgent({ ...pool, ...defined({ ca, cert, key, servername }) }, proxies)
   return {
     address: cluster.server.replace(/\/+$/, ''),
     close: () => own.destroy(),

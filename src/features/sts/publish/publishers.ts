@@ -81,7 +81,7 @@ const attempts = 2
  * A bucket of Amazon S3 or a compatible service. The SDK is loaded only if there is a bucket. Checksums are sent
  * only if the protocol needs them, since many servers reject the newer ones.
  */
-export const s3Publisher = (destination: S3Destination): Publisher => ({
+export const s3Publisher = (destination: S3Destination, proxies = environmentProxies()): Publisher => ({
   async put(files, signal) {
     const { S3Client, PutObjectCommand } = await import('@aws-sdk/client-s3')
     const { bucket, prefix, region, endpoint, pathStyle, credentials } = destination
@@ -91,7 +91,7 @@ export const s3Publisher = (destination: S3Destination): Publisher => ({
       maxAttempts: attempts,
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
-      requestHandler: { httpsAgent: new OutgoingHttpsAgent({ keepAlive: true, maxSockets: 8 }, environmentProxies()) },
+      requestHandler: { httpsAgent: new OutgoingHttpsAgent({ keepAlive: true, maxSockets: 8 }, proxies) },
       ...(endpoint === undefined ? {} : { endpoint }),
       ...(credentials === undefined ? {} : { credentials: { ...credentials } }),
     })
