@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { authoritiesOf, renewWebhookTls } from '#protocols/admission/webhook-tls.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { freshCertificate } from '#testing/gateway/test-certificates.ts'
 import { type ForwardProxy, startForwardProxy } from '#testing/servers/forward-proxy.ts'
 
 const tls = renewWebhookTls(undefined, ['audit.example.com'], new Date())
@@ -24,8 +25,11 @@ async function startReceiver(): Promise<{ readonly port: number; readonly tokens
   return { port: (server.address() as AddressInfo).port, tokens }
 }
 
-async function startProxy(target: number, login: string): Promise<ForwardProxy> {
-  const proxy = await startForwardProxy({ target, login })
+const proxyTls = freshCertificate()
+
+async function startProxy(target: number, login: string, scheme = 'http'): Promise<ForwardProxy> {
+  const secure = { tls: { cert: proxyTls.certificate, key: proxyTls.privateKey } }
+  const proxy = await startForwardProxy({ target, login, ...(scheme === 'https' ? secure : {}) })
   onTestFinished(() => proxy.close())
   return proxy
 }
@@ -66,18 +70,27 @@ async function startAudited(environment: Record<string, string>): Promise<Gatewa
   return gateway
 }
 
-test('a gateway reaches the outside through the proxy of its environment, which keeps its password', async () => {
-  const receiver = await startReceiver()
-  const proxy = await startProxy(receiver.port, 'gatehouse:hunter2')
-  const environment = { HTTPS_PROXY: `http://gatehouse:hunter2@127.0.0.1:${proxy.port}`, NO_PROXY: '.internal' }
-  const gateway = await startAudited(environment)
-  await until(async () => receiver.tokens.size > 0, 60_000)
-  expect([...receiver.tokens]).toEqual(['Bearer receiver-token undefined'])
-  expect(proxy.seen[0]).toBe('CONNECT audit.example.com:443')
-  const way = `Outgoing calls: https: through http://127.0.0.1:${proxy.port}, http: directly; NO_PROXY has exceptions.`
-  expect(gateway.output()).toContain(way)
-  expect(gateway.output()).not.toContain('hunter2')
-})
+test.each(['http', 'https'])(
+  'a gateway reaches the outside by %s through the proxy of its environment, which alone gets its password',
+  async (scheme) => {
+    const receiver = await startReceiver()
+    const authorityFile = join(temporaryFolder(), 'proxy-ca.pem')
+    writeFileSync(authorityFile, proxyTls.authority)
+    const proxy = await startProxy(receiver.port, 'gatehouse:hunter2', scheme)
+    const environment = {
+      HTTPS_PROXY: `${scheme}://gatehouse:hunter2@127.0.0.1:${proxy.port}`,
+      NO_PROXY: '.internal',
+      NODE_EXTRA_CA_CERTS: authorityFile,
+    }
+    const gateway = await startAudited(environment)
+    await until(async () => receiver.tokens.size > 0, 60_000)
+    expect([...receiver.tokens]).toEqual(['Bearer receiver-token undefined'])
+    expect(proxy.seen[0]).toBe('CONNECT audit.example.com:443')
+    const way = `Outgoing calls: https: through ${scheme}://127.0.0.1:${proxy.port}, http: directly; NO_PROXY has exceptions.`
+    expect(gateway.output()).toContain(way)
+    expect(gateway.output()).not.toContain('hunter2')
+  },
+)
 
 test('the log names a proxy that refuses the gateway, without the password', async () => {
   const proxy = await startProxy(1, 'gatehouse:another')

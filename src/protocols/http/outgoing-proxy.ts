@@ -16,6 +16,8 @@ export interface OutgoingProxy {
   readonly isSecure: boolean
   readonly host: string
   readonly port: number
+  /** The name in its certificate; empty if that is its address. Node.js would take the Host header of the request. */
+  readonly servername: string
   /** With its password, so never for a server. */
   readonly headers: Readonly<Record<string, string>>
 }
@@ -97,10 +99,12 @@ function readProxy(variables: Variables, name: string): OutgoingProxy | undefine
   }
   const isSecure = protocol === 'https:'
   const hasLogin = username !== '' || password !== ''
+  const host = hostname.replace(/^\[|\]$/g, '')
   return {
     name: `${protocol}//${url.host}`,
     isSecure,
-    host: hostname.replace(/^\[|\]$/g, ''),
+    host,
+    servername: isIP(host) === 0 ? host : '',
     port: Number(port || (isSecure ? 443 : 80)),
     headers: hasLogin ? { 'proxy-authorization': basic(used, username, password) } : {},
   }
@@ -156,6 +160,7 @@ export const forwarded = (
   hostname: proxy.host,
   host: proxy.host,
   port: proxy.port,
+  servername: proxy.servername,
   path: `${origin}${path}`,
   headers: { host, ...headers, ...proxy.headers },
 })
@@ -176,14 +181,18 @@ class Tunnel extends Duplex {
 
   constructor(proxy: OutgoingProxy, authority: string) {
     super()
-    const { name, host, port, headers, isSecure } = proxy
+    const { name, host, port, servername, headers, isSecure } = proxy
     const give = (reason: string, cause?: unknown): void => {
       const error = new Error(`the proxy ${name} opened no connection to ${authority}: ${reason}`, { cause })
       this.destroy(Object.assign(error, { code: 'ECONNREFUSED' }))
     }
     this.#late = setTimeout(() => give(`no answer in ${tunnelMillis / 1000} seconds`), tunnelMillis)
-    const options = { host, port, method: 'CONNECT', path: authority, headers: { host: authority, ...headers } }
-    this.#request = (isSecure ? httpsRequest : httpRequest)({ ...options, agent: false })
+    const options = { host, port, servername, method: 'CONNECT', path: authority }
+    this.#request = (isSecure ? httpsRequest : httpRequest)({
+      ...options,
+      headers: { host: authority, ...headers },
+      agent: false,
+    })
     this.#request.on('error', (error) => give(error.message, error))
     this.#request.on('connect', ({ statusCode = 0 }, socket, head) => {
       if (this.destroyed || statusCode < 200 || statusCode > 299) socket.destroy()

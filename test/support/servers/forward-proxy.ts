@@ -1,4 +1,5 @@
 import http from 'node:http'
+import https from 'node:https'
 import { type AddressInfo, connect } from 'node:net'
 
 /** A real forward proxy on a free port of this machine. */
@@ -18,9 +19,11 @@ export interface ProxyBehavior {
   readonly login?: string
   /** Refuses every CONNECT with this status. */
   readonly refusal?: number
+  /** Makes it a proxy by https. */
+  readonly tls?: { readonly cert: string; readonly key: string }
 }
 
-export async function startForwardProxy({ target, login, refusal }: ProxyBehavior): Promise<ForwardProxy> {
+export async function startForwardProxy({ target, login, refusal, tls }: ProxyBehavior): Promise<ForwardProxy> {
   const seen: string[] = []
   const logins: (string | undefined)[] = []
   const wanted = login && `Basic ${Buffer.from(login).toString('base64')}`
@@ -30,7 +33,7 @@ export async function startForwardProxy({ target, login, refusal }: ProxyBehavio
     logins.push(given)
     return wanted !== undefined && given !== wanted
   }
-  const server = http.createServer((request, response) => {
+  const serve: http.RequestListener = (request, response) => {
     if (isRefused(request)) {
       response.writeHead(407, { 'proxy-authenticate': 'Basic realm="proxy"' }).end('who are you?')
       return
@@ -47,7 +50,8 @@ export async function startForwardProxy({ target, login, refusal }: ProxyBehavio
     )
     outgoing.on('error', () => response.writeHead(502).end())
     request.pipe(outgoing)
-  })
+  }
+  const server = tls === undefined ? http.createServer(serve) : https.createServer(tls, serve)
   server.on('connect', (request, socket) => {
     socket.on('error', () => {})
     if (isRefused(request)) return void socket.end('HTTP/1.1 407 Who Are You\r\nProxy-Authenticate: Basic\r\n\r\n')
