@@ -1,7 +1,6 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { catalog } from '#catalog/catalog.ts'
-import { deprecatedThing, deprecations } from '#config/checks/deprecations.ts'
 import { descriptionOf, type ParameterDescription } from '#sdk/module/parameter-types.ts'
 import type { ParameterTable } from '#sdk/module/parameters.ts'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
@@ -46,7 +45,6 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 export function referencePages(): ReadonlyMap<string, string> {
   const pages = new Map([
     ['docs/reference/sdk.md', sdkPage()],
-    ['docs/reference/deprecations.md', deprecationsPage()],
     ['docs/openunison.md', openUnisonPage(table)],
     ['README.md', fillIn('README.md', read('README.md'), coverageSentence('docs/openunison.md'), 'coverage')],
     [migrationPage, fillIn(migrationPage, read(migrationPage), coverageSentence('openunison.md'), 'coverage')],
@@ -142,22 +140,6 @@ const sdkIntroduction = `# SDK for modules
 
 What modules import from \`#sdk/…\`, by folder of \`src/sdk\`. [CONTRIBUTING.md](../../CONTRIBUTING.md#how-to-add-a-module) says how to
 add a module. \`npm run reference\` writes this page from the exports and the first sentence of their comments.
-`
-
-/** What is deprecated, the first to end first. */
-function deprecationsPage(): string {
-  const rows = deprecations
-    .toSorted((a, b) => a.removal.localeCompare(b.removal))
-    .map((entry) => [deprecatedThing(entry), entry.since, entry.removal, entry.instead])
-  const list =
-    rows.length === 0 ? 'Nothing is deprecated in this version.' : table(['What', 'Since', 'Ends on', 'Instead'], rows)
-  return `${deprecationsIntroduction}\n${list}\n`
-}
-
-const deprecationsIntroduction = `# Deprecations
-
-Parts of the configuration that a later release removes, not before the day in the table. \`gatehouse check\` and \`gatehouse serve\` warn of each use;
-\`gatehouse check --strict\` exits with 1. [Upgrading](../guides/upgrading.md#configuration) has the rules. \`npm run reference\` writes this page from \`src/config/checks/deprecations.ts\`.
 `
 
 interface Export {

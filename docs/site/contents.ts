@@ -132,7 +132,6 @@ export const sections: readonly Section[] = [
       'docs/reference/README.md',
       'docs/reference/command-line.md',
       'docs/reference/errors.md',
-      'docs/reference/deprecations.md',
       'docs/reference/limits.md',
       'docs/reference/metrics.md',
       'docs/reference/report-views.md',

@@ -1,7 +1,6 @@
 import type http from 'node:http'
 import { pipeline, Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
-import Fastify, { type FastifyInstance } from 'fastify'
 import { type Awaitable, andThen, settle } from '#kernel/awaitable.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -11,7 +10,7 @@ import { readTraceparent, type Span, type SpanStart, tracer } from '#kernel/trac
 import { isHealthCheck } from '#requests/listener/connections.ts'
 import { type ConnectionLimits, httpLimits } from '#requests/listener/http-limits.ts'
 import { HttpRequest, validPrefix } from '#requests/listener/http-request.ts'
-import { createListener, type ListenerTls, noSchemas } from '#requests/listener/http-server.ts'
+import { Listener, type ListenerTls } from '#requests/listener/http-server.ts'
 import { securityHeaders } from '#requests/listener/security-headers.ts'
 import type { TrustedProxies } from '#requests/listener/trusted-proxies.ts'
 import { errorResponse, type PipelineAnswer } from '#requests/pipeline/pipeline.ts'
@@ -20,7 +19,7 @@ import { type GatewayResponse, header } from '#sdk/http/http.ts'
 import type { Runtime } from '#server/composition/runtime.ts'
 import type { AccessLog } from '#server/log/log.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
-import { answerReady } from '#server/operations.ts'
+import { answerPage, healthPages } from '#server/plain-pages.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
 
 interface AppParts {
@@ -37,38 +36,16 @@ interface AppParts {
   ready(): Promise<void>
 }
 
-/**
- * The public listener: answers health checks, and everything else by the pipeline of the running configuration. The
- * framework only sees health checks: its routes, hooks and bodies would be work that the pipeline does again.
- */
-export function createApp(parts: AppParts): FastifyInstance {
-  let isClosing = false
-  const app = Fastify({
-    logger: false,
-    schemaController: noSchemas,
-    exposeHeadRoutes: false,
-    forceCloseConnections: 'idle',
-    return503OnClosing: false,
-    // The listener answers them itself.
-    clientErrorHandler: () => {},
-    serverFactory: (health) => {
-      const { limits, proxies, log, tls } = parts
-      const listener = parts.only === undefined ? 'public' : 'webhook'
-      const meter = parts.metrics.connections
-      return createListener({ listener, limits, proxies, log, meter }, tls, (request, response) => {
-        if (isHealthCheck(request)) return health(request, response.setHeaders(healthHeaders))
-        if (isClosing) response.shouldKeepAlive = false
-        answer(parts, { id: newId(), raw: request, response })
-      })
-    },
+/** The public listener: answers health checks, and everything else by the pipeline of the running configuration. */
+export function createApp(parts: AppParts): Listener {
+  const { limits, proxies, log, tls } = parts
+  const listener = parts.only === undefined ? 'public' : 'webhook'
+  const meter = parts.metrics.connections
+  const health = healthPages(parts)
+  return new Listener({ listener, limits, proxies, log, meter }, tls, (request, response) => {
+    if (isHealthCheck(request)) void answerPage(health, request, response.setHeaders(healthHeaders), log)
+    else answer(parts, { id: newId(), raw: request, response })
   })
-  app.addHook('preClose', (done) => {
-    isClosing = true
-    done()
-  })
-  app.get('/check_alive', (_request, reply) => reply.type('text/plain').send('alive\n'))
-  app.get('/ready', async (_request, reply) => answerReady(parts, reply))
-  return app
 }
 
 const healthHeaders = new Map(Object.entries(securityHeaders()))

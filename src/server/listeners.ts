@@ -1,5 +1,4 @@
 import type https from 'node:https'
-import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
 import { webhookHost, webhookPath } from '#config/configuration/sts-webhook.ts'
 import type { FoundObject } from '#config/load/set-aside.ts'
@@ -9,7 +8,7 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { type ConnectionLimits, limitListeners } from '#requests/listener/http-limits.ts'
-import { closeListener, listenAt } from '#requests/listener/http-server.ts'
+import type { Listener } from '#requests/listener/http-server.ts'
 import { reportIgnoredHeaders, TrustedProxies } from '#requests/listener/trusted-proxies.ts'
 import { createApp } from '#server/app.ts'
 import type { Storage } from '#server/composition/stores.ts'
@@ -89,7 +88,6 @@ export async function openListeners(parts: ListenersParts, scope: Scope): Promis
       : await listen(
           createOperationsApp({ operations, limits: connections.operations, meter: metrics.connections, log }),
           parts.metricsListen,
-          'http',
           scope,
         )
   const ignored = reportIgnoredHeaders({ count: () => metrics.forwardedHeadersIgnored(), log, clock })
@@ -97,7 +95,7 @@ export async function openListeners(parts: ListenersParts, scope: Scope): Promis
   const pair = files === undefined ? undefined : await readPair(files)
   const tls = pair === undefined ? undefined : { cert: pair.certificate, key: pair.privateKey }
   const app = createApp({ running, metrics, log, accessLog, proxies, limits: connections.public, tls, ready })
-  const address = await listen(app, parts.listen, tls === undefined ? 'http' : 'https', scope)
+  const address = await listen(app, parts.listen, scope)
   const certificate =
     files === undefined || pair === undefined
       ? undefined
@@ -167,7 +165,7 @@ export async function openListeners(parts: ListenersParts, scope: Scope): Promis
   }
 }
 
-async function listen(app: FastifyInstance, at: string, scheme: 'http' | 'https', scope: Scope): Promise<string> {
-  scope.defer(() => closeListener(app))
-  return listenAt(app, parseHostPort(at), scheme)
+async function listen(listener: Listener, at: string, scope: Scope): Promise<string> {
+  scope.own(listener)
+  return listener.listen(parseHostPort(at))
 }

@@ -40,6 +40,34 @@ test('the metrics listener serves metrics and health checks, and nothing else', 
   expect((await fetch(`${url}/scim/Users`)).status).toBe(404)
 })
 
+test('answers HEAD, and everything else in the format of errors', async () => {
+  const port = await start()
+  const url = `http://127.0.0.1:${port}`
+  const head = await fetch(`${url}/check_alive`, { method: 'HEAD' })
+  expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([200, '6', ''])
+  for (const [method, path] of [
+    ['GET', '/nothing'],
+    ['DELETE', '/ready'],
+    ['GET', '/constructor'],
+  ] as const) {
+    const answer = await fetch(url + path, { method })
+    expect([answer.status, await answer.json()]).toMatchObject([404, { code: 'NOT_FOUND' }])
+  }
+  const chunked = 'POST /metrics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n'
+  expect(await rawRequest(port, chunked)).toMatch(/^HTTP\/1.1 413 [\s\S]*connection: close[\s\S]*BODY_TOO_LARGE/i)
+})
+
+test('a page that fails is an error, and the listener lives', async () => {
+  const failing = {
+    status: 'up',
+    get configuration(): never {
+      throw new Error('broken')
+    },
+  }
+  const url = `http://127.0.0.1:${await start(undefined, failing as unknown as OutsideHealth)}`
+  expect([(await fetch(`${url}/health`)).status, (await fetch(`${url}/ready`)).status]).toEqual([500, 200])
+})
+
 test('says which objects are set aside, and stays ready', async () => {
   const place = { file: 'a.yaml', line: 1, errors: 0, warnings: 0 }
   const cause = { object: 'Target "t"', at: 'a.yaml:9:1', message: 'spec: is required', own: false }

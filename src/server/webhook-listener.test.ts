@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { PeerCertificate, TLSSocket } from 'node:tls'
-import Fastify from 'fastify'
 import { afterEach, expect, test, vi } from 'vitest'
 import type { Configuration } from '#config/configuration/configuration.ts'
 import type { StsWebhookConfig } from '#config/configuration/sts-webhook.ts'
@@ -16,7 +15,10 @@ import { KeyStore } from '#keys/key-store.ts'
 import { SecretBox } from '#keys/secret-box.ts'
 import { keyOwners } from '#keys/token-key-pair.ts'
 import { authoritiesOf, renewWebhookTls } from '#protocols/admission/webhook-tls.ts'
-import type { ListenerTls } from '#requests/listener/http-server.ts'
+import { defaultConnectionLimits } from '#requests/listener/http-limits.ts'
+import { Listener, type ListenerTls } from '#requests/listener/http-server.ts'
+import { TrustedProxies } from '#requests/listener/trusted-proxies.ts'
+import { createMetrics } from '#server/metrics/metrics.ts'
 import { WebhookListener } from '#server/webhook-listener.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { freePort } from '#testing/gateway/free-port.ts'
@@ -95,10 +97,10 @@ async function fixture(config: Partial<StsWebhookConfig>, started = true) {
 }
 
 function createApp({ cert, key, clientAuthorities: ca }: ListenerTls) {
-  const options = { cert, key, ...(ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: true }) }
-  const app = Fastify({ serverFactory: (handler) => https.createServer(options, handler) })
-  app.get('/', () => 'here')
-  return app
+  const { connections: meter } = createMetrics()
+  const parts = { listener: 'webhook', limits: defaultConnectionLimits, proxies: new TrustedProxies([]), meter }
+  const tls = { cert, key, clientAuthorities: ca }
+  return new Listener({ ...parts, log: silentLogger }, tls, (_request, response) => response.end('here'))
 }
 
 /** The certificate that a caller with the trusted `ca` sees. */

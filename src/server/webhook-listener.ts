@@ -1,7 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type https from 'node:https'
 import { isDeepStrictEqual } from 'node:util'
-import type { FastifyInstance } from 'fastify'
 import type { Configuration } from '#config/configuration/configuration.ts'
 import type {
   CertificateWithKey,
@@ -18,8 +17,7 @@ import {
 } from '#features/sts/service/webhook-keeper.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
-import type { ListenerTls } from '#requests/listener/http-server.ts'
-import { closeListener, listenAt } from '#requests/listener/http-server.ts'
+import type { Listener, ListenerTls } from '#requests/listener/http-server.ts'
 import {
   checkPair,
   describeCertificate,
@@ -40,7 +38,7 @@ interface WebhookMeter {
 interface WebhookListenerParts extends Omit<WebhookKeeperOptions, 'serverNames'> {
   /** The current configuration. */
   configuration(): Configuration
-  createApp(tls: ListenerTls): FastifyInstance
+  createApp(tls: ListenerTls): Listener
   /** Works on the objects of a cluster of the running configuration. */
   useObjects<T>(cluster: string, work: (objects: WebhookObjects) => Promise<T>): Promise<T>
   readonly log: Logger
@@ -53,7 +51,7 @@ interface WebhookListenerParts extends Omit<WebhookKeeperOptions, 'serverNames'>
 }
 
 interface Open {
-  readonly app: FastifyInstance
+  readonly app: Listener
   readonly config: Pick<StsWebhookConfig, 'listen' | 'clientAuthorities'>
   readonly address: string
   served: CertificateWithKey
@@ -193,10 +191,7 @@ export class WebhookListener implements Closable {
       const tls = { cert: certificate.certificate, key: certificate.privateKey, clientAuthorities }
       if (open !== undefined && isDeepStrictEqual(open.config.listen, listen)) await this.#shut()
       const app = this.#parts.createApp(tls)
-      const address = await listenAt(app, listen, 'https').catch(async (error: unknown) => {
-        await app.close()
-        throw error
-      })
+      const address = await app.listen(listen)
       await this.#shut()
       this.#open = { app, config, address, served: certificate }
       this.#parts.log.info('the webhook of the injector listens', { address })
@@ -207,7 +202,7 @@ export class WebhookListener implements Closable {
       checkPair(certificate)
       const problem = timeProblem(certificate, this.#parts.clock())
       if (problem !== undefined) throw new Error(`the old certificate is kept: ${problem}`)
-      replaceCertificate((open.app as unknown as { server: https.Server }).server, certificate, clientAuthorities)
+      replaceCertificate(open.app.server as https.Server, certificate, clientAuthorities)
       open.served = certificate
       this.#parts.log.info('the webhook of the injector has a new certificate')
     }
@@ -219,7 +214,7 @@ export class WebhookListener implements Closable {
     if (open === undefined) return
     this.#open = undefined
     this.#parts.meter.serves(undefined)
-    await closeListener(open.app)
+    await open.app.close()
   }
 }
 

@@ -57,7 +57,7 @@ export async function within<T>(millis: number, run: (signal: AbortSignal) => Pr
   }
 }
 
-/** The message of an error and of its causes; those of `fetch` say only there what went wrong. */
+/** The message of an error and of its causes. */
 export function reasonOf(error: unknown): string {
   const messages: string[] = []
   for (let one: unknown = error; one !== undefined && messages.length < 4; ) {
@@ -66,7 +66,7 @@ export function reasonOf(error: unknown): string {
     if (message !== '' && !messages.some((known) => known.includes(message))) messages.push(message)
     one = one instanceof AggregateError ? one.errors[0] : one instanceof Error ? one.cause : undefined
   }
-  return messages.filter((message) => message !== 'fetch failed').join(': ') || 'unknown error'
+  return messages.join(': ') || 'unknown error'
 }
 
 const toleratedSeconds = 5

@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+import { exchange } from '#protocols/http/http-client.ts'
 import { clockFinding, type Finding, ok, type Probe, problem, reasonOf, warning } from './diagnosis.ts'
 
 const dayMillis = 86_400_000
@@ -136,27 +137,21 @@ async function readJson(
   address: string,
   signal: AbortSignal,
 ): Promise<{ document: JsonObject; date: Date | undefined }> {
-  const response = await fetch(address, { signal, redirect: 'manual', headers: { accept: 'application/json' } })
-  if (response.status !== 200) {
-    await response.body?.cancel()
-    throw new Error(`${address} answered ${response.status}`)
-  }
-  const document: unknown = await boundedJson(response, address)
+  const answer = await exchange(
+    { method: 'GET', url: new URL(address), headers: { accept: 'application/json' } },
+    {},
+    { signal, bytes: maxDocument },
+  )
+  if (answer.status !== 200) throw new Error(`${address} answered ${answer.status}`)
+  const document = parsed(answer.body, address)
   if (!isJsonObject(document)) throw new Error(`${address} did not answer with a JSON object`)
-  const date = new Date(response.headers.get('date') ?? '')
+  const date = new Date(answer.headers.date ?? '')
   return { document, date: Number.isNaN(date.getTime()) ? undefined : date }
 }
 
-async function boundedJson(response: Response, address: string): Promise<unknown> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length
-    if (bytes > maxDocument) throw new Error(`${address} answered with more than ${maxDocument} bytes`)
-    chunks.push(chunk)
-  }
+function parsed(text: string, address: string): unknown {
   try {
-    return JSON.parse(Buffer.concat(chunks).toString())
+    return JSON.parse(text)
   } catch (cause) {
     throw new Error(`${address} did not answer with JSON`, { cause })
   }

@@ -7,6 +7,7 @@ import type { CommandIo } from '#cli/command-line/command-line.ts'
 import { configurationText } from '#cli/command-line/configuration-text.ts'
 import { isKubernetes, openConfigurationSource } from '#config/watch/open-source.ts'
 import { parseHostPort } from '#kernel/address.ts'
+import { environmentProxies } from '#protocols/http/outgoing-proxy.ts'
 import { clientAddressText } from '#requests/listener/trusted-proxies.ts'
 import { ownPlaces } from '#server/composition/private-files.ts'
 import { type Faults, type Gateway, startGateway } from '#server/gateway.ts'
@@ -30,6 +31,7 @@ export async function runGateway(plan: ServePlan, surroundings: Surroundings): P
   const { io, output, worker, faults } = surroundings
   const { log, accessLog } = output
   const environment = process.env
+  const proxies = environmentProxies().describe()
   try {
     const source = await openConfigurationSource({
       config,
@@ -71,6 +73,7 @@ export async function runGateway(plan: ServePlan, surroundings: Surroundings): P
       ...(welcome === undefined ? [] : [`${welcome}\n`]),
       `Listening on ${gateway.address}`,
       clientAddressText(values['trusted-proxy']),
+      ...(proxies === undefined ? [] : [proxies]),
       ...(gateway.webhookAddress === undefined ? [] : [`Injector webhook on ${gateway.webhookAddress}`]),
       ...(gateway.metricsAddress === undefined ? [] : [`Metrics on ${gateway.metricsAddress}/metrics`]),
     ]

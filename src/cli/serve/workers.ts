@@ -2,7 +2,6 @@ import process from 'node:process'
 import type { CommandIo } from '#cli/command-line/command-line.ts'
 import { parseHostPort } from '#kernel/address.ts'
 import { limitOperations } from '#requests/listener/http-limits.ts'
-import { closeListener, listenAt } from '#requests/listener/http-server.ts'
 import type { LogOutput } from '#server/log/output.ts'
 import { createConnectionMetrics } from '#server/metrics/connection-metrics.ts'
 import { createOperationsApp } from '#server/operations.ts'
@@ -40,7 +39,7 @@ export async function runWorkers(plan: ServePlan, surroundings: Surroundings): P
           log,
         })
   try {
-    const metricsAddress = operations && (await listenAt(operations, parseHostPort(values.metrics), 'http'))
+    const metricsAddress = await operations?.listen(parseHostPort(values.metrics))
     const stopped = new Promise<number>((resolve) => {
       let stopping = false
       const stop = (): void => {
@@ -63,6 +62,6 @@ export async function runWorkers(plan: ServePlan, surroundings: Surroundings): P
     if (metricsAddress !== undefined) io.stdout(`Metrics on ${metricsAddress}/metrics`)
     return await stopped
   } finally {
-    if (operations !== undefined) await closeListener(operations)
+    await operations?.close()
   }
 }

@@ -15,7 +15,6 @@ import {
   dropOpenUnisonPages,
 } from '#config/checks/cross-check.ts'
 import { checkCallableWorkflows, checkDataFlow } from '#config/checks/data-flow.ts'
-import { warnOfDeprecations } from '#config/checks/deprecations.ts'
 import type { Catalog } from '#config/configuration/catalog.ts'
 import type { ApplicationConfig, Configuration } from '#config/configuration/configuration.ts'
 import type { LoadState } from '#config/context/build-context.ts'
@@ -153,7 +152,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   }
   const { objects, raw } = buildObjects(files, substitution, state)
   const texts = readConfiguredTexts(objects, issues)
-  checkObjects(objects, files, state)
+  checkObjects(files, state)
   const root = readDirectoryRoot(files.values, values, options.environment, hidden, issues)
   checkInserts(state.draft, root, issues)
   const providers = providersOf(files, objects, state, sources)
@@ -204,12 +203,7 @@ function reportUnread(sources: Sources, issues: Issues): ObjectNode[] {
 }
 
 /** Each object for itself, and those of one kind with each other. */
-function checkObjects(
-  objects: readonly LoadedObject[],
-  files: ParsedFiles,
-  { catalog, draft, issues }: LoadState,
-): void {
-  warnOfDeprecations(objects, issues, (name) => ownClassName(catalog, name))
+function checkObjects(files: ParsedFiles, { draft, issues }: LoadState): void {
   checkDuplicates(files.objects, draft, issues)
   checkClaims(draft, issues)
   checkCycles(draft, issues)
@@ -389,13 +383,6 @@ function countScripts(scripts: LoadState['scripts']): ScriptCount {
   for (const use of scripts.flatMap((unserved) => unserved ?? [])) uses.set(use, (uses.get(use) ?? 0) + 1)
   const unserved = [...uses].map(([name, times]) => ({ name, times })).sort((a, b) => b.times - a.times)
   return { total: scripts.length, served: scripts.filter((found) => found?.length === 0).length, unserved }
-}
-
-/** A short name that modules of several slots have stays as it is. */
-function ownClassName({ tasks: _, builtInTargets: __, ...registries }: Catalog, name: string): string {
-  const found = new Set(Object.values(registries).flatMap((registry) => registry.find(name)?.className ?? []))
-  const [first = name, another] = found
-  return another === undefined ? first : name
 }
 
 function findObjects(

@@ -1,11 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { stripTypeScriptTypes } from 'node:module'
 import { expect, test } from 'vitest'
+import { programText } from '#protocols/plugin/plugin-run.ts'
 import { legacyRealm } from './legacy-realm.ts'
 
-const program = (name: string) =>
-  stripTypeScriptTypes(readFileSync(new URL(`../../protocols/plugin/${name}`, import.meta.url), 'utf8'))
+const program = (name: string) => programText(new URL(`../../protocols/plugin/${name}`, import.meta.url))
 
 /** Names the way to a function that makes code outside of the realms; otherwise empty. */
 function wayOut(start: unknown, seen = new Set<unknown>()): string {
@@ -73,7 +71,13 @@ test('no way leads from a script to an object of its process, also where code ca
     const found = (item) => { const path = wayOut(item, seen); if (path !== '') java.lang.System.out.println(way + ': ' + path) }
     const ways = { ${cases.join(',\n')} }
     function work(name) { way = String(name); ways[way].call(this); return null }`
-  const options = { realm: legacyRealm({}), httpProgram: program('http-thread.ts'), text, url: 'file:///x.js' }
+  const options = {
+    realm: legacyRealm({}),
+    httpProgram: program('http-thread.ts'),
+    proxyVariables: {},
+    text,
+    url: 'file:///x.js',
+  }
   const main = `${program('realm-process.ts')}
     ${wayOut}
     process.on('uncaughtException', () => {})

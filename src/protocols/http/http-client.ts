@@ -1,8 +1,17 @@
 import type { Agent, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { request as httpsRequest, type RequestOptions } from 'node:https'
 import type { Socket } from 'node:net'
+import { urlToHttpOptions } from 'node:url'
 import { type Tracer, tracer, writeTraceparent } from '#kernel/tracing.ts'
 import { Agent as HttpAgent, request as httpRequest } from './node-http.ts'
+import {
+  awaitedProxy,
+  environmentProxies,
+  forwarded,
+  OutgoingHttpsAgent,
+  type OutgoingProxies,
+  type OutgoingProxy,
+} from './outgoing-proxy.ts'
 
 export interface HttpCall {
   readonly method: string
@@ -45,6 +54,8 @@ interface HttpConnections {
   readonly agent?: Agent | undefined
   /** The CAs, as PEM; the system's own if absent. */
   readonly ca?: string | undefined
+  /** Those of the environment if absent. */
+  readonly proxies?: OutgoingProxies | undefined
 }
 
 /** Sockets that connected. `reusedSocket` is not enough: a request that waited for a socket in use doesn't set it. */
@@ -56,8 +67,8 @@ const unsentErrors = new WeakSet<Error>()
 export const wasNotSent = (error: unknown): boolean => error instanceof Error && unsentErrors.has(error)
 
 /**
- * Opens one exchange and returns its response when the headers have arrived. It uses no proxy or compression and
- * follows no redirects, so only the given server gets the data.
+ * Opens one exchange and returns its response when the headers have arrived. It uses no compression and follows no redirects, so
+ * only the given server gets the data; a call by https is encrypted for it also through a proxy.
  */
 export function openExchange(
   call: HttpCall,
@@ -95,41 +106,71 @@ function sendTraced(
   })
 }
 
-function sendCall(call: HttpCall, { agent, ca }: HttpConnections, signal: AbortSignal): Promise<IncomingMessage> {
-  const { method, url, path, headers, body, retryClosed = false } = call
+function sendCall(call: HttpCall, connections: HttpConnections, signal: AbortSignal): Promise<IncomingMessage> {
+  const { url, body, retryClosed = false } = call
+  const { proxies = environmentProxies() } = connections
   const isSecure = url.protocol === 'https:'
-  const options = {
-    method,
-    agent: agent ?? false,
-    signal,
-    headers: { ...headers, ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }) },
-    ...(path === undefined ? {} : { path }),
-    ...(ca === undefined ? {} : { ca }),
-  } as const
+  // A call by https is sent to its server, through a tunnel of its agent.
+  const proxy = isSecure ? undefined : proxies.find(url)
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const speaksTls = proxy?.isSecure ?? isSecure
+  const options = { ...requestOptions(call, connections, proxies, proxy), signal }
+  const sent = (speaksTls ? httpsRequest : httpRequest)(options)
+  let socket: Socket | undefined
   let connected = false
-  const sent = (isSecure ? httpsRequest : httpRequest)(url, options, resolve)
-  sent.on('socket', (socket) => {
-    connected = connectedSockets.has(socket)
+  const fail = (error: Error): void => {
+    if (!connected) unsentErrors.add(error)
+    reject(error)
+  }
+  sent.on('response', (response) => {
+    if (proxy === undefined || response.statusCode !== 407) resolve(response)
+    else {
+      response.destroy()
+      connected = false
+      fail(new Error(`the proxy ${proxy.name} wants another user name or password (407)`))
+    }
+  })
+  sent.on('socket', (given) => {
+    socket = given
+    connected = connectedSockets.has(given)
     if (connected) return
-    socket.once(isSecure ? 'secureConnect' : 'connect', () => {
-      connectedSockets.add(socket)
+    given.once(speaksTls ? 'secureConnect' : 'connect', () => {
+      connectedSockets.add(given)
       connected = true
     })
   })
   sent.on('error', (error) => {
     const wasClosed = sent.reusedSocket && 'code' in error && error.code === 'ECONNRESET'
-    if (wasClosed && retryClosed) {
-      resolve(sendCall({ ...call, retryClosed: false }, { agent, ca }, signal))
-      return
+    if (wasClosed && retryClosed) resolve(sendCall({ ...call, retryClosed: false }, connections, signal))
+    else if (proxy !== undefined) {
+      fail(new Error(`the call through the proxy ${proxy.name} failed: ${error.message}`, { cause: error }))
+    } else {
+      const waited = signal.aborted && socket !== undefined ? awaitedProxy(socket) : undefined
+      if (waited === undefined) fail(error)
+      else fail(new Error(`the proxy ${waited.name} had not connected when the call was ended`, { cause: error }))
     }
-    if (!connected) unsentErrors.add(error)
-    reject(error)
   })
   // A server that switches protocols, which no call asks for, ends a call without an error.
   sent.on('close', () => reject(new Error('the connection closed before there was an answer')))
   sent.end(body)
   return promise
+}
+
+/** `proxy`: that of a call by http. */
+function requestOptions(
+  { method, url, path, headers: given, body }: HttpCall,
+  { agent, ca }: HttpConnections,
+  proxies: OutgoingProxies,
+  proxy: OutgoingProxy | undefined,
+): RequestOptions {
+  const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
+  const headers = { ...given, ...length }
+  const asked = urlToHttpOptions(url)
+  if (proxy === undefined) {
+    const ownAgent = (): Agent | false => (url.protocol === 'https:' ? new OutgoingHttpsAgent({}, proxies) : false)
+    return { ...asked, method, headers, agent: agent ?? ownAgent(), path: path ?? asked.path, ca }
+  }
+  return { method, agent: proxy.isSecure ? false : (agent ?? false), ...forwarded(url, headers, proxy, path) }
 }
 
 /** Reads a whole body. Throws AnswerTooLong beyond the limit. */
@@ -178,11 +219,18 @@ export interface HttpPool {
 }
 
 /** Keeps connections to any number of servers: at most `maxSockets` each, of which `maxFreeSockets` may be idle. */
-export function openHttpPool(ca?: string, { maxSockets = 32, maxFreeSockets = 8 } = {}): HttpPool {
+export function openHttpPool(
+  ca?: string,
+  { maxSockets = 32, maxFreeSockets = 8 } = {},
+  proxies = environmentProxies(),
+): HttpPool {
   const options = { keepAlive: true, maxSockets, maxFreeSockets, timeout: 60_000 }
   const plain = new HttpAgent(options)
-  const secure = new HttpsAgent(ca === undefined ? options : { ...options, ca })
-  const agentFor = ({ url }: HttpCall): HttpConnections => ({ agent: url.protocol === 'https:' ? secure : plain })
+  const secure = new OutgoingHttpsAgent(ca === undefined ? options : { ...options, ca }, proxies)
+  const agentFor = ({ url }: HttpCall): HttpConnections => ({
+    agent: url.protocol === 'https:' ? secure : plain,
+    proxies,
+  })
   return {
     send: (call, limits) => exchange(call, agentFor(call), limits),
     open: (call, signal) => openExchange(call, agentFor(call), signal),

@@ -160,7 +160,7 @@ export interface FetchLimits {
 export type FetchJson = (url: URL, limits: FetchLimits) => Promise<unknown>
 
 /**
- * One GET over a separate connection, without proxy, compression or redirects. Throws a plain Error unless the
+ * One GET over a separate connection, without compression or redirects. Throws a plain Error unless the
  * response is 200 with a JSON body within the limits.
  */
 export const fetchJson: FetchJson = async (url, limits) => (await fetchJsonAnswer(url, limits)).body

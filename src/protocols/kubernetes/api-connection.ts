@@ -6,6 +6,7 @@ import { dirname } from 'node:path'
 import { readSmallFile, readSmallFileSync } from '#kernel/small-file.ts'
 import { exchange, type HttpCall, openExchange, readBody } from '#protocols/http/http-client.ts'
 import { Agent as HttpAgent } from '#protocols/http/node-http.ts'
+import { environmentProxies, OutgoingHttpsAgent, type OutgoingProxies } from '#protocols/http/outgoing-proxy.ts'
 
 /** An API server's URL, and the credentials for each call. */
 export interface ApiServer {
@@ -17,14 +18,25 @@ export interface ApiServer {
 const pool: AgentOptions = { keepAlive: true, maxSockets: 32, maxFreeSockets: 8, timeout: 60_000 }
 
 /** Throws a plain Error if files are missing or the connection would not be verified. Makes no call. */
-export async function openApiServer(connection: KubernetesConnection): Promise<ApiServer> {
-  if (connection.kind === 'kubeconfig') return openByKubeConfig(connection)
-  return openByAddress(connection.kind === 'in-cluster' ? inClusterConnection(process.env) : connection)
+export async function openApiServer(
+  connection: KubernetesConnection,
+  proxies = environmentProxies(),
+): Promise<ApiServer> {
+  if (connection.kind === 'kubeconfig') return openByKubeConfig(connection, proxies)
+  if (connection.kind === 'address') {
+    return openByAddress(connection, agentFor(connection, await authorityOf(connection), proxies))
+  }
+  // The pod's own API server has an address of the cluster's network, which no proxy outside of it reaches.
+  const own = inClusterConnection(process.env)
+  return openByAddress(own, new HttpsAgent({ ...pool, ...(await authorityOf(own)) }))
 }
 
-async function openByAddress(connection: Extract<KubernetesConnection, { kind: 'address' }>): Promise<ApiServer> {
-  const ca = await authorityOf(connection)
-  const agent = connection.url.protocol === 'https:' ? new HttpsAgent({ ...pool, ...ca }) : new HttpAgent(pool)
+type ByAddress = Extract<KubernetesConnection, { kind: 'address' }>
+
+const agentFor = ({ url }: ByAddress, ca: AgentOptions, proxies: OutgoingProxies): Agent =>
+  url.protocol === 'https:' ? new OutgoingHttpsAgent({ ...pool, ...ca }, proxies) : new HttpAgent(pool)
+
+async function openByAddress(connection: ByAddress, agent: Agent): Promise<ApiServer> {
   const file = connection.tokenFile === undefined ? undefined : new TokenFile(connection.tokenFile)
   return {
     address: connection.url.href.replace(/\/+$/, ''),
@@ -36,14 +48,17 @@ async function openByAddress(connection: Extract<KubernetesConnection, { kind: '
   }
 }
 
-async function authorityOf(connection: Extract<KubernetesConnection, { kind: 'address' }>): Promise<AgentOptions> {
+async function authorityOf(connection: ByAddress): Promise<AgentOptions> {
   if (connection.authority !== undefined) return { ca: connection.authority }
   if (connection.authorityFile === undefined) return {}
   return { ca: await readSmallFile(connection.authorityFile) }
 }
 
 /** The client library takes over half a second to load, so only a kubeconfig loads it. */
-async function openByKubeConfig(connection: Extract<KubernetesConnection, { kind: 'kubeconfig' }>): Promise<ApiServer> {
+async function openByKubeConfig(
+  connection: Extract<KubernetesConnection, { kind: 'kubeconfig' }>,
+  proxies: OutgoingProxies,
+): Promise<ApiServer> {
   if (!existsSync(connection.file)) {
     throw new Error(`the kubeconfig ${connection.file} does not exist; correct the path, or use inCluster in a pod`)
   }
@@ -62,7 +77,7 @@ async function openByKubeConfig(connection: Extract<KubernetesConnection, { kind
   const options: RequestOptions = {}
   await config.applyToHTTPSOptions(options)
   const { ca, cert, key, servername } = options
-  const own = new HttpsAgent({ ...pool, ...defined({ ca, cert, key, servername }) })
+  const own = new OutgoingHttpsAgent({ ...pool, ...defined({ ca, cert, key, servername }) }, proxies)
   return {
     address: cluster.server.replace(/\/+$/, ''),
     close: () => own.destroy(),

@@ -1,10 +1,11 @@
 /**
  * The program of the thread that sends HTTP requests for a script whose own thread waits. It is passed as a text,
- * so it imports only Node.js itself. One request at a time; its response is on the port before the signal is set.
+ * so what it imports is passed within it. One request at a time; its response is on the port before the signal is set.
  */
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { type MessagePort, workerData } from 'node:worker_threads'
+import { forwarded, OutgoingHttpsAgent, OutgoingProxies } from '#protocols/http/outgoing-proxy.ts'
 
 interface Request {
   readonly url: string
@@ -21,12 +22,15 @@ const maxBodyBytes = 16 * 1024 * 1024
 const maxRedirects = 5
 const connectFailures = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ECONNRESET|EPIPE)$/
 
-const { port, signal, gateway } = workerData as {
+const { port, signal, gateway, proxyVariables } = workerData as {
   readonly port: MessagePort
   /** The process that started this one. */
   readonly gateway: number
   readonly signal: Int32Array
+  readonly proxyVariables: Readonly<Record<string, string>>
 }
+
+const proxies = new OutgoingProxies(proxyVariables)
 
 /** A script that computes without end never notices that its gateway was killed. */
 setInterval(() => {
@@ -62,11 +66,11 @@ function send({ url, method, headers, body, connectMillis }: Request, limit: Abo
     const given: Record<string, string[]> = {}
     for (const [name, value] of headers) given[name] = [...(given[name] ?? []), value]
     const length = content === undefined ? {} : { 'Content-Length': content.length }
-    const outgoing = (isSecure ? httpsRequest : httpRequest)(
-      target,
-      { method, agent: false, signal: limit, headers: { ...given, ...length } },
-      resolve,
-    )
+    const proxy = isSecure ? undefined : proxies.find(target)
+    const agent = isSecure ? new OutgoingHttpsAgent({}, proxies) : false
+    const sent = { ...given, ...length }
+    const options = { method, agent, signal: limit, headers: sent, ...(proxy && forwarded(target, sent, proxy)) }
+    const outgoing = ((proxy?.isSecure ?? isSecure) ? httpsRequest : httpRequest)(target, options, resolve)
     outgoing.on('error', reject)
     // A server that switches protocols ends the request without an error.
     outgoing.on('close', () => reject(new Error('the connection closed before there was an answer')))

@@ -33,6 +33,8 @@ export type HostMessage =
         /** The texts of realm-process.ts and http-thread.ts. */
         readonly program: string
         readonly httpProgram: string
+        /** For that thread only: scripts can't read them. */
+        readonly proxyVariables: Readonly<Record<string, string>>
         readonly timeoutMillis: number
       }
     }

@@ -74,6 +74,7 @@ async function openRealm({ code, url, functions: names, globals }, realm) {
   return program.openRealm({
     realm: realm.code,
     httpProgram: realm.httpProgram,
+    proxyVariables: realm.proxyVariables,
     text: code.text,
     url,
     functions: names,

@@ -8,6 +8,7 @@ import { parseBoundedJson } from '#kernel/bounded-json.ts'
 import { asGatewayError, type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { proxyVariables } from '#protocols/http/outgoing-proxy.ts'
 import {
   type HostMessage,
   maxMessageLength,
@@ -78,15 +79,21 @@ const levels: ReadonlySet<string> = new Set(['debug', 'info', 'warn', 'error'])
 
 const programs = new Map<string, string>()
 
-/** The text of a program beside this file, ready to be passed to a process. */
-function programText({ href, pathname }: URL): string {
+/** The text of a program, ready to be passed to a process. What a TypeScript file imports of ours is part of it, as in a bundle. */
+export function programText({ href, pathname }: URL): string {
   const held = programs.get(href)
   if (held !== undefined) return held
   const source = readFileSync(new URL(href), 'utf8')
-  const text = pathname.endsWith('.ts') ? stripTypeScriptTypes(source) : source
+  const text = pathname.endsWith('.ts') ? withImports(stripTypeScriptTypes(source)) : source
   programs.set(href, text)
   return text
 }
+
+const withImports = (text: string): string =>
+  text.replace(/(?<=\bfrom )'#protocols\/([\w/-]+\.ts)'/g, (_, path: string) => {
+    const imported = programText(new URL(`../${path}`, import.meta.url))
+    return `'data:text/javascript;base64,${Buffer.from(imported).toString('base64')}'`
+  })
 
 function realmOf({ realm, timeoutMillis }: PluginOptions): Partial<Extract<HostMessage, { kind: 'start' }>> {
   if (realm === undefined) return {}
@@ -96,6 +103,7 @@ function realmOf({ realm, timeoutMillis }: PluginOptions): Partial<Extract<HostM
       code: realm,
       program,
       httpProgram: programText(new URL('./http-thread.ts', import.meta.url)),
+      proxyVariables: Object.fromEntries(proxyVariables.map((name) => [name, process.env[name] ?? ''])),
       timeoutMillis,
     },
   }

@@ -26,6 +26,7 @@ export interface RealmOptions {
   readonly realm: PluginRealm
   /** The program of the thread that sends HTTP requests. */
   readonly httpProgram: string
+  readonly proxyVariables: Readonly<Record<string, string>>
   readonly text: string
   readonly url: string
   readonly functions: readonly string[]
@@ -45,7 +46,7 @@ const noCode = { codeGeneration: { strings: false, wasm: false } }
 export async function openRealm(options: RealmOptions): Promise<Map<string, (...args: unknown[]) => unknown>> {
   const { realm, text, url, functions, settings } = options
   let services: Services = { log: options.log, audit: () => {} }
-  const http = httpThread(options.httpProgram)
+  const http = httpThread(options)
   dropWorkers()
   let httpEnds = 0
 
@@ -144,11 +145,12 @@ function dropWorkers(): void {
  * Calls another thread and waits for its response. Without one in time the thread counts as lost; the gateway's own
  * limit on the call ends the process soon after.
  */
-function httpThread(program: string): (request: string, ends: number) => string {
+function httpThread({ httpProgram: program, proxyVariables }: RealmOptions): (request: string, ends: number) => string {
   const signal = new Int32Array(new SharedArrayBuffer(4))
   const { port1, port2 } = new MessageChannel()
   const url = new URL(`data:text/javascript;base64,${Buffer.from(program).toString('base64')}`)
-  new Worker(url, { workerData: { port: port2, signal, gateway: process.ppid }, transferList: [port2] }).unref()
+  const workerData = { port: port2, signal, gateway: process.ppid, proxyVariables }
+  new Worker(url, { workerData, transferList: [port2] }).unref()
   port1.unref()
   return (request, ends) => {
     Atomics.store(signal, 0, 0)

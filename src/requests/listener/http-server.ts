@@ -1,7 +1,7 @@
+import { once } from 'node:events'
 import type http from 'node:http'
 import https from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
-import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import { type ErrorCode, errorCodes } from '#kernel/errors.ts'
 import { createServer, STATUS_CODES } from '#protocols/http/node-http.ts'
 import { Connections, type ConnectionsParts } from './connections.ts'
@@ -123,30 +123,42 @@ function certificateOf({ cert, key, clientAuthorities: ca }: ListenerTls): https
   return ca === undefined ? { cert, key } : { cert, key, ca, requestCert: true, rejectUnauthorized: true }
 }
 
-/** Returns the address, with the actual port. */
-export async function listenAt(
-  app: FastifyInstance,
-  at: { readonly host: string; readonly port: number },
-  scheme: 'http' | 'https',
-): Promise<string> {
-  // Many simultaneous clients must not overflow the queue of the system.
-  await app.listen({ host: at.host, port: at.port, backlog: 2048 })
-  const { address, port, family } = app.server.address() as AddressInfo
-  return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
-}
+/** A server that an address is given to once, and that ends without cutting off requests. */
+export class Listener {
+  readonly server: http.Server
+  #isClosing = false
+  #closed: Promise<void> | undefined
 
-/** Accepts no new requests and finishes open ones. */
-export async function closeListener(app: FastifyInstance): Promise<void> {
-  // A connection with an open request becomes idle after its response.
-  const sweeper = setInterval(() => app.server.closeIdleConnections(), 100)
-  await app.close().finally(() => clearInterval(sweeper))
-}
+  /** Calls `serve` for each request that the limits let pass. */
+  constructor(parts: ConnectionsParts, tls: ListenerTls | undefined, serve: http.RequestListener) {
+    this.server = createListener(parts, tls, (request, response) => {
+      if (this.#isClosing) response.shouldKeepAlive = false
+      serve(request, response)
+    })
+  }
 
-const rejectSchema = (): never => {
-  throw new Error('routes have no schemas here')
-}
+  /** Returns the address, with the actual port. Rejects if it is not free. */
+  async listen({ host, port }: { readonly host: string; readonly port: number }): Promise<string> {
+    // Many simultaneous clients must not overflow the queue of the system.
+    this.server.listen({ host, port, backlog: 2048 })
+    await once(this.server, 'listening')
+    const { address, port: actual, family } = this.server.address() as AddressInfo
+    const scheme = this.server instanceof https.Server ? 'https' : 'http'
+    return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${actual}`
+  }
 
-/** The APIs check values themselves. Without this, Fastify loads two schema compilers. */
-export const noSchemas: NonNullable<FastifyServerOptions['schemaController']> = {
-  compilersFactory: { buildValidator: rejectSchema, buildSerializer: rejectSchema },
+  /** Accepts no new connections, and resolves when the open requests are finished. */
+  close(): Promise<void> {
+    this.#isClosing = true
+    this.#closed ??= this.server.listening ? this.#drain() : Promise.resolve()
+    return this.#closed
+  }
+
+  async #drain(): Promise<void> {
+    // A connection with an open request becomes idle after its response.
+    const sweeper = setInterval(() => this.server.closeIdleConnections(), 100)
+    const closed = once(this.server, 'close')
+    this.server.close()
+    await closed.finally(() => clearInterval(sweeper))
+  }
 }

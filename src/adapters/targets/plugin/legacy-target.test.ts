@@ -1,13 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasGroups, hasLookups, type Target } from '#sdk/target/target.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { startForwardProxy } from '#testing/servers/forward-proxy.ts'
 import { legacyTargetScript } from '#testing/targets/legacy-script.ts'
 import plugin from './plugin.ts'
 
@@ -365,6 +366,24 @@ describe('HTTP', () => {
     const body = `var following = HttpClient.newBuilder().followRedirects(HttpClient.Redirect.NORMAL).build()
       return [send(to("/moved")).statusCode(), JSON.parse(send(to("/moved"), following).body()).url]`
     expect(await answerOf(body, imports())).toEqual([302, '/there'])
+  })
+
+  test('requests of scripts use the proxy of the gateway', async () => {
+    const proxy = await startForwardProxy({ target: Number(new URL(base).port), login: 'a:hunter2' })
+    onTestFinished(() => proxy.close())
+    vi.stubEnv('HTTP_PROXY', `http://a:hunter2@127.0.0.1:${proxy.port}`)
+    vi.stubEnv('https_proxy', `http://127.0.0.1:${proxy.port}`)
+    vi.stubEnv('no_proxy', 'example.net')
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const to = (url: string) => `send(HttpRequest.newBuilder(URI.create("${url}")))`
+    const body = `return [${to('http://api.example.com/a?b')}.statusCode(), send(to("/c")).statusCode()]`
+    expect(await answerOf(body, imports())).toEqual([200, 200])
+    expect(proxy.seen).toEqual(['GET http://api.example.com/a?b'])
+    expect(seen.map(({ url }) => url)).toEqual(['/a?b', '/c'])
+    const target = await open({ javaScript: answering(to('https://api.example.com/'), imports()) })
+    await expect(ask(target)).rejects.toMatchObject({
+      message: expect.stringMatching(/ConnectException: the proxy http:.+ wants another user name or password \(407\)/),
+    })
   })
 
   test.each([

@@ -1,5 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { inject } from 'light-my-request'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import { IncomingMessage, ServerResponse } from '#protocols/http/node-http.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { type GatewayResponse, header } from '#sdk/http/http.ts'
 import { boundFields } from '#sdk/http/read-form.ts'
@@ -19,7 +21,6 @@ const dropped = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date'
  * flow pass. The provider's session is derived from ours, so that the browser never has one.
  */
 export async function passToProvider(
-  send: typeof inject,
   handler: Handler,
   { request, mount, pathInfo }: Exchange,
   sessionId: string | undefined,
@@ -38,27 +39,64 @@ export async function passToProvider(
   if (payload !== undefined) boundFields(payload)
   const search = query.size === 0 ? '' : `?${query}`
   const url = `${pathInfo === '' ? '/' : pathInfo}${search}`
-  const answer = await send(
-    (raw, response) => {
-      // The provider reads its mount from this.
-      Object.assign(raw, { baseUrl: mount })
-      void handler(raw, response)
-    },
-    {
-      method: request.method,
-      url,
-      headers,
-      remoteAddress: request.remoteAddress,
-      ...(payload === undefined ? {} : { payload }),
-    },
-  )
+  const message = { method: request.method, url, headers, remoteAddress: request.remoteAddress, mount, payload }
+  const { response, body } = await exchangeWith(handler, message)
+  const answered = response.getHeaders()
   const out: Record<string, string | string[]> = {}
-  for (const [name, value] of Object.entries(answer.headers)) {
+  for (const [name, value] of Object.entries(answered)) {
     if (value !== undefined && !dropped.has(name)) out[name] = typeof value === 'number' ? String(value) : value
   }
-  const set = [answer.headers['set-cookie'] ?? []].flat().filter((text) => !text.startsWith(`${cookieNames.session}`))
+  const set = [answered['set-cookie'] ?? []].flat().filter((text) => !text.startsWith(`${cookieNames.session}`))
   if (set.length > 0) out['set-cookie'] = set
-  return { status: answer.statusCode, headers: out, body: answer.rawPayload }
+  return { status: response.statusCode, headers: out, body }
+}
+
+interface Message {
+  readonly method: string
+  readonly url: string
+  readonly headers: Record<string, string>
+  readonly remoteAddress: string
+  readonly mount: string
+  readonly payload: Buffer | undefined
+}
+
+/** Calls a handler of Node.js with a message that no socket received, and collects the response. */
+async function exchangeWith(
+  handler: Handler,
+  { method, url, headers, remoteAddress, mount, payload }: Message,
+): Promise<{ readonly response: ServerResponse; readonly body: Buffer }> {
+  const sent: Buffer[] = []
+  const memory = new Duplex({
+    read: () => {},
+    write: (chunk, _encoding, done) => {
+      sent.push(chunk)
+      done()
+    },
+    // Nothing empties it, so nothing waits for that.
+    writableHighWaterMark: Number.MAX_SAFE_INTEGER,
+  })
+  const socket = Object.assign(memory, { remoteAddress }) as unknown as Socket
+  const length = payload === undefined ? {} : { 'content-length': String(payload.length) }
+  // The provider reads its mount from `baseUrl`. In HTTP/1.0, a body has no chunks and ends with its connection.
+  const raw = Object.assign(new IncomingMessage(socket), {
+    method,
+    url,
+    headers: { ...headers, ...length },
+    httpVersion: '1.0',
+    httpVersionMajor: 1,
+    httpVersionMinor: 0,
+    complete: true,
+    baseUrl: mount,
+  })
+  if (payload !== undefined) raw.push(payload)
+  raw.push(null)
+  const response = new ServerResponse(raw)
+  response.assignSocket(socket)
+  const finished = once(response, 'finish')
+  void handler(raw, response)
+  await finished
+  const message = Buffer.concat(sent)
+  return { response, body: message.subarray(message.indexOf('\r\n\r\n') + 4) }
 }
 
 function flowCookies(text: string | undefined): string[] {

@@ -1,5 +1,4 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import type { inject } from 'light-my-request'
 import type { ExternalSigningKey, JWKS, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { hasTokenExchange, type IssuerConfig, type IssuerTrust } from '#config/configuration/issuer.ts'
 import type { PublicTokenKey, TokenKey, TokenKeys } from '#config/configuration/token-keys.ts'
@@ -45,10 +44,6 @@ export class IssuerProviders {
   constructor(source: ProviderSource, people: People) {
     this.#source = source
     this.#people = people
-  }
-
-  async inject(): Promise<typeof inject> {
-    return (await import('light-my-request')).default
   }
 
   async records(): Promise<IssuerRecords> {

@@ -173,8 +173,7 @@ export class IssuerServer {
     if (userCode !== undefined) query.delete('user_code')
     const call: IssuerCall = { exchange, person, userCode }
     const { handler } = await this.#providers.at(request.origin)
-    const inject = await this.#providers.inject()
-    const answer = await duringCall(call, () => passToProvider(inject, handler, exchange, person?.sessionId, query))
+    const answer = await duringCall(call, () => passToProvider(handler, exchange, person?.sessionId, query))
     if (call.failure !== undefined) throw call.failure
     if (call.answer !== undefined) return call.answer
     if (call.endsSession === true && person !== undefined) {

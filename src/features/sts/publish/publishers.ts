@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import type { ConfigMapDestination, IssuerDocuments, S3Destination } from '#config/configuration/token-keys.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import { environmentProxies, OutgoingHttpsAgent } from '#protocols/http/outgoing-proxy.ts'
 import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
 
 /** A destination for documents. */
@@ -80,7 +81,7 @@ const attempts = 2
  * A bucket of Amazon S3 or a compatible service. The SDK is loaded only if there is a bucket. Checksums are sent
  * only if the protocol needs them, since many servers reject the newer ones.
  */
-export const s3Publisher = (destination: S3Destination): Publisher => ({
+export const s3Publisher = (destination: S3Destination, proxies = environmentProxies()): Publisher => ({
   async put(files, signal) {
     const { S3Client, PutObjectCommand } = await import('@aws-sdk/client-s3')
     const { bucket, prefix, region, endpoint, pathStyle, credentials } = destination
@@ -90,6 +91,7 @@ export const s3Publisher = (destination: S3Destination): Publisher => ({
       maxAttempts: attempts,
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
+      requestHandler: { httpsAgent: new OutgoingHttpsAgent({ keepAlive: true, maxSockets: 8 }, proxies) },
       ...(endpoint === undefined ? {} : { endpoint }),
       ...(credentials === undefined ? {} : { credentials: { ...credentials } }),
     })

@@ -1,7 +1,9 @@
 import S3rver from 's3rver'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { S3Destination } from '#config/configuration/token-keys.ts'
+import { OutgoingProxies } from '#protocols/http/outgoing-proxy.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
+import { startForwardProxy } from '#testing/servers/forward-proxy.ts'
 import { issuerFiles, s3Publisher } from './publishers.ts'
 
 const files = issuerFiles({ discovery: { issuer: 'i' }, keys: { keys: [{ kid: 'a' }] }, maxAgeSeconds: 300 })
@@ -48,6 +50,17 @@ describe('a bucket', () => {
       expect(answer.headers.get('content-type')).toBe('application/json')
       expect(answer.headers.get('cache-control')).toBe('public, max-age=300')
     }
+  })
+
+  test('is reached through the proxy of the environment', async () => {
+    const proxy = await startForwardProxy({ target: 1, refusal: 403 })
+    onTestFinished(() => proxy.close())
+    const proxies = new OutgoingProxies({ HTTPS_PROXY: `http://127.0.0.1:${proxy.port}`, NO_PROXY: '.internal' })
+    const far = destination({ endpoint: 'https://s3.example.com' })
+    await expect(s3Publisher(far, proxies).put(files, signal())).rejects.toThrow(
+      `the proxy http://127.0.0.1:${proxy.port} opened no connection to s3.example.com:443: it answered 403`,
+    )
+    expect(new Set(proxy.seen)).toEqual(new Set(['CONNECT s3.example.com:443']))
   })
 
   test('is replaced as a whole', async () => {
