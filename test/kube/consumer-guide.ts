@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -117,6 +117,14 @@ export async function startGuideCluster(): Promise<GuideCluster> {
         webhookConfiguration: 'gatehouse-sts',
         sts: { injector, endpoints },
       })
+      // Consumers read them before the first token.
+      const discovery = endpoints.map(({ publish }) =>
+        join(publish[0]?.folder ?? '', '.well-known/openid-configuration'),
+      )
+      await until(
+        () => discovery.every((file) => existsSync(file)),
+        () => `not published: ${discovery.filter((file) => !existsSync(file))}`,
+      )
       return gateway
     },
     setUp: (guide) => {
