@@ -521,7 +521,11 @@ export const statements: readonly Statement[] = [
     '`inList` and `orgId` of a workflow',
     'Users can request a workflow that is in the list of an organization that they see.',
   ]),
-  ...of('2.5', created, 'Tasks: provision (target, attributes)'),
+  ...of(
+    '2.5',
+    provision('attributes outside the list never reach the target'),
+    'Tasks: provision (target, attributes)',
+  ),
   ...of(
     '2.5',
     provision('makes listed attributes and groups equal, and clears a listed attribute that the user does not have'),

@@ -26,7 +26,7 @@ import type { NewRun, NextState, RunEffects } from '#workflows/store/run-commit.
 import { ClaimKeeper } from './claim-keeper.ts'
 import { retryDelay } from './retry-policy.ts'
 import { type SavedRun, saveRun, withoutVersions, withPlannedChanges } from './saved-run.ts'
-import { endedCallForm, headOf, lostCallForm, newRunOf, RunSealer } from './stored-form.ts'
+import { endedCallForm, headOf, lostCallForm, newRunOf, RunSealer, type StoredForm } from './stored-form.ts'
 
 /** How long the rest of the run may take after a password was written, before its process counts as dead. */
 const leasesOfPassword = 4
@@ -58,8 +58,8 @@ interface ExecutionParts extends CallParts, StepParts {
  * of all steps are one transaction at the end. A run that has to wait is stored at that point. A run that is about
  * to change a target whose audit is not the same commit is stored with its planned changes: if the process dies,
  * the worker that claims the run finds out whether they were made, and ends it, since no caller waits for the
- * response. A run that can be read later and fails after it has changed something, or may have, is left to a worker, or
- * to an administrator.
+ * response. A run that can be read later is left to a worker, or to an administrator, if it fails after it has changed
+ * something, or may have, or if its process dies.
  */
 export class CallExecution implements RunKeeper {
   readonly #state: RunProgress
@@ -120,21 +120,35 @@ export class CallExecution implements RunKeeper {
   }
 
   /** Stored together with the audit of earlier changes. */
-  async planChanges({ latest, trail }: StepPlan): Promise<void> {
-    const { services, deadline } = this.#parts
+  async planChanges({ latest, earlier, trail }: StepPlan): Promise<void> {
+    const { services, deadline, saveDefinitions } = this.#parts
     const { runs, leaseMillis, log } = services
     const audit = [...trail.rows]
-    const data = lostCallForm(this.#state, latest)
+    const form =
+      this.#saved === undefined
+        ? { data: lostCallForm(this.#state, latest) }
+        : await this.#form(withPlannedChanges(this.#saved, [...earlier, ...latest]))
     const next = { state: 'running', leaseMillis } as const
     if (this.#claim === undefined) {
-      await runs.start({ ...headOf(this.#state, deadline), data, state: next, touched: true }, { effects: { audit } })
+      if (this.#saved !== undefined) await saveDefinitions()
+      await runs.start(
+        { ...headOf(this.#state, deadline), ...form, state: next, touched: true },
+        { effects: { audit } },
+      )
       this.#claim = { id: this.#state.id, fence: 1 }
       this.#keeper = new ClaimKeeper(runs, this.#claim, { leaseMillis, stepMillis: leaseMillis }, log)
     } else {
-      await this.#commit(this.#claim, next, { data }, { audit })
+      await this.#commit(this.#claim, next, form, { audit })
     }
     trail.rows.splice(0, audit.length)
     this.#planned = latest
+  }
+
+  /** Of a run that is executed within its call, and that a worker can continue if the call is lost. */
+  async #form(saved: SavedRun): Promise<StoredForm> {
+    const { secrets } = this.#parts.services
+    const form = await new RunSealer(secrets, this.#state.id).form(saved)
+    return { ...form, data: { ...form.data, ...endedCallForm } }
   }
 
   /** The caller can't fix an approval without approvers, so the run is stored anyway; a worker turns it into an incident. */

@@ -39,14 +39,7 @@ import {
   withoutVersions,
   withPlannedChanges,
 } from './saved-run.ts'
-import {
-  isWithinCall,
-  RunSealer,
-  readLostCall,
-  remainingForm,
-  restoreStoredRun,
-  type StoredForm,
-} from './stored-form.ts'
+import { isLostCall, RunSealer, readLostCall, remainingForm, restoreStoredRun, type StoredForm } from './stored-form.ts'
 import type { Workflows } from './workflows.ts'
 
 /** Runs `work` with the workflows of the current configuration, which stay open until it ends. */
@@ -117,7 +110,7 @@ export class ClaimedRunExecution {
 
   /** `stepAbort` returns the signal of each step. Throws errors of the commit. */
   async execute(stepAbort: () => AbortSignal): Promise<void> {
-    if (isWithinCall(this.#run.data)) return await this.#settleLostCall()
+    if (isLostCall(this.#run.data)) return await this.#settleLostCall()
     const early = this.#earlyEnd()
     if (early !== undefined) {
       await this.#commit(early, this.#form, {})

@@ -245,6 +245,8 @@ onEachDatabase('runs within calls', (freshUrl) => {
       group: [customTask('tasks.CreateGroup', { target: 'store', name: 'crew', attributes: 'kind=made' })],
     }
 
+    const ownKey = { scope: 's', key: 'k', bodyHash: 'b' }
+
     /** The run that the dying process began, and a process that lives. */
     async function died(workflow: string, store: MemoryTarget, more: Partial<WorkflowCall> = {}) {
       const url = await freshUrl()
@@ -253,14 +255,13 @@ onEachDatabase('runs within calls', (freshUrl) => {
         { workflows, targets: { store } },
         { changed: ({ runs }) => ({ runs: dyingStore(runs), leaseMillis: 200 }) },
       )
-      const key = { scope: 's', key: 'k', bodyHash: 'b' }
       const call = callOf(workflow, more)
-      void dying.runs.start(call, key).catch(() => {})
+      void dying.runs.start(call, ownKey).catch(() => {})
       await expect.poll(async () => (await dying.storage.runs.figures()).running).toBe(1)
       const other = await openDurable(url, { workflows, targets: { store } })
       const [run] = (await other.storage.runs.list({ limit: 5 })).runs
       if (run === undefined) throw new Error('no run')
-      expect(await other.runs.start(call, key)).toEqual({ kind: 'under-way', run: run.id })
+      expect(await other.runs.start(call, ownKey)).toEqual({ kind: 'under-way', run: run.id })
       return { id: run.id, other, begun: () => expect.poll(() => store.methods()).toContain('createUser') }
     }
 
@@ -310,6 +311,33 @@ onEachDatabase('runs within calls', (freshUrl) => {
       expect(await other.runs.cancel({ id, fence: again.fence, by: userRef('admin'), reason: 'looked' })).toBe(
         'cancelled',
       )
+    })
+
+    test.each([
+      ['before the target made the change', 'createUser', false],
+      ['after the target made the change', 'createUser', true],
+      ['while a password was set', 'setUserPassword', false],
+    ] as const)('%s: a run that can be read later is finished by another', async (_, silent, applies) => {
+      const store = new MemoryTarget()
+      let isFirst = true
+      store.before = async ({ method, userID }) => {
+        if (method !== silent || !isFirst) return
+        isFirst = false
+        if (applies) store.put({ userID })
+        await never
+      }
+      const { id, other } = await died('password', store, { password: 'hunter2', kept: true })
+      await expect.poll(() => isFirst).toBe(false)
+      expect(JSON.stringify(await other.storage.runs.get(id))).not.toContain('hunter2')
+      other.worker({ leaseMillis: 500 })
+      await other.settled(id, 'completed')
+      expect(store.passwords.get('jjackson')).toBe('hunter2')
+      const created = (await auditOf(other, id)).filter((row) => row.startsWith('add'))
+      expect(created).toEqual(['add userID jjackson'])
+      expect(await other.runs.start(callOf('password', { password: 'hunter2', kept: true }), ownKey)).toEqual({
+        kind: 'repeated',
+        result: { id, status: 'accepted', changes: 0 },
+      })
     })
 
     test('while a group was created: the group is found', async () => {

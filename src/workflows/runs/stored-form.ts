@@ -107,6 +107,9 @@ export const endedCallForm: JsonObject = { withinCall: true }
 /** It is, or was, executed within its call. */
 export const isWithinCall = (data: JsonObject): boolean => data['withinCall'] === true
 
+/** Its call was lost, and it can't be continued, since only its planned changes are stored. */
+export const isLostCall = (data: JsonObject): boolean => isWithinCall(data) && data['user'] === undefined
+
 const processDied = { code: 'CALL_LOST', message: 'the process died while it executed the run within its call' }
 
 interface LostCall {
