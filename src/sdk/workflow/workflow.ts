@@ -4,6 +4,7 @@ import type { User } from '#identity/user.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { NewAccount } from '#sdk/target/new-account.ts'
+import { expiryKey } from './expiry-offer.ts'
 
 /** A call of a workflow for a subject. */
 export interface WorkflowCall {
@@ -130,6 +131,9 @@ const engineKey = /^(?:approval[._]|unison[._](?!sendToSubject$)|workflow|tremol
  * who gets mail, is a key like any other.
  */
 export const isEngineKey = (key: string): boolean => engineKey.test(key) || isForbiddenKey(key)
+
+/** True for request keys that no task may set: those of the engine, and the end of the access, which is set once for a run. */
+export const isReadOnlyKey = (key: string): boolean => isEngineKey(key) || key === expiryKey
 
 /** A call that may be repeated and gets the same response as the first time. */
 export interface CallKey {

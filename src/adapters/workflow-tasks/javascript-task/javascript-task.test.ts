@@ -114,6 +114,7 @@ describe('invalid changes', () => {
   test.each([
     ['a key of the engine', "request['APPROVAL_RESULT'] = true; return true"],
     ['another key of the engine', "request['UNISON.EXEC.TYPE'] = 'UNISON.EXEC.ASYNC'; return true"],
+    ['the end of the access', "request['accessEnds'] = '2030-01-01'; return true"],
     ['a removed key of the engine', "delete request['WORKFLOW_ID']; return true"],
     ['a reserved key', `Object.defineProperty(request, '__proto__', { value: 1, enumerable: true }); return true`],
     ['no answer', 'return'],

@@ -7,7 +7,7 @@ import { readParameters } from '#sdk/module/parameters.ts'
 import { PluginAnswerReader } from '#sdk/plugin/plugin-answer.ts'
 import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#sdk/plugin/plugin-code.ts'
 import { type ScriptReach, scriptServices } from '#sdk/plugin/script-services.ts'
-import { isEngineKey } from '#sdk/workflow/workflow.ts'
+import { isReadOnlyKey } from '#sdk/workflow/workflow.ts'
 import {
   type CustomTaskModule,
   next,
@@ -139,7 +139,7 @@ function applyTaskChanges(
   const groups = reader.texts(changed['groups'], 'user.groups')
   const keys = changedKeys(sent.request, request)
   for (const key of keys) {
-    if (isEngineKey(key)) throw reader.malformed(`the request key "${key}" belongs to the engine and cannot be set`)
+    if (isReadOnlyKey(key)) throw reader.malformed(`the request key "${key}" belongs to the engine and cannot be set`)
   }
 
   context.user.userID = userID
