@@ -8,6 +8,7 @@ import type { TaskContext, WorkflowTask, WorkflowUser } from '#sdk/workflow/work
 import { type FakeHostOptions, fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import { noEffects } from '#testing/workflows/no-effects.ts'
+import { runHead } from '#testing/workflows/run-head.ts'
 import javaScriptTask from './javascript-task.ts'
 
 const opened: WorkflowTask[] = []
@@ -38,9 +39,7 @@ function contextOf(user: Partial<WorkflowUser> = {}, request: [string, unknown][
       ...user,
     },
     request: new Map(request),
-    workflow: { id: '1', name: 'onboard' },
-    requestor: 'boss',
-    who: {},
+    run: runHead({ id: '1', workflow: 'onboard', requester: 'boss' }),
     log: silentLogger,
     effects: noEffects,
     forTarget: (name) => ({
@@ -275,13 +274,11 @@ describe('a script of OpenUnison', () => {
 
     test('by a plain name, or one of allowedWorkflow, for the same requester', async () => {
       const expected = {
-        name: 'remove-access',
-        requestor: 'boss',
+        head: { workflow: 'remove-access', requester: 'boss', reason: 'why' },
         asynchronous: true,
         user: { userID: 'bob', groups: [] },
         keepGroups: true,
         params: { cluster: 'k8s' },
-        reason: 'why',
       }
       expect(await started(starting('"remove-access"'))).toMatchObject([expected])
       const dynamic = starting('"remove-" + "access"')

@@ -85,12 +85,12 @@ export async function openJavaScriptTask(
   })
   return {
     async run(context) {
-      const { workflow, requestor, log } = context
+      const { run, log } = context
       const state = plainTaskState(context)
       const reader = new PluginAnswerReader('doTask', 'WORKFLOW_FAILED')
       const { value, args } = await plugin.call({
         function: 'doTask',
-        args: [state.user, state.request, { workflow, requestor }],
+        args: [state.user, state.request, { workflow: { id: run.id, name: run.workflow }, requestor: run.requester }],
         request: 2,
         returnArguments: true,
         log,
