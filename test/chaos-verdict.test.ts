@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import type { RunWithData } from '#workflows/record/run.ts'
+import type { StoredRun } from '#workflows/record/run.ts'
 import type { Effect } from './chaos/hostile-target.ts'
 import { type Evidence, judge } from './chaos/verdict.ts'
 import type { Submission, WorkKind } from './chaos/workload.ts'
@@ -54,7 +54,7 @@ const change = ({ user, stage, ticket, key }: Effect): AuditEntry => ({
 interface Story {
   readonly submissions?: readonly Submission[]
   readonly effects?: readonly Effect[]
-  readonly states?: Readonly<Record<string, RunWithData['state']>>
+  readonly states?: Readonly<Record<string, StoredRun['state']>>
   readonly rows?: readonly AuditEntry[]
   /** The effects in the audit; all if absent. */
   readonly audited?: readonly Effect[]
@@ -73,12 +73,12 @@ const kept = {
 
 async function broken(story: Story): Promise<readonly string[]> {
   const all = { ...kept, decided: [], problems: [], audited: story.effects ?? kept.effects, ...story }
-  const states: Readonly<Record<string, RunWithData['state']>> = all.states
+  const states: Readonly<Record<string, StoredRun['state']>> = all.states
   const evidence: Evidence = {
     submissions: all.submissions,
     storage: {
       runs: {
-        get: async (id) => (states[id] === undefined ? undefined : ({ id, state: states[id] } as RunWithData)),
+        get: async (id) => (states[id] === undefined ? undefined : ({ head: { id }, state: states[id] } as StoredRun)),
       },
       audit: {
         export: async () => ({

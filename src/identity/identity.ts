@@ -58,7 +58,7 @@ export function entryOf(identity: Identity): { readonly insert: string; readonly
 
 /** The identities of the users that a run names by login; a part is absent where the user is unknown. */
 export interface RunIdentities {
-  readonly requestor?: Identity
+  readonly requester?: Identity | undefined
   readonly caller?: Identity | undefined
   readonly subject?: Identity | undefined
 }

@@ -1,6 +1,6 @@
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { Storage } from '#server/composition/stores.ts'
-import type { RunWithData } from '#workflows/record/run.ts'
+import type { StoredRun } from '#workflows/record/run.ts'
 import type { Effect, HostileTarget } from './hostile-target.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { Submission } from './workload.ts'
@@ -37,7 +37,7 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
   const { submissions, storage, target, mailbox, decided } = evidence
   const broken: string[] = []
   const acknowledged = submissions.filter(({ run }) => run !== undefined)
-  const runs = new Map<string, RunWithData | undefined>()
+  const runs = new Map<string, StoredRun | undefined>()
   for (const { run } of acknowledged) if (run !== undefined) runs.set(run, await storage.runs.get(run))
   const stateOf = ({ run, status }: Submission): string =>
     status === 200 ? 'completed' : (runs.get(run ?? '')?.state ?? 'missing')

@@ -9,6 +9,7 @@ import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import { noEffects } from '#testing/workflows/no-effects.ts'
+import { runHead } from '#testing/workflows/run-head.ts'
 
 const script = `
   GlobalEntries = Java.type("com.tremolosecurity.server.GlobalEntries");
@@ -51,12 +52,11 @@ onKubernetes('a script of OpenUnison', (cluster) => {
     const task = await prepared.create(fakeModuleHost({ targets: { k8s } }))
     const changes: TargetChange[] = []
     const workflow = { id: '1', name: 'onboard' }
+    const run = runHead({ id: '1', workflow: 'onboard', requester: 'boss' })
     const context: TaskContext = {
       user: { userID: 'ada', attributes: new Attributes(), groups: [], keepGroups: false },
       request: new Map([['nameSpace', namespace]]),
-      workflow,
-      requestor: 'boss',
-      who: {},
+      run,
       log: silentLogger,
       effects: noEffects,
       forTarget: () => ({

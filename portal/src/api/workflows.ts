@@ -1,12 +1,8 @@
 import { queryOptions } from '@tanstack/react-query'
 import { mainPaths } from '#features/portal/contract/constants.ts'
-import type {
-  DelegationRights,
-  SubmitOutcomes,
-  WorkflowListItem,
-  WorkflowRequest,
-} from '#features/portal/contract/main.ts'
+import type { DelegationRights, SubmitOutcomes, WorkflowListItem } from '#features/portal/contract/main.ts'
 import type { CatalogItem } from '#features/portal/contract/main-catalog.ts'
+import type { WorkflowRequest } from '#features/portal/contract/main-requests.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 

@@ -20,7 +20,7 @@ async function dataFolder(): Promise<string> {
   const folder = temporaryFolder()
   const mail = { recipient: 'ada@example.com', subject: 'Access\u001b[2J', text: 'the secret text' }
   await withStorage(folder, async ({ mails, runs }) => {
-    await runs.start(newRun('run', { name: 'join', subject: 'ada' }))
+    await runs.start(newRun('run', { head: { workflow: 'join', subject: 'ada' } }))
     await mails.add([{ ...mail, id: 'failed' }])
     for (const claimed of await mails.claim(1, 60_000)) await mails.failed(claimed, 'no such mailbox')
     await mails.add([{ ...mail, id: 'unknown', run: 'run', step: 1 }])

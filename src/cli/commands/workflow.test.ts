@@ -24,8 +24,13 @@ async function withStorage(folder: string, work: (storage: Storage) => Promise<v
 async function dataFolder(): Promise<string> {
   const folder = temporaryFolder()
   await withStorage(folder, async ({ runs }) => {
-    await runs.start(newRun('stuck', { name: 'join', subject: 'ada', data, caller: 'svc', reason: 'new here' }))
-    const { id, fence } = await claimOne(runs, minute)
+    await runs.start(
+      newRun('stuck', { head: { workflow: 'join', subject: 'ada', caller: 'svc', reason: 'new here' }, data }),
+    )
+    const {
+      head: { id },
+      fence,
+    } = await claimOne(runs, minute)
     const steps = [stepRecord(0, { outcome: 'failed', error: 'refused' })]
     await runs.commit({
       run: { id, fence },
@@ -35,7 +40,7 @@ async function dataFolder(): Promise<string> {
       effects: { steps },
     })
     const approval = newApproval('a-1', { approvers: [userRef('boss'), userRef('chief')] })
-    await runs.start(newRun('waiting', { subject: 'bob', state: { state: 'waiting' } }), { approval })
+    await runs.start(newRun('waiting', { head: { subject: 'bob' }, state: { state: 'waiting' } }), { approval })
   })
   return folder
 }
@@ -68,7 +73,7 @@ test('list prints the matching runs, latest first', async () => {
 test('list shows unfinished changes, and why a run was cancelled', async () => {
   const folder = await dataFolder()
   await withStorage(folder, async ({ runs }) => {
-    await runs.start(newRun('half', { subject: 'ada', resource: 'people User id 7', touched: true }))
+    await runs.start(newRun('half', { head: { subject: 'ada' }, resource: 'people User id 7', touched: true }))
   })
   expect(await ids(folder, '--unfinished')).toEqual(['half', 'stuck'])
   await run(folder, 'cancel', 'half', '--by', 'idp', '--reason', 'A later change replaced it.')
@@ -97,7 +102,10 @@ test('an incident is retried, and skipped, and the audit has the operator and th
   expect(await run(folder, 'retry', 'stuck', '--by', 'root')).toMatchObject({ code: 0, output: ['stuck is ready'] })
   expect((await run(folder, 'retry', 'stuck')).code).toBe(1)
   await withStorage(folder, async ({ runs, audit }) => {
-    const { id, fence } = await claimOne(runs)
+    const {
+      head: { id },
+      fence,
+    } = await claimOne(runs)
     await runs.commit({ run: { id, fence }, next: { state: 'incident', incident }, data, touched: true, effects: {} })
     const { rows } = await audit.list({ workflowId: 'stuck', limit: 10 })
     expect(rows).toMatchObject([{ requestor: 'root', subject: 'ada', value: expect.stringContaining('retry') }])
@@ -114,8 +122,11 @@ test('an incident is retried, and skipped, and the audit has the operator and th
 test("an approval can't be skipped, nor a run be changed in the name of a user who is involved", async () => {
   const folder = await dataFolder()
   await withStorage(folder, async ({ runs }) => {
-    await runs.start(newRun('undecided', { name: 'join', subject: 'ada', data }))
-    const { id, fence } = await claimOne(runs, minute)
+    await runs.start(newRun('undecided', { head: { workflow: 'join', subject: 'ada' }, data }))
+    const {
+      head: { id },
+      fence,
+    } = await claimOne(runs, minute)
     const next = { state: 'incident', incident: { ...incident, code: 'NO_APPROVERS', maySkip: false } } as const
     await runs.commit({ run: { id, fence }, next, data, touched: false, effects: {} })
   })

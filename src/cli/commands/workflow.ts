@@ -17,6 +17,7 @@ import { databaseOptions } from '#cli/command-line/options.ts'
 import { formerIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import type { Storage } from '#server/composition/stores.ts'
 import type { Approval } from '#workflows/record/approval.ts'
 import type { Operator } from '#workflows/record/operator.ts'
@@ -26,11 +27,12 @@ import {
   type Run,
   type RunQuery,
   type RunState,
-  type RunWithData,
   runStates,
+  type StoredRun,
   type StoredStep,
 } from '#workflows/record/run.ts'
 import { NewerChange } from '#workflows/record/run-access.ts'
+import { wireHead } from '#workflows/record/wire-head.ts'
 import { RunInterventions } from '#workflows/runs/interventions.ts'
 
 const options = {
@@ -108,7 +110,7 @@ async function list(values: WorkflowValues, _: readonly string[], io: CommandIo)
       return { items: page.runs, next: page.next }
     }
     for await (const run of listItems(read, limit)) {
-      if (values.json) io.stdout(JSON.stringify(run))
+      if (values.json) io.stdout(JSON.stringify(wireRun(run)))
       else printLines(runLines(run), io)
     }
   })
@@ -141,32 +143,45 @@ interface Request {
   readonly fence?: number | undefined
 }
 
-async function findRun({ runs }: Storage, id: string): Promise<RunWithData> {
+async function findRun({ runs }: Storage, id: string): Promise<StoredRun> {
   const run = await runs.get(id)
   if (run !== undefined) return run
   throw new Error(`there is no stored run "${id}"; a run that ended within its SCIM call is only in the audit`)
 }
 
-async function readStory({ runs, approvals }: Storage, { data: _, ...run }: RunWithData): Promise<RunStory> {
+async function readStory({ runs, approvals }: Storage, { data: _, ...run }: StoredRun): Promise<RunStory> {
   const steps: StoredStep[] = []
-  for (let page = await runs.steps(run.id); page.length > 0; page = await runs.steps(run.id, steps.at(-1)?.id)) {
+  for (
+    let page = await runs.steps(run.head.id);
+    page.length > 0;
+    page = await runs.steps(run.head.id, steps.at(-1)?.id)
+  ) {
     steps.push(...page)
     if (steps.length >= maxLimit) break
   }
   const found: Approval[] = []
-  for (const { id } of await approvals.listOfRun(run.id)) {
+  for (const { id } of await approvals.listOfRun(run.head.id)) {
     const approval = await approvals.get(id)
     if (approval !== undefined) found.push(approval)
   }
   return { run, steps, approvals: found }
 }
 
+const wireRun = ({ head, ...status }: Run) => ({ ...wireHead(head), ...status })
+
+/** What an approval says of its run. */
+function requestOf(head: RunHead) {
+  const { id: run, name: workflow, definition: _, requestId: _id, deadline: _deadline, ...about } = wireHead(head)
+  return { run, workflow, ...about }
+}
+
 /** Without the data and rules that only approvers see. */
 const storyJson = ({ run, steps, approvals }: RunStory): string =>
   JSON.stringify({
-    ...run,
+    ...wireRun(run),
     timeline: steps,
-    approvals: approvals.map(({ data: _data, rules: _rules, decision, ...approval }) => ({
+    approvals: approvals.map(({ data: _data, rules: _rules, decision, run: about, ...approval }) => ({
+      ...requestOf(about),
       ...approval,
       decided: decision?.at,
       decidedBy: decision?.by,
@@ -184,7 +199,7 @@ function readQuery({ state, name, subject, requestor, unfinished }: WorkflowValu
     ...(wanted.length === 0 ? {} : { states: wanted }),
     name,
     subject,
-    requestor,
+    requester: requestor,
     ...(unfinished ? { unfinished } : {}),
   }
 }
@@ -217,9 +232,10 @@ const stateWidth = 9
 
 /** One line, and one each for an incident and a cancellation, which may be that a later change replaced the run. */
 function runLines(run: Run): string[] {
-  const { created, state, name, subject, requestor, caller, id, incident, cancel } = run
-  const by = caller === undefined ? requestor : `${requestor} (called by ${caller})`
-  const line = `${created.toISOString()} ${state.padEnd(stateWidth)} ${id} ${name}, for ${subject}, by ${by}`
+  const { workflow, subject, requester, caller, id } = run.head
+  const { created, state, incident, cancel } = run
+  const by = caller === undefined ? requester : `${requester} (called by ${caller})`
+  const line = `${created.toISOString()} ${state.padEnd(stateWidth)} ${id} ${workflow}, for ${subject}, by ${by}`
   return [
     line,
     ...(incident === undefined ? [] : [`    ${incident.task}: ${incident.code}: ${incident.message}`]),
@@ -232,15 +248,15 @@ const cancellationText = ({ by, reason }: Cancellation): string =>
 
 function storyLines({ run, steps, approvals }: RunStory): string[] {
   return [
-    `run        ${run.id}`,
-    `workflow   ${run.name} (definition ${run.definition})`,
+    `run        ${run.head.id}`,
+    `workflow   ${run.head.workflow} (definition ${run.head.definition})`,
     `state      ${stateText(run)}`,
-    `subject    ${run.subject}`,
-    `requestor  ${run.requestor}${run.caller === undefined ? '' : ` (called by ${run.caller})`}`,
-    ...(run.reason === undefined ? [] : [`reason     ${run.reason}`]),
-    ...(run.requestId === undefined ? [] : [`request    ${run.requestId}`]),
+    `subject    ${run.head.subject}`,
+    `requestor  ${run.head.requester}${run.head.caller === undefined ? '' : ` (called by ${run.head.caller})`}`,
+    ...(run.head.reason === undefined ? [] : [`reason     ${run.head.reason}`]),
+    ...(run.head.requestId === undefined ? [] : [`request    ${run.head.requestId}`]),
     `created    ${run.created.toISOString()}`,
-    ...(run.deadline === undefined ? [] : [`deadline   ${run.deadline.toISOString()}`]),
+    ...(run.head.deadline === undefined ? [] : [`deadline   ${run.head.deadline.toISOString()}`]),
     ...(run.ended === undefined ? [] : [`ended      ${run.ended.toISOString()}`]),
     `targets    ${run.touched ? 'changed' : 'not changed'}`,
     `fence      ${run.fence}`,

@@ -54,9 +54,7 @@ export async function tryTask(options: TrialOptions) {
       const { kind } = await task.run({
         user,
         request,
-        workflow: { id: 'trial', name: 'trial' },
-        requestor: 'trial',
-        who: {},
+        run: { id: 'trial', workflow: 'trial', definition: '', subject: 'trial', requester: 'trial', who: {} },
         log: silentLogger,
         effects: { mail: unused, start: unused, grant: unused, beginPassword: noPassword },
         forTarget: () => ({

@@ -2,13 +2,14 @@ import * as z from 'zod'
 import type { CallHost } from '#features/call-workflow/host.ts'
 import type { Directory } from '#identity/directory.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
-import type { Identity, RunIdentities } from '#identity/identity.ts'
+import type { Identity } from '#identity/identity.ts'
 import { loginProblem } from '#identity/login-name.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { jsonPointer, storableText } from '#sdk/api/json-body.ts'
 import { type FoundLogin, findLogin, isOwnLogin } from '#sdk/login/own-login.ts'
 import { type Parameter, parsedList } from '#sdk/module/parameter-types.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import type { BoundSubject, GroupChanges, WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { isGroupIn, sameLogin, withoutGroups } from '#sdk/workflow/workflow-user.ts'
 import type { RefusedCall } from '#workflows/record/run-access.ts'
@@ -52,14 +53,14 @@ const programRights: CallRights = { subject: ['any'], allowGroups: ['*'], requir
 const isProgram = async ({ level, link, uid }: Subject, directory: Pick<Directory, 'search'>): Promise<boolean> =>
   level > 0 && link === undefined && (await findLogin(uid, directory)).kind === 'none'
 
+/** The caller is absent where it is the requester. */
+type ClaimedHead = Pick<RunHead, 'requester' | 'caller' | 'who'>
+
 /** What a call requests beyond its workflow: the subject, the requester and the memberships. */
-interface CallClaims {
+export interface CallClaims {
   /** The user as the run gets it. */
   readonly user: WorkflowCall['user']
-  readonly requestor: string
-  /** The caller, if the requester is another user. */
-  readonly caller?: string
-  readonly who: RunIdentities
+  readonly head: ClaimedHead
   /** Present if the caller may act for certain users only. */
   readonly bound?: BoundSubject | undefined
   readonly keepGroups: boolean
@@ -95,29 +96,28 @@ export async function readClaims(
 ): Promise<CallClaims> {
   const refusals: Refusal[] = []
   const rights = configured.namesRights || !(await isProgram(caller, host.directory)) ? configured : programRights
-  const names = await readRequestor(body.requestor, caller, rights, host.directory, refusals)
+  const head = await readRequester(body.requestor, caller, rights, host.directory, refusals)
   const { login, identity, bound } = await readSubject(body, user, caller, rights, host, refusals)
   const memberships = readGroups(body.user.groups, rights, refusals)
   if (refusals.length > 0) throw new CallRefused(refusals)
   const attributes = user.attributes.clone()
   if (login !== user.userID) attributes.set(body.uidAttributeName, [login])
   return {
-    ...names,
+    head: { ...head, who: { ...head.who, subject: identity } },
     user: { ...user, userID: login, attributes, groups: memberships.groups },
-    who: { ...names.who, ...(identity === undefined ? {} : { subject: identity }) },
     bound,
     ...memberships.known,
   }
 }
 
-async function readRequestor(
+async function readRequester(
   named: string | undefined,
   caller: Subject,
   { requireRequestorMatch }: CallRights,
   directory: Pick<Directory, 'search'>,
   refusals: Refusal[],
-): Promise<Pick<CallClaims, 'requestor' | 'caller' | 'who'>> {
-  const own = { requestor: caller.uid, who: { requestor: caller.identity } }
+): Promise<ClaimedHead> {
+  const own = { requester: caller.uid, who: { requester: caller.identity } }
   if (named === undefined || sameLogin(named, caller.uid)) return own
   const found = await findLogin(named, directory)
   if (isOwnLogin(found, named, callerRef(caller))) return own
@@ -128,8 +128,8 @@ async function readRequestor(
       audit: { kind: 'entry', attribute: 'requestor', value: named },
     })
   }
-  const requestor = found.kind === 'entry' ? { requestor: found.entry.identity } : {}
-  return { requestor: named, caller: caller.uid, who: { ...requestor, caller: caller.identity } }
+  const requester = found.kind === 'entry' ? found.entry.identity : undefined
+  return { requester: named, caller: caller.uid, who: { requester, caller: caller.identity } }
 }
 
 /** The login as the directory spells it, since targets may take another spelling for another user. */

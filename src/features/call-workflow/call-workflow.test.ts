@@ -95,7 +95,7 @@ test('equal calls of a caller for a workflow that may fail part way have the sam
   expect(new Set(resources).size).toBe(4)
   const once = await open()
   await once.post(body)
-  expect(once.runs.calls).toMatchObject([{ name: 'join' }])
+  expect(once.runs.calls).toMatchObject([{ head: { workflow: 'join' } }])
   expect(once.runs.calls[0]).not.toHaveProperty('resource')
 })
 
@@ -120,14 +120,16 @@ test('a call with all members runs the workflow for the subject that the named a
   expect(answer.body).toEqual({ workflowId: expect.stringMatching(/^[0-9a-f-]{36}$/), status: 'completed', changes: 1 })
   const [call] = runs.calls
   expect({ ...call, user: undefined, params: { ...call?.params } }).toEqual({
-    name: 'join',
+    head: {
+      workflow: 'join',
+      requester: 'boss',
+      caller: 'svc',
+      who: { caller: subject('uid=svc,o=test').identity },
+      reason: 'new here',
+      requestId: 'request-1',
+    },
     kept: true,
-    requestor: 'boss',
-    caller: 'svc',
-    who: { caller: subject('uid=svc,o=test').identity },
-    reason: 'new here',
     password: 'hunter2',
-    requestId: 'request-1',
     keepGroups: false,
     asynchronous: false,
     params: { team: 'blue', 'a.b': 'c' },
@@ -187,7 +189,7 @@ test('the requestor is the caller unless another is named; if they must match, a
   await post(body)
   await post({ ...body, requestor: 'SVC' })
   await post({ ...body, requestor: 'boss' })
-  expect(runs.calls.map(({ requestor, caller }) => [requestor, caller])).toEqual([
+  expect(runs.calls.map(({ head: { requester: requestor, caller } }) => [requestor, caller])).toEqual([
     ['svc', undefined],
     ['svc', undefined],
     ['boss', 'svc'],
@@ -244,8 +246,7 @@ describe('the subject of a call', () => {
     expect(runs.calls[0]?.user.attributes.toObject()).toEqual({ login: ['Ann'] })
     expect((await post({ ...about({ login: 'Ann' }), requestor: 'ann' }, {}, { as })).status).toBe(200)
     expect(runs.calls[1]).toMatchObject({
-      requestor: '00u1',
-      who: { requestor: ann.identity, subject: ann.identity },
+      head: { requester: '00u1', who: { requester: ann.identity, subject: ann.identity } },
     })
     expect(runs.calls[1]).not.toHaveProperty('caller')
     for (const login of ['bob', 'nobody', 'Ann@x.io']) {
@@ -348,8 +349,8 @@ describe('the subject of a call', () => {
     await post({ ...about({ login: 'bob' }), requestor: 'ANN' })
     await post({ ...about({ login: 'new' }), requestor: 'unknown' })
     const caller = subject('uid=svc,o=test').identity
-    expect(runs.calls.map(({ who }) => who)).toEqual([
-      { requestor: ann.identity, caller, subject: bob.identity },
+    expect(runs.calls.map(({ head: { who } }) => who)).toEqual([
+      { requester: ann.identity, caller, subject: bob.identity },
       { caller },
     ])
   })
@@ -378,9 +379,11 @@ describe('without parameters of rights', () => {
     const { post, runs } = await open({ allowedWorkflow: 'join' }, [ann, bob])
     expect((await post(asked)).status).toBe(200)
     expect(runs.calls[0]).toMatchObject({
-      requestor: 'ann',
-      caller: 'svc',
-      who: { requestor: ann.identity, caller: subject('uid=svc,o=test').identity, subject: bob.identity },
+      head: {
+        requester: 'ann',
+        caller: 'svc',
+        who: { requester: ann.identity, caller: subject('uid=svc,o=test').identity, subject: bob.identity },
+      },
       user: { userID: 'bob', groups: ['vpn'] },
       keepGroups: false,
     })
@@ -632,7 +635,7 @@ test('D3: no body can set an engine key or another subject', async () => {
       runs.calls.length = 0
       await post(given).catch((error) => expect(error).toBeInstanceOf(GatewayError))
       for (const call of runs.calls) {
-        expect(call.name).toBe('join')
+        expect(call.head.workflow).toBe('join')
         expect(Object.keys(call.params).filter((name) => isEngineKey(name))).toEqual([])
         expect(call.user.attributes.values(given.uidAttributeName)).toEqual([call.user.userID])
         expect(call.user.userID.toLowerCase()).toBe(given.user.uid.toLowerCase())
@@ -697,10 +700,10 @@ test.each(['', 'a b', 'ä', 'x'.repeat(256)])('the key "%s" is rejected', async 
 test('status and timeline are for the caller that started the run, without the reasons for administrators', async () => {
   const { send, runs } = await open()
   const incident = { task: 'w:0', code: 'TARGET_UNREACHABLE', message: 'connect ECONNREFUSED 10.0.0.7' }
-  const run = runs.add({ name: 'join', requestor: 'boss', caller: 'svc', state: 'incident', incident })
-  const { body: reported } = await send({ url: `${address}/${run.id}` })
+  const run = runs.add({ head: { workflow: 'join', requester: 'boss', caller: 'svc' }, state: 'incident', incident })
+  const { body: reported } = await send({ url: `${address}/${run.head.id}` })
   expect(reported).toMatchObject({
-    workflowId: run.id,
+    workflowId: run.head.id,
     name: 'join',
     status: 'incident',
     subject: 'jjackson',
@@ -712,15 +715,23 @@ test('status and timeline are for the caller that started the run, without the r
     ],
   })
   expect(JSON.stringify(reported)).not.toContain('10.0.0.7')
-  expect((await send({ url: `${address}/${run.id}?after=1` })).body.timeline).toHaveLength(1)
+  expect((await send({ url: `${address}/${run.head.id}?after=1` })).body.timeline).toHaveLength(1)
 })
 
 test("another user's run, one of another workflow and a missing one are the same 404", async () => {
   const { send, runs } = await open()
-  const named = runs.add({ name: 'join', requestor: 'svc', caller: 'other' })
-  const others = runs.add({ name: 'join', requestor: 'other' })
-  const elsewhere = runs.add({ name: 'secret', requestor: 'svc' })
-  for (const path of [named.id, others.id, elsewhere.id, crypto.randomUUID(), 'x', `${others.id}/`, '%41']) {
+  const named = runs.add({ head: { workflow: 'join', requester: 'svc', caller: 'other' } })
+  const others = runs.add({ head: { workflow: 'join', requester: 'other' } })
+  const elsewhere = runs.add({ head: { workflow: 'secret', requester: 'svc' } })
+  for (const path of [
+    named.head.id,
+    others.head.id,
+    elsewhere.head.id,
+    crypto.randomUUID(),
+    'x',
+    `${others.head.id}/`,
+    '%41',
+  ]) {
     for (const method of ['GET', 'DELETE']) {
       await expect(send({ method, url: `${address}/${path}` })).rejects.toMatchObject({ code: 'NOT_FOUND' })
     }
@@ -730,27 +741,29 @@ test("another user's run, one of another workflow and a missing one are the same
 
 test('a run from before identities is not shown to a caller of another issuer who has the same login', async () => {
   const { send, runs } = await open()
-  const former = runs.add({ name: 'join', requestor: 'svc', state: 'waiting' })
+  const former = runs.add({ head: { workflow: 'join', requester: 'svc' }, state: 'waiting' })
   const service = { ...subject('uid=svc,o=test'), identity: issuerIdentity('https://idp', 'svc') }
-  const own = runs.add({ name: 'join', requestor: 'svc', who: { requestor: service.identity } })
+  const own = runs.add({ head: { workflow: 'join', requester: 'svc', who: { requester: service.identity } } })
   for (const method of ['GET', 'DELETE']) {
-    const asked = send({ method, url: `${address}/${former.id}` }, { as: service })
+    const asked = send({ method, url: `${address}/${former.head.id}` }, { as: service })
     await expect(asked).rejects.toMatchObject({ code: 'NOT_FOUND' })
   }
   expect(runs.interventions).toEqual([])
-  expect((await send({ url: `${address}/${own.id}` }, { as: service })).status).toBe(200)
+  expect((await send({ url: `${address}/${own.head.id}` }, { as: service })).status).toBe(200)
 })
 
 test('the caller that started a run may cancel it while no target was changed', async () => {
   const { send, runs } = await open()
-  const run = runs.add({ name: 'join', requestor: 'svc', state: 'waiting' })
-  expect(await send({ method: 'DELETE', url: `${address}/${run.id}` })).toMatchObject({
+  const run = runs.add({ head: { workflow: 'join', requester: 'svc' }, state: 'waiting' })
+  expect(await send({ method: 'DELETE', url: `${address}/${run.head.id}` })).toMatchObject({
     status: 200,
-    body: { workflowId: run.id, status: 'cancelled' },
+    body: { workflowId: run.head.id, status: 'cancelled' },
   })
   expect(runs.interventions).toMatchObject([{ action: 'cancel', by: 'svc', onlyUntouched: true }])
-  const touched = runs.add({ name: 'join', requestor: 'svc', touched: true })
-  await expect(send({ method: 'DELETE', url: `${address}/${touched.id}` })).rejects.toMatchObject({ code: 'CONFLICT' })
+  const touched = runs.add({ head: { workflow: 'join', requester: 'svc' }, touched: true })
+  await expect(send({ method: 'DELETE', url: `${address}/${touched.head.id}` })).rejects.toMatchObject({
+    code: 'CONFLICT',
+  })
 })
 
 test('other methods, types and query parameters are rejected', async () => {
@@ -758,13 +771,13 @@ test('other methods, types and query parameters are rejected', async () => {
   for (const method of ['GET', 'PUT', 'DELETE', 'PATCH']) {
     await expect(send({ method })).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED', headers: { allow: 'POST' } })
   }
-  const run = runs.add({ name: 'join', requestor: 'svc' })
-  await expect(send({ method: 'POST', url: `${address}/${run.id}` })).rejects.toMatchObject({
+  const run = runs.add({ head: { workflow: 'join', requester: 'svc' } })
+  await expect(send({ method: 'POST', url: `${address}/${run.head.id}` })).rejects.toMatchObject({
     code: 'METHOD_NOT_ALLOWED',
   })
   await expect(post(body, { 'content-type': 'text/plain' })).rejects.toMatchObject({ code: 'UNSUPPORTED_MEDIA_TYPE' })
   for (const query of ['?after=x', '?after=-1', '?x=1']) {
-    await expect(send({ url: `${address}/${run.id}${query}` })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    await expect(send({ url: `${address}/${run.head.id}${query}` })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   }
 })
 

@@ -24,6 +24,8 @@ import { isEngineKey, type WorkflowCall, type WorkflowResult } from '#sdk/workfl
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { Run, StoredStep } from '#workflows/record/run.ts'
 import { AnotherSubject, type RefusedCall } from '#workflows/record/run-access.ts'
+import { wireHead } from '#workflows/record/wire-head.ts'
+import type { CallClaims } from './call-rights.ts'
 import {
   type CallBody,
   CallRefused,
@@ -155,10 +157,11 @@ class CallWorkflow implements Filter {
         publicText: 'There is no such workflow.',
       })
     }
+    const asked = await this.#readCall(body, takes, { request, subject })
+    const reason = body.reason === '' ? undefined : body.reason
     const call: WorkflowCall = {
-      ...(await this.#readCall(body, takes, { request, subject })),
-      name: body.name,
-      requestId: request.id,
+      ...asked,
+      head: { ...asked.head, workflow: body.name, reason, requestId: request.id },
       ...(session === undefined ? {} : { session: session.id }),
       kept: true,
     }
@@ -170,7 +173,7 @@ class CallWorkflow implements Filter {
     const result = await this.#run({ ...call, ...resource }, key, request.signal).catch(async (error: unknown) => {
       if (error instanceof AnotherSubject) {
         const refused = [{ kind: 'entry', attribute: 'subject', value: error.value }] as const
-        await this.#refuse(call.name, call.user.userID, refused, subject, request)
+        await this.#refuse(call.head.workflow, call.user.userID, refused, subject, request)
       }
       throw error
     })
@@ -181,7 +184,7 @@ class CallWorkflow implements Filter {
     body: CallBody,
     takes: ReadonlySet<string>,
     { request, subject }: Pick<Exchange, 'request' | 'subject'>,
-  ): Promise<Omit<WorkflowCall, 'name'>> {
+  ): Promise<CallParts & CallClaims> {
     const parts = readCall(body, { ...this.#config, declared: takes })
     try {
       const claims = await readClaims(body, parts.user, subject, this.#config, this.#host)
@@ -227,9 +230,9 @@ class CallWorkflow implements Filter {
   /** Another caller's run, or one that this URL could not have started, does not exist for the caller. */
   async #own({ subject }: Exchange, id: string): Promise<Run> {
     const run = runId.test(id) ? await this.#host.runs.get(id) : undefined
-    const starter = run?.caller === undefined ? run?.who.requestor : run.who.caller
+    const starter = run?.head.caller === undefined ? run?.head.who.requester : run.head.who.caller
     const isOwn = isUser(starter, callerRef(subject))
-    if (run === undefined || !isOwn || !this.#allowed.has(run.name)) {
+    if (run === undefined || !isOwn || !this.#allowed.has(run.head.workflow)) {
       throw new GatewayError('NOT_FOUND', `no run "${id.slice(0, 80)}" of "${subject.uid}"`, {
         publicText: 'There is no such run.',
       })
@@ -238,10 +241,10 @@ class CallWorkflow implements Filter {
   }
 
   async #show({ request }: Exchange, run: Run): Promise<GatewayResponse> {
-    return statusAnswer(run, await this.#host.runs.steps(run.id, readAfter(request.query)))
+    return statusAnswer(run, await this.#host.runs.steps(run.head.id, readAfter(request.query)))
   }
 
-  async #cancel({ subject }: Exchange, { id, fence }: Run): Promise<GatewayResponse> {
+  async #cancel({ subject }: Exchange, { head: { id }, fence }: Run): Promise<GatewayResponse> {
     const status = await this.#host.runs.withdraw({ id, fence, by: subject.uid })
     return jsonAnswer(status === 'cancelled' ? 200 : 202, { workflowId: id, status })
   }
@@ -288,10 +291,10 @@ function startAnswer({ id, status, changes }: WorkflowResult, address: string): 
 
 /** The status for the caller that started the run. Only administrators see the details of a failure. */
 function statusAnswer(run: Run, steps: readonly StoredStep[]): GatewayResponse {
-  const { id, state, incident } = run
+  const { head, state, incident } = run
   const failure = incident && { task: incident.task, code: incident.code, text: textOf(incident) }
   const timeline = steps.map((step) => wireForm(runStatus.shape.timeline.element, step))
-  const status = { ...run, workflowId: id, status: state, timeline, ...(failure === undefined ? {} : { failure }) }
+  const status = { ...run, ...wireHead(head), workflowId: head.id, status: state, timeline, failure }
   return jsonAnswer(200, wireForm(runStatus, status))
 }
 
@@ -314,7 +317,7 @@ const execTypes: ReadonlyMap<string, boolean> = new Map([
   ['UNISON.EXEC.ASYNC', true],
 ])
 
-type CallParts = Pick<WorkflowCall, 'user' | 'params' | 'asynchronous' | 'password' | 'reason'>
+type CallParts = Pick<WorkflowCall, 'user' | 'params' | 'asynchronous' | 'password'>
 
 interface CallRules {
   /** The parameters that the workflow declares, or uses as `$name$`. */
@@ -347,7 +350,6 @@ function readCall(body: CallBody, rules: CallRules): CallParts {
     params,
     asynchronous,
     password: userPassword,
-    ...(body.reason === undefined || body.reason === '' ? {} : { reason: body.reason }),
   }
 }
 

@@ -15,8 +15,7 @@ import workflowAdmin from './workflow-admin.ts'
 const approval = someApproval({
   id: 'a-1',
   state: 'denied',
-  subject: 'jjackson',
-  requestor: 'boss',
+  run: { subject: 'jjackson', requester: 'boss' },
   version: 2,
   approvers: [byLogin('chief')],
   decision: { at: new Date('2030-01-02T01:00:00Z'), by: byLogin('chief'), comment: 'no' },
@@ -59,7 +58,9 @@ test('runs are listed, filtered and paged; incidents have their own list', async
   expect((await send('GET', '/runs')).body.runs).toHaveLength(2)
   expect((await send('GET', '/runs?limit=1')).body).toMatchObject({ next: 'more' })
   expect((await send('GET', '/runs?state=completed&state=ready')).body.runs).toMatchObject([{ state: 'completed' }])
-  expect((await send('GET', '/incidents')).body.runs).toMatchObject([{ id: stuck.id, incident: { message: 'no' } }])
+  expect((await send('GET', '/incidents')).body.runs).toMatchObject([
+    { id: stuck.head.id, incident: { message: 'no' } },
+  ])
 })
 
 test('runs are filtered by the time of their creation and by the target of an incident', async () => {
@@ -68,9 +69,9 @@ test('runs are filtered by the time of their creation and by the target of an in
   const stuck = runs.add({ state: 'incident', incident, created: new Date('2030-01-01T00:00:00Z') })
   runs.add({ state: 'incident', incident: { ...incident, target: 'mail' } })
   const found = async (query: string) => (await send('GET', query)).body.runs.map(({ id }: { id: string }) => id)
-  expect(await found('/runs?until=2030-01-02T00:00:00Z')).toEqual([stuck.id])
+  expect(await found('/runs?until=2030-01-02T00:00:00Z')).toEqual([stuck.head.id])
   expect(await found('/incidents?from=2030-01-03')).toEqual([])
-  expect(await found('/runs?target=crm')).toEqual([stuck.id])
+  expect(await found('/runs?target=crm')).toEqual([stuck.head.id])
 })
 
 test('changes that failed part way have a filter', async () => {
@@ -80,7 +81,7 @@ test('changes that failed part way have a filter', async () => {
   runs.add({ state: 'incident', incident })
   runs.add({ state: 'completed', touched: true })
   for (const list of ['/runs', '/incidents']) {
-    expect((await send('GET', `${list}?unfinished=true`)).body.runs).toMatchObject([{ id: half.id }])
+    expect((await send('GET', `${list}?unfinished=true`)).body.runs).toMatchObject([{ id: half.head.id }])
   }
   expect((await send('GET', '/runs?unfinished=false')).body.runs).toHaveLength(3)
   const wrong = send('GET', '/runs?unfinished=yes')
@@ -89,7 +90,11 @@ test('changes that failed part way have a filter', async () => {
 
 test('runs are exported as a file', async () => {
   const { runs, filter } = await open()
-  runs.add({ state: 'failed', reason: '=1+1', incident: { task: 'w:0', code: 'TARGET_FAILED', message: 'no\nanswer' } })
+  runs.add({
+    state: 'failed',
+    head: { reason: '=1+1' },
+    incident: { task: 'w:0', code: 'TARGET_FAILED', message: 'no\nanswer' },
+  })
   const exchange = exchangeOf('GET', '/runs?format=csv&state=failed')
   const { body, headers } = await filter.handle(exchange, nothingBehind)
   expect(headers['content-disposition']).toBe('attachment; filename="runs.csv"')
@@ -102,26 +107,26 @@ test('runs are exported as a file', async () => {
 test('a run is shown with its timeline and its approvals', async () => {
   const { runs, send } = await open()
   const run = runs.add()
-  const { body } = await send('GET', `/runs/${run.id}`)
+  const { body } = await send('GET', `/runs/${run.head.id}`)
   expect(body).toMatchObject({
-    id: run.id,
+    id: run.head.id,
     fence: 1,
     definitions: { w: 'hash' },
     timeline: [{ id: 1, error: 'connect ECONNREFUSED 10.0.0.7' }, { id: 2 }],
     approvals: [{ id: 'a-1', version: 2, status: 'denied', decision: { by: 'chief', comment: 'no' } }],
   })
-  expect((await send('GET', `/runs/${run.id}?after=1`)).body.timeline).toHaveLength(1)
+  expect((await send('GET', `/runs/${run.head.id}?after=1`)).body.timeline).toHaveLength(1)
 })
 
 test('the data of a run is not shown, even if it is available', async () => {
   const { runs, send } = await open()
   const run = runs.add({ state: 'incident' })
-  runs.runs.set(run.id, Object.assign({ ...run }, { data: { user: { mail: 'secret@example.com' } } }))
+  runs.runs.set(run.head.id, Object.assign({ ...run }, { data: { user: { mail: 'secret@example.com' } } }))
   const answers = [
     await send('GET', '/runs'),
     await send('GET', '/incidents'),
-    await send('GET', `/runs/${run.id}`),
-    await send('POST', `/runs/${run.id}/retry`, { fence: 1 }),
+    await send('GET', `/runs/${run.head.id}`),
+    await send('POST', `/runs/${run.head.id}/retry`, { fence: 1 }),
   ]
   expect(JSON.stringify(answers)).not.toContain('secret@example.com')
 })
@@ -129,20 +134,23 @@ test('the data of a run is not shown, even if it is available', async () => {
 test('an administrator retries, skips and cancels, and is named', async () => {
   const { runs, send } = await open()
   const run = runs.add({ state: 'incident' })
-  expect((await send('POST', `/runs/${run.id}/retry`, { fence: 1 })).body).toMatchObject({ state: 'ready', fence: 2 })
-  await send('POST', `/runs/${run.id}/skip`, { fence: 2, reason: 'done by hand' })
-  expect((await send('POST', `/runs/${run.id}/cancel`, { fence: 3, reason: 'left' })).body.state).toBe('cancelled')
+  expect((await send('POST', `/runs/${run.head.id}/retry`, { fence: 1 })).body).toMatchObject({
+    state: 'ready',
+    fence: 2,
+  })
+  await send('POST', `/runs/${run.head.id}/skip`, { fence: 2, reason: 'done by hand' })
+  expect((await send('POST', `/runs/${run.head.id}/cancel`, { fence: 3, reason: 'left' })).body.state).toBe('cancelled')
   expect(runs.interventions).toEqual([
-    { action: 'retry', id: run.id, fence: 1, by: 'root' },
-    { action: 'skip', id: run.id, fence: 2, by: 'root', reason: 'done by hand' },
-    { action: 'cancel', id: run.id, fence: 3, by: 'root', reason: 'left' },
+    { action: 'retry', id: run.head.id, fence: 1, by: 'root' },
+    { action: 'skip', id: run.head.id, fence: 2, by: 'root', reason: 'done by hand' },
+    { action: 'cancel', id: run.head.id, fence: 3, by: 'root', reason: 'left' },
   ])
 })
 
 test('an intervention on a run that changed since it was shown is rejected', async () => {
   const { runs, send } = await open()
   const run = runs.add({ state: 'incident', fence: 7 })
-  const stale = send('POST', `/runs/${run.id}/retry`, { fence: 6 })
+  const stale = send('POST', `/runs/${run.head.id}/retry`, { fence: 6 })
   await expect(stale).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
 })
 
@@ -158,16 +166,16 @@ test.each([
 ])('%s with %j is rejected', async (action, body) => {
   const { runs, send } = await open()
   const run = runs.add({ state: 'incident' })
-  await expect(send('POST', `/runs/${run.id}/${action}`, body)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  await expect(send('POST', `/runs/${run.head.id}/${action}`, body)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   expect(runs.interventions).toEqual([])
 })
 
 test('if runs are only shown, no one can intervene', async () => {
   const { runs, send } = await open({ readOnly: 'true' })
   const run = runs.add({ state: 'incident' })
-  expect((await send('GET', `/runs/${run.id}`)).status).toBe(200)
+  expect((await send('GET', `/runs/${run.head.id}`)).status).toBe(200)
   for (const action of ['retry', 'skip', 'cancel']) {
-    const refused = send('POST', `/runs/${run.id}/${action}`, { fence: 1, reason: 'x' })
+    const refused = send('POST', `/runs/${run.head.id}/${action}`, { fence: 1, reason: 'x' })
     await expect(refused).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
   }
   expect(runs.interventions).toEqual([])
@@ -191,11 +199,11 @@ test.each([
 test('other paths and methods are rejected', async () => {
   const { runs, send } = await open()
   const run = runs.add()
-  const paths = ['', '/', '/runs/', '/runs/x', `/runs/${crypto.randomUUID()}`, `/runs/${run.id}/constructor`]
-  for (const path of [...paths, `/runs/${run.id}/retry/x`, '/incidents/x', '/other']) {
+  const paths = ['', '/', '/runs/', '/runs/x', `/runs/${crypto.randomUUID()}`, `/runs/${run.head.id}/constructor`]
+  for (const path of [...paths, `/runs/${run.head.id}/retry/x`, '/incidents/x', '/other']) {
     await expect(send('GET', path)).rejects.toMatchObject({ code: 'NOT_FOUND' })
   }
   await expect(send('POST', '/runs', {})).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED' })
-  await expect(send('GET', `/runs/${run.id}/retry`)).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED' })
+  await expect(send('GET', `/runs/${run.head.id}/retry`)).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED' })
   await expect(send('GET', '/incidents?state=ready')).rejects.toMatchObject({ code: 'BAD_REQUEST' })
 })

@@ -22,13 +22,13 @@ export default defineCustomTask({
         const { application: form, links } = chooseLinks(mechName, resetLinks)
         const { loginAttribute, mailAttribute } = links.writer
         return {
-          async run({ user, workflow, requestor }) {
+          async run({ user, run }) {
             const outcome = await passwords.requestReset({
               ...links,
               form,
               filter: { kind: 'equal', attribute: loginAttribute, value: user.userID },
-              request: { id: workflow.id, remoteAddress: '', headers: {} },
-              cause: { requestor, workflow },
+              request: { id: run.id, remoteAddress: '', headers: {} },
+              cause: { requestor: run.requester, workflow: { id: run.id, name: run.workflow } },
             })
             if (outcome === 'sent') return next
             const reason =

@@ -98,14 +98,16 @@ describe('a new password', () => {
     expect(await submit('correct horse')).toEqual({ status: 200, body: { status: 'completed' } })
     expect(calls).toMatchObject([
       {
-        name: 'set-password',
-        requestor: 'ann',
-        reason: 'Password change',
+        head: {
+          workflow: 'set-password',
+          requester: 'ann',
+          reason: 'Password change',
+          who: { requester: ann.identity, subject: ann.identity },
+        },
         password: 'correct horse',
         session: 's1',
         keepGroups: true,
         user: { userID: 'ann' },
-        who: { requestor: ann.identity, subject: ann.identity },
       },
     ])
     const later = await open({ synchronous: 'false' })

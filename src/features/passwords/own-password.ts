@@ -160,19 +160,21 @@ async function setPassword(parts: OwnPasswordParts, exchange: Exchange): Promise
     })
   }
   const { status, changes } = await host.workflows.run({
-    name: settings.workflowName,
-    requestor: subject.uid,
-    who: { requestor: subject.identity, subject: subject.identity },
+    head: {
+      workflow: settings.workflowName,
+      requester: subject.uid,
+      who: { requester: subject.identity, subject: subject.identity },
+      reason: settings.reason,
+      requestId: request.id,
+    },
     user: {
       userID: caller.login,
       attributes: Attributes.from({ [settings.uidAttributeName]: [caller.login] }),
       groups: [],
     },
     keepGroups: true,
-    reason: settings.reason,
     asynchronous: !settings.synchronous,
     password,
-    requestId: request.id,
     session: session?.id,
     params: {},
   })

@@ -152,12 +152,9 @@ describe('a registration', () => {
     expect(Object.keys(answer.body)).toEqual(['addNewUsers', 'workflowId'])
     expect(registrations.calls).toMatchObject([
       {
-        name: 'join',
-        requestor: 'anonymous',
-        reason: 'new here',
+        head: { workflow: 'join', requester: 'anonymous', reason: 'new here', requestId: 'request-1' },
         asynchronous: true,
         params: {},
-        requestId: 'request-1',
       },
     ])
     const [call] = registrations.calls
@@ -182,7 +179,7 @@ describe('a registration', () => {
     const { post, registrations } = await open()
     expect((await post(ada, boss)).body.addNewUsers).toBe(true)
     expect((await post({ attributes: { uid: 'eve' } }, anonymous)).body.addNewUsers).toBe(false)
-    expect(registrations.calls[0]?.requestor).toBe('boss')
+    expect(registrations.calls[0]?.head.requester).toBe('boss')
   })
 
   test('reports every problem at once, and starts nothing', async () => {
@@ -233,7 +230,7 @@ describe('a registration', () => {
     const { post, registrations } = await open({ ...basic, reasonIsList: 'true', reasons: ['work', 'study'] })
     expect((await post({ ...ada, reason: 'fun' })).body.errors).toEqual(['Reason is not in the list'])
     expect((await post({ ...ada, reason: 'work' })).status).toBe(200)
-    expect(registrations.calls[0]?.reason).toBe('work')
+    expect(registrations.calls[0]?.head.reason).toBe('work')
   })
 
   test('D2: with submitLoggedInUser the subject comes only from the login', async () => {
@@ -252,7 +249,7 @@ describe('a registration', () => {
       expect(await post({ attributes: { mail: 'x@y' } }, anonymous)).toMatchObject({ status: 403 })
       expect(registrations.calls).toEqual([])
       expect((await post({ attributes: { mail: 'x@y' } }, boss)).status).toBe(200)
-      expect(registrations.calls).toMatchObject([{ requestor: 'boss', user: { userID: 'boss' } }])
+      expect(registrations.calls).toMatchObject([{ head: { requester: 'boss' }, user: { userID: 'boss' } }])
       expect(registrations.calls[0]?.user.attributes.toObject()).toEqual({ uid: ['boss'], mail: ['x@y'] })
       expect(registrations.calls[0]).not.toHaveProperty('newAccount')
     }
@@ -910,7 +907,7 @@ describe('a mail address that has to be confirmed', () => {
     expect((await form('verify', { token }, { origin: 'https://evil.example' })).status).toBe(403)
     expect(registrations.calls).toEqual([])
     expect((await form('verify', { token }, { 'sec-fetch-site': 'same-origin' })).status).toBe(200)
-    expect(registrations.calls).toMatchObject([{ name: 'join', reason: 'why', user: { userID: 'ada' } }])
+    expect(registrations.calls).toMatchObject([{ head: { workflow: 'join', reason: 'why' }, user: { userID: 'ada' } }])
     expect((await form('verify', { token })).status).toBe(410)
     expect((await send(`verify?token=${token}`)).status).toBe(410)
     expect(registrations.calls).toHaveLength(1)

@@ -305,16 +305,18 @@ function workflowCall(
   const attributes = Attributes.from([...values].map(([name, value]) => [name, [value]] as const))
   attributes.set(given.uidAttributeName, [userID])
   return {
-    name: workflow,
-    requestor,
-    who: identity === undefined ? undefined : { requestor: identity },
+    head: {
+      workflow,
+      requester: requestor,
+      who: identity === undefined ? undefined : { requester: identity },
+      requestId,
+      reason,
+    },
     user: { userID, attributes, groups: [] },
     keepGroups: true,
     asynchronous: true,
     kept: true,
-    requestId,
     params,
-    reason,
     password,
   }
 }

@@ -76,7 +76,9 @@ describe('K8sProjectCheck', () => {
     const { post, calls } = await open('K8sProjectCheck', settings)
     expect(await post({ nameSpace: 'blue' })).toMatchObject({ status: 200 })
     const params = { namespace: 'blue', cluster: 'k8s', 'fully-qualified-namespace': 'k8s.blue' }
-    expect(calls).toMatchObject([{ name: 'new-namespace', requestor: 'ann', reason: 'a project', params }])
+    expect(calls).toMatchObject([
+      { head: { workflow: 'new-namespace', requester: 'ann', reason: 'a project' }, params },
+    ])
     expect(calls[0]?.user.attributes.toObject()).toMatchObject({ uid: ['ann'], nameSpace: ['blue'] })
   })
 
@@ -129,7 +131,7 @@ describe('JavaScriptRegister', () => {
     const { post, calls } = await open('register.registrators.JavaScriptRegister', ['flow=new-namespace', script])
     const answers = await Promise.all(['a', 'b', 'c'].map((nameSpace) => post({ nameSpace })))
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
-    expect(calls.map(({ name, params }) => [name, params])).toEqual(
+    expect(calls.map(({ head: { workflow: name }, params }) => [name, params])).toEqual(
       ['a', 'b', 'c'].map((namespace) => ['new-namespace', { namespace, why: 'a project', size: '3' }]),
     )
     expect(calls[0]?.user.attributes.toObject()).toEqual({ uid: ['ann'], nameSpace: ['a'], owner: ['ann'] })

@@ -11,7 +11,7 @@ export interface AuditEntry {
   /** The login of the requester. */
   readonly requestor: string
   /** The authenticated caller, if that is not the requester. */
-  readonly caller?: string
+  readonly caller?: string | undefined
   /** The login of the user who was changed. */
   readonly subject: string
   readonly workflow: { readonly id: string; readonly name: string }
@@ -27,10 +27,10 @@ export interface AuditEntry {
   /** Absent for secrets. */
   readonly value?: string
   /** The request that caused it, as in the access log. */
-  readonly requestId?: string
+  readonly requestId?: string | undefined
   /** The approval that allowed it, or that the entry is about. */
-  readonly approval?: string
-  readonly reason?: string
+  readonly approval?: string | undefined
+  readonly reason?: string | undefined
   /**
    * How many characters at the start of `reason` many entries share; a store may keep them once. Not set in entries
    * read from a store.

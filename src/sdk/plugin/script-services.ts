@@ -17,7 +17,7 @@ import {
   type TargetRequest,
   type TargetSource,
 } from '#sdk/target/target.ts'
-import { isEngineKey, type WorkflowCall } from '#sdk/workflow/workflow.ts'
+import { type CallHead, isEngineKey, type WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import { PluginAnswerReader } from './plugin-answer.ts'
@@ -31,7 +31,7 @@ export interface ScriptReach {
 
 /** The step of a workflow: only there may a script write, since only there a change is audited. */
 export interface ScriptStep {
-  readonly context: Pick<TaskContext, 'forTarget' | 'effects' | 'requestor' | 'user' | 'bound'>
+  readonly context: Pick<TaskContext, 'forTarget' | 'effects' | 'run' | 'user' | 'bound'>
   /** The workflows that the script may start. */
   readonly workflows: readonly string[]
 }
@@ -43,7 +43,9 @@ export interface ScriptJob {
 }
 
 /** A workflow that a script starts. */
-export type ScriptCall = Pick<WorkflowCall, 'name' | 'user' | 'keepGroups' | 'params' | 'reason'>
+export type ScriptCall = Pick<WorkflowCall, 'user' | 'keepGroups' | 'params'> & {
+  readonly head: Pick<CallHead, 'workflow' | 'reason'>
+}
 
 /** How many entries a search returns; more are an error, because the script could not see that some are missing. */
 const maxEntries = 1000
@@ -169,14 +171,14 @@ const services: Readonly<Record<string, Service>> = {
     const call = scriptCall(question, allowed)
     job?.start(call)
     if (step === undefined) return null
-    const { requestor, user, bound, effects } = step.context
-    if (question.text('requestor') !== requestor) {
+    const { run, user, bound, effects } = step.context
+    if (question.text('requestor') !== run.requester) {
       throw new GatewayError('BAD_REQUEST', 'the requestor must be that of the running workflow')
     }
     if (bound !== undefined && !sameLogin(call.user.userID, user.userID)) {
       throw new GatewayError('BAD_REQUEST', 'the caller may act for their own user only')
     }
-    effects.start({ ...call, requestor, asynchronous: true })
+    effects.start({ ...call, head: { ...call.head, requester: run.requester }, asynchronous: true })
     return null
   },
 
@@ -227,11 +229,10 @@ function scriptCall(question: ScriptQuestion, allowed: readonly string[]): Scrip
   const groups = question.texts('groups')
   const reason = question.text('reason')
   return {
-    name,
+    head: { workflow: name, reason: reason === '' ? undefined : reason },
     user: { userID, attributes: reader.attributes(question.record('attributes')), groups },
     keepGroups: groups.length === 0,
     params,
-    ...(reason === '' ? {} : { reason }),
   }
 }
 

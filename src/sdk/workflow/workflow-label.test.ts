@@ -21,9 +21,9 @@ test('parameters are read for runs of dynamic workflows alone', async () => {
   const asked: string[] = []
   const label = await runLabels(
     [
-      { id: '1', name: 'join' },
-      { id: '2', name: 'plain' },
-      { id: '3', name: 'gone' },
+      { id: '1', workflow: 'join' },
+      { id: '2', workflow: 'plain' },
+      { id: '3', workflow: 'gone' },
     ],
     {
       workflowOf: (name) =>
@@ -35,9 +35,9 @@ test('parameters are read for runs of dynamic workflows alone', async () => {
     },
   )
   expect([
-    label({ id: '1', name: 'join' }),
-    label({ id: '2', name: 'plain' }),
-    label({ id: '3', name: 'gone' }),
+    label({ id: '1', workflow: 'join' }),
+    label({ id: '2', workflow: 'plain' }),
+    label({ id: '3', workflow: 'gone' }),
   ]).toEqual(['join staff', 'plain $group$', 'gone'])
   expect(asked).toEqual(['1'])
 })

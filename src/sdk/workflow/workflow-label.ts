@@ -1,4 +1,5 @@
 import { findTemplateKey, parseTemplate } from '#kernel/template.ts'
+import type { RunHead } from './run-head.ts'
 
 /** A label. That of a dynamic workflow has places such as `$name$` for the parameters of a request. */
 interface WorkflowLabel {
@@ -26,11 +27,7 @@ export const translatedWorkflow = (
   translate: (text: string) => string,
 ): WorkflowLabel | undefined => workflow && { ...workflow, label: translate(workflow.label) }
 
-interface LabelledRun {
-  readonly id: string
-  /** The workflow. */
-  readonly name: string
-}
+type LabelledRun = Pick<RunHead, 'id' | 'workflow'>
 
 interface LabelSources {
   workflowOf(name: string): WorkflowLabel | undefined
@@ -43,9 +40,9 @@ export async function runLabels(
   runs: readonly LabelledRun[],
   { workflowOf, parametersOf }: LabelSources,
 ): Promise<(run: LabelledRun) => string> {
-  const dynamic = runs.filter(({ name }) => workflowOf(name)?.dynamic !== undefined)
+  const dynamic = runs.filter(({ workflow }) => workflowOf(workflow)?.dynamic !== undefined)
   const parameters = dynamic.length === 0 ? undefined : await parametersOf(dynamic.map(({ id }) => id))
-  return ({ id, name }) => {
+  return ({ id, workflow: name }) => {
     const workflow = workflowOf(name)
     return workflow === undefined ? name : filledLabel(workflow, parameters?.get(id))
   }

@@ -1,6 +1,6 @@
 import type { Attributes } from '#identity/attributes.ts'
 import type { Directory, MemberDirectory } from '#identity/directory.ts'
-import type { Identity, RunIdentities } from '#identity/identity.ts'
+import type { Identity } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -19,6 +19,7 @@ import type { GrantAccess } from '#sdk/workflow/grants.ts'
 import type { BoundSubject, GroupChanges, ReadVersion, WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { ApprovalRequest, ApprovalSignal } from './approval-request.ts'
 import type { NewGrant } from './grant.ts'
+import type { RunHead } from './run-head.ts'
 
 /** The user of a workflow. Tasks change it; nothing reaches a target before a provision task. */
 export interface WorkflowUser extends User {
@@ -60,11 +61,7 @@ export type RequestMap = Map<string, unknown>
 export interface TaskContext {
   readonly user: WorkflowUser
   readonly request: RequestMap
-  readonly workflow: { readonly id: string; readonly name: string }
-  readonly requestor: string
-  readonly who: RunIdentities
-  /** The caller, if another user than the requestor submitted the request. */
-  readonly caller?: string | undefined
+  readonly run: RunHead
   /** Present if no task may replace the user. The engine enforces it; tasks need not check. */
   readonly bound?: BoundSubject | undefined
   readonly log: Logger

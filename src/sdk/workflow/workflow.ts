@@ -4,30 +4,29 @@ import type { User } from '#identity/user.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { NewAccount } from '#sdk/target/new-account.ts'
+import { expiryKey } from './expiry-offer.ts'
+import type { RunHead } from './run-head.ts'
+
+/** What a call says of its run: logins are those of authenticated users, never values that the caller chose. */
+export interface CallHead extends Omit<RunHead, 'id' | 'definition' | 'subject' | 'who' | 'accessEnds'> {
+  /** Default: the login of the call's user. */
+  readonly subject?: string | undefined
+  /** The identities of the users that it names by login. Users are compared by these; without them they are unknown. */
+  readonly who?: RunIdentities | undefined
+}
 
 /** A call of a workflow for a subject. */
 export interface WorkflowCall {
-  readonly name: string
-  /** The login of the authenticated caller; never a value the caller chose. */
-  readonly requestor: string
-  /** The identities of the users that the call names by login. Users are compared by these; without them they are unknown. */
-  readonly who?: RunIdentities | undefined
+  readonly head: CallHead
   readonly user: User
-  /** Runs about the same subject are executed one at a time, in order of the requests; default: the user's login. */
-  readonly subject?: string
   /** Attributes to remove; a provision task that names no attributes clears them. */
   readonly cleared?: readonly string[]
   /** The user's groups are unknown here, so memberships stay unchanged unless a task loads or changes them. */
   readonly keepGroups?: boolean
   /** With `keepGroups`: memberships to add to and remove from those at the target. */
   readonly groupChanges?: GroupChanges
-  readonly reason?: string | undefined
   /** Returns once the run is stored; otherwise once it ended, or had to wait. */
   readonly asynchronous?: boolean
-  /** A run that is stored and has not ended by then fails, before its next task. */
-  readonly deadline?: Date
-  /** On whose behalf the requestor acts, or who called for the requestor; the audit has it besides the requestor. */
-  readonly caller?: string
   /** The new login; every provision task of the run renames the user at its target. */
   readonly newUserID?: string
   /**
@@ -48,8 +47,6 @@ export interface WorkflowCall {
   readonly replaces?: readonly UnfinishedChange[]
   /** Set by each task that sets passwords, once at each target; never logged, and stored only encrypted. */
   readonly password?: string | undefined
-  /** The HTTP request, as in the access log; it is in the audit. */
-  readonly requestId?: string
   /** The public id of the caller's session, which stays when the run sets the caller's own password. */
   readonly session?: string | undefined
   /** How many runs started one another before this one; beyond 16 none is started. */
@@ -115,7 +112,7 @@ export interface UnfinishedChange {
   readonly id: string
   readonly fence: number
   readonly resource: string
-  readonly requestor: string
+  readonly requester: string
   /** The attributes that it sets or clears; a run that replaces it writes them too. Undefined if no other run can replace it. */
   readonly written?: readonly string[]
   /** A target lacks its password, which is known to no other run, so a run that replaces it needs one of its own. */
@@ -130,6 +127,9 @@ const engineKey = /^(?:approval[._]|unison[._](?!sendToSubject$)|workflow|tremol
  * who gets mail, is a key like any other.
  */
 export const isEngineKey = (key: string): boolean => engineKey.test(key) || isForbiddenKey(key)
+
+/** True for request keys that no task may set: those of the engine, and the end of the access, which is set once for a run. */
+export const isReadOnlyKey = (key: string): boolean => isEngineKey(key) || key === expiryKey
 
 /** A call that may be repeated and gets the same response as the first time. */
 export interface CallKey {

@@ -7,8 +7,8 @@ import { Attributes } from '#identity/attributes.ts'
 import { entryIdentity, type UserRef } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { onEachDatabase, temporaryFolder } from '#testing/databases/databases.ts'
+import type { GivenCall } from '#testing/workflows/given-call.ts'
 import { escalationTimer } from '#workflows/approvals/open-approval.ts'
 import { RunWorker } from '#workflows/runs/run-worker.ts'
 import { TimerLoop } from '#workflows/timers/timer-loop.ts'
@@ -115,14 +115,15 @@ async function start(url: string) {
   timers.on(escalationTimer, runtime.workflows.approvals.escalate)
   const directory = storage.userDirectory({ name: 'people' })
   onTestFinished(() => directory.close())
-  const run = (
-    name: string,
-    userID: string,
-    more: Partial<WorkflowCall> & { attributes?: Record<string, string[]> } = {},
-  ) => {
-    const { attributes = {}, ...call } = more
+  const run = (name: string, userID: string, more: GivenCall & { attributes?: Record<string, string[]> } = {}) => {
+    const { attributes = {}, head, ...call } = more
     const user = { userID, attributes: Attributes.from({ cn: [userID], ...attributes }), groups: [], ...call.user }
-    return runtime.workflows.runs.run({ name, requestor: 'asker', params: {}, ...call, user })
+    return runtime.workflows.runs.run({
+      head: { workflow: name, requester: 'asker', ...head },
+      params: {},
+      ...call,
+      user,
+    })
   }
   const hire = (userID: string, groups: string[] = [], attributes: Record<string, string[]> = {}) =>
     run('hire', userID, {
@@ -149,7 +150,10 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     const { id, status } = await ask({ for: '1s', what: 'vault' })
     expect(status).toBe('waiting')
     const [approval] = (await desk.list(boss, { limit: 5 })).approvals
-    expect(approval).toMatchObject({ label: 'The vault for ann', run: id, workflow: 'vault', requestor: 'asker' })
+    expect(approval).toMatchObject({
+      label: 'The vault for ann',
+      run: { id, workflow: 'vault', requester: 'asker' },
+    })
     expect((await directory.findByLogin('ann'))?.groups).toEqual(['staff'])
     await desk.decide(boss, { approval: approval?.id ?? '', approve: true, comment: 'fine' })
     await until(async () => (await storage.runs.get(id))?.state === 'completed')
@@ -191,7 +195,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
       'boss',
       'chief',
     ])
-    expect((await desk.list(chief, { limit: 5 })).approvals).toMatchObject([{ id: approval, run: id }])
+    expect((await desk.list(chief, { limit: 5 })).approvals).toMatchObject([{ id: approval, run: { id } }])
   })
 
   test('approvers get a preview, which changes nothing', async () => {

@@ -5,8 +5,6 @@ import type { Approval } from '#workflows/record/approval.ts'
 /** The target that audit entries name for Gatehouse's own records. */
 export const ownTarget = 'gatehouse'
 
-type AboutApproval = Pick<Approval, 'id' | 'run' | 'workflow' | 'subject'>
-
 /** Who acted on an approval. A deputy is the caller, on behalf of the requestor. */
 export interface Actor {
   readonly requestor: string
@@ -19,17 +17,12 @@ export interface Actor {
 export const gatewayActor: Actor = { requestor: ownTarget }
 
 /** `value` says what happened: `approved`, `denied`, `escalated to …`. */
-export const approvalRow = (
-  { id, run, workflow, subject }: AboutApproval,
-  actor: Actor,
-  time: Date,
-  value: string,
-): AuditEntry => ({
+export const approvalRow = ({ id, run }: Approval, actor: Actor, time: Date, value: string): AuditEntry => ({
   id: newId(),
   time,
   ...actor,
-  subject,
-  workflow: { id: run, name: workflow },
+  subject: run.subject,
+  workflow: { id: run.id, name: run.workflow },
   target: ownTarget,
   kind: 'entry',
   action: 'replace',

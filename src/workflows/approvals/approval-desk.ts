@@ -223,10 +223,10 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
       return await reassignToUser(approval, to, actor, all, by)
     },
     async appoint(run, to, by) {
-      requireUninvolved(run, by)
+      requireUninvolved(run.head, by)
       const { login, identity } = await findApprover(
         to,
-        { involved: involvedIn(run), reassignedBy: partiesOf([by]) },
+        { involved: involvedIn(run.head), reassignedBy: partiesOf([by]) },
         finder,
       )
       return { approver: { login, identity }, by: { login: by.login, identity: by.identity } }
@@ -265,7 +265,7 @@ async function isHidden(
 ): Promise<boolean> {
   // The first version was not reassigned by anyone.
   const isReassigned = item.version > 1 && represented.length > 0
-  if (!isReassigned && !own.some((ref) => isInvolvedIn(item, ref))) return false
+  if (!isReassigned && !own.some((ref) => isInvolvedIn(item.run, ref))) return false
   const approval = await approvals.get(item.id)
   if (approval === undefined) return true
   const plan = readPlan(approval.rules)
@@ -302,7 +302,7 @@ function checkLength({ comment = '' }: Pick<ApprovalVote, 'comment'>): void {
 }
 
 /** Rejects access that would have expired already: the task that grants it would fail. */
-function checkEnd({ id, state, accessEnds }: Approval, now: Date): void {
+function checkEnd({ id, state, run: { accessEnds } }: Approval, now: Date): void {
   if (state !== 'open' || accessEnds === undefined || accessEnds > now) return
   throw new GatewayError('UNPROCESSABLE', `approval ${id} is about access until ${accessEnds.toISOString()}`, {
     publicText: 'The requested expiry date has passed. You can only deny this request.',

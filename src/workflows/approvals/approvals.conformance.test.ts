@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
-import { entryIdentity, issuerIdentity, type RunIdentities, type UserRef } from '#identity/identity.ts'
+import { entryIdentity, issuerIdentity, type UserRef } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -13,11 +13,13 @@ import { textsIn } from '#sdk/page/page-texts.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
 import { accountExists, type NewAccount } from '#sdk/target/new-account.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval-request.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { runSql } from '#testing/databases/postgres.ts'
 import { newRun, outcomes } from '#testing/databases/workflow-stores.ts'
 import { MemoryPeople } from '#testing/workflows/memory-people.ts'
+import { runHead } from '#testing/workflows/run-head.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 import { TimerLoop } from '#workflows/timers/timer-loop.ts'
 import type { ApprovalAssignment } from './approval-access.ts'
@@ -96,19 +98,10 @@ class Office {
   /** Creates a run that waits for the approval; returns the approval's id. */
   async ask(
     more: Partial<ApprovalRequest> = {},
-    about: {
-      subject?: string
-      requestor?: string
-      caller?: string
-      uid?: string
-      accessEnds?: Date
-      who?: RunIdentities
-      newAccount?: NewAccount
-      desk?: ApprovalDesk
-    } = {},
+    about: Partial<RunHead> & { uid?: string; newAccount?: NewAccount; desk?: ApprovalDesk } = {},
   ) {
-    const { subject = 'subject', requestor = 'asker', caller, uid, accessEnds, who = {}, newAccount } = about
-    const run = newId()
+    const { uid, newAccount, desk = this.desk(), ...given } = about
+    const head = runHead({ id: newId(), workflow: 'vault', subject: 'subject', requester: 'asker', ...given })
     const request: ApprovalRequest = {
       label: 'Access to the vault',
       approvers: [this.group('managers')],
@@ -117,17 +110,12 @@ class Office {
       mail: { text: 'Please decide.', address: 'mail' },
       ...more,
     }
-    const approval = await (about.desk ?? this.desk()).open(request, {
-      id: run,
-      name: 'vault',
+    const approval = await desk.open(request, {
+      head,
       step: 1,
-      subject,
-      requestor,
-      ...(caller === undefined ? {} : { caller }),
-      ...(newAccount === undefined ? {} : { newAccount }),
-      who,
+      newAccount,
       user: {
-        userID: subject,
+        userID: head.subject,
         attributes: Attributes.from({
           ...(uid === undefined ? {} : { uid: [uid] }),
           cn: ['Sub Ject'],
@@ -138,14 +126,12 @@ class Office {
       request: new Map<string, unknown>([
         ['namespace', 'prod'],
         ['api_token', 'hush'],
-        ['WORKFLOW_ID', run],
-        ['accessEnds', accessEnds?.toISOString() ?? ''],
+        ['WORKFLOW_ID', head.id],
+        ['accessEnds', head.accessEnds?.toISOString() ?? ''],
       ]),
     })
-    const by = caller === undefined ? {} : { caller }
-    const started = newRun(run, { name: 'vault', subject, requestor, ...by, who, state: { state: 'waiting' } })
-    await this.one.runs.start(started, { approval })
-    return { id: approval.id, run }
+    await this.one.runs.start(newRun(head.id, { head, state: { state: 'waiting' } }), { approval })
+    return { id: approval.id, run: head.id }
   }
 
   async approversOf(id: string): Promise<readonly string[] | undefined> {
@@ -226,7 +212,7 @@ onEachDatabase('approvals', (freshUrl) => {
       // All processes of a PostgreSQL database count together, and a new configuration continues to count.
       await office.ask({}, { desk: office.desk(i % 2 === 0 || office.isAlone ? office.one : office.two) })
     }
-    await office.ask({}, { desk, requestor: 'another' })
+    await office.ask({}, { desk, requester: 'another' })
     const mailed = (await office.mailedTo()).filter((recipient) => recipient === 'boss@x.org').length
     // Two come back in a minute.
     expect(mailed).toBeGreaterThanOrEqual(101)
@@ -242,7 +228,7 @@ onEachDatabase('approvals', (freshUrl) => {
     await office.one.rateLimits.take('mails of one requester', 'asker', rate, 2_000)
     await office.ask()
     expect(await office.mailedTo()).toEqual([])
-    await office.ask({}, { requestor: 'another' })
+    await office.ask({}, { requester: 'another' })
     expect(await office.mailedTo()).toHaveLength(2)
   })
 
@@ -266,7 +252,7 @@ onEachDatabase('approvals', (freshUrl) => {
         decision: { by: { login: 'boss' }, comment: 'not now' },
       })
       const signal = { kind: 'approval', approval: id, approved: false, by: 'boss', comment: 'not now' }
-      expect(await office.one.runs.claim('w', 5, minute)).toMatchObject([{ id: run, signal }])
+      expect(await office.one.runs.claim('w', 5, minute)).toMatchObject([{ head: { id: run }, signal }])
       expect(await office.audited()).toEqual(['boss||denied|not now'])
       expect((await office.desk().list(chief, { limit: 5 })).approvals).toEqual([])
       expect(await office.desk().ofRun(run)).toMatchObject([{ id, decision: { by: { login: 'boss' } } }])
@@ -392,14 +378,18 @@ onEachDatabase('approvals', (freshUrl) => {
       const accessEnds = new Date(Date.now() + day)
       const [late, early] = [await office.ask({}, { accessEnds }), await office.ask({}, { accessEnds })]
       const { approvals } = await office.desk().list(boss, { limit: 5 })
-      expect(approvals.map((one) => one.accessEnds)).toEqual([accessEnds, accessEnds])
+      expect(approvals.map((one) => one.run.accessEnds)).toEqual([accessEnds, accessEnds])
       await office.desk().decide(boss, { approval: early.id, approve: true })
       office.skewMillis = 2 * day
       await expect(office.desk().decide(boss, { approval: late.id, approve: true })).rejects.toMatchObject({
         code: 'UNPROCESSABLE',
         publicText: 'The requested expiry date has passed. You can only deny this request.',
       })
-      expect(await office.desk().get(boss, late.id)).toMatchObject({ state: 'open', mayDecide: true, accessEnds })
+      expect(await office.desk().get(boss, late.id)).toMatchObject({
+        state: 'open',
+        mayDecide: true,
+        run: { accessEnds },
+      })
       expect(await office.desk().decide(boss, { approval: late.id, approve: false })).toMatchObject({
         state: 'denied',
       })
@@ -460,7 +450,7 @@ onEachDatabase('approvals', (freshUrl) => {
     test('D11: requester, subject and caller are not asked and may not decide', async () => {
       const office = await open()
       for (const who of ['asker', 'subject', 'caller']) office.people.put(who, ['managers'])
-      const { id } = await office.ask({}, { requestor: 'Asker', subject: 'Subject', caller: 'Caller' })
+      const { id } = await office.ask({}, { requester: 'Asker', subject: 'Subject', caller: 'Caller' })
       expect(await office.approversOf(id)).toEqual(['boss', 'chief'])
       for (const login of ['ASKER', 'subject', 'caller']) {
         await expect(office.desk().decide(userRef(login), { approval: id, approve: true })).rejects.toMatchObject({
@@ -478,7 +468,7 @@ onEachDatabase('approvals', (freshUrl) => {
       const office = await open()
       office.people.put('ann', ['managers'])
       // Requested through an external issuer that knows the user by an opaque subject; decided through the form.
-      const { id } = await office.ask({}, { requestor: 'sub-0815', who: { requestor: userRef('ann').identity } })
+      const { id } = await office.ask({}, { requester: 'sub-0815', who: { requester: userRef('ann').identity } })
       expect(await office.approversOf(id)).toEqual(['boss', 'chief'])
       await expect(office.desk().decide(userRef('ann'), { approval: id, approve: true })).rejects.toMatchObject({
         code: 'ACCESS_DENIED',
@@ -489,7 +479,7 @@ onEachDatabase('approvals', (freshUrl) => {
     test('another user with the login of the requester may decide', async () => {
       const office = await open()
       const namesake = entryIdentity('contractors', '1')
-      const { id } = await office.ask({}, { requestor: 'boss', who: { requestor: namesake } })
+      const { id } = await office.ask({}, { requester: 'boss', who: { requester: namesake } })
       expect(await office.approversOf(id)).toEqual(['boss', 'chief'])
       await office.desk().decide(boss, { approval: id, approve: true })
     })
@@ -497,7 +487,7 @@ onEachDatabase('approvals', (freshUrl) => {
     test('a requester without a directory entry is also barred by login', async () => {
       const office = await open()
       const outside = issuerIdentity('https://issuer.example', 'boss')
-      const { id } = await office.ask({}, { requestor: 'boss', who: { requestor: outside } })
+      const { id } = await office.ask({}, { requester: 'boss', who: { requester: outside } })
       expect(await office.approversOf(id)).toEqual(['chief'])
       await expect(office.desk().decide(boss, { approval: id, approve: true })).rejects.toMatchObject({
         code: 'ACCESS_DENIED',
@@ -517,14 +507,13 @@ onEachDatabase('approvals', (freshUrl) => {
 
     test('approvers see, in the portal and by mail, who submitted a request on behalf of another user', async () => {
       const office = await open()
-      const { id } = await office.ask({}, { requestor: 'asker', caller: 'svc' })
-      await office.ask({}, { requestor: 'asker', caller: 'ASKER' })
-      await office.ask({}, { requestor: 'asker' })
+      const { id } = await office.ask({}, { requester: 'asker', caller: 'svc' })
+      await office.ask({}, { requester: 'asker', caller: 'ASKER' })
+      await office.ask({}, { requester: 'asker' })
       expect((await office.desk().list(boss, { limit: 5 })).approvals[0]).toMatchObject({
-        requestor: 'asker',
-        caller: 'svc',
+        run: { requester: 'asker', caller: 'svc' },
       })
-      expect(await office.desk().get(boss, id)).toMatchObject({ requestor: 'asker', caller: 'svc' })
+      expect(await office.desk().get(boss, id)).toMatchObject({ run: { requester: 'asker', caller: 'svc' } })
       const line = 'Requested in the name of asker, submitted by svc.'
       const said = async () => (await office.one.mails.claim(500, minute)).map(({ text }) => text.includes(line))
       expect((await said()).filter(Boolean)).toHaveLength(2)
@@ -539,10 +528,10 @@ onEachDatabase('approvals', (freshUrl) => {
       const others = [
         { subject: '4711', uid: 'ann' },
         { subject: 'ANN.B@x.org' },
-        { requestor: 'ann@X.org' },
+        { requester: 'ann@X.org' },
         { caller: 'ann@x.org' },
         { subject: ' Ann ' },
-        { requestor: 'ａｎｎ' },
+        { requester: 'ａｎｎ' },
       ]
       for (const about of others) {
         const { id } = await office.ask({}, about)
@@ -571,7 +560,7 @@ onEachDatabase('approvals', (freshUrl) => {
       const office = await open()
       await expect(office.ask({ approvers: [] })).rejects.toMatchObject({ code: 'NO_APPROVERS' })
       await expect(office.ask({ approvers: [office.group('nobody')] })).rejects.toMatchObject({ code: 'NO_APPROVERS' })
-      await expect(office.ask({}, { requestor: 'boss', subject: 'chief' })).rejects.toMatchObject({
+      await expect(office.ask({}, { requester: 'boss', subject: 'chief' })).rejects.toMatchObject({
         code: 'NO_APPROVERS',
       })
     })
@@ -590,7 +579,7 @@ onEachDatabase('approvals', (freshUrl) => {
       const { id } = await office.ask({ approvers, escalations })
       expect(await office.approversOf(id)).toEqual(['chief'])
       expect(await office.desk().decide(chief, { approval: id, approve: true })).toMatchObject({ state: 'approved' })
-      const refused = office.ask({ approvers, escalations }, { requestor: 'chief' })
+      const refused = office.ask({ approvers, escalations }, { requester: 'chief' })
       await expect(refused).rejects.toMatchObject({ code: 'NO_APPROVERS' })
     })
 
@@ -626,18 +615,18 @@ onEachDatabase('approvals', (freshUrl) => {
 
     test('may not decide as requester or subject, nor for an approver who is one', async () => {
       const office = await open()
-      const { id: asked } = await office.ask({}, { requestor: 'deputy' })
+      const { id: asked } = await office.ask({}, { requester: 'deputy' })
       await office.desk().delegate(boss, { deputy: 'deputy', ...soon() })
       const deputy = userRef('deputy')
       expect((await office.desk().list(deputy, { limit: 5 })).approvals).toEqual([])
       await expect(office.desk().decide(deputy, { approval: asked, approve: true })).rejects.toMatchObject({
         code: 'ACCESS_DENIED',
       })
-      const { id: allowed } = await office.ask({ allowSelf: true }, { requestor: 'deputy' })
+      const { id: allowed } = await office.ask({ allowSelf: true }, { requester: 'deputy' })
       await expect(office.desk().decide(deputy, { approval: allowed, approve: true })).rejects.toMatchObject({
         code: 'ACCESS_DENIED',
       })
-      const { id: bosses } = await office.ask({}, { requestor: 'boss' })
+      const { id: bosses } = await office.ask({}, { requester: 'boss' })
       await expect(office.desk().decide(deputy, { approval: bosses, approve: true })).rejects.toMatchObject({
         code: 'NOT_FOUND',
       })

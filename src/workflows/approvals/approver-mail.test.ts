@@ -5,6 +5,7 @@ import { MemoryRateLimits } from '#kernel/rate-limit.ts'
 import { MailChoices } from '#mail/mail-choices.ts'
 import { NotificationStore } from '#mail/notification-store.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { runHead } from '#testing/workflows/run-head.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 import type { ApproverFinder } from './approver-finder.ts'
 import { type ApproverMailParts, approverMails } from './approver-mail.ts'
@@ -31,8 +32,7 @@ const parts = {
 const about = {
   subject: 'mail.approval',
   label: 'Vault',
-  request: { requestor: 'ada', who: {} },
-  run: 'run',
+  run: runHead({ requester: 'ada' }),
   step: 2,
   occasion: 'a-1',
   approval: { id: 'a-1', version: 1 },
@@ -98,7 +98,7 @@ test('each approver reads the mail in their language, and the configured text as
     approver('chef', { preferredLanguage: ['de'] }),
     approver('nobody', { preferredLanguage: ['tlh', ''] }),
   ]
-  const submitted = { ...about, request: { requestor: 'ada', caller: 'svc', who: {} } }
+  const submitted = { ...about, run: runHead({ requester: 'ada', caller: 'svc' }) }
   const messages = await approverMails(approvers, { ...mail, channel: 'slack' }, submitted, { ...parts, choices })
   expect(messages.map(({ subject }) => subject)).toEqual([
     'Approval needed: Vault',

@@ -11,8 +11,8 @@ import { isMailAddress, type MailSentence, type MailText, type StepMail } from '
 import type { NewMail } from '#sdk/mail/new-mail.ts'
 import type { Texts } from '#sdk/page/page-texts.ts'
 import type { ApproverMail } from '#sdk/workflow/approval-request.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
-import type { Run } from '#workflows/record/run.ts'
 import type { ApprovalStore } from '#workflows/store/approval-store.ts'
 import type { DelegationStore } from '#workflows/store/delegation-store.ts'
 import type { LinkedApproval, LinksFor } from './approval-links.ts'
@@ -47,8 +47,7 @@ interface MailOccasion {
   /** What is written about it: that a decision is needed, or a reminder. */
   readonly subject: 'mail.approval' | 'mail.reminder'
   readonly label: string
-  readonly request: Submission
-  readonly run: string
+  readonly run: RunHead
   readonly step: number
   /** Distinguishes mails about one approval at different times. */
   readonly occasion: string
@@ -58,17 +57,15 @@ interface MailOccasion {
   readonly parties: DecisionParties
 }
 
-type Submission = Pick<Run, 'requestor' | 'caller' | 'who'>
-
 /** Approvers see who submitted the request, if that is not the requester. */
 async function callerSentence(
-  { requestor, caller, who }: Submission,
+  { requester, caller, who }: RunHead,
   finder: Pick<ApproverFinder, 'nameOf'>,
 ): Promise<readonly MailSentence[]> {
-  if (caller === undefined || sameLogin(caller, requestor)) return []
+  if (caller === undefined || sameLogin(caller, requester)) return []
   const nameOf = (login: string, identity = formerIdentity(login)): Promise<string> =>
     finder.nameOf({ login, identity }, { withLogin: true })
-  const values = { name: await nameOf(requestor, who.requestor), caller: await nameOf(caller, who.caller) }
+  const values = { name: await nameOf(requester, who.requester), caller: await nameOf(caller, who.caller) }
   return [{ key: 'mail.inNameOf', values }]
 }
 
@@ -88,7 +85,7 @@ export async function approverMails(
   { finder, delegations, linksFor, choices, rateLimits }: ApproverMailParts,
 ): Promise<NewMail[]> {
   const { address, channel, required, text, ...way } = mail
-  const sentences = await callerSentence(about.request, finder)
+  const sentences = await callerSentence(about.run, finder)
   const messageFor = (reader: MailReader): MailText => {
     const subject = oneLine(reader.texts(about.subject, { label: about.label }), 300)
     const plain = { ...way, subject, text: typeof text === 'string' ? text : text(reader) }
@@ -113,8 +110,7 @@ export async function approverMails(
   const identities = recipients.map(({ identity }) => identity)
   const wanting = required === true ? undefined : await choices?.mailedNow('approval', identities)
   const mails: StepMail[] = []
-  const { requestor, who } = about.request
-  const requester = who.requestor ?? requestor
+  const requester = about.run.who.requester ?? about.run.requester
   const isWithinLimit = async (recipient: string): Promise<boolean> => {
     if (about.subject === 'mail.reminder') return true
     const key = JSON.stringify([requester, recipient])
@@ -134,11 +130,11 @@ export async function approverMails(
     const said = withLinks(messageFor(reader), links ?? [])
     for (const recipient of addresses) mails.push({ ...said, recipient })
   }
-  const messages = newMails(about.run, about.step, mails, about.occasion)
+  const messages = newMails(about.run.id, about.step, mails, about.occasion)
   if (channel === undefined || !(await isWithinLimit(`channel ${channel}`))) return messages
   const links = (await linksFor?.(about.approval, undefined, anyReader.texts)) ?? []
   const message = { ...messageFor(anyReader), notifier: channel, links }
-  return [...messages, channelMessage(about.run, about.step, message, about.occasion)]
+  return [...messages, channelMessage(about.run.id, about.step, message, about.occasion)]
 }
 
 /** Mails to the approvers of a run that ended without the approved change. */

@@ -3,8 +3,8 @@ import { entryIdentity, formerIdentity, issuerIdentity } from '#identity/identit
 import { barOf, isInvolvedIn, partiesOf, requireUninvolved } from './decision-influence.ts'
 
 const entry = (login: string) => ({ identity: entryIdentity('people', `id of ${login}`), login })
-const run = { requestor: 'ada', caller: 'cy', subject: 'sue', who: {} }
-const who = { requestor: entry('ada').identity, caller: entry('cy').identity, subject: entry('sue').identity }
+const run = { requester: 'ada', caller: 'cy', subject: 'sue', who: {} }
+const who = { requester: entry('ada').identity, caller: entry('cy').identity, subject: entry('sue').identity }
 
 test('requester, caller and subject are involved in a run, and no one else', () => {
   const known = { ...run, who }
@@ -23,9 +23,9 @@ test('users are compared by identity: a renamed user is involved, another user w
 test('users without a known directory entry are compared by every name, loosely', () => {
   expect(isInvolvedIn(run, { ...entry('ada'), login: ' ＡＤＡ' })).toBe(true)
   expect(isInvolvedIn(run, { ...entry('x'), names: ['sue'] })).toBe(true)
-  const former = { ...run, who: { ...who, requestor: formerIdentity('ada') } }
+  const former = { ...run, who: { ...who, requester: formerIdentity('ada') } }
   expect(isInvolvedIn(former, entry('ada'))).toBe(true)
-  const issued = { ...run, who: { ...who, requestor: issuerIdentity('https://idp', 'ada') } }
+  const issued = { ...run, who: { ...who, requester: issuerIdentity('https://idp', 'ada') } }
   expect(isInvolvedIn(issued, entry('ada'))).toBe(true)
 })
 

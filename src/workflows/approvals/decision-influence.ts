@@ -1,7 +1,7 @@
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { entryOf, type Identity, isFormer, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { Run } from '#workflows/record/run.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 
 /** The only place that answers whether a user may influence a decision. Every path to one asks it. */
 
@@ -64,21 +64,23 @@ function isOneOf(
 const looseName = (name: string): string => name.normalize('NFKC').trim().toLowerCase()
 
 /** A user known only by a credential may also have an entry under the same name, so the name counts as well. */
-export const partiesOf = (users: readonly (Partial<UserRef> & Pick<UserRef, 'login'>)[]): Parties => ({
+export const partiesOf = (
+  users: readonly { readonly login: string; readonly identity?: Identity | undefined }[],
+): Parties => ({
   identities: users.flatMap(({ identity }) => identity ?? []),
   names: users.flatMap(({ identity, login }) =>
     identity === undefined || entryOf(identity) === undefined ? [login] : [],
   ),
 })
 
-type RunUsers = Pick<Run, 'who' | 'requestor' | 'caller' | 'subject'>
+type RunUsers = Pick<RunHead, 'who' | 'requester' | 'caller' | 'subject'>
 
 /** Requester, caller and subject of a run. */
-export const involvedIn = ({ who, requestor, caller, subject }: RunUsers): Parties =>
+export const involvedIn = ({ who, requester, caller, subject }: RunUsers): Parties =>
   partiesOf([
-    { login: requestor, ...(who.requestor && { identity: who.requestor }) },
-    ...(caller === undefined ? [] : [{ login: caller, ...(who.caller && { identity: who.caller }) }]),
-    { login: subject, ...(who.subject && { identity: who.subject }) },
+    { login: requester, identity: who.requester },
+    ...(caller === undefined ? [] : [{ login: caller, identity: who.caller }]),
+    { login: subject, identity: who.subject },
   ])
 
 /**

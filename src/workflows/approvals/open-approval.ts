@@ -1,5 +1,5 @@
 import { isDeactivated, isSecretAttribute } from '#identity/attributes.ts'
-import { formerIdentity, type Identity, isFormer, type RunIdentities, type UserRef } from '#identity/identity.ts'
+import { formerIdentity, type Identity, isFormer, type UserRef } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -9,10 +9,10 @@ import { spanMillis, sumOfSpans } from '#kernel/time.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
 import type { NewAccount } from '#sdk/target/new-account.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval-request.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
 import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
-import { expiryIn } from '#workflows/definitions/expiry-parameter.ts'
 import type { AppointedApprover, NewApproval } from '#workflows/record/approval.ts'
 import type { NewTimer } from '#workflows/timers/timer.ts'
 import type { ApprovalAuthority } from './approval-authority.ts'
@@ -23,21 +23,15 @@ import { barOf, type DecisionParties, involvedIn, type Parties, partiesOf } from
 
 /** The run that will wait for an approval. */
 export interface ApprovalRun {
-  readonly id: string
-  readonly name: string
+  readonly head: RunHead
   /** The number of the step that requests it. */
   readonly step: number
-  /** The login of the user the run is about. */
-  readonly subject: string
-  readonly requestor: string
-  readonly caller?: string
-  readonly who: RunIdentities
   /** The user as the task sees it, and the request map. Approvers see them without secrets. */
   readonly user: RequestedUser
   readonly request: ReadonlyMap<string, unknown>
   /** The run may only create accounts: approvers see the submitted values. */
-  readonly newAccount?: NewAccount
-  readonly appointed?: AppointedApprover
+  readonly newAccount?: NewAccount | undefined
+  readonly appointed?: AppointedApprover | undefined
 }
 
 /** The kind of the timers that `escalate` handles. */
@@ -55,7 +49,7 @@ export async function openApproval(
   parts: OpeningParts,
 ): Promise<NewApproval> {
   const { label, allowSelf, commentRequired, mail } = request
-  const about = { login: run.subject, identity: run.who.subject ?? formerIdentity(run.subject) }
+  const about = { login: run.head.subject, identity: run.head.who.subject ?? formerIdentity(run.head.subject) }
   const rulesAbout = (given: readonly Rule[]): readonly Rule[] => given.map((rule) => ruleAbout(rule, about))
   const failure = request.failure && rulesAbout(request.failure)
   const escalations = request.escalations.map(({ approvers: next, onlyIf }) => ({
@@ -81,10 +75,9 @@ export async function openApproval(
     ...(mail === undefined ? {} : { mail }),
   }
   const id = newId()
-  const accessEnds = expiryIn(run.request)
   const mailAbout = {
-    ...({ subject: 'mail.approval', label, request: run, parties } as const),
-    ...{ run: run.id, step: run.step, occasion: id, approval: { id, version: 1 } },
+    ...({ subject: 'mail.approval', label, run: run.head, parties } as const),
+    ...{ step: run.step, occasion: id, approval: { id, version: 1 } },
   }
   return {
     id,
@@ -95,7 +88,6 @@ export async function openApproval(
     ...(commentRequired === true ? { commentRequired } : {}),
     rules: readable(plan),
     data: approvalData(run.user, run.request),
-    accessEnds,
     ...(run.newAccount === undefined ? {} : { newAccount: true }),
     timers: escalationTimers(request, parts.clock()),
     mails: mail === undefined ? [] : await approverMails(approvers, mail, mailAbout, parts),
@@ -147,8 +139,9 @@ async function appointedApprover(
 
 /** With the entries of the user as the tasks see it. */
 async function allInvolvedIn(run: ApprovalRun, finder: ApproverFinder): Promise<Parties> {
-  const { who, subject, user } = run
-  const involved = involvedIn(run)
+  const { who, subject } = run.head
+  const { user } = run
+  const involved = involvedIn(run.head)
   const identities = new Set<Identity>(involved.identities)
   const names = new Set<string>(involved.names)
   // The subject may be a login that a task chose, or an account that only a target has.

@@ -52,7 +52,7 @@ export async function escalate(timer: ClaimedTimer, parts: EscalatingParts): Pro
 
 async function applies(
   rule: Rule,
-  { subject, who }: Approval,
+  { run: { subject, who } }: Approval,
   { authority, finder }: EscalatingParts,
 ): Promise<boolean> {
   return await authority.passes(
@@ -91,8 +91,8 @@ async function reassign(
   const { mail } = plan
   const occasion = `${id} ${escalation}`
   const about = {
-    ...({ subject: 'mail.approval', label, request: approval, parties: plan } as const),
-    ...{ run, step, occasion, approval: { id, version: version + 1 } },
+    ...({ subject: 'mail.approval', label, run, parties: plan } as const),
+    ...{ step, occasion, approval: { id, version: version + 1 } },
   }
   const logins = approvers.map(({ login }) => login)
   try {
@@ -194,7 +194,6 @@ async function remindOf(id: string, request: ReminderRequest, parts: RemindingPa
   const about = {
     subject: 'mail.reminder',
     label: approval.label,
-    request: approval,
     run: approval.run,
     step: approval.step,
     occasion: `${id} reminder ${request.key}`,

@@ -36,8 +36,8 @@ export async function reassignToUser(
   const isAlready = state === 'open' && approvers.length === 1 && approvers[0]?.identity === identity
   if (isAlready) throw refused(`"${login}" is the approver already`)
   const about = {
-    ...({ subject: 'mail.approval', label, request: approval, parties: { ...plan, ...chosenBy } } as const),
-    ...{ run, step, occasion: `${id} reassigned ${version}`, approval: { id, version: version + 1 } },
+    ...({ subject: 'mail.approval', label, run, parties: { ...plan, ...chosenBy } } as const),
+    ...{ step, occasion: `${id} reassigned ${version}`, approval: { id, version: version + 1 } },
   }
   try {
     return await parts.approvals.reassign({

@@ -33,14 +33,14 @@ interface Said {
 
 /** An approver asks the requester, who gets a mail. Throws CONFLICT if the approval is not open. */
 export async function askRequester(approval: Approval, { by, text, actor }: Said, parts: MessageParts): Promise<void> {
-  const { requestor, who } = approval
+  const { requester, who } = approval.run
   const message: NewRequestMessage = { id: newId(), kind: 'question', by, text }
   await parts.approvals.addMessage({
     approval: approval.id,
     message,
     audit: [approvalRow(approval, actor, parts.clock(), 'asked the requester')],
     mails: await mailsTo(
-      { login: requestor, identity: who.requestor ?? formerIdentity(requestor) },
+      { login: requester, identity: who.requester ?? formerIdentity(requester) },
       message,
       approval,
       parts,
@@ -92,8 +92,8 @@ async function mailsTo(
     ...(mail.notifier === undefined ? {} : { notifier: mail.notifier }),
   }
   // The requester sees the request, and the approver the approval.
-  const page = kind === 'question' ? pages?.request(run, texts) : pages?.approval(approval, texts)
+  const page = kind === 'question' ? pages?.request(run.id, texts) : pages?.approval(approval, texts)
   const said = withLinks(plain, page === undefined ? [] : [page])
   const mails = addresses.map((recipient) => ({ ...said, recipient }))
-  return newMails(run, step, mails, id)
+  return newMails(run.id, step, mails, id)
 }

@@ -14,7 +14,7 @@ export function withExpiry(call: WorkflowCall, offer: ExpiryOffer | undefined, n
   const given = Object.hasOwn(params, expiryKey) ? params[expiryKey] : undefined
   const chosen = chooseExpiry(given ?? '', offer, now)
   if ('refusal' in chosen) {
-    const detail = `workflow "${call.name}", ${expiryKey} "${(given ?? '').slice(0, 100)}": ${chosen.refusal}`
+    const detail = `workflow "${call.head.workflow}", ${expiryKey} "${(given ?? '').slice(0, 100)}": ${chosen.refusal}`
     throw new GatewayError('BAD_REQUEST', detail, { publicText: `${chosen.refusal}.` })
   }
   if (given === undefined) return call

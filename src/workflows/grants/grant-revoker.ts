@@ -43,8 +43,8 @@ export async function revokeDue(parts: RevokerParts, signal?: AbortSignal): Prom
 async function revoke(grant: Grant, { store, runs, log }: RevokerParts): Promise<boolean> {
   try {
     const run = await runs.prepare(removalCall(grant))
-    await store.record({ revokes: [{ grant: grant.id, onlyDue: true, removal: run.id }], starts: [run] })
-    log.info('access has expired', { grant: grant.id, target: grant.target, kind: grant.kind, workflowId: run.id })
+    await store.record({ revokes: [{ grant: grant.id, onlyDue: true, removal: run.head.id }], starts: [run] })
+    log.info('access has expired', { grant: grant.id, target: grant.target, kind: grant.kind, workflowId: run.head.id })
     return true
   } catch (err) {
     if (err instanceof GatewayError && err.code === 'CONFLICT') return false
@@ -55,13 +55,15 @@ async function revoke(grant: Grant, { store, runs, log }: RevokerParts): Promise
 
 /** The run that removes the access of a revoked grant. */
 export const removalCall = ({ target, subject, kind, name, expires, run }: Grant): WorkflowCall => ({
-  name: removalWorkflow,
-  requestor: ownTarget,
-  who: { requestor: ownIdentity('grants') },
+  head: {
+    workflow: removalWorkflow,
+    requester: ownTarget,
+    who: { requester: ownIdentity('grants') },
+    reason: `given until ${expires.toISOString()}${run === undefined ? '' : ` by run ${run}`}`,
+  },
   user: { userID: subject, attributes: new Attributes(), groups: [] },
   keepGroups: true,
   asynchronous: true,
-  reason: `given until ${expires.toISOString()}${run === undefined ? '' : ` by run ${run}`}`,
   params: {
     [removalParameters.target]: target,
     [removalParameters.kind]: kind,

@@ -39,7 +39,9 @@ async function sweep(storage: Storage, meanwhile: (call: WorkflowCall) => Promis
   const prepare = async (call: WorkflowCall) => {
     await meanwhile(call)
     calls.push(call)
-    return newRun(newId(), { name: call.name, subject: call.user.userID, requestor: call.requestor })
+    return newRun(newId(), {
+      head: { workflow: call.head.workflow, subject: call.user.userID, requester: call.head.requester },
+    })
   }
   const { grants, runs: store } = storage
   const revoked = await revokeDue({ grants, store, runs: { prepare }, log: silentLogger })
@@ -57,20 +59,24 @@ onEachDatabase('access that ends', (freshUrl) => {
       expect(revoked).toBe(1)
       expect(calls).toMatchObject([
         {
-          name: removalWorkflow,
-          requestor: 'gatehouse',
+          head: {
+            workflow: removalWorkflow,
+            requester: 'gatehouse',
+            reason: expect.stringContaining('run-0'),
+          },
           user: { userID: 'ann', groups: [] },
           keepGroups: true,
           asynchronous: true,
-          reason: expect.stringContaining('run-0'),
           params: { accessTarget: 'store', accessKind: 'group', accessName: 'vault' },
         },
       ])
-      expect(await started(storage)).toMatchObject([{ name: removalWorkflow, subject: 'ann', state: 'ready' }])
+      expect(await started(storage)).toMatchObject([
+        { head: { workflow: removalWorkflow, subject: 'ann' }, state: 'ready' },
+      ])
       expect((await sweep(storage)).revoked).toBe(0)
       expect(await storage.grants.ofSubject('ann')).toMatchObject([{ name: 'later' }])
       const [run] = await started(storage)
-      expect(await storage.grants.endedOf('ann')).toMatchObject([{ name: 'vault', removal: run?.id }])
+      expect(await storage.grants.endedOf('ann')).toMatchObject([{ name: 'vault', removal: run?.head.id }])
     })
 
     test('is revoked by one of two concurrent processes', async () => {
@@ -114,8 +120,8 @@ onEachDatabase('access that ends', (freshUrl) => {
         audit,
         clock: systemClock,
         runs: {
-          prepare: async ({ name, user, requestor, who = {} }) =>
-            newRun(newId(), { name, subject: user.userID, requestor, who }),
+          prepare: async ({ head: { workflow, requester, who = {} }, user }) =>
+            newRun(newId(), { head: { workflow, subject: user.userID, requester, who } }),
         },
       })
 
@@ -128,7 +134,7 @@ onEachDatabase('access that ends', (freshUrl) => {
       const run = await own.giveBack(held, ann)
       await expect(own.giveBack(held, ann)).rejects.toMatchObject({ code: 'CONFLICT' })
       expect(await started(storage)).toMatchObject([
-        { id: run, name: removalWorkflow, requestor: 'ann', who: { subject: ann.identity } },
+        { head: { id: run, workflow: removalWorkflow, requester: 'ann', who: { subject: ann.identity } } },
       ])
       expect(await own.ofSubject('ann')).toEqual([])
       expect(await own.endedOf('ANN')).toMatchObject([{ id: held.id, ended: expect.any(Date), removal: run }])

@@ -28,17 +28,20 @@ export function createOwnAccess({ grants, runs, store, audit, clock }: OwnAccess
       const { id, target, kind, name, expires } = grant
       const run = await runs.prepare({
         ...removalCall(grant),
-        requestor: login,
-        who: { requestor: identity, subject: identity },
-        requestId,
-        reason: `given back before ${expires.toISOString()}`,
+        head: {
+          workflow: removalWorkflow,
+          requester: login,
+          who: { requester: identity, subject: identity },
+          requestId,
+          reason: `given back before ${expires.toISOString()}`,
+        },
       })
       const entry = {
         id: newId(),
         time: clock(),
         requestor: login,
         subject: grant.subject,
-        workflow: { id: run.id, name: removalWorkflow },
+        workflow: { id: run.head.id, name: removalWorkflow },
         target: ownTarget,
         kind: 'entry',
         action: 'delete',
@@ -47,11 +50,11 @@ export function createOwnAccess({ grants, runs, store, audit, clock }: OwnAccess
         requestId,
       } as const
       await store.record({
-        revokes: [{ grant: id, onlyDue: false, removal: run.id }],
+        revokes: [{ grant: id, onlyDue: false, removal: run.head.id }],
         starts: [run],
         audit: [entry],
       })
-      return run.id
+      return run.head.id
     },
   }
 }

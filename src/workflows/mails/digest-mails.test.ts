@@ -49,7 +49,7 @@ function open({ mayDecide = true, required = false, earlier = [] as readonly App
   const approval = someApproval({
     id: newId(),
     label: 'Payroll <b>',
-    subject: 'bob',
+    run: { subject: 'bob' },
     opened: new Date(Date.now() - day),
     rules: { ...rules, mail: { ...mail, required } },
   })
@@ -79,7 +79,9 @@ function open({ mayDecide = true, required = false, earlier = [] as readonly App
       get: async (_: unknown, id: string) => ({ ...(earlier.find((one) => one.id === id) ?? approval), mayDecide }),
       ofRun: async () => [],
       latestMessages: async (of: readonly string[]) =>
-        new Map(of.filter((run) => run !== approval.run).map((run) => [run, { ...asked, kind: 'question' as const }])),
+        new Map(
+          of.filter((run) => run !== approval.run.id).map((run) => [run, { ...asked, kind: 'question' as const }]),
+        ),
     },
     grants: { ofSubject: async () => [grant] },
     finder: {
@@ -112,7 +114,7 @@ function open({ mayDecide = true, required = false, earlier = [] as readonly App
     )
   const begin = async (requestor = 'alice') => {
     const id = newId()
-    await runs.start(newRun(id, { requestor, who: { requestor: userRef(requestor).identity } }))
+    await runs.start(newRun(id, { head: { requester: requestor, who: { requester: userRef(requestor).identity } } }))
     const [claimed] = await runs.claim('worker', 1, minute)
     if (claimed === undefined) throw new Error('no run')
     return claimed
@@ -120,7 +122,7 @@ function open({ mayDecide = true, required = false, earlier = [] as readonly App
   const end = async (next: NextState, requestor = 'alice') => {
     const claimed = await begin(requestor)
     await runs.commit(commitOf(claimed, next))
-    return claimed.id
+    return claimed.head.id
   }
   const sent = async () => await outbox.claim(100, minute)
   return { database, notifications, approval, runs, write, begin, end, sent }
@@ -222,7 +224,7 @@ describe('a digest', () => {
     expect(await write()).toBe(1)
     const text = (await sent()).map((one) => one.text).join()
     expect(text).toContain(approval.id)
-    expect(text).toContain(long.id)
+    expect(text).toContain(long.head.id)
   })
 
   test('shows at most 50 entries of a kind, and says how many more there are', async () => {

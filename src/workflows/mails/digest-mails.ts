@@ -185,10 +185,13 @@ async function listedRuns(query: Omit<RunQuery, 'limit'>, runs: DigestParts['run
 }
 
 const labelsOf = (found: readonly Run[], { translate }: Reader, { workflowOf, runs }: DigestParts) =>
-  runLabels(found, {
-    workflowOf: (name) => translatedWorkflow(workflowOf(name), translate),
-    parametersOf: (ids) => runs.parametersOf(ids),
-  })
+  runLabels(
+    found.map(({ head }) => head),
+    {
+      workflowOf: (name) => translatedWorkflow(workflowOf(name), translate),
+      parametersOf: (ids) => runs.parametersOf(ids),
+    },
+  )
 
 async function openApprovals(
   { user, settings, texts }: Reader,
@@ -198,7 +201,7 @@ async function openApprovals(
   if (choices.time(settings, 'approval') !== 'digest') return []
   const oldest = until.getTime() - openDays * dayMillis
   const found = (await listedApprovals(user, approvals)).filter(({ opened }) => opened.getTime() > oldest)
-  return found.map(({ id, label, subject }) => ({
+  return found.map(({ id, label, run: { subject } }) => ({
     id: `approval:${id}`,
     section: 'digest.approvals',
     text: texts('digest.approval', { label: shortLine(label), name: shortLine(subject) }),
@@ -221,14 +224,14 @@ async function questions(reader: Reader, parts: DigestParts): Promise<Candidate[
   const waiting = await listedRuns({ requestedBy: user, states: ['waiting'] }, runs)
   const open = await listedApprovals(user, approvals)
   const latest = await approvals.latestMessages([
-    ...new Set([...waiting.map(({ id }) => id), ...open.map(({ run }) => run)]),
+    ...new Set([...waiting.map(({ head }) => head.id), ...open.map(({ run }) => run.id)]),
   ])
   const label = await labelsOf(waiting, reader, parts)
   const asked = waiting.flatMap((run) => {
-    const { id } = run
+    const { id } = run.head
     const message = latest.get(id)
     if (!isChosen(message) || message.kind !== 'question') return []
-    const values = { name: shortLine(message.by.login), label: shortLine(label(run)) }
+    const values = { name: shortLine(message.by.login), label: shortLine(label(run.head)) }
     return [
       {
         id: `question:${message.id}`,
@@ -239,7 +242,7 @@ async function questions(reader: Reader, parts: DigestParts): Promise<Candidate[
     ]
   })
   const answered = open.flatMap(({ id, run, label }) => {
-    const message = latest.get(run)
+    const message = latest.get(run.id)
     if (!isChosen(message) || message.kind !== 'answer' || !isUser(message.askedBy.identity, user)) return []
     const values = { name: shortLine(message.by.login), label: shortLine(label) }
     const isShown = async () => (await approvals.get(user, id)) !== undefined
@@ -273,21 +276,21 @@ async function outcomes(reader: Reader, { since, until }: DigestMails, parts: Di
   for (const run of wanted) {
     const outcome = mailedOutcomes.find((known) => known === run.state)
     if (outcome === undefined) continue
-    const values = { label: shortLine(label(run)), name: shortLine(run.subject) }
+    const values = { label: shortLine(label(run.head)), name: shortLine(run.head.subject) }
     const comment = outcome === 'denied' ? await denialComment(run, parts) : undefined
     const said = texts(outcomeKeys[outcome], values)
     entries.push({
-      id: `request:${run.id}:${run.state}:${run.fence}`,
+      id: `request:${run.head.id}:${run.state}:${run.fence}`,
       section: 'digest.requests',
       text: comment === undefined ? said : `${said} ${texts('digest.comment', { comment: shortLine(comment) })}`,
-      link: pages?.request(run.id, texts),
+      link: pages?.request(run.head.id, texts),
       isShown: always,
     })
   }
   return entries
 }
 
-async function denialComment({ id }: Run, { approvals }: DigestParts): Promise<string | undefined> {
+async function denialComment({ head: { id } }: Run, { approvals }: DigestParts): Promise<string | undefined> {
   return (await approvals.ofRun(id)).findLast(({ state }) => state === 'denied')?.decision?.comment
 }
 

@@ -69,7 +69,9 @@ describe('mails about outcomes', () => {
       )
     const end = async (requestor: string, next: NextState, touched = false) => {
       const id = newId()
-      await one.runs.start(newRun(id, { requestor, who: { requestor: userRef(requestor).identity } }))
+      await one.runs.start(
+        newRun(id, { head: { requester: requestor, who: { requester: userRef(requestor).identity } } }),
+      )
       const [claimed] = await one.runs.claim('worker', 1, minute)
       if (claimed === undefined) throw new Error('no run')
       await one.runs.commit({ ...commitOf(claimed, next), touched })
@@ -148,7 +150,7 @@ describe('mails about outcomes', () => {
   test('go to active requesters with an address, and not about their own cancellations', async () => {
     const { one, mail, end } = await open()
     for (const requestor of ['gone', 'silent', 'unknown']) await end(requestor, { state: 'completed' })
-    await one.runs.start(newRun(newId(), { requestor: 'alice', state: { state: 'completed' } }))
+    await one.runs.start(newRun(newId(), { head: { requester: 'alice' }, state: { state: 'completed' } }))
     const own = await end('alice', { state: 'waiting' })
     const { fence = 0 } = (await one.runs.get(own)) ?? {}
     const cancellation = { by: 'Alice' }

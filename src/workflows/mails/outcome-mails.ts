@@ -94,16 +94,16 @@ async function outcomesOf({ since, until, outcomes, limit }: OutcomeMails, { run
 }
 
 /** The requester knows of it. */
-export const isOwnCancellation = ({ state, cancel, requestor }: Run): boolean =>
-  state === 'cancelled' && cancel !== undefined && sameLogin(cancel.by, requestor)
+export const isOwnCancellation = ({ head, state, cancel }: Run): boolean =>
+  state === 'cancelled' && cancel !== undefined && sameLogin(cancel.by, head.requester)
 
 async function requesterOf(
-  { who, requestor: login }: Run,
+  { head: { who, requester: login } }: Run,
   attribute: string,
   known: Map<Identity, Requester | undefined>,
   { finder, choices }: OutcomeParts,
 ): Promise<Requester | undefined> {
-  const identity = who.requestor
+  const identity = who.requester
   if (identity === undefined) return undefined
   if (!known.has(identity)) {
     const [entry, another] = await finder.entriesOf({ identity, login })
@@ -114,8 +114,8 @@ async function requesterOf(
   return known.get(identity)
 }
 
-const isWanted = async ({ who, ended, updated }: Run, { choices }: OutcomeParts): Promise<boolean> =>
-  who.requestor !== undefined && (await choices.isMailedNow('request', who.requestor, ended ?? updated))
+const isWanted = async ({ head: { who }, ended, updated }: Run, { choices }: OutcomeParts): Promise<boolean> =>
+  who.requester !== undefined && (await choices.isMailedNow('request', who.requester, ended ?? updated))
 
 const subjects: Readonly<Record<MailedOutcome, TextKey>> = {
   completed: 'mail.completed',
@@ -127,17 +127,21 @@ const subjects: Readonly<Record<MailedOutcome, TextKey>> = {
 }
 
 /** A subject without an identity may be a new user, and is shown by login. */
-async function subjectName({ who, subject: login }: Run, known: Map<Identity, string>, { finder }: OutcomeParts) {
+async function subjectName(
+  { head: { who, subject: login } }: Run,
+  known: Map<Identity, string>,
+  { finder }: OutcomeParts,
+) {
   const identity = who.subject
   const name = identity === undefined ? login : (known.get(identity) ?? (await finder.nameOf({ identity, login })))
   if (identity !== undefined) known.set(identity, name)
   return name
 }
 
-async function labelOf(run: Run, translate: Translate, { workflowOf, runs }: OutcomeParts): Promise<string> {
+async function labelOf({ head }: Run, translate: Translate, { workflowOf, runs }: OutcomeParts): Promise<string> {
   const translated = (name: string) => translatedWorkflow(workflowOf(name), translate)
   const parametersOf = (ids: readonly string[]) => runs.parametersOf(ids)
-  return (await runLabels([run], { workflowOf: translated, parametersOf }))(run)
+  return (await runLabels([head], { workflowOf: translated, parametersOf }))(head)
 }
 
 async function outcomeText(run: Run, name: string, reader: MailReader, parts: OutcomeParts): Promise<MailText> {
@@ -146,7 +150,7 @@ async function outcomeText(run: Run, name: string, reader: MailReader, parts: Ou
   const outcome = run.state as MailedOutcome
   const subject = texts(subjects[outcome], { label })
   const text = (await outcomeSentences(run, { label, name: oneLine(name, maxLabel) }, reader, parts)).join(' ')
-  const links = parts.pages === undefined ? [] : [parts.pages.request(run.id, texts)]
+  const links = parts.pages === undefined ? [] : [parts.pages.request(run.head.id, texts)]
   return withLinks<MailText>({ subject, text }, links)
 }
 
@@ -160,7 +164,7 @@ async function outcomeSentences(
   const effect = texts(run.touched ? 'mail.changedBefore' : 'mail.unchanged')
   switch (run.state as MailedOutcome) {
     case 'completed': {
-      const { accessEnds } = run
+      const { accessEnds } = run.head
       const ends = accessEnds === undefined ? [] : [texts('mail.expiryDate', { date: dateText(accessEnds) })]
       return [texts('mail.completedText', about), ...ends]
     }
@@ -189,7 +193,7 @@ async function outcomeSentences(
 }
 
 /** The comment of the approver who denied it. */
-async function commentOf({ id }: Run, { approvals }: OutcomeParts): Promise<string | undefined> {
+async function commentOf({ head: { id } }: Run, { approvals }: OutcomeParts): Promise<string | undefined> {
   const denied = (await approvals.listOfRun(id)).findLast(({ state }) => state === 'denied')
   return denied === undefined ? undefined : (await approvals.get(denied.id))?.decision?.comment
 }
@@ -202,7 +206,7 @@ function mailsTo(
   const by = notifier === undefined ? {} : { notifier }
   if (summary === undefined) {
     return outcomes.flatMap(({ run, text }) =>
-      newMails(run.id, 0, [{ ...text, ...by, recipient }], `outcome ${run.state} ${run.fence}`),
+      newMails(run.head.id, 0, [{ ...text, ...by, recipient }], `outcome ${run.state} ${run.fence}`),
     )
   }
   const more = outcomes.length - maxLines

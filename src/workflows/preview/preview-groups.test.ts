@@ -13,7 +13,7 @@ async function preview(
 ): Promise<Preview> {
   const { workflows } = await startWorkflows({ ...options, workflows: { w: tasks } })
   const user = { userID: 'ann', attributes: Attributes.from(attributes), groups: [] }
-  return await workflows.preview(workflows.begin({ name: 'w', requestor: 'caller', params: {}, user }))
+  return await workflows.preview(workflows.begin({ head: { workflow: 'w', requester: 'caller' }, params: {}, user }))
 }
 
 const group = (className: string, params: Record<string, string | string[]>): TaskSpec =>

@@ -4,11 +4,11 @@ import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { onContext, type Preview } from '#sdk/workflow/preview.ts'
-import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { next } from '#sdk/workflow/workflow-task.ts'
 import { sampled } from '#testing/hostile/sample.ts'
 import { directoryEntry } from '#testing/modules/directory-entry.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
+import type { GivenCall } from '#testing/workflows/given-call.ts'
 import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import { previewLimits } from './preview-run.ts'
@@ -25,7 +25,7 @@ const approval = (label: string, onSuccess: readonly TaskSpec[] = []): TaskSpec 
   onSuccess,
 })
 
-type Call = Partial<WorkflowCall> & { attributes?: Record<string, string[]>; groups?: string[] }
+type Call = GivenCall & { attributes?: Record<string, string[]>; groups?: string[] }
 
 const stored = () =>
   new MemoryTarget([{ userID: 'ann', attributes: { mail: ['old@x.org'], phone: ['1'] }, groups: ['staff', 'interns'] }])
@@ -48,9 +48,10 @@ async function preview(
     workflows: { w: tasks, ...others },
     targets: { store, ...targets },
   })
-  const { attributes = {}, groups = [], ...more } = call
+  const { attributes = {}, groups = [], head: given, ...more } = call
   const user = { userID: 'ann', attributes: Attributes.from(attributes), groups }
-  const state = fixture.workflows.begin({ name: 'w', requestor: 'caller', params: {}, user, ...more })
+  const head = { workflow: 'w', requester: 'caller', ...given }
+  const state = fixture.workflows.begin({ head, params: {}, user, ...more })
   change(state)
   const result = await fixture.workflows.preview(state, { onEnd })
   expect(fixture.audit.rows).toEqual([])

@@ -140,7 +140,7 @@ class PreviewRun {
         onFailure({ error, task: positionText(at), target: this.#called })
         throw new PreviewLimit('the step would fail')
       }
-      const { id, workflow } = this.#state
+      const { id, workflow } = this.#state.head
       const where = { workflowId: id, workflow, task: positionText(at) }
       if (error.code === 'ACCOUNT_EXISTS') this.#parts.onAccountExists?.(error)
       this.#parts.log.info('the preview of a step failed', { ...where, code: error.code, reason: error.message })
@@ -157,14 +157,14 @@ class PreviewRun {
   }
 
   #context(): PreviewContext {
-    const { id, workflow: name, requestor, caller, who, request, signal } = this.#state
-    const workflow = { id, name }
+    const { head } = this.#state
+    const { request, signal } = this.#state
     const forTarget = (target: string): TargetRequest => {
       this.#called = target
       return {
-        workflow,
-        idempotencyKey: `${id}/preview`,
-        requestor,
+        workflow: { id: head.id, name: head.workflow },
+        idempotencyKey: `${head.id}/preview`,
+        requestor: head.requester,
         params: requestObject(request),
         log: silentLogger,
         audit: () => {},
@@ -175,10 +175,7 @@ class PreviewRun {
     return {
       user: currentUser(this.#state),
       request,
-      workflow,
-      requestor,
-      who,
-      caller,
+      run: head,
       log: silentLogger,
       effects: this.#effects,
       forTarget,
@@ -221,7 +218,7 @@ class PreviewRun {
       const end = 'at' in expires ? expires.at : new Date(now + expires.inMillis)
       this.#steps.add({ kind: 'end', target, of: kind, name, expires: end })
     },
-    start: ({ name }) => this.#steps.add({ kind: 'workflow', name, apart: true }),
+    start: ({ head: { workflow: name } }) => this.#steps.add({ kind: 'workflow', name, apart: true }),
     beginPassword: async () => ({ written: () => {}, refused: async () => {} }),
   }
 

@@ -1,33 +1,10 @@
-import type { Identity, RunIdentities, UserRef } from '#identity/identity.ts'
+import type { Identity, UserRef } from '#identity/identity.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import type { NewTimer } from '#workflows/timers/timer.ts'
 
 export type ApprovalState = 'open' | 'approved' | 'denied' | 'cancelled'
-
-/** An approval that a run waits for; opened in the commit that makes the run wait. */
-export interface NewApproval {
-  /** Unique, and sorts by creation time; chosen by the caller. */
-  readonly id: string
-  readonly step: number
-  readonly label: string
-  readonly approvers: readonly UserRef[]
-  /** The requester and the subject may also decide. */
-  readonly allowSelf: boolean
-  /** A decision needs a comment. */
-  readonly commentRequired?: boolean
-  /** The rules that found the approvers. They are checked again at the decision. */
-  readonly rules: JsonValue
-  /** What approvers see. Has no secrets. */
-  readonly data: JsonObject
-  /** The requested expiry date of the access. */
-  readonly accessEnds?: Date | undefined
-  /** The run may only create accounts. */
-  readonly newAccount?: boolean
-  /** Escalations and reminders. They are deleted with the decision. */
-  readonly timers: readonly NewTimer[]
-  readonly mails: readonly NewMail[]
-}
 
 /** The approver whom an operator chose for a run whose approval found none. */
 export interface AppointedApprover {
@@ -37,21 +14,13 @@ export interface AppointedApprover {
 
 /** An entry in a list of approvals. */
 export interface ApprovalItem {
+  /** Unique, and sorts by creation time. */
   readonly id: string
-  readonly run: string
-  /** The name of the workflow. */
-  readonly workflow: string
+  /** Read with the run's row: an approval stores nothing of it. */
+  readonly run: RunHead
   readonly step: number
   readonly label: string
   readonly state: ApprovalState
-  readonly subject: string
-  readonly requestor: string
-  /** The authenticated caller, if that is not the requester. */
-  readonly caller?: string
-  readonly who: RunIdentities
-  readonly reason?: string
-  /** The requested expiry date of the access. */
-  readonly accessEnds?: Date
   /** A registration: the submitted values count, even if another user took the login meanwhile. */
   readonly newAccount?: boolean
   /** A decision needs a comment. */
@@ -65,11 +34,21 @@ export interface ApprovalItem {
 
 export interface Approval extends ApprovalItem {
   readonly approvers: readonly UserRef[]
+  /** The requester and the subject may also decide. */
   readonly allowSelf: boolean
+  /** The rules that found the approvers. They are checked again at the decision. */
   readonly rules: JsonValue
-  /** The request when the approval was opened: `attributes`, `groups`, `parameters`. */
+  /** What approvers see of the request when it was opened: `attributes`, `groups`, `parameters`. Has no secrets. */
   readonly data: JsonObject
   readonly decision?: ApprovalDecision
+}
+
+/** An approval that a run waits for; opened in the commit that makes the run wait. */
+export interface NewApproval
+  extends Omit<Approval, 'run' | 'state' | 'opened' | 'escalation' | 'version' | 'decision'> {
+  /** Escalations and reminders. They are deleted with the decision. */
+  readonly timers: readonly NewTimer[]
+  readonly mails: readonly NewMail[]
 }
 
 export interface ApprovalDecision {
@@ -88,14 +67,9 @@ export interface ApprovalPage {
   readonly next?: string | undefined
 }
 
-/** An approval in a user's history of decisions. */
-export interface DecidedApproval extends ApprovalItem {
-  readonly decision: ApprovalDecision
-}
-
 export interface DecidedPage {
   /** The latest decision first. */
-  readonly approvals: readonly DecidedApproval[]
+  readonly approvals: readonly (ApprovalItem & { readonly decision: ApprovalDecision })[]
   /** Where the next page starts; absent on the last page. */
   readonly next?: string
 }

@@ -126,11 +126,11 @@ export interface EarlierChanges {
   readonly subjects: readonly string[]
   readonly resource: string
   /** Who wants the other change; appears in the audit. */
-  readonly requestor: string
+  readonly requester: string
 }
 
 export interface SettledChanges {
-  /** The resources of the requestor's unfinished changes that were finished meanwhile. */
+  /** The resources of the requester's unfinished changes that were finished meanwhile. */
   readonly finished: readonly string[]
   /** What a target refused again. A later change of the same resource may replace it; see `WorkflowCall.replaces`. */
   readonly refused: readonly UnfinishedChange[]
@@ -177,10 +177,10 @@ export interface RunAccess {
   /** Whether there are changes that `settle` waits for. */
   hasUnfinished(): Promise<boolean>
   /**
-   * Whether a worker has finished a change of the resource after the requestor got an error for it. True once only, and
+   * Whether a worker has finished a change of the resource after the requester got an error for it. True once only, and
    * for a day.
    */
-  takeFinished(resource: string, requestor: string): Promise<boolean>
+  takeFinished(resource: string, requester: string): Promise<boolean>
   /**
    * Writes the refusal into the audit, at a bounded rate per caller. Never rejects, since the call is refused
    * anyway.

@@ -1,5 +1,6 @@
-import type { Identity, RunIdentities, UserRef } from '#identity/identity.ts'
+import type { Identity, UserRef } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 
 /**
  * How a run ended: `completed` if every task was done, `denied` by an approver, `expired` if its deadline passed,
@@ -39,22 +40,10 @@ export interface Cancellation {
 
 /** A stored run of a workflow, without the attributes and secrets it works on. */
 export interface Run {
-  readonly id: string
-  /** The workflow. */
-  readonly name: string
-  /** The hash of the workflow definition. */
-  readonly definition: string
+  readonly head: RunHead
   readonly state: RunState
-  /** The login of the user it is about. */
-  readonly subject: string
-  readonly requestor: string
-  /** The authenticated caller, if that is not the requester. */
-  readonly caller?: string | undefined
-  readonly who: RunIdentities
   /** What its caller changes, if the caller may repeat the change before the run is finished. */
   readonly resource?: string
-  readonly reason?: string | undefined
-  readonly requestId?: string | undefined
   /** How often the current step was started. */
   readonly attempt: number
   /** Changes with every claim and every intervention. An intervention names the version that the administrator saw. */
@@ -62,9 +51,6 @@ export interface Run {
   readonly worker?: string
   readonly leaseUntil?: Date
   readonly due: Date
-  readonly deadline?: Date | undefined
-  /** The requested expiry date of the access. */
-  readonly accessEnds?: Date
   readonly incident?: Incident
   /** Who cancelled it, and why. Set before the run ends. */
   readonly cancel?: Cancellation
@@ -75,11 +61,9 @@ export interface Run {
   readonly ended?: Date
 }
 
-export interface RunWithData extends Run {
+/** With what it works on. */
+export interface StoredRun extends Run {
   readonly data: JsonObject
-}
-
-export interface ClaimedRun extends RunWithData {
   /** Encrypted. */
   readonly secret?: string | undefined
   /** The result that it waited for, until the step that uses it has committed. */
@@ -110,6 +94,8 @@ export interface RunClaim {
   readonly fence: number
 }
 
+export const claimOf = ({ head, fence }: Pick<Run, 'head' | 'fence'>): RunClaim => ({ id: head.id, fence })
+
 /** One execution of one task. */
 export interface StepRecord {
   readonly number: number
@@ -134,21 +120,21 @@ export interface RunQuery {
   readonly states?: readonly RunState[]
   readonly name?: string | undefined
   readonly subject?: string | undefined
-  readonly requestor?: string | undefined
+  readonly requester?: string | undefined
   /** Only runs that this user requested. */
   readonly requestedBy?: UserRef
   /** Only runs about this user. */
   readonly about?: UserRef
   /** Only runs that were created at that time or later. */
-  readonly from?: Date
+  readonly from?: Date | undefined
   /** Only runs that were created before then. */
-  readonly until?: Date
+  readonly until?: Date | undefined
   /** Only runs that changed at that time or later, their end included. */
   readonly changedSince?: Date
   /** Only incidents at this target. */
-  readonly target?: string
+  readonly target?: string | undefined
   /** Only changes that failed part way, and are tried again or need an administrator. */
-  readonly unfinished?: true
+  readonly unfinished?: true | undefined
   /** The `next` of the previous page. */
   readonly after?: string | undefined
   /** At most 500. */

@@ -2,22 +2,19 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { SecretBox } from '#keys/secret-box.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
+import { runHead } from '#testing/workflows/run-head.ts'
 import { recordingLogger } from '#testing/workflows/workflow-fixture.ts'
 import type { PreviewCalls } from '#workflows/preview/preview-run.ts'
 import type { Approval } from '#workflows/record/approval.ts'
-import type { ClaimedRun } from '#workflows/record/run.ts'
+import type { StoredRun } from '#workflows/record/run.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import { ApprovalPreview, type ApprovalPreviewParts } from './approval-preview.ts'
 import { type SavedRun, saveRun } from './saved-run.ts'
 
-const approval = { id: 'a1', run: 'r1' } as Approval
+const approval = { id: 'a1', run: { id: 'r1' } } as Approval
 
 const { data }: SavedRun = saveRun({
-  id: 'r1',
-  workflow: 'w',
-  subject: 'ann',
-  requestor: 'asker',
-  who: {},
+  head: runHead({ id: 'r1' }),
   user: { userID: 'ann', attributes: new Attributes(), groups: [], keepGroups: false },
   request: new Map(),
   frames: [],
@@ -25,14 +22,10 @@ const { data }: SavedRun = saveRun({
   steps: 0,
 })
 const waiting = {
-  id: 'r1',
-  name: 'w',
-  subject: 'ann',
-  requestor: 'asker',
-  who: {},
+  head: runHead({ id: 'r1' }),
   state: 'waiting',
   data,
-} as ClaimedRun
+} as StoredRun
 
 const noSignals = { signal: async () => false }
 

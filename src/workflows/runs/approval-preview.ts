@@ -75,7 +75,7 @@ export class ApprovalPreview {
     if (error === undefined) return undefined
     const { runs, clock } = this.#parts
     const row = approvalRow(approval, actor, clock(), `closed: ${error.code}`)
-    await runs.signal(approval.run, { kind: 'time' }, { audit: [row] })
+    await runs.signal(approval.run.id, { kind: 'time' }, { audit: [row] })
     return error
   }
 
@@ -88,7 +88,7 @@ export class ApprovalPreview {
   }
 
   /** The run as if `by` had approved it just now. */
-  async #restore({ id, run: runId }: Approval, by: string): Promise<RunProgress | undefined> {
+  async #restore({ id, run: { id: runId } }: Approval, by: string): Promise<RunProgress | undefined> {
     const { runs, secrets } = this.#parts
     const run = await runs.getWhole(runId)
     if (run?.state !== 'waiting') return undefined

@@ -22,11 +22,11 @@ import { prepareWait, type Waiting } from '#workflows/steps/run-timers.ts'
 import { taskOf, type WaitOutcome } from '#workflows/steps/walk.ts'
 import type { ApprovalOpener, WorkflowServices } from '#workflows/steps/workflow-services.ts'
 import type { IdempotentAnswer } from '#workflows/store/idempotency-store.ts'
-import type { NewRun, NextState, RunEffects } from '#workflows/store/run-commit.ts'
+import type { NewRun, NextState, RunEffects, StoredState } from '#workflows/store/run-commit.ts'
 import { ClaimKeeper } from './claim-keeper.ts'
 import { retryDelay } from './retry-policy.ts'
 import { type SavedRun, saveRun, withoutVersions, withPlannedChanges } from './saved-run.ts'
-import { endedCallForm, headOf, lostCallForm, newRunOf, RunSealer, type StoredForm } from './stored-form.ts'
+import { endedCallForm, lostCallForm, newRunOf, RunSealer } from './stored-form.ts'
 
 /** How long the rest of the run may take after a password was written, before its process counts as dead. */
 const leasesOfPassword = 4
@@ -38,7 +38,6 @@ export interface CallParts {
   readonly services: WorkflowServices
   /** Lets a worker continue the run after it is stored. */
   saveDefinitions(): Promise<void>
-  readonly deadline: Date | undefined
   /** The run can be read after it has ended. */
   readonly kept: boolean
   /** What to store of the response. */
@@ -81,7 +80,7 @@ export class CallExecution implements RunKeeper {
 
   async run(): Promise<WorkflowResult> {
     const { services } = this.#parts
-    const { id, workflow } = this.#state
+    const { id, workflow } = this.#state.head
     this.keep(this.#state)
     const executed = await executeSteps(this.#state, this.#parts, this)
     const { end, trail, log } = executed
@@ -121,7 +120,7 @@ export class CallExecution implements RunKeeper {
 
   /** Stored together with the audit of earlier changes. */
   async planChanges({ latest, earlier, trail }: StepPlan): Promise<void> {
-    const { services, deadline, saveDefinitions } = this.#parts
+    const { services, saveDefinitions } = this.#parts
     const { runs, leaseMillis, log } = services
     const audit = [...trail.rows]
     const form =
@@ -131,11 +130,9 @@ export class CallExecution implements RunKeeper {
     const next = { state: 'running', leaseMillis } as const
     if (this.#claim === undefined) {
       if (this.#saved !== undefined) await saveDefinitions()
-      await runs.start(
-        { ...headOf(this.#state, deadline), ...form, state: next, touched: true },
-        { effects: { audit } },
-      )
-      this.#claim = { id: this.#state.id, fence: 1 }
+      const { head } = this.#state
+      await runs.start({ head, ...form, state: next, touched: true }, { effects: { audit } })
+      this.#claim = { id: head.id, fence: 1 }
       this.#keeper = new ClaimKeeper(runs, this.#claim, { leaseMillis, stepMillis: leaseMillis }, log)
     } else {
       await this.#commit(this.#claim, next, form, { audit })
@@ -145,17 +142,16 @@ export class CallExecution implements RunKeeper {
   }
 
   /** Of a run that is executed within its call, and that a worker can continue if the call is lost. */
-  async #form(saved: SavedRun): Promise<StoredForm> {
+  async #form(saved: SavedRun): Promise<StoredState> {
     const { secrets } = this.#parts.services
-    const form = await new RunSealer(secrets, this.#state.id).form(saved)
+    const form = await new RunSealer(secrets, this.#state.head.id).form(saved)
     return { ...form, data: { ...form.data, ...endedCallForm } }
   }
 
   /** The caller can't fix an approval without approvers, so the run is stored anyway; a worker turns it into an incident. */
   async prepareWait(wait: WaitOutcome): Promise<Waiting> {
-    const { approvals, deadline } = this.#parts
     try {
-      return await prepareWait(this.#state, wait, approvals, deadline)
+      return await prepareWait(this.#state, wait, this.#parts.approvals)
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NO_APPROVERS') throw error
       this.#undecidable = true
@@ -170,14 +166,15 @@ export class CallExecution implements RunKeeper {
   readonly passwords: PasswordNotes = {
     begin: ({ logins, owners }) => {
       const { passwordChanges, leaseMillis } = this.#parts.services
-      const { id, workflow, requestor, session } = this.#state
+      const { id, workflow, requester } = this.#state.head
+      const { session } = this.#state
       const [login = ''] = logins
       const data = {
         login,
         logins: [...logins],
         owners: [...owners],
         run: { id, name: workflow },
-        requestor,
+        requestor: requester,
         ...(session === undefined ? {} : { session }),
       }
       const owner = owners[0] ?? formerIdentity(login)
@@ -194,9 +191,9 @@ export class CallExecution implements RunKeeper {
 
   /** The run, its steps, its audit and what it waits for are one transaction. */
   async #store({ approval, timers }: Waiting, executed: ExecutedSteps, result: WorkflowResult): Promise<void> {
-    const { services, deadline, prepare, saveDefinitions, mailing } = this.#parts
+    const { services, prepare, saveDefinitions, mailing } = this.#parts
     const { trail, requests, log } = executed
-    const run = await newRunOf(this.#state, services.secrets, deadline)
+    const run = await newRunOf(this.#state, services.secrets)
     await saveDefinitions()
     const answer = this.#parts.answer(result)
     const effects: RunEffects = {
@@ -255,9 +252,10 @@ export class CallExecution implements RunKeeper {
     effects: RunEffects,
   ): Promise<UnfinishedRun | undefined> {
     if (this.#saved === undefined || end.kind !== 'failed' || trail.count + open.length === 0) return undefined
-    const { services, deadline, saveDefinitions } = this.#parts
+    const { services, saveDefinitions } = this.#parts
     const { runs, secrets, leaseMillis } = services
-    const { id } = this.#state
+    const { head } = this.#state
+    const { id } = head
     const isUnknown = open.length > 0
     const saved = isUnknown ? withPlannedChanges(this.#saved, open) : withoutVersions(this.#saved)
     const form = { ...(await new RunSealer(secrets, id).form(saved)), touched: true }
@@ -269,7 +267,7 @@ export class CallExecution implements RunKeeper {
         : { state: 'ready', due: { inMillis: delay }, attempt: 1 }
     await saveDefinitions()
     if (this.#claim === undefined) {
-      await runs.start({ ...headOf(this.#state, deadline), ...form, state: { state: 'running', leaseMillis } })
+      await runs.start({ head, ...form, state: { state: 'running', leaseMillis } })
       this.#claim = { id, fence: 1 }
     }
     try {
@@ -308,11 +306,11 @@ export class CallExecution implements RunKeeper {
     failure: GatewayError | undefined,
     effects: RunEffects,
   ): Promise<void> {
-    const { services, kept, deadline } = this.#parts
+    const { services, kept } = this.#parts
     const { audit = [], ...others } = effects
     if (kept) {
-      const head = headOf(this.#state, deadline)
-      const run = { ...head, data: endedCallForm, state: this.#endState(failure), touched: trail.count > 0 }
+      const { head } = this.#state
+      const run = { head, data: endedCallForm, state: this.#endState(failure), touched: trail.count > 0 }
       await services.runs.start(run, { effects: { ...effects, steps: log.take(1) } })
     } else if (Object.keys(others).length > 0) await services.runs.record(effects)
     else if (audit.length > 0) await services.audit.append(audit)
@@ -364,7 +362,7 @@ export class CallExecution implements RunKeeper {
   }
 
   #unaudited(error: unknown, failure: GatewayError | undefined): GatewayError {
-    const { id, workflow } = this.#state
+    const { id, workflow } = this.#state.head
     this.#parts.services.log.error('audit could not be written', { workflowId: id, workflow, err: error })
     // A retry is safe, since provisioning writes only what differs; the store's error says when.
     const unreachable = error instanceof GatewayError && error.code === 'TARGET_UNREACHABLE' ? error : undefined

@@ -9,8 +9,9 @@ import type { NewMail } from '#sdk/mail/new-mail.ts'
 import { AccountExists } from '#sdk/target/new-account.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { ownTarget } from '#workflows/approvals/approval-audit.ts'
-import type { ClaimedRun, Incident, RunState } from '#workflows/record/run.ts'
+import type { Incident, RunState, StoredRun } from '#workflows/record/run.ts'
 import { AnotherSubject } from '#workflows/record/run-access.ts'
+import { auditedRun } from '#workflows/record/run-audit.ts'
 import {
   type ExecutedSteps,
   failureOf,
@@ -27,7 +28,7 @@ import { runEffects } from '#workflows/steps/run-effects.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import { taskOf } from '#workflows/steps/walk.ts'
 import type { WorkflowServices } from '#workflows/steps/workflow-services.ts'
-import type { NextState, RunEffects, StepCommit } from '#workflows/store/run-commit.ts'
+import type { NextState, RunEffects, StepCommit, StoredState } from '#workflows/store/run-commit.ts'
 import { ClaimLost } from './claim-keeper.ts'
 import { type RetryLimits, retryDelay } from './retry-policy.ts'
 import { startedCall } from './run-call.ts'
@@ -39,7 +40,7 @@ import {
   withoutVersions,
   withPlannedChanges,
 } from './saved-run.ts'
-import { isLostCall, RunSealer, readLostCall, remainingForm, restoreStoredRun, type StoredForm } from './stored-form.ts'
+import { isLostCall, RunSealer, readLostCall, remainingForm, restoreStoredRun } from './stored-form.ts'
 import type { Workflows } from './workflows.ts'
 
 /** Runs `work` with the workflows of the current configuration, which stay open until it ends. */
@@ -63,22 +64,22 @@ const lateLeases = 2
 
 /** One claim on a run: executes step after step, each committed before the next, until the run leaves the worker. */
 export class ClaimedRunExecution {
-  readonly #run: ClaimedRun
+  readonly #run: StoredRun
   readonly #parts: ClaimedRunParts
   readonly #sealer: RunSealer
   #attempt: number
   #touched: boolean
   /** As last committed. */
-  #form: StoredForm
+  #form: StoredState
   #changes = 0
   readonly #written: AttributeWrite[] = []
   #isOpen = false
   #failure: StepFailure | undefined
 
-  constructor(run: ClaimedRun, parts: ClaimedRunParts) {
+  constructor(run: StoredRun, parts: ClaimedRunParts) {
     this.#run = run
     this.#parts = parts
-    this.#sealer = new RunSealer(parts.services.secrets, run.id)
+    this.#sealer = new RunSealer(parts.services.secrets, run.head.id)
     // The commit of planned changes resets the attempts of the step.
     const before = run.data['attempts']
     this.#attempt = run.attempt + (typeof before === 'number' ? before - 1 : 0)
@@ -178,7 +179,7 @@ export class ClaimedRunExecution {
     if (error instanceof AnotherSubject) return anotherSubjectEffects(this.#run, error, this.#parts.services.clock())
     if (!isAccountExists(error) || next.state !== 'failed') return {}
     const informed = await this.#parts.use((workflows) =>
-      workflows.mailsToDeciders(this.#run.id, (texts) => texts('mail.exists')),
+      workflows.mailsToDeciders(this.#run.head.id, (texts) => texts('mail.exists')),
     )
     return refusalEffects(this.#run, error, informed, this.#parts.services.clock())
   }
@@ -188,7 +189,8 @@ export class ClaimedRunExecution {
    * is finished even after the deadline.
    */
   #earlyEnd(): NextState | undefined {
-    const { cancel, deadline } = this.#run
+    const { deadline } = this.#run.head
+    const { cancel } = this.#run
     const attempt = this.#attempt
     const { services, retries, leaseMillis } = this.#parts
     if (cancel !== undefined) return { state: 'running', leaseMillis }
@@ -203,7 +205,8 @@ export class ClaimedRunExecution {
    * the changes that are found, and the run ends. An administrator handles changes that can't be found by reading.
    */
   async #settleLostCall(): Promise<void> {
-    const { id, name, data } = this.#run
+    const { id, workflow: name } = this.#run.head
+    const { data } = this.#run
     await this.#parts.use(async (workflows) => {
       try {
         const { task, plannedChanges, incident } = readLostCall(data)
@@ -251,7 +254,7 @@ export class ClaimedRunExecution {
         keeper = new StoredKeeper(state, {
           abort,
           commit: (saved, log) => this.#commitPlanned(saved, log),
-          prepareWait: (wait) => workflows.prepareWait(state, wait, this.#run.deadline),
+          prepareWait: (wait) => workflows.prepareWait(state, wait),
         })
         executed = await workflows.step(state, keeper)
       } catch (error) {
@@ -274,7 +277,7 @@ export class ClaimedRunExecution {
       try {
         return await this.#settle(workflows, executed, keeper.saved(executed), rows)
       } finally {
-        log.report(services.observer, this.#run.name)
+        log.report(services.observer, this.#run.head.workflow)
       }
     })
   }
@@ -287,13 +290,13 @@ export class ClaimedRunExecution {
     const steps = log.take(this.#attempt)
     // After steps that were committed here, the planning step is in its first attempt.
     const state = await this.#commit(next, form, { steps }, steps.length > 0 ? 1 : this.#attempt)
-    if (state !== 'running') throw new ClaimLost(this.#run.id)
+    if (state !== 'running') throw new ClaimLost(this.#run.head.id)
   }
 
   /** What an earlier attempt did, unless the audit already has it. */
   async #confirmed(plannedChanges: readonly PlannedChange[]): Promise<readonly AuditEntry[]> {
     if (plannedChanges.length === 0) return []
-    const { rows } = await this.#parts.services.audit.list({ workflowId: this.#run.id, limit: 500 })
+    const { rows } = await this.#parts.services.audit.list({ workflowId: this.#run.head.id, limit: 500 })
     return unreported(plannedChanges, rows)
   }
 
@@ -308,9 +311,12 @@ export class ClaimedRunExecution {
     try {
       const form = await this.#sealer.form(saved)
       const { depth, session } = saved.data
-      const known = { workflow: this.#run.name, depth: typeof depth === 'number' ? depth : 0 }
-      const asked = { ...(typeof session === 'string' ? { session } : {}), ...newAccountIn(saved.data) }
-      const by = { ...this.#run, ...known, ...asked }
+      const by = {
+        head: this.#run.head,
+        depth: typeof depth === 'number' ? depth : 0,
+        session: typeof session === 'string' ? session : undefined,
+        ...newAccountIn(saved.data),
+      }
       const prepare = (call: WorkflowCall) => workflows.prepare(startedCall(call, by))
       const requested = await runEffects(by, requests, prepare, workflows.mailing)
       const timers = end.kind === 'wait' && end.waiting.timers.length > 0 ? { timers: end.waiting.timers } : {}
@@ -357,7 +363,7 @@ export class ClaimedRunExecution {
   /** Whether the run has changed something, or the run that started it has created the account somewhere. */
   async #hasChanged({ targets }: AccountExists): Promise<boolean> {
     if (this.#changes > 0 || targets.length > 0) return true
-    const { rows } = await this.#parts.services.audit.list({ workflowId: this.#run.id, limit: 500 })
+    const { rows } = await this.#parts.services.audit.list({ workflowId: this.#run.head.id, limit: 500 })
     return rows.some(({ target }) => target !== ownTarget)
   }
 
@@ -366,8 +372,8 @@ export class ClaimedRunExecution {
     const message = shownReason(error).slice(0, 2_000)
     const incident: Incident = { task, code, message, ...(target === undefined ? {} : { target }) }
     this.#parts.services.log.error('a run needs an administrator', {
-      workflowId: this.#run.id,
-      workflow: this.#run.name,
+      workflowId: this.#run.head.id,
+      workflow: this.#run.head.workflow,
       ...incident,
     })
     return { state: 'incident', incident }
@@ -380,11 +386,12 @@ export class ClaimedRunExecution {
 
   async #commit(
     next: NextState,
-    { data, ...secret }: StoredForm,
+    { data, ...secret }: StoredState,
     effects: RunEffects,
     attempts?: number,
   ): Promise<RunState | 'void'> {
-    const { id, fence } = this.#run
+    const { id } = this.#run.head
+    const { fence } = this.#run
     const { attempts: _, ...plain } = data
     const form = { ...secret, data: attempts === undefined ? plain : { ...plain, attempts } }
     const marked = next.state === 'incident' ? await this.#withMaySkip(next, form.data) : next
@@ -455,7 +462,7 @@ const isAccountExists = (error: unknown): error is AccountExists => error instan
 
 /** Committed with the end of such a run: the mails to the registered user and to approvers, and the audit. */
 function refusalEffects(
-  run: ClaimedRun,
+  run: StoredRun,
   { code, publicText }: GatewayError,
   informed: readonly NewMail[],
   time: Date,
@@ -463,7 +470,7 @@ function refusalEffects(
   const refusal = newAccountIn(run.data).newAccount?.refusal
   const what = { action: 'delete', attribute: 'registration', value: code, reason: publicText } as const
   return {
-    mails: [...(refusal === undefined ? [] : newMails(run.id, 0, [refusal], 'account-exists')), ...informed],
+    mails: [...(refusal === undefined ? [] : newMails(run.head.id, 0, [refusal], 'account-exists')), ...informed],
     audit: [rowOf(run, what, time)],
   }
 }
@@ -472,7 +479,7 @@ const longest = 200
 
 /** Committed with the incident of a bound run that a task gave another user. */
 function anotherSubjectEffects(
-  run: ClaimedRun,
+  run: StoredRun,
   { value, publicText }: AnotherSubject,
   time: Date,
 ): Required<Pick<RunEffects, 'audit'>> {
@@ -482,18 +489,15 @@ function anotherSubjectEffects(
 }
 
 const rowOf = (
-  { id, name, subject, requestor, caller, requestId }: ClaimedRun,
+  { head }: StoredRun,
   what: Pick<AuditEntry, 'action' | 'attribute' | 'value' | 'reason'>,
   time: Date,
 ): AuditEntry => ({
   id: newId(),
   time,
-  requestor,
-  ...(caller === undefined ? {} : { caller }),
-  subject,
-  workflow: { id, name },
+  ...auditedRun(head),
+  subject: head.subject,
   target: ownTarget,
   kind: 'entry',
   ...what,
-  ...(requestId === undefined ? {} : { requestId }),
 })

@@ -4,6 +4,7 @@ import { readAddress } from '#database/databases.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { next, type TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
+import { newRun } from '#testing/databases/workflow-stores.ts'
 import { type DurableProcess, dyingStore, openDurable } from '#testing/workflows/durable-fixture.ts'
 import type { FixtureOptions } from '#testing/workflows/workflow-fixture.ts'
 import { subjectQueue } from '#workflows/steps/workflow-services.ts'
@@ -75,7 +76,7 @@ onEachDatabase('the dispatcher', (freshUrl) => {
     await one.wake.start(() => {
       wakes++
     })
-    const run = { id: 'same', name: 'w', definition: 'h', subject: 's', requestor: 'r', data: {} }
+    const run = newRun('same')
     await one.storage.runs.start(run)
     await expect.poll(() => wakes, { timeout: 5_000 }).toBeGreaterThan(0)
     await delay(1_500)

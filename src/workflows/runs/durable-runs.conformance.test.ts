@@ -103,7 +103,10 @@ onEachDatabase('durable runs', (freshUrl) => {
       const store = new MemoryTarget()
       const workflows = { w: [addMail, provision(), { taskType: 'addGroup', name: 'g' }, provision()] }
       const process = await openDurable(await freshUrl(), { workflows, targets: { store } })
-      const { id, status, changes } = await process.run('w', { ...asynchronous, requestId: 'r', caller: 'api' })
+      const { id, status, changes } = await process.run('w', {
+        ...asynchronous,
+        head: { requestId: 'r', caller: 'api' },
+      })
       expect({ status, changes }).toEqual({ status: 'accepted', changes: 0 })
       expect(store.calls).toEqual([])
       expect(await process.storage.runs.get(id)).toMatchObject({ state: 'ready', touched: false })
@@ -162,8 +165,10 @@ onEachDatabase('durable runs', (freshUrl) => {
       await expect.poll(() => failures).toBe(0)
       await process.settled(id, 'ready')
       const user = { userID: 'jjackson', attributes: new Attributes(), groups: [] }
-      const call = { name: 'gone', requestor: 'caller', params: {}, user, kept: true }
-      await expect(process.runs.run({ name: 'gone', requestor: 'caller', params: {}, user })).rejects.toMatchObject({
+      const call = { head: { workflow: 'gone', requester: 'caller' }, params: {}, user, kept: true }
+      await expect(
+        process.runs.run({ head: { workflow: 'gone', requester: 'caller' }, params: {}, user }),
+      ).rejects.toMatchObject({
         code: 'TARGET_UNREACHABLE',
         retryAfter: 5,
       })
@@ -183,7 +188,8 @@ onEachDatabase('durable runs', (freshUrl) => {
       const process = await openDurable(await freshUrl(), { workflows: { w: [provision()] }, targets: { store } })
       const user = { userID: 'u', attributes: new Map() as never, groups: [] }
       const { Attributes } = await import('#identity/attributes.ts')
-      const call = { name: 'w', requestor: 'c', params: {}, user: { ...user, attributes: new Attributes() } }
+      const head = { workflow: 'w', requester: 'c' }
+      const call = { head, params: {}, user: { ...user, attributes: new Attributes() } }
       const key = { scope: 'c', key: 'k', bodyHash: 'b' }
       for (const more of [asynchronous, {}]) {
         const own = { ...key, key: JSON.stringify(more) }
@@ -203,8 +209,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       const process = await openDurable(await freshUrl(), { workflows: { w: [provision()] }, targets: { store } })
       const { Attributes } = await import('#identity/attributes.ts')
       const call = {
-        name: 'w',
-        requestor: 'c',
+        head: { workflow: 'w', requester: 'c' },
         params: {},
         user: { userID: 'u', attributes: new Attributes(), groups: [] },
       }
@@ -539,7 +544,7 @@ onEachDatabase('durable runs', (freshUrl) => {
         process.worker()
         expect(await process.settled(id)).toMatchObject({ state: 'incident', touched, incident: { target: 'store' } })
         const { runs } = await process.storage.runs.list({ unfinished: true, limit: 5 })
-        expect(runs.map((run) => run.id)).toEqual(touched ? [id] : [])
+        expect(runs.map((run) => run.head.id)).toEqual(touched ? [id] : [])
       },
     )
 
@@ -631,10 +636,14 @@ onEachDatabase('durable runs', (freshUrl) => {
       const store = new MemoryTarget()
       const options = { workflows, targets: { store }, tasks: { approval }, approvals }
       const process = await openDurable(url, options)
-      const result = await process.run('w', { password: 'hunter2', reason: 'please' })
+      const result = await process.run('w', { password: 'hunter2', head: { reason: 'please' } })
       expect(result).toMatchObject({ status: 'waiting', changes: 1 })
       const { id } = result
-      expect(await process.storage.runs.get(id)).toMatchObject({ state: 'waiting', touched: true, reason: 'please' })
+      expect(await process.storage.runs.get(id)).toMatchObject({
+        head: { reason: 'please' },
+        state: 'waiting',
+        touched: true,
+      })
       expect((await process.storage.runs.steps(id)).map(({ outcome }) => outcome)).toEqual(['next', 'wait'])
       expect((await process.storage.audit.list({ workflowId: id, limit: 10 })).rows.length).toBe(1)
       expect(await everything(url)).not.toContain('hunter2')
@@ -772,8 +781,8 @@ onEachDatabase('durable runs', (freshUrl) => {
       const options = { workflows, targets: { store: new MemoryTarget() }, tasks: { approval }, approvals }
       const process = await openDurable(await freshUrl(), options)
       const [requestor, caller, subject] = ['req', 'cal', 'sub'].map(userRef)
-      const who = { requestor: requestor?.identity, caller: caller?.identity, subject: subject?.identity }
-      const { id } = await process.run('w', { who, caller: 'cal' } as object)
+      const who = { requester: requestor?.identity, caller: caller?.identity, subject: subject?.identity }
+      const { id } = await process.run('w', { head: { who, caller: 'cal' } })
       const { fence } = (await process.storage.runs.get(id)) ?? { fence: 0 }
       for (const by of [requestor, caller, subject]) {
         const intervention = { id, fence, by: { identity: userRef('x').identity, login: 'renamed', ...by } }
@@ -807,11 +816,11 @@ onEachDatabase('durable runs', (freshUrl) => {
     test('longer than the deadline ends the run as expired', async () => {
       const options = { workflows, targets: { store: new MemoryTarget() }, tasks: { approval }, approvals }
       const process = await openDurable(await freshUrl(), options)
-      const { id } = await process.run('w', { deadline: new Date(Date.now() + 200) })
+      const { id } = await process.run('w', { head: { deadline: new Date(Date.now() + 200) } })
       process.timers()
       expect(await process.settled(id, 'expired')).not.toHaveProperty('cancel')
       expect((await process.storage.approvals.listOfRun(id))[0]?.state).toBe('cancelled')
-      const late = await process.run('w', { ...asynchronous, deadline: new Date(Date.now() - 1) })
+      const late = await process.run('w', { ...asynchronous, head: { deadline: new Date(Date.now() - 1) } })
       process.worker()
       await process.settled(late.id, 'expired')
     })
@@ -821,7 +830,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     const tasks = {
       approval,
       start: ({ effects, user }: TaskContext): TaskOutcome => {
-        effects.start({ name: 'w', requestor: 'caller', params: {}, user, asynchronous: true })
+        effects.start({ head: { workflow: 'w', requester: 'caller' }, params: {}, user, asynchronous: true })
         return next
       },
     }
@@ -847,11 +856,11 @@ onEachDatabase('durable runs', (freshUrl) => {
     const process = await openDurable(await freshUrl(), options)
     const { id } = await process.run('w', { ...asynchronous, params: { accessEnds: '2099-01-31' } })
     const accessEnds = new Date('2099-01-31T23:59:59Z')
-    expect(await process.runs.get(id)).toMatchObject({ state: 'ready', accessEnds })
+    expect(await process.runs.get(id)).toMatchObject({ state: 'ready', head: { accessEnds } })
     process.worker()
     await process.settled(id, 'completed')
-    expect(await process.runs.get(id)).toMatchObject({ state: 'completed', accessEnds })
-    expect((await process.runs.list({ limit: 5 })).runs).toMatchObject([{ id, accessEnds }])
+    expect(await process.runs.get(id)).toMatchObject({ state: 'completed', head: { accessEnds } })
+    expect((await process.runs.list({ limit: 5 })).runs).toMatchObject([{ head: { id, accessEnds } }])
   })
 
   describe('definitions', () => {
@@ -943,7 +952,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       wishes: ({ effects, user }: TaskContext): TaskOutcome => {
         effects.mail({ recipient: 'a@example.com', subject: 's', text: 't' })
         effects.grant({ target: 'store', subject: user.userID, kind: 'group', name: 'g', expires: { at: expires } })
-        effects.start({ name: 'other', requestor: 'w', params: {}, user })
+        effects.start({ head: { workflow: 'other', requester: 'w' }, params: {}, user })
         if (failures-- > 0) throw new GatewayError('TARGET_UNREACHABLE', 'at the end')
         return next
       },
@@ -966,29 +975,29 @@ onEachDatabase('durable runs', (freshUrl) => {
 
   test("another run that a step starts has the same caller, which the requestor can't hide", async () => {
     const tasks = {
-      wishes: ({ effects, user, requestor }: TaskContext): TaskOutcome => {
-        effects.start({ name: 'other', requestor, params: {}, user, asynchronous: true })
+      wishes: ({ effects, user, run }: TaskContext): TaskOutcome => {
+        effects.start({ head: { workflow: 'other', requester: run.requester }, params: {}, user, asynchronous: true })
         return next
       },
     }
     const workflows = { w: [{ taskType: 'wishes' }], other: [addMail] }
     const process = await openDurable(await freshUrl(), { workflows, tasks })
-    const call = { requestor: 'boss', caller: 'eve' }
+    const call = { head: { requester: 'boss', caller: 'eve' } }
     await process.run('w', call)
     await process.run('w', { ...call, ...asynchronous, userID: 'second' })
     process.worker()
     const started = async () => (await process.storage.runs.list({ name: 'other', limit: 100 })).runs
     await expect.poll(async () => (await started()).filter(({ ended }) => ended !== undefined).length).toBe(2)
-    expect(new Set((await started()).map(({ requestor, caller }) => `${requestor} ${caller}`))).toEqual(
-      new Set(['boss eve']),
-    )
+    expect(
+      new Set((await started()).map(({ head: { requester: requestor, caller } }) => `${requestor} ${caller}`)),
+    ).toEqual(new Set(['boss eve']))
   })
 
   test('an invalid effect of a step fails the run, and earlier changes are in the audit', async () => {
     const store = new MemoryTarget()
     const tasks = {
       wishes: ({ effects, user }: TaskContext): TaskOutcome => {
-        effects.start({ name: 'missing', requestor: 'w', params: {}, user })
+        effects.start({ head: { workflow: 'missing', requester: 'w' }, params: {}, user })
         return next
       },
       mails: ({ effects }: TaskContext): TaskOutcome => {
@@ -1037,7 +1046,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     let offset = 0
     const clock = (): Date => new Date(Date.now() + offset)
     const process = await openDurable(url, options, { changed: () => ({ clock }) })
-    const { id } = await process.run('w', { ...asynchronous, deadline: new Date(Date.now() + 60_000) })
+    const { id } = await process.run('w', { ...asynchronous, head: { deadline: new Date(Date.now() + 60_000) } })
     offset = -24 * 3600_000
     // Another worker has claimed it, and died.
     await process.storage.runs.claim('dead', 1, 300)

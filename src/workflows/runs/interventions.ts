@@ -7,7 +7,7 @@ import { ownTarget } from '#workflows/approvals/approval-audit.ts'
 import { requireUninvolved } from '#workflows/approvals/decision-influence.ts'
 import type { AppointedApprover } from '#workflows/record/approval.ts'
 import type { Operator } from '#workflows/record/operator.ts'
-import type { RunQuery, RunState, RunWithData } from '#workflows/record/run.ts'
+import type { RunQuery, RunState, StoredRun } from '#workflows/record/run.ts'
 import {
   NewerChange,
   type PinnedRun,
@@ -35,9 +35,9 @@ export class RunInterventions
     this.#clock = clock
   }
 
-  async get(id: string): Promise<(PinnedRun & RunWithData) | undefined> {
+  async get(id: string): Promise<(PinnedRun & StoredRun) | undefined> {
     const run = await this.#store.get(id)
-    return run && { ...run, definitions: { [run.name]: run.definition, ...pinnedDefinitions(run.data) } }
+    return run && { ...run, definitions: { [run.head.workflow]: run.head.definition, ...pinnedDefinitions(run.data) } }
   }
 
   list(query: RunQuery) {
@@ -59,7 +59,7 @@ export class RunInterventions
   async retry({ by, appointed, ...retry }: RunRetry): Promise<void> {
     const run = await this.#findFor(by, retry.id)
     if (appointed !== undefined && run.incident?.code !== 'NO_APPROVERS') {
-      throw refused(`the run ${run.id} needs no approver`, 'Only an approval without approvers can be given one.')
+      throw refused(`the run ${run.head.id} needs no approver`, 'Only an approval without approvers can be given one.')
     }
     await this.tryAgain({ ...retry, by: by.login }, appointed)
   }
@@ -116,7 +116,7 @@ export class RunInterventions
   }
 
   /** The rest of a run that failed part way must not undo what was changed since. Throws NewerChange. */
-  async #requireLatest({ id, state, touched, subject, updated }: RunWithData): Promise<void> {
+  async #requireLatest({ head: { id, subject }, state, touched, updated }: StoredRun): Promise<void> {
     if (state !== 'incident' || !touched) return
     const { rows } = await this.#audit.list({ subject, from: updated, limit: 500 })
     const newer = rows.find(
@@ -125,25 +125,25 @@ export class RunInterventions
     if (newer !== undefined) throw new NewerChange(id, newer)
   }
 
-  async #findFor(operator: Operator, id: string): Promise<RunWithData> {
+  async #findFor(operator: Operator, id: string): Promise<StoredRun> {
     const run = await this.#find(id)
-    requireUninvolved(run, operator)
+    requireUninvolved(run.head, operator)
     return run
   }
 
-  async #find(id: string): Promise<RunWithData> {
+  async #find(id: string): Promise<StoredRun> {
     const run = await this.#store.get(id)
     if (run === undefined) throw new GatewayError('NOT_FOUND', `no run ${id}`)
     return run
   }
 
-  #row(run: RunWithData, { by, reason }: RunWithdrawal, value: string): AuditEntry {
+  #row(run: StoredRun, { by, reason }: RunWithdrawal, value: string): AuditEntry {
     return {
       id: newId(),
       time: this.#clock(),
       requestor: by,
-      subject: run.subject,
-      workflow: { id: run.id, name: run.name },
+      subject: run.head.subject,
+      workflow: { id: run.head.id, name: run.head.workflow },
       target: 'gatehouse',
       kind: 'entry',
       action: 'replace',

@@ -3,9 +3,11 @@ import type { RunIdentities } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { tracer, writeTraceparent } from '#kernel/tracing.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import { isEngineKey, type WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { RequestMap, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import type { Definition, Pins } from '#workflows/definitions/definitions.ts'
+import { expiryIn } from '#workflows/definitions/expiry-parameter.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import { rootFrame } from '#workflows/steps/walk.ts'
 
@@ -16,12 +18,12 @@ const maxDepth = 16
  * The run of a call, before its first step. Copies the caller's user. Throws BAD_REQUEST, and WORKFLOW_FAILED if
  * too many runs started one another.
  */
-export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): RunProgress {
+export function runOf(call: WorkflowCall, definition: Definition, pins: Pins, deadline?: Date): RunProgress {
   if (call.user.userID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for a user without a login')
   if (call.newUserID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for an empty new login')
-  const { caller, reason, requestId, session, newAccount, bound, depth = 0 } = call
+  const { session, newAccount, bound, depth = 0 } = call
   if (depth > maxDepth) {
-    const text = `workflow "${call.name}" was not started: more than ${maxDepth} runs started one another`
+    const text = `workflow "${call.head.workflow}" was not started: more than ${maxDepth} runs started one another`
     throw new GatewayError('WORKFLOW_FAILED', text)
   }
   const id = newId()
@@ -29,14 +31,15 @@ export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): R
   request.set('WORKFLOW_ID', id)
   const span = tracer?.current()
   return {
-    id,
-    workflow: call.name,
-    subject: call.subject ?? call.user.userID,
-    requestor: call.requestor,
-    who: call.who ?? {},
-    caller,
-    reason,
-    requestId,
+    head: {
+      ...call.head,
+      id,
+      definition: definition.hash,
+      subject: call.head.subject ?? call.user.userID,
+      who: call.head.who ?? {},
+      deadline,
+      accessEnds: expiryIn(request),
+    },
     session,
     trace: span === undefined ? undefined : writeTraceparent(span.context),
     user: workflowUser(call),
@@ -56,40 +59,31 @@ export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): R
  */
 export const startedCall = (
   call: WorkflowCall,
-  {
-    depth = 0,
-    caller,
-    who,
-    requestor,
-    subject,
-    newAccount,
-    bound,
-  }: Pick<RunProgress, 'depth' | 'caller' | 'who' | 'requestor' | 'subject' | 'newAccount' | 'bound'>,
+  { depth = 0, head, newAccount, bound }: Pick<RunProgress, 'depth' | 'head' | 'newAccount' | 'bound'>,
 ) => ({
-  ...(caller === undefined ? {} : { caller }),
   ...call,
+  head: {
+    ...call.head,
+    caller: call.head.caller ?? head.caller,
+    who: { ...inherited(call, head), ...call.head.who },
+  },
   ...(newAccount === undefined ? {} : { newAccount }),
   ...(bound === undefined ? {} : { bound }),
-  who: { ...inherited(call, { who, requestor, subject }), ...call.who },
   depth: depth + 1,
 })
 
 /** Logins that the starting run knows keep their identities. */
-function inherited(
-  call: WorkflowCall,
-  { who, requestor, subject }: Pick<RunProgress, 'who' | 'requestor' | 'subject'>,
-): RunIdentities {
-  const sameRequestor = call.requestor === requestor
-  const sameSubject = (call.subject ?? call.user.userID) === subject
+function inherited(call: WorkflowCall, { who, requester, subject }: RunHead): RunIdentities {
+  const sameSubject = (call.head.subject ?? call.user.userID) === subject
   return {
-    ...(sameRequestor && who.requestor !== undefined ? { requestor: who.requestor } : {}),
+    requester: call.head.requester === requester ? who.requester : undefined,
     caller: who.caller,
-    ...(sameSubject && who.subject !== undefined ? { subject: who.subject } : {}),
+    subject: sameSubject ? who.subject : undefined,
   }
 }
 
 function workflowUser(call: WorkflowCall): WorkflowUser {
-  const { user, reason, password, newUserID, basedOn } = call
+  const { head, user, password, newUserID, basedOn } = call
   return {
     userID: user.userID,
     attributes: Attributes.from(user.attributes),
@@ -100,7 +94,7 @@ function workflowUser(call: WorkflowCall): WorkflowUser {
     cleared: call.cleared,
     newUserID,
     basedOn: basedOn === undefined ? undefined : new Map([[basedOn.target, basedOn]]),
-    requestReason: reason,
+    requestReason: head.reason,
     password,
   }
 }

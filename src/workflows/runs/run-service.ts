@@ -74,8 +74,8 @@ export class RunService extends RunInterventions implements Runs {
     if (isAsynchronous(call)) return await workflows.run(call)
     const state = workflows.begin(call)
     // Its caller can't read the run later, so it must not be stored.
-    if (await this.#isBehind(state)) throw stillUnderWay(state.subject)
-    started?.(state.id)
+    if (await this.#isBehind(state)) throw stillUnderWay(state.head.subject)
+    started?.(state.head.id)
     try {
       const result = await this.#runNow(workflows, call, state)
       await this.#endReplaced(call)
@@ -86,7 +86,7 @@ export class RunService extends RunInterventions implements Runs {
     }
   }
 
-  async settle({ subjects, resource, requestor }: EarlierChanges): Promise<SettledChanges> {
+  async settle({ subjects, resource, requester }: EarlierChanges): Promise<SettledChanges> {
     const { runs } = this.#services
     const end = performance.now() + settleMillis
     const seen = new Map<string, Run>()
@@ -96,30 +96,32 @@ export class RunService extends RunInterventions implements Runs {
       // Each of them is tried again once: by then the target may accept it.
       const isRefused = (run: Run): boolean =>
         run.state === 'incident' &&
-        (outdated.has(run.id) || (!isPassing(run.incident?.code) && hasFailedAgain(seen.get(run.id), run)))
+        (outdated.has(run.head.id) || (!isPassing(run.incident?.code) && hasFailedAgain(seen.get(run.head.id), run)))
       const open = found.filter((run) => !isRefused(run))
       if (open.length === 0) {
-        const isGone = ({ id }: Run): boolean => !found.some((run) => run.id === id)
-        const mine = [...seen.values()].filter((run) => run.requestor === requestor && hasFailed(run) && isGone(run))
+        const isGone = ({ head: { id } }: Run): boolean => !found.some((run) => run.head.id === id)
+        const mine = [...seen.values()].filter(
+          (run) => run.head.requester === requester && hasFailed(run) && isGone(run),
+        )
         return {
           finished: await this.#taken(mine),
           refused: await Promise.all(found.map((run) => this.#refusedChange(run))),
         }
       }
-      const isStuck = open.some((run) => hasFailedAgain(seen.get(run.id), run))
+      const isStuck = open.some((run) => hasFailedAgain(seen.get(run.head.id), run))
       if (isStuck || performance.now() > end) throw stillUnderWay(subjects[0] ?? resource)
-      for (const run of open.filter(({ id }) => !seen.has(id))) {
-        seen.set(run.id, run)
-        if (await this.#isOutdated(run, requestor)) outdated.add(run.id)
+      for (const run of open.filter(({ head: { id } }) => !seen.has(id))) {
+        seen.set(run.head.id, run)
+        if (await this.#isOutdated(run, requester)) outdated.add(run.head.id)
       }
       await delay(pause)
     }
   }
 
   /** A run that renames its user or group can't be replaced: later runs no longer know the former name. */
-  async #refusedChange({ id, fence, resource = '', requestor }: Run): Promise<UnfinishedChange> {
+  async #refusedChange({ head: { id, requester }, fence, resource = '' }: Run): Promise<UnfinishedChange> {
     const { runs, secrets } = this.#services
-    const known = { id, fence, resource, requestor }
+    const known = { id, fence, resource, requester }
     const stored = await runs.getWhole(id)
     const state = stored && (await restoreStoredRun(stored, new RunSealer(secrets, id)).catch(() => undefined))
     // What can't be read can't be replaced.
@@ -146,7 +148,7 @@ export class RunService extends RunInterventions implements Runs {
     const resources = new Set(ended.flatMap(({ resource }) => resource ?? []))
     const taken: string[] = []
     for (const resource of resources) {
-      if (await this.takeFinished(resource, ended[0]?.requestor ?? '')) taken.push(resource)
+      if (await this.takeFinished(resource, ended[0]?.head.requester ?? '')) taken.push(resource)
     }
     return taken
   }
@@ -155,13 +157,14 @@ export class RunService extends RunInterventions implements Runs {
     return this.#services.runs.hasUnfinished()
   }
 
-  takeFinished(resource: string, requestor: string): Promise<boolean> {
-    return this.#services.runs.takeFinished(resource, requestor, finishedMillis)
+  takeFinished(resource: string, requester: string): Promise<boolean> {
+    return this.#services.runs.takeFinished(resource, requester, finishedMillis)
   }
 
   /** Tries the run again at once, unless a newer change would be undone. */
   async #isOutdated(run: Run, by: string): Promise<boolean> {
-    const { id, fence, state, resource } = run
+    const { id } = run.head
+    const { fence, state, resource } = run
     if (resource === undefined) return false
     try {
       if (state === 'ready') await this.#services.runs.hurry({ id, fence })
@@ -181,13 +184,15 @@ export class RunService extends RunInterventions implements Runs {
   async #repeatedCall(
     call: WorkflowCall,
   ): Promise<{ result?: WorkflowResult; replaces?: readonly UnfinishedChange[] }> {
-    const { resource, requestor } = call
+    const { requester } = call.head
+    const { resource } = call
     const { runs } = this.#services
     const found = resource === undefined ? [] : await runs.unfinished([], resource)
     const first = found.find(hasFailed)
     if (first === undefined) return {}
-    const { id, fence } = first
-    if (await this.#isOutdated(first, requestor)) return { replaces: [{ id, fence, resource: '', requestor }] }
+    const { id } = first.head
+    const { fence } = first
+    if (await this.#isOutdated(first, requester)) return { replaces: [{ id, fence, resource: '', requester }] }
     const end = performance.now() + settleMillis
     for (let pause = 10; ; pause = Math.min(pause * 2, 200)) {
       await delay(pause)
@@ -224,7 +229,7 @@ export class RunService extends RunInterventions implements Runs {
     throw new GatewayError('CONFLICT', text, { publicText: text })
   }
 
-  async #endReplaced({ requestor: by, replaces = [] }: WorkflowCall): Promise<void> {
+  async #endReplaced({ head: { requester: by }, replaces = [] }: WorkflowCall): Promise<void> {
     for (const run of replaces) {
       await this.end({ ...run, by, reason: 'A later change replaced it.' }).catch((err: unknown) => {
         this.#services.log.warn('a replaced run has not ended', { workflowId: run.id, err })
@@ -245,21 +250,21 @@ export class RunService extends RunInterventions implements Runs {
       if (replaces.length > 0) return { kind: 'started', result: await this.run({ ...call, replaces }) }
     }
     if (isAsynchronous(call) || (call.kept === true && (await this.#isBehind(state)))) {
-      const outcome = await workflows.store(call, state, key)
-      if (outcome.kind === 'started') return { kind: 'started', result: accepted(state) }
+      const outcome = await workflows.store(state, key)
+      if (outcome.kind === 'started') return { kind: 'started', result: accepted(state.head.id) }
       return await this.#repeated(outcome, !isAsynchronous(call))
     }
     if (key === undefined) return { kind: 'started', result: await this.#runNow(workflows, call, state) }
     const { idempotency } = this.#services
-    const reservation = await idempotency.reserve({ ...key, run: state.id }, answerMillis)
+    const reservation = await idempotency.reserve({ ...key, run: state.head.id }, answerMillis)
     if (reservation.kind !== 'reserved') return await this.#repeated(reservation, true)
     try {
       return { kind: 'started', result: await this.#runNow(workflows, call, state, key) }
     } catch (error) {
       // The key stays with the stored run, which answers a repeated call.
       if (error instanceof UnfinishedRun) throw error
-      await idempotency.abandon({ scope: key.scope, key: key.key, run: state.id }).catch((err: unknown) => {
-        this.#services.log.warn('the key of a failed call is not free yet', { workflowId: state.id, err })
+      await idempotency.abandon({ scope: key.scope, key: key.key, run: state.head.id }).catch((err: unknown) => {
+        this.#services.log.warn('the key of a failed call is not free yet', { workflowId: state.head.id, err })
       })
       throw error
     }
@@ -293,7 +298,7 @@ export class RunService extends RunInterventions implements Runs {
    * Earlier accepted runs come first, even while they wait for a retry: otherwise they could restore an account
    * that this call deletes.
    */
-  async #isBehind({ subject }: RunProgress): Promise<boolean> {
+  async #isBehind({ head: { subject } }: RunProgress): Promise<boolean> {
     const end = performance.now() + behindMillis
     for (let pause = 10; await this.#services.runs.hasReady(subject); pause = Math.min(pause * 2, 200)) {
       if (performance.now() > end) return true
@@ -311,7 +316,7 @@ export class RunService extends RunInterventions implements Runs {
     if (run === undefined || isWithinCall(run.data)) return { kind: 'under-way', run: id }
     // A run without a resource was stored behind another one, and its call was answered so.
     const hasAnswer = (run.state === 'incident' && run.touched) || (run.resource !== undefined && hasEnded(run.state))
-    const result = isSynchronous && hasAnswer ? await this.#answerOf(id, run) : accepted({ id })
+    const result = isSynchronous && hasAnswer ? await this.#answerOf(id, run) : accepted(id)
     return { kind: 'repeated', result }
   }
 }

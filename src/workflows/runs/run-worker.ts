@@ -4,7 +4,7 @@ import { processName } from '#kernel/ids.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { readTraceparent, type Tracer, tracer } from '#kernel/tracing.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import type { ClaimedRun, RunState } from '#workflows/record/run.ts'
+import { claimOf, type RunState, type StoredRun } from '#workflows/record/run.ts'
 import type { WorkflowServices } from '#workflows/steps/workflow-services.ts'
 import type { StepCommit } from '#workflows/store/run-commit.ts'
 import { ClaimKeeper, type ClaimTimes } from './claim-keeper.ts'
@@ -110,11 +110,15 @@ export class RunWorker implements Closable {
     }
   }
 
-  #begin(run: ClaimedRun): void {
+  #begin(run: StoredRun): void {
     const execution = (tracer === undefined ? this.#execute(run) : this.#traced(tracer, run))
       .catch((err: unknown) => {
         // The claim expires, and the step is executed again, here or elsewhere.
-        this.#services.log.warn('a run was put down in mid-step', { workflowId: run.id, workflow: run.name, err })
+        this.#services.log.warn('a run was put down in mid-step', {
+          workflowId: run.head.id,
+          workflow: run.head.workflow,
+          err,
+        })
       })
       .finally(() => {
         this.#active.delete(execution)
@@ -124,18 +128,19 @@ export class RunWorker implements Closable {
   }
 
   /** A trace of its own, since the run may outlive that of its request by days; linked to it. */
-  #traced(tracer: Tracer, run: ClaimedRun): Promise<void> {
-    const { id, name, data } = run
+  #traced(tracer: Tracer, run: StoredRun): Promise<void> {
+    const { id, workflow: name } = run.head
+    const { data } = run
     const cause = readTraceparent(typeof data['trace'] === 'string' ? data['trace'] : undefined)
     const attributes = { 'gatehouse.workflow': name, 'gatehouse.run.id': id, 'gatehouse.attempt': run.attempt }
     const start = { name: `workflow ${name}`, kind: 'consumer', parent: 'none', run: id, attributes } as const
     return tracer.span({ ...start, links: cause === undefined ? [] : [cause] }, () => this.#execute(run))
   }
 
-  async #execute(run: ClaimedRun): Promise<void> {
+  async #execute(run: StoredRun): Promise<void> {
     const { runs, subjects, log, clock, observer } = this.#services
     observer.claimed(clock().getTime() - run.due.getTime())
-    const keeper = new ClaimKeeper(runs, run, this.#limits, log)
+    const keeper = new ClaimKeeper(runs, claimOf(run), this.#limits, log)
     const parts = {
       services: this.#services,
       use: this.#use,
@@ -143,19 +148,19 @@ export class RunWorker implements Closable {
       leaseMillis: this.#limits.leaseMillis,
       stopping: () => this.#stopping,
       commit: (step: StepCommit) => this.#commit(step),
-      saveRows: (rows: readonly AuditEntry[]) => this.#saveRows(run.id, rows),
+      saveRows: (rows: readonly AuditEntry[]) => this.#saveRows(run.head.id, rows),
     }
     let begun = false
     try {
-      await subjects.run(run.subject.toLowerCase(), async () => {
+      await subjects.run(run.head.subject.toLowerCase(), async () => {
         begun = true
-        if (this.#stopping) await runs.release(run)
+        if (this.#stopping) await runs.release(claimOf(run))
         else await new ClaimedRunExecution(run, parts).execute(() => keeper.step())
       })
     } catch (error) {
       if (begun) throw error
       // Direct calls of the same subject keep it busy.
-      await runs.release(run)
+      await runs.release(claimOf(run))
     } finally {
       keeper.end()
     }

@@ -8,6 +8,7 @@ import { onEachDatabase } from '#testing/databases/databases.ts'
 import { MemoryGroups } from '#testing/targets/memory-groups.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { type DurableProcess, dyingStore, openDurable } from '#testing/workflows/durable-fixture.ts'
+import type { GivenCall } from '#testing/workflows/given-call.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 import { customTask } from '#testing/workflows/workflow-fixture.ts'
 import { UnfinishedRun } from '#workflows/record/run-access.ts'
@@ -16,9 +17,8 @@ const provision = (extra = {}) => ({ taskType: 'provision', target: 'store', syn
 const addMail = { taskType: 'addAttribute', name: 'mail', value: 'a@example.com' }
 const never = new Promise<never>(() => {})
 
-const callOf = (name: string, more: Partial<WorkflowCall> = {}): WorkflowCall => ({
-  name,
-  requestor: 'caller',
+const callOf = (name: string, { head, ...more }: GivenCall = {}): WorkflowCall => ({
+  head: { workflow: name, requester: 'caller', ...head },
   params: {},
   user: { userID: 'jjackson', attributes: new Attributes(), groups: [] },
   ...more,
@@ -88,11 +88,11 @@ onEachDatabase('runs within calls', (freshUrl) => {
     test('can be read afterwards with its timeline if requested, and is not stored otherwise', async () => {
       const targets = { store: new MemoryTarget() }
       const process = await openDurable(await freshUrl(), { workflows, tasks, targets })
-      const { id } = await process.run('w', { kept: true, caller: 'api' })
+      const { id } = await process.run('w', { kept: true, head: { caller: 'api' } })
       expect(await process.storage.runs.get(id)).toMatchObject({
         state: 'completed',
         touched: true,
-        caller: 'api',
+        head: { caller: 'api' },
         ended: expect.any(Date),
         data: { withinCall: true },
       })
@@ -149,7 +149,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
       const { run: id } = error as UnfinishedRun
       const { runs } = await process.storage.runs.list({ unfinished: true, limit: 10 })
       const incident = { task: 'fails:2', code: 'CONFLICT', maySkip: true }
-      expect(runs).toMatchObject([{ id, state: 'incident', touched: true, incident }])
+      expect(runs).toMatchObject([{ head: { id }, state: 'incident', touched: true, incident }])
       expect(await auditOf(process, id)).toHaveLength(2)
       await expect(process.run('fails', { userID: 'eve' })).rejects.toMatchObject({ code: 'CONFLICT' })
       expect((await process.storage.runs.list({ limit: 10 })).runs).toHaveLength(1)
@@ -248,7 +248,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
     const ownKey = { scope: 's', key: 'k', bodyHash: 'b' }
 
     /** The run that the dying process began, and a process that lives. */
-    async function died(workflow: string, store: MemoryTarget, more: Partial<WorkflowCall> = {}) {
+    async function died(workflow: string, store: MemoryTarget, more: GivenCall = {}) {
       const url = await freshUrl()
       const dying = await openDurable(
         url,
@@ -261,8 +261,8 @@ onEachDatabase('runs within calls', (freshUrl) => {
       const other = await openDurable(url, { workflows, targets: { store } })
       const [run] = (await other.storage.runs.list({ limit: 5 })).runs
       if (run === undefined) throw new Error('no run')
-      expect(await other.runs.start(call, ownKey)).toEqual({ kind: 'under-way', run: run.id })
-      return { id: run.id, other, begun: () => expect.poll(() => store.methods()).toContain('createUser') }
+      expect(await other.runs.start(call, ownKey)).toEqual({ kind: 'under-way', run: run.head.id })
+      return { id: run.head.id, other, begun: () => expect.poll(() => store.methods()).toContain('createUser') }
     }
 
     test('after the target made the change: it is in the audit, and the run does not continue', async () => {
@@ -381,10 +381,10 @@ onEachDatabase('runs within calls', (freshUrl) => {
       await expect(process.run('w', { kept })).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
       const [run] = (await process.storage.runs.list({ limit: 5 })).runs
       process.worker()
-      const ended = await process.settled(run?.id ?? '', kept ? 'completed' : 'failed')
+      const ended = await process.settled(run?.head.id ?? '', kept ? 'completed' : 'failed')
       if (!kept) expect(ended.incident).toMatchObject({ task: 'w:1', code: 'TARGET_UNREACHABLE', message: 'cut off' })
-      expect((await auditOf(process, ended.id)).sort()).toEqual(['add mail a@example.com', 'add userID jjackson'])
-      expect(await process.storage.runs.steps(ended.id)).toHaveLength(kept ? 3 : 2)
+      expect((await auditOf(process, ended.head.id)).sort()).toEqual(['add mail a@example.com', 'add userID jjackson'])
+      expect(await process.storage.runs.steps(ended.head.id)).toHaveLength(kept ? 3 : 2)
     },
   )
 
@@ -423,10 +423,10 @@ onEachDatabase('runs within calls', (freshUrl) => {
     const other = await openDurable(url, { workflows, targets: { store } })
     const [run] = (await other.storage.runs.list({ limit: 5 })).runs
     other.worker()
-    await other.settled(run?.id ?? '', 'failed')
+    await other.settled(run?.head.id ?? '', 'failed')
     gate.resolve()
     expect(await running).toMatchObject({ status: 'completed' })
-    expect(await auditOf(other, run?.id ?? '')).toEqual(['add mail a@example.com', 'add userID jjackson'])
+    expect(await auditOf(other, run?.head.id ?? '')).toEqual(['add mail a@example.com', 'add userID jjackson'])
   })
 
   describe('runs that start one another', () => {

@@ -4,6 +4,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { ReadVersion } from '#sdk/workflow/workflow.ts'
 import type { TaskSignal, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import { runHead } from '#testing/workflows/run-head.ts'
 import type { Frame, RunProgress } from '#workflows/steps/run-progress.ts'
 import { checkSize, restoreRun, type SavedRun, saveRun, skipTask } from './saved-run.ts'
 
@@ -68,6 +69,8 @@ const signals: fc.Arbitrary<TaskSignal | undefined> = fc.oneof(
   ),
 )
 
+const head = runHead()
+
 const states: fc.Arbitrary<RunProgress> = versions.chain((shared) => {
   const user = users(fc.constantFrom(undefined, shared))
   const frame = fc.record(
@@ -85,11 +88,7 @@ const states: fc.Arbitrary<RunProgress> = versions.chain((shared) => {
       bound: fc.option(fc.record({ attributes: fc.oneof(fc.constant('any' as const), texts) }), { nil: undefined }),
     })
     .map(({ request, pins, signal, bound, ...others }) => ({
-      id: 'run',
-      workflow: 'w',
-      subject: 's',
-      requestor: 'r',
-      who: {},
+      head,
       ...others,
       request: new Map<string, unknown>(request),
       pins: new Map(pins),
@@ -113,10 +112,9 @@ const plain = ({ user, frames, request, pins, ...state }: RunProgress) => ({
   pins: [...pins],
 })
 
-const head = { id: 'run', workflow: 'w', subject: 's', requestor: 'r', who: {} }
 const throughText = (saved: SavedRun): SavedRun => JSON.parse(JSON.stringify(saved)) as SavedRun
 const smallest: RunProgress = {
-  ...head,
+  head,
   user: { userID: 'u', attributes: new Attributes(), groups: [], keepGroups: false },
   request: new Map(),
   frames: [{ workflow: 'w', hash: 'h', place: '', next: 2 }],

@@ -3,6 +3,7 @@ import { Attributes, isSecretAttribute } from '#identity/attributes.ts'
 import { storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import type { ReadVersion } from '#sdk/workflow/workflow.ts'
 import type { TaskSignal, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import type { AppointedApprover } from '#workflows/record/approval.ts'
@@ -18,14 +19,8 @@ const maxSize = 1_000_000
 export interface SavedRun {
   readonly data: JsonObject
   /** Stored encrypted; absent if nothing is secret. */
-  readonly secret?: JsonObject
+  readonly secret?: JsonObject | undefined
 }
-
-/** What the store itself knows of a run. */
-type RunHead = Pick<
-  RunProgress,
-  'id' | 'workflow' | 'subject' | 'requestor' | 'caller' | 'who' | 'reason' | 'requestId'
->
 
 const text = z.string()
 const texts = z.array(text)
@@ -184,7 +179,7 @@ export function restoreRun(head: RunHead, { data, secret = {} }: SavedRun): RunP
   const { user, versions, request, frames, pins, ...rest } = readSaved(savedRun, data, 'run')
   const maps = versions.map((read) => new Map(read.map((one): [string, ReadVersion] => [one.target, one])))
   return {
-    ...head,
+    head,
     ...rest,
     user: restoreUser(user, secret['user'], maps),
     request: new Map([...request, ...readSaved(requestPairs, secret['request'] ?? [], 'secret.request')]),

@@ -3,7 +3,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { processName } from '#kernel/ids.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { WorkflowResult } from '#sdk/workflow/workflow.ts'
-import type { ClaimedRun, RunState } from '#workflows/record/run.ts'
+import { claimOf, type RunState, type StoredRun } from '#workflows/record/run.ts'
 import { stillUnderWay, UnfinishedRun } from '#workflows/record/run-access.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import type { NewRun, RunEffects, StepCommit } from '#workflows/store/run-commit.ts'
@@ -44,7 +44,7 @@ export class StoredCall {
     const { services, workflows } = this.#parts
     const { runs, leaseMillis, log } = services
     const claimed = await this.#store()
-    const keeper = new ClaimKeeper(runs, claimed, { leaseMillis, stepMillis: defaultLimits.stepMillis }, log)
+    const keeper = new ClaimKeeper(runs, claimOf(claimed), { leaseMillis, stepMillis: defaultLimits.stepMillis }, log)
     const execution = new ClaimedRunExecution(claimed, {
       services,
       use: (work) => work(workflows),
@@ -68,25 +68,20 @@ export class StoredCall {
     }
   }
 
-  async #store(): Promise<ClaimedRun> {
-    const { services, deadline, resource, saveDefinitions } = this.#parts
+  async #store(): Promise<StoredRun> {
+    const { services, resource, saveDefinitions } = this.#parts
     const { runs, secrets, leaseMillis, clock } = services
     await saveDefinitions()
     const run: NewRun = {
-      ...(await newRunOf(this.#state, secrets, deadline)),
+      ...(await newRunOf(this.#state, secrets)),
       state: { state: 'running', leaseMillis, worker: processName() },
       ...(resource === undefined ? {} : { resource }),
     }
     await this.#start(() => runs.start(run))
-    const { id, name, definition, subject, requestor, caller, reason, requestId, data, secret } = run
+    const { head, data, secret } = run
     const now = clock()
     return {
-      ...{ id, name, definition, subject, requestor, data, who: this.#state.who },
-      caller,
-      reason,
-      requestId,
-      secret,
-      deadline,
+      ...{ head, data, secret },
       ...{ state: 'running', attempt: 1, fence: 1, touched: false, due: now, created: now, updated: now },
     }
   }
@@ -94,7 +89,7 @@ export class StoredCall {
   /** Only one run of a subject is executed at a time; CONFLICT says that another one is. */
   async #start(start: () => Promise<unknown>): Promise<void> {
     const end = performance.now() + waitMillis
-    const { subject } = this.#state
+    const { subject } = this.#state.head
     for (let pause = 10; ; pause = Math.min(pause * 2, 200)) {
       // It failed while this run waited for it, and comes first.
       if (await this.#parts.services.runs.hasReady(subject)) throw stillUnderWay(subject)
@@ -113,7 +108,7 @@ export class StoredCall {
   }
 
   #result(reached: RunState | 'void'): WorkflowResult {
-    const { id } = this.#state
+    const { id } = this.#state.head
     const { changes = 0, written, failure, isOpen = false } = this.#execution ?? {}
     switch (reached) {
       case 'completed':
@@ -186,7 +181,7 @@ export class StoredCall {
     if (rows.length === 0) return
     await audit.append(rows).catch((err: unknown) => {
       if (err instanceof GatewayError && err.code === 'CONFLICT') return
-      log.error('audit could not be written', { workflowId: this.#state.id, rows: rows.length, err })
+      log.error('audit could not be written', { workflowId: this.#state.head.id, rows: rows.length, err })
     })
   }
 }

@@ -1,18 +1,11 @@
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { SecretBox } from '#keys/secret-box.ts'
-import { expiryIn } from '#workflows/definitions/expiry-parameter.ts'
-import type { ClaimedRun, Incident } from '#workflows/record/run.ts'
+import type { Incident, StoredRun } from '#workflows/record/run.ts'
 import { type PlannedChange, plannedToJson, savedChanges } from '#workflows/steps/planned-changes.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import { taskOf } from '#workflows/steps/walk.ts'
-import type { NewRun } from '#workflows/store/run-commit.ts'
+import type { NewRun, StoredState } from '#workflows/store/run-commit.ts'
 import { checkSize, readSaved, restoreRun, type SavedRun, saveRun } from './saved-run.ts'
-
-/** A run's state in its stored form. */
-export interface StoredForm {
-  readonly data: JsonObject
-  readonly secret?: string
-}
 
 /** Encrypts a secret again only if it has changed. */
 export class RunSealer {
@@ -26,7 +19,7 @@ export class RunSealer {
   }
 
   /** Throws WORKFLOW_FAILED if the run is too large to be stored. */
-  async form(saved: SavedRun): Promise<StoredForm> {
+  async form(saved: SavedRun): Promise<StoredState> {
     checkSize(saved)
     const { data, secret } = saved
     if (secret === undefined) return { data }
@@ -44,44 +37,14 @@ export class RunSealer {
 }
 
 /** The run in its current state. Throws WORKFLOW_FAILED if it can't be stored. */
-export async function newRunOf(state: RunProgress, box: SecretBox, deadline?: Date): Promise<NewRun> {
-  return { ...headOf(state, deadline), ...(await new RunSealer(box, state.id).form(saveRun(state))) }
-}
-
-/** The fields that every stored run has. */
-export function headOf(state: RunProgress, deadline: Date | undefined): Omit<NewRun, 'data'> {
-  const { id, workflow: name, subject, requestor, caller, who, reason, requestId, pins, request } = state
-  const accessEnds = expiryIn(request)
-  return {
-    id,
-    name,
-    definition: pins.get(name) ?? '',
-    subject,
-    requestor,
-    caller,
-    who,
-    reason,
-    requestId,
-    deadline: deadline === undefined ? undefined : { at: deadline },
-    accessEnds,
-  }
+export async function newRunOf(state: RunProgress, box: SecretBox): Promise<NewRun> {
+  const { head } = state
+  return { head, ...(await new RunSealer(box, head.id).form(saveRun(state))) }
 }
 
 /** A stored run, without the result of its wait. Throws WORKFLOW_FAILED for one that cannot be read. */
-export async function restoreStoredRun(run: ClaimedRun, sealer: RunSealer): Promise<RunProgress> {
-  const { id, name, subject, requestor, caller, who, reason, requestId, data } = run
-  const secret = await sealer.open(run.secret)
-  const head = {
-    id,
-    workflow: name,
-    subject,
-    requestor,
-    who,
-    ...(caller === undefined ? {} : { caller }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(requestId === undefined ? {} : { requestId }),
-  }
-  return restoreRun(head, secret === undefined ? { data } : { data, secret })
+export async function restoreStoredRun({ head, data, secret }: StoredRun, sealer: RunSealer): Promise<RunProgress> {
+  return restoreRun(head, { data, secret: await sealer.open(secret) })
 }
 
 /**

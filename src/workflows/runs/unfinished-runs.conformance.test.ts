@@ -9,6 +9,7 @@ import { next, type WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { type DurableProcess, dyingStore, openDurable } from '#testing/workflows/durable-fixture.ts'
+import type { GivenCall } from '#testing/workflows/given-call.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 import { UnfinishedRun } from '#workflows/record/run-access.ts'
 
@@ -23,9 +24,8 @@ const workflows = {
   ],
 }
 
-const callOf = (more: Partial<WorkflowCall> = {}): WorkflowCall => ({
-  name: 'both',
-  requestor: 'caller',
+const callOf = ({ head, ...more }: GivenCall = {}): WorkflowCall => ({
+  head: { workflow: 'both', requester: 'caller', ...head },
   params: {},
   user: { userID: 'ann', attributes: new Attributes(), groups: [] },
   resource: 'user 1',
@@ -73,7 +73,7 @@ const failureOf = async (work: Promise<unknown>): Promise<UnfinishedRun> => {
 }
 
 const settle = (process: DurableProcess) =>
-  process.runs.settle({ subjects: ['ann'], resource: 'user 1', requestor: 'caller' })
+  process.runs.settle({ subjects: ['ann'], resource: 'user 1', requester: 'caller' })
 
 onEachDatabase('runs that change several targets within their calls', (freshUrl) => {
   const open = async (url: string, first: MemoryTarget, second: MemoryTarget) =>
@@ -231,9 +231,9 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       const [first, second] = [new FailingTarget(users), new FailingTarget(users)]
       const process = await open(await freshUrl(), first, second)
       second.code = 'TARGET_TIMEOUT'
-      await failureOf(process.runs.run(callOf({ name: 'leave' })))
+      await failureOf(process.runs.run(callOf({ head: { workflow: 'leave' } })))
       expect(first.stored('ann')).toBeUndefined()
-      const settleById = () => process.runs.settle({ subjects: [], resource: 'user 1', requestor: 'caller' })
+      const settleById = () => process.runs.settle({ subjects: [], resource: 'user 1', requester: 'caller' })
       process.worker()
       second.code = undefined
       expect(await settleById()).toEqual({ finished: ['user 1'], refused: [] })
@@ -253,7 +253,7 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       // Tried again, and refused again.
       const { refused: replaces } = await settle(process)
       expect(replaces).toMatchObject([
-        { id: refused.run, resource: 'user 1', requestor: 'caller', written: expect.arrayContaining(['mail']) },
+        { id: refused.run, resource: 'user 1', requester: 'caller', written: expect.arrayContaining(['mail']) },
       ])
       // Without another change, the incident stays.
       expect(await failureOf(process.runs.run(callOf({ replaces })))).toMatchObject({ status: 500, run: refused.run })
@@ -369,7 +369,7 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       const { run } = await failureOf(process.runs.start(call))
       second.code = undefined
       const user = { userID: 'ann', attributes: Attributes.from({ title: ['Dr'] }), groups: [] }
-      const newer = await process.runs.run(callOf({ name: 'one', user }))
+      const newer = await process.runs.run(callOf({ head: { workflow: 'one' }, user }))
       const { fence = 0 } = (await process.storage.runs.get(run)) ?? {}
       for (const action of ['retry', 'skip'] as const) {
         await expect(process.runs[action]({ id: run, fence, by: userRef('operator') })).rejects.toMatchObject({
@@ -399,7 +399,9 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       second.code = 'TARGET_UNREACHABLE'
       third.put({ userID: 'ann' })
       third.code = 'CONFLICT'
-      const { run } = await failureOf(process.runs.run(callOf({ name: 'passwords', password: 'hunter2' })))
+      const { run } = await failureOf(
+        process.runs.run(callOf({ head: { workflow: 'passwords' }, password: 'hunter2' })),
+      )
       const stored = await process.storage.runs.getWhole(run)
       expect(stored?.secret).toBeDefined()
       expect(JSON.stringify(stored)).not.toContain('hunter2')
@@ -417,9 +419,12 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       const process = await open(await freshUrl(), first, second)
       const timers = process.timers()
       second.code = 'TARGET_UNREACHABLE'
-      const { run } = await failureOf(process.runs.run(callOf({ deadline: new Date() })))
+      const { run } = await failureOf(process.runs.run(callOf({ head: { deadline: new Date() } })))
       const stored = callOf({ user: { userID: 'bob', attributes: new Attributes(), groups: [] }, asynchronous: true })
-      const { id } = await process.runs.run({ ...stored, deadline: new Date(Date.now() + 1_000) })
+      const { id } = await process.runs.run({
+        ...stored,
+        head: { ...stored.head, deadline: new Date(Date.now() + 1_000) },
+      })
       process.worker()
       const incidents = [await process.settled(run, 'incident'), await process.settled(id, 'incident')]
       expect(incidents.map(({ incident }) => incident?.code)).toEqual(['TARGET_UNREACHABLE', 'TARGET_UNREACHABLE'])

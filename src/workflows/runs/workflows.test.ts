@@ -22,7 +22,7 @@ describe('a run', () => {
   test('creates the user, writes one batch of audit rows and returns the number of changes', async () => {
     const store = new MemoryTarget()
     const { run, audit } = await startWorkflows({ workflows: { join: [provision()] }, targets: { store } })
-    const result = await run('join', { attributes: { mail: ['jj@example.com'] }, requestId: 'req-1' })
+    const result = await run('join', { attributes: { mail: ['jj@example.com'] }, head: { requestId: 'req-1' } })
     expect(store.stored('jjackson')).toEqual({ attributes: { mail: ['jj@example.com'] }, groups: [] })
     expect(result.changes).toBe(2)
     expect(audit.writes).toBe(1)
@@ -60,7 +60,7 @@ describe('a run', () => {
     const { workflows: started } = await startWorkflows({ workflows })
     const { Attributes } = await import('#identity/attributes.ts')
     const user = { userID: 'u', attributes: new Attributes(), groups: [] }
-    await started.run({ name: 'w', requestor: 'c', params: {}, user })
+    await started.run({ head: { workflow: 'w', requester: 'c' }, params: {}, user })
     expect(user.attributes.size).toBe(0)
     expect(user.groups).toEqual([])
   })

@@ -126,15 +126,16 @@ export class Workflows implements WorkflowStarter, Closable {
   async run(call: WorkflowCall): Promise<WorkflowResult> {
     if (!isAsynchronous(call)) return await this.runNow(call, this.begin(call))
     const state = this.begin(call)
-    await this.store(call, state)
-    return accepted(state)
+    await this.store(state)
+    return accepted(state.head.id)
   }
 
   /** The requested run, before its first step. Throws NOT_SUPPORTED and BAD_REQUEST. */
   begin(call: WorkflowCall): RunProgress {
-    const definition = this.#definitions.get(call.name)
+    const definition = this.#definitions.get(call.head.workflow)
     const checked = withExpiry(call, definition.accessEnds, this.#services.clock())
-    return runOf(checked, definition, this.#definitions.pinsOf(call.name))
+    const deadline = this.#deadlineOf(call, definition)
+    return runOf(checked, definition, this.#definitions.pinsOf(call.head.workflow), deadline)
   }
 
   /** Executes the run in its order among those of its subject, until it ends or has to wait. */
@@ -143,7 +144,7 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   #traced(tracer: Tracer, call: WorkflowCall, state: RunProgress, options: RunNowOptions): Promise<WorkflowResult> {
-    const { id: run, workflow } = state
+    const { id: run, workflow } = state.head
     const attributes = { 'gatehouse.workflow': workflow, 'gatehouse.run.id': run }
     const start = { name: `workflow ${workflow}`, kind: 'internal', parent: 'current', run, attributes } as const
     return tracer.span(start, async (span) => {
@@ -158,12 +159,11 @@ export class Workflows implements WorkflowStarter, Closable {
       services: this.#services,
       kept: call.kept ?? false,
       saveDefinitions: () => this.#definitions.save(state.pins),
-      deadline: this.#deadlineOf(call),
       answer: (result: WorkflowResult) =>
-        key && { scope: key.scope, key: key.key, run: state.id, response: resultToJson(result) },
+        key && { scope: key.scope, key: key.key, run: state.head.id, response: resultToJson(result) },
     }
     const execute = (): Promise<WorkflowResult> => {
-      if (stored !== undefined && this.#definitions.writesOf(call.name).severalTimes) return stored(parts)
+      if (stored !== undefined && this.#definitions.writesOf(call.head.workflow).severalTimes) return stored(parts)
       const prepare = (started: WorkflowCall) => this.prepare(startedCall(started, state))
       const own = {
         ...this.#stepParts,
@@ -174,22 +174,24 @@ export class Workflows implements WorkflowStarter, Closable {
       }
       return new CallExecution(state, { ...own, ...parts }).run()
     }
-    return this.#counted(call.name, () => this.#services.subjects.run(state.subject.toLowerCase(), execute))
+    return this.#counted(call.head.workflow, () =>
+      this.#services.subjects.run(state.head.subject.toLowerCase(), execute),
+    )
   }
 
   /** Stores the run; a worker claims and executes it. */
-  async store(call: WorkflowCall, state: RunProgress, key?: KeyedCall): Promise<StartOutcome> {
-    const deadline = this.#deadlineOf(call)
-    const run = await newRunOf(state, this.#services.secrets, deadline)
+  async store(state: RunProgress, key?: KeyedCall): Promise<StartOutcome> {
+    const { deadline } = state.head
+    const run = await newRunOf(state, this.#services.secrets)
     await this.#definitions.save(state.pins)
-    const effects: RunEffects = deadline === undefined ? {} : { timers: [deadlineTimer(state.id, deadline)] }
-    const idempotency = key && { ...key, run: state.id }
+    const effects: RunEffects = deadline === undefined ? {} : { timers: [deadlineTimer(state.head.id, deadline)] }
+    const idempotency = key && { ...key, run: state.head.id }
     return await this.#services.runs.start(run, { effects, idempotency })
   }
 
   async prepare(call: WorkflowCall): Promise<NewRun> {
     const state = this.begin(call)
-    const run = await newRunOf(state, this.#services.secrets, this.#deadlineOf(call))
+    const run = await newRunOf(state, this.#services.secrets)
     await this.#definitions.save(state.pins)
     return run
   }
@@ -227,7 +229,7 @@ export class Workflows implements WorkflowStarter, Closable {
     const { clock, log } = this.#services
     const { directory } = this.#host
     const { definitions } = this.#stepParts
-    return this.#counted(state.workflow, () =>
+    return this.#counted(state.head.workflow, () =>
       previewRun(state, { definitions, target: this.#target, directory, clock, log, ...calls }),
     )
   }
@@ -237,13 +239,14 @@ export class Workflows implements WorkflowStarter, Closable {
    * Only runs that write several targets are previewed for it: a single target refuses its first write just as early.
    */
   async refusalOf(state: RunProgress): Promise<StepFailure | undefined> {
-    if (state.newAccount !== undefined || !this.#definitions.writesOf(state.workflow).severalTargets) return undefined
+    if (state.newAccount !== undefined || !this.#definitions.writesOf(state.head.workflow).severalTargets)
+      return undefined
     let failure: StepFailure | undefined
     const onFailure = (found: StepFailure): void => {
       failure = found
     }
     try {
-      await this.preview(restoreRun(state, saveRun(state)), { onFailure })
+      await this.preview(restoreRun(state.head, saveRun(state)), { onFailure })
     } catch {
       // The run itself fails in the same way.
       return undefined
@@ -258,7 +261,8 @@ export class Workflows implements WorkflowStarter, Closable {
    * is skipped here, and the write asks it again.
    */
   async accountConflicts(state: RunProgress): Promise<AccountConflicts | undefined> {
-    const { newAccount, id } = state
+    const { id } = state.head
+    const { newAccount } = state
     if (newAccount === undefined || newAccount.created.length > 0 || state.plannedChanges !== undefined)
       return undefined
     // An account that an interrupted attempt created is in the directory, and is not a conflict.
@@ -269,7 +273,7 @@ export class Workflows implements WorkflowStarter, Closable {
     const { userID } = state.user
     const taken = await takenValues(this.#host.directory, newAccount.unique)
     const refused: GatewayError[] = []
-    const copy = restoreRun(state, saveRun(state))
+    const copy = restoreRun(state.head, saveRun(state))
     await this.preview(copy, { onAccountExists: (error) => refused.push(error) })
     const others = taken.filter(({ value }) => !sameLogin(value, userID))
     const login = others.length < taken.length || refused.length > 0
@@ -288,12 +292,12 @@ export class Workflows implements WorkflowStarter, Closable {
 
   /** Executes steps of a stored run up to the next commit. */
   step(state: RunProgress, keeper: RunKeeper): Promise<ExecutedSteps> {
-    return this.#counted(state.workflow, () => executeSteps(state, this.#stepParts, keeper))
+    return this.#counted(state.head.workflow, () => executeSteps(state, this.#stepParts, keeper))
   }
 
   /** What a waiting run is stored with. Throws errors of opening an approval. */
-  prepareWait(state: RunProgress, wait: WaitOutcome, deadline: Date | undefined): Promise<Waiting> {
-    return prepareWait(state, wait, this.#approvals, deadline)
+  prepareWait(state: RunProgress, wait: WaitOutcome): Promise<Waiting> {
+    return prepareWait(state, wait, this.#approvals)
   }
 
   /** Waits for running calls, then closes the tasks. */
@@ -304,8 +308,7 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   /** The value of the call, or else of the workflow. */
-  #deadlineOf({ name, deadline }: WorkflowCall): Date | undefined {
-    const span = this.#definitions.get(name).deadline
+  #deadlineOf({ head: { deadline } }: WorkflowCall, { deadline: span }: Definition): Date | undefined {
     return deadline ?? (span === undefined ? undefined : addSpan(this.#services.clock(), span))
   }
 
@@ -353,4 +356,4 @@ export class Workflows implements WorkflowStarter, Closable {
 const isRefusal = ({ code, isRefusal: isRefused }: GatewayError): boolean =>
   isRefused && (!isPassing(code) || code === 'VERSION_MISMATCH')
 
-export const accepted = ({ id }: Pick<RunProgress, 'id'>): WorkflowResult => ({ id, status: 'accepted', changes: 0 })
+export const accepted = (id: string): WorkflowResult => ({ id, status: 'accepted', changes: 0 })

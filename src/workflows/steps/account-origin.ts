@@ -20,7 +20,7 @@ export function accountOrigin(state: RunProgress, target: string, audit?: Pick<A
     async earlierAttempt(userID) {
       const isThis = (row: { kind: string; attribute: string; target: string; value?: string | undefined }): boolean =>
         row.kind === 'entry' && row.target === target && sameLogin(row.value ?? userID, userID)
-      const listed = await audit?.list({ workflowId: state.id, limit: maxRows })
+      const listed = await audit?.list({ workflowId: state.head.id, limit: maxRows })
       const rows = listed?.rows.filter((row) => isThis(row) && row.attribute !== 'name') ?? []
       const last = rows.toSorted((a, b) => a.time.getTime() - b.time.getTime()).at(-1)
       if (last !== undefined && last.action !== 'delete') return 'yes'

@@ -127,12 +127,12 @@ export async function executeSteps(state: RunProgress, parts: StepParts, keeper:
 /** A target's own error keeps its code; any other becomes WORKFLOW_FAILED with the original as its cause. */
 export function failureOf(state: RunProgress, error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
-  const text = `workflow "${state.workflow}", task ${taskOf(state)}: ${shownReason(error)}`
+  const text = `workflow "${state.head.workflow}", task ${taskOf(state)}: ${shownReason(error)}`
   return new GatewayError('WORKFLOW_FAILED', text, { cause: error })
 }
 
 export function logFailure(log: Logger, state: RunProgress, failure: GatewayError): void {
-  const fields = { workflowId: state.id, workflow: state.workflow, task: taskOf(state), code: failure.code }
+  const fields = { workflowId: state.head.id, workflow: state.head.workflow, task: taskOf(state), code: failure.code }
   if (failure.isRefusal) log.info('workflow refused', { ...fields, reason: failure.message })
   else log.error('workflow failed', { ...fields, err: failure })
 }

@@ -24,10 +24,14 @@ const maxPlannedChanges = 5_000
 
 export const plannedToJson = (plannedChanges: readonly PlannedChange[]): JsonObject[] =>
   plannedChanges.slice(0, maxPlannedChanges).map(({ time, workflow, ...row }) => ({
-    ...row,
+    ...present(row),
     time: time.getTime(),
     workflow: { ...workflow },
   }))
+
+/** Without members that are undefined, which JSON lacks. */
+const present = (row: Readonly<Record<string, string | number | undefined>>): JsonObject =>
+  Object.fromEntries(Object.entries(row).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
 
 const plannedChange = z.object({
   id: z.string(),

@@ -11,6 +11,7 @@ import { checkMail, type StepMail } from '#sdk/mail/mail.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { GrantedAccess, PasswordWrite, SetPassword, StepEffects } from '#sdk/workflow/workflow-task.ts'
+import { auditedRun } from '#workflows/record/run-audit.ts'
 import type { NewRun, RunEffects } from '#workflows/store/run-commit.ts'
 import type { RunProgress } from './run-progress.ts'
 
@@ -21,10 +22,7 @@ export interface StepRequests {
 }
 
 /** The run that the steps belong to. */
-type EffectRun = Pick<
-  RunProgress,
-  'id' | 'workflow' | 'requestor' | 'who' | 'caller' | 'requestId' | 'session' | 'newAccount'
->
+type EffectRun = Pick<RunProgress, 'head' | 'session' | 'newAccount'>
 
 /** What the mails of runs depend on. */
 export interface RunMailing {
@@ -43,12 +41,12 @@ export async function runEffects(
   prepare: (call: WorkflowCall) => Promise<NewRun>,
   { pages, choices }: RunMailing = {},
 ): Promise<Pick<RunEffects, 'mails' | 'grants' | 'starts' | 'endings'>> {
-  const run = by.id
+  const run = by.head.id
   const endings = requests.flatMap(({ effects }) => effects.passwords.map((password) => endingOf(password, by)))
   const reportsOutcome = requests.some(({ effects }) => effects.mails.some(({ isOutcome }) => isOutcome === true))
-  const { requestor } = by.who
+  const { requester } = by.head.who
   const isUnwanted =
-    reportsOutcome && requestor !== undefined && (await choices?.isMailedNow('request', requestor)) === false
+    reportsOutcome && requester !== undefined && (await choices?.isMailedNow('request', requester)) === false
   const whole = (
     { isOutcome: _, reader: _reader, sentences = [], ...mail }: StepMail,
     { texts }: MailReader,
@@ -82,20 +80,13 @@ export async function runEffects(
   }
 }
 
-function endingOf({ owners, logins, claim }: WrittenPassword, by: EffectRun): SessionEnding {
-  const { id, workflow: name, requestor, caller, requestId, session } = by
+function endingOf({ owners, logins, claim }: WrittenPassword, { head, session }: EffectRun): SessionEnding {
   return {
     owners,
     logins,
     exceptPublicId: session,
     settles: claim === undefined ? undefined : { id: claim.id, lease: claim.lease },
-    audit: (ended) =>
-      endedRows(ended, {
-        workflow: { id, name },
-        requestor,
-        ...(caller === undefined || caller === requestor ? {} : { caller }),
-        ...(requestId === undefined ? {} : { requestId }),
-      }),
+    audit: (ended) => endedRows(ended, auditedRun(head)),
   }
 }
 

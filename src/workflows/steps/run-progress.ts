@@ -1,5 +1,5 @@
-import type { RunIdentities } from '#identity/identity.ts'
 import type { CreatedAccount, NewAccount } from '#sdk/target/new-account.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import type { BoundSubject } from '#sdk/workflow/workflow.ts'
 import type { RequestMap, TaskSignal, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import type { AppointedApprover } from '#workflows/record/approval.ts'
@@ -19,15 +19,7 @@ export interface Frame {
 
 /** The complete state of a run between two steps. */
 export interface RunProgress {
-  readonly id: string
-  readonly workflow: string
-  /** The login of the user it is about. The runs of one subject are executed in order. */
-  readonly subject: string
-  readonly requestor: string
-  readonly caller?: string | undefined
-  readonly who: RunIdentities
-  readonly reason?: string | undefined
-  readonly requestId?: string | undefined
+  readonly head: RunHead
   /** The public id of the session that requested the run. */
   readonly session?: string | undefined
   /** The `traceparent` of the span that started the run; absent if it was not traced. */

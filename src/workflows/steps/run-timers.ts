@@ -41,7 +41,7 @@ const endLateRun =
     if (run.touched && run.state !== 'waiting') return 'done'
     try {
       await store.cancel({
-        id: run.id,
+        id: run.head.id,
         fence: run.fence,
         onlyUntouched: false,
         outcome: 'expired',
@@ -65,22 +65,13 @@ export interface Waiting {
 }
 
 /** Throws errors of opening an approval, such as NO_APPROVERS. */
-export async function prepareWait(
-  state: RunProgress,
-  wait: WaitOutcome,
-  approvals: ApprovalOpener,
-  deadline: Date | undefined,
-): Promise<Waiting> {
+export async function prepareWait(state: RunProgress, wait: WaitOutcome, approvals: ApprovalOpener): Promise<Waiting> {
+  const { head, request, newAccount, appointed } = state
   // A deadline applies while the run waits; its timers end with the wait.
-  const timers = deadline === undefined ? [] : [deadlineTimer(state.id, deadline)]
-  if ('until' in wait) return { timers: [...timers, wakeTimer(state.id, wait.until)] }
-  const { id, workflow: name, subject, requestor, caller, who, request, newAccount, appointed } = state
-  const run = {
-    ...{ id, name, step: state.steps + 1, subject, requestor, who, user: currentUser(state), request },
-    ...(newAccount === undefined ? {} : { newAccount }),
-    ...(appointed && { appointed }),
-  }
-  const approval = await approvals.open(wait.approval, caller === undefined ? run : { ...run, caller })
+  const timers = head.deadline === undefined ? [] : [deadlineTimer(head.id, head.deadline)]
+  if ('until' in wait) return { timers: [...timers, wakeTimer(head.id, wait.until)] }
+  const run = { head, step: state.steps + 1, user: currentUser(state), request, newAccount, appointed }
+  const approval = await approvals.open(wait.approval, run)
   delete state.appointed
   return { approval, timers }
 }

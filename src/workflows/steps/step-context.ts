@@ -3,6 +3,7 @@ import type { Clock } from '#kernel/clock.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import type { TargetChange, TargetRequest } from '#sdk/target/target.ts'
 import type { RequestMap, StepEffects, TaskContext } from '#sdk/workflow/workflow-task.ts'
+import { auditedRun } from '#workflows/record/run-audit.ts'
 import { accountOrigin } from './account-origin.ts'
 import { type AuditPlace, AuditTrail } from './audit-trail.ts'
 import { currentUser, type RunProgress } from './run-progress.ts'
@@ -30,9 +31,9 @@ interface RunServices {
  * them.
  */
 export function stepContext(state: RunProgress, position: Position, services: RunServices): TaskContext {
-  const { id, requestor, caller, who, request, bound } = state
+  const { head, request, bound } = state
   const user = currentUser(state)
-  const workflow = { id, name: state.workflow }
+  const workflow = { id: head.id, name: head.workflow }
   const log = new StepLogger(services.log, workflow, position)
   const place = (target: string): AuditPlace => ({ time: services.clock(), subject: user.userID, target })
   const { planChanges } = services
@@ -42,8 +43,8 @@ export function stepContext(state: RunProgress, position: Position, services: Ru
   }
   const targetRequest = (target: string): TargetRequest => ({
     workflow,
-    idempotencyKey: `${id}/${state.steps}`,
-    requestor,
+    idempotencyKey: `${head.id}/${state.steps}`,
+    requestor: head.requester,
     params: requestObject(request),
     log,
     audit: (change) => services.trail.add(place(target), change),
@@ -59,10 +60,7 @@ export function stepContext(state: RunProgress, position: Position, services: Ru
   return {
     user,
     request,
-    workflow,
-    requestor,
-    caller,
-    who,
+    run: head,
     bound,
     log,
     effects,
@@ -122,17 +120,5 @@ class StepLogger implements Logger {
 }
 
 /** A trail for the run's further changes. */
-export function auditTrail(state: RunProgress, audit: Pick<AuditStore, 'appendWithin'>): AuditTrail {
-  const { id, workflow: name, requestor, caller, reason, requestId, approval } = state
-  return new AuditTrail(
-    {
-      workflow: { id, name },
-      requestor,
-      ...(caller === undefined || caller === requestor ? {} : { caller }),
-      ...(requestId === undefined ? {} : { requestId }),
-      ...(approval === undefined ? {} : { approval }),
-      ...(reason === undefined ? {} : { reason }),
-    },
-    audit,
-  )
-}
+export const auditTrail = ({ head, approval }: RunProgress, audit: Pick<AuditStore, 'appendWithin'>): AuditTrail =>
+  new AuditTrail({ ...auditedRun(head), approval, reason: head.reason }, audit)

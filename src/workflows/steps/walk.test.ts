@@ -7,6 +7,7 @@ import { noFlow } from '#sdk/flow/flow.ts'
 import type { PreparedTask, TaskContext, TaskHost, TaskOutcome, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { copyUser } from '#sdk/workflow/workflow-user.ts'
 import { noEffects } from '#testing/workflows/no-effects.ts'
+import { runHead } from '#testing/workflows/run-head.ts'
 import { createDefinition, type Definition } from '#workflows/definitions/definitions.ts'
 import { restoreRun, type SavedRun, saveRun } from '#workflows/runs/saved-run.ts'
 import { currentUser, type RunProgress } from './run-progress.ts'
@@ -137,11 +138,7 @@ async function define(name: string, nodes: readonly Node[], trace: string[]): Pr
 }
 
 const start = (definition: Definition): RunProgress => ({
-  id: 'run',
-  workflow: definition.name,
-  who: {},
-  subject: 'u',
-  requestor: 'caller',
+  head: runHead({ workflow: definition.name }),
   user: newUser(),
   request: new Map(),
   pins: new Map(),
@@ -152,9 +149,7 @@ const start = (definition: Definition): RunProgress => ({
 const contextFor = (state: RunProgress): TaskContext => ({
   user: currentUser(state),
   request: state.request,
-  workflow: { id: state.id, name: state.workflow },
-  requestor: state.requestor,
-  who: state.who,
+  run: state.head,
   log: silentLogger,
   effects: noEffects,
   forTarget: () => {
@@ -213,7 +208,7 @@ describe('walk', () => {
         if (!finished) {
           state.steps--
           const stored = JSON.parse(JSON.stringify(saveRun(state))) as SavedRun
-          const resumed = restoreRun(state, stored)
+          const resumed = restoreRun(state.head, stored)
           await walk(resumed, () => definition, runTask(resumed))
         }
         expect(trace).toEqual(whole)

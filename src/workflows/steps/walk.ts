@@ -171,7 +171,7 @@ function copyInUse(state: RunProgress): WorkflowUser | undefined {
 }
 
 const exceeded = (state: RunProgress, what: string): GatewayError =>
-  new GatewayError('WORKFLOW_FAILED', `workflow "${state.workflow}" was ended: ${what}`)
+  new GatewayError('WORKFLOW_FAILED', `workflow "${state.head.workflow}" was ended: ${what}`)
 
 /** For the log: `workflow:0/onSuccess/1`. */
 export function positionText({ frame, index }: Pick<Position, 'frame' | 'index'>): string {

@@ -51,28 +51,21 @@ onEachDatabase('approvals', (freshUrl) => {
 
   test('an opened approval can be read, with the fields of its run', async () => {
     const { one, two } = await open()
-    const run = newRun('r', { subject: 'bob', caller: 'svc', reason: 'because', state: { state: 'waiting' } })
-    const accessEnds = new Date(8_000_000_000_000)
+    const head = { subject: 'bob', caller: 'svc', reason: 'because', accessEnds: new Date(8_000_000_000_000) }
+    const run = newRun('r', { head, state: { state: 'waiting' } })
     await one.runs.start(run, {
       approval: newApproval('a', {
         approvers: [userRef('Boss'), userRef('boss'), userRef('deputy')],
-        accessEnds,
         newAccount: true,
       }),
     })
     const found = await two.approvals.get('a')
     expect(found).toMatchObject({
       id: 'a',
-      run: 'r',
-      workflow: 'create-user',
+      run: run.head,
       step: 1,
       label: 'Manager approval',
       state: 'open',
-      subject: 'bob',
-      requestor: 'alice',
-      caller: 'svc',
-      reason: 'because',
-      accessEnds,
       allowSelf: false,
       rules: [{ scope: 'group', constraint: 'managers' }],
       data: { note: 'please' },
@@ -80,7 +73,7 @@ onEachDatabase('approvals', (freshUrl) => {
       version: 1,
     })
     expect(found?.approvers).toEqual([userRef('boss'), userRef('deputy')])
-    const listed = { id: 'a', requestor: 'alice', caller: 'svc', accessEnds, newAccount: true }
+    const listed = { id: 'a', run: run.head, newAccount: true }
     expect(await two.approvals.listOfRun('r')).toMatchObject([listed])
     expect((await two.approvals.listForApprovers([who('boss')], { limit: 5 })).approvals).toMatchObject([listed])
     expect((await two.approvals.listOpen(new Date(Date.now() + minute), { limit: 5 })).approvals).toMatchObject([
@@ -261,9 +254,12 @@ onEachDatabase('approvals', (freshUrl) => {
   test('lists open approvals of all users by workflow, approver and age, with their approvers', async () => {
     const { one, sql } = await open()
     for (const [i, approver] of ['boss', 'deputy', 'boss'].entries()) {
-      await one.runs.start(newRun(`r${i}`, { name: i === 2 ? 'leave' : 'join', state: { state: 'waiting' } }), {
-        approval: newApproval(`a${i}`, { approvers: [userRef(approver)], timers: [] }),
-      })
+      await one.runs.start(
+        newRun(`r${i}`, { head: { workflow: i === 2 ? 'leave' : 'join' }, state: { state: 'waiting' } }),
+        {
+          approval: newApproval(`a${i}`, { approvers: [userRef(approver)], timers: [] }),
+        },
+      )
     }
     const crowd = Array.from({ length: 12 }, (_, i) => userRef(`user-${i + 10}`))
     await openApproval(one, 'b', { approvers: crowd, timers: [] })
@@ -278,7 +274,7 @@ onEachDatabase('approvals', (freshUrl) => {
     expect(await found({ workflow: 'a\0' })).toEqual([])
     expect(await found({ approvers: [] })).toEqual([])
     const { approvals, next } = await one.approvals.listOpenOf({ limit: 3 })
-    expect(approvals[1]).toMatchObject({ workflow: 'join', approvers: ['deputy'], hasMore: false })
+    expect(approvals[1]).toMatchObject({ run: { workflow: 'join' }, approvers: ['deputy'], hasMore: false })
     expect((await one.approvals.listOpenOf({ limit: 3, after: next ?? '' })).approvals).toMatchObject([
       { id: 'b', approvers: crowd.slice(0, 10).map(({ login }) => login), hasMore: true },
     ])

@@ -1,16 +1,7 @@
 import sql, { join, raw } from 'sql-template-tag'
 import { appendToChain } from '#audit/store/audit-chain.ts'
 import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
-import {
-  columns,
-  dateOrNull,
-  dynamic,
-  inserted,
-  ListStatement,
-  RowInsert,
-  statement,
-  withoutNulls,
-} from '#database/statement.ts'
+import { columns, dynamic, inserted, ListStatement, RowInsert, statement, withoutNulls } from '#database/statement.ts'
 import { assertStorable, isStorable, optionalText, storable } from '#database/text-keys.ts'
 import { type Identity, storedIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -37,7 +28,7 @@ import type {
 import type { NewTimer, TimerClaim } from '#workflows/timers/timer.ts'
 import { deleteTimersOfApproval, finishTimers, insertTimers } from '#workflows/timers/timer-store.ts'
 import { insertMessage, readLatestMessages, readMessages } from './request-message-store.ts'
-import { type IdentityColumns, identityColumns, type LockedRun, lockedRun, makeReady, toIdentities } from './run-row.ts'
+import { headColumns, headOf, type IdentityColumns, type LockedRun, lockedRun, makeReady } from './run-row.ts'
 import { transactionWithWakeUp, type WakeUp } from './wake-up.ts'
 
 const maxIdentities = 200
@@ -344,7 +335,7 @@ export async function insertApproval(
   approval: NewApproval,
   now: number,
 ): Promise<void> {
-  const { id, step, label, allowSelf, commentRequired, rules, data, accessEnds, newAccount } = approval
+  const { id, step, label, allowSelf, commentRequired, rules, data, newAccount } = approval
   assertStorable('id of the approval', id)
   insert.send(tx, {
     id,
@@ -356,7 +347,6 @@ export async function insertApproval(
     allowSelf: allowSelf ? 1 : 0,
     rules: JSON.stringify(rules),
     data: JSON.stringify(data),
-    accessEnds: accessEnds?.getTime() ?? null,
     newAccount: newAccount === true ? 1 : 0,
     commentRequired: commentRequired === true ? 1 : 0,
     escalation: 0,
@@ -406,7 +396,6 @@ interface ApprovalRow extends DecisionColumns {
   readonly allowSelf: number
   readonly rules: string
   readonly data: string
-  readonly accessEnds: number | null
   readonly newAccount: number
   readonly commentRequired: number
   readonly escalation: number
@@ -415,11 +404,9 @@ interface ApprovalRow extends DecisionColumns {
 
 const listed = [
   'id',
-  'run',
   'step',
   'label',
   'state',
-  'accessEnds',
   'newAccount',
   'commentRequired',
   'opened',
@@ -428,34 +415,18 @@ const listed = [
 ] as const
 const content = ['allowSelf', 'rules', 'data'] as const
 const decisionColumns = ['decided', 'decidedBy', 'decidedIdentity', 'onBehalfOf', 'comment'] as const
-/** Columns of the run. */
-const ofRun = ['subject', 'requestor', 'caller', 'reason', ...identityColumns] as const
-
-/** Includes columns of its run. */
-interface ListedRow extends Pick<ApprovalRow, (typeof listed)[number]>, IdentityColumns {
-  readonly workflow: string
-  readonly subject: string
-  readonly requestor: string
-  readonly caller: string | null
-  readonly reason: string | null
-}
+/** With the columns of its run's head. */
+type ListedRow = Pick<ApprovalRow, (typeof listed)[number]> & IdentityColumns
 type WholeRow = ListedRow & ApprovalRow
 type DecidedRow = ListedRow & DecisionColumns & { readonly decided: number }
 
 const toItem = (row: ListedRow): ApprovalItem =>
   withoutNulls({
     id: row.id,
-    run: row.run,
-    workflow: row.workflow,
+    run: headOf(row),
     step: row.step,
     label: row.label,
     state: row.state,
-    subject: row.subject,
-    requestor: row.requestor,
-    caller: row.caller,
-    who: toIdentities(row),
-    reason: row.reason,
-    accessEnds: dateOrNull(row.accessEnds),
     newAccount: row.newAccount === 0 ? null : true,
     commentRequired: row.commentRequired === 0 ? null : true,
     opened: new Date(row.opened),
@@ -482,7 +453,7 @@ const toDecision = (
 }
 
 const insert = statement<Omit<ApprovalRow, (typeof decisionColumns)[number]>>(
-  `insert into approvals ${inserted([...listed, ...content])}`,
+  `insert into approvals ${inserted(['run', ...listed, ...content])}`,
 )
 const decide = statement<DecisionColumns & { id: string }>(
   `update approvals set state = :state, decided = :decided, decided_by = :decidedBy,
@@ -504,7 +475,7 @@ const lockRunOf = statement<{ id: string }, LockedRun>((on) =>
   lockedRun(on, '(select run from approvals where id = :id)'),
 )
 
-const listedColumns = `${columns(listed, 'approval')}, run.name as workflow, ${columns(ofRun, 'run')}`
+const listedColumns = `${columns(listed, 'approval')}, ${headColumns('run')}`
 const withRun = `from approvals as approval join runs as run on run.id = approval.run`
 
 const findById = statement<{ id: string }, WholeRow>(

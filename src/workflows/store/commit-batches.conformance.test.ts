@@ -17,6 +17,7 @@ import {
   shown,
   stepRecord,
 } from '#testing/databases/workflow-stores.ts'
+import { runHead } from '#testing/workflows/run-head.ts'
 import type { NewTimer } from '#workflows/timers/timer.ts'
 import { CommitBatches } from './commit-batches.ts'
 import { commitStep, commitTogether, type NewRun } from './run-commit.ts'
@@ -38,10 +39,11 @@ onEachDatabase('steps that are committed at the same time', (freshUrl) => {
     const ends = { state: 'completed' } as const
     const goesOn = { state: 'running', leaseMillis: minute } as const
     const states = await Promise.all(
-      claims.map((run, i) => runs.commit(commitOf(run, i % 2 === 0 ? ends : goesOn, effects(run.id)))),
+      claims.map((run, i) => runs.commit(commitOf(run, i % 2 === 0 ? ends : goesOn, effects(run.head.id)))),
     )
     expect(states).toEqual(claims.map((_, i) => (i % 2 === 0 ? 'completed' : 'running')))
-    for (const [i, { id, fence }] of claims.entries()) {
+    for (const [i, { head, fence }] of claims.entries()) {
+      const { id } = head
       const run = await shown(runs, id)
       expect(run).toMatchObject({ state: i % 2 === 0 ? 'completed' : 'running', fence, data: { step: 1 } })
       expect(run.ended !== undefined).toBe(i % 2 === 0)
@@ -63,19 +65,19 @@ onEachDatabase('steps that are committed at the same time', (freshUrl) => {
     const [lost, cancelled] = claims
     if (lost === undefined || cancelled === undefined) throw new Error('nothing was claimed')
     const cancellation = { by: 'admin', at: new Date(), reason: 'not needed' }
-    const request = { id: cancelled.id, fence: cancelled.fence, effects: {}, cancellation, onlyUntouched: false }
+    const request = { id: cancelled.head.id, fence: cancelled.fence, effects: {}, cancellation, onlyUntouched: false }
     await runs.cancel({ ...request, outcome: 'cancelled' })
     const commits = claims.map((run) => {
       const claim = run === lost ? { ...run, fence: run.fence + 1 } : run
       const next = run === cancelled ? { state: 'running', leaseMillis: minute } : { state: 'completed' }
-      return runs.commit(commitOf(claim, next as Parameters<typeof commitOf>[1], effects(run.id)))
+      return runs.commit(commitOf(claim, next as Parameters<typeof commitOf>[1], effects(run.head.id)))
     })
     const settled = await Promise.allSettled(commits)
     expect(outcomes(settled)).toEqual({ done: 11, refused: ['VERSION_MISMATCH'] })
     expect(settled[1]).toEqual({ status: 'fulfilled', value: 'cancelled' })
-    expect((await shown(runs, lost.id)).state).toBe('running')
-    expect((await runs.steps(lost.id)).length).toBe(0)
-    expect((await shown(runs, cancelled.id)).state).toBe('cancelled')
+    expect((await shown(runs, lost.head.id)).state).toBe('running')
+    expect((await runs.steps(lost.head.id)).length).toBe(0)
+    expect((await shown(runs, cancelled.head.id)).state).toBe('cancelled')
     expect((await runs.figures()).running).toBe(1)
     expect(await one.audit.verify()).toMatchObject({ checked: 11, problems: [] })
   })
@@ -86,7 +88,7 @@ onEachDatabase('steps that are committed at the same time', (freshUrl) => {
       ({ id, target: 'people', subject: 'bob', kind: 'group', name, expires: { inMillis: minute } }) as const
     const commit = ({ runs }: typeof one, run: (typeof claims)[number], by: string, i: number) => {
       const grants = [grant(`${by} ${i}`, `group${i % 3}`)]
-      const audit = [auditRow(`${by} ${run.id}`, { workflow: { id: run.id, name: 'create-user' } })]
+      const audit = [auditRow(`${by} ${run.head.id}`, { workflow: { id: run.head.id, name: 'create-user' } })]
       return runs.commit(commitOf(run, { state: 'completed' }, { steps: [stepRecord(1)], grants, audit }))
     }
     const settled = await Promise.allSettled([
@@ -94,7 +96,7 @@ onEachDatabase('steps that are committed at the same time', (freshUrl) => {
       ...claims.toReversed().map((run, i) => commit(two, run, 'two', i)),
     ])
     expect(outcomes(settled)).toEqual({ done: 12, refused: Array(12).fill('VERSION_MISMATCH') })
-    for (const { id } of claims) expect((await runs.steps(id)).length).toBe(1)
+    for (const { id } of claims.map(({ head }) => head)) expect((await runs.steps(id)).length).toBe(1)
     expect((await sql("select id from grants where state = 'active'")).length).toBe(3)
     expect(await one.audit.verify()).toMatchObject({ checked: 12, problems: [] })
   })
@@ -106,7 +108,8 @@ onEachDatabase('steps that are committed at the same time', (freshUrl) => {
       ({ id: `grant of ${run}`, target: 'people', subject: run, kind: 'group', name: 'vault', run }) as const
     const mail = (run: string) => ({ id: `mail of ${run}`, run, recipient: 'a@x.org', subject: 'Hello', text: 'text' })
     await Promise.all(
-      claims.map(({ id, ...run }) => {
+      claims.map((run) => {
+        const { id } = run.head
         const rows = {
           ...effects(id),
           timers: [timer(id)],
@@ -114,14 +117,15 @@ onEachDatabase('steps that are committed at the same time', (freshUrl) => {
           mails: [mail(id)],
         }
         const next = { state: 'waiting', approval: newApproval(`approval of ${id}`) } as const
-        return runs.commit({ ...commitOf({ ...run, id }, next, rows), secret: `secret of ${id}` })
+        return runs.commit({ ...commitOf(run, next, rows), secret: `secret of ${id}` })
       }),
     )
-    for (const { id, fence } of claims) {
+    for (const { head, fence } of claims) {
+      const { id } = head
       const run = await runs.getWhole(id)
       expect(run).toMatchObject({ state: 'waiting', fence, secret: `secret of ${id}` })
       expect([run?.worker, run?.ended]).toEqual([undefined, undefined])
-      expect(await one.approvals.get(`approval of ${id}`)).toMatchObject({ run: id, state: 'open' })
+      expect(await one.approvals.get(`approval of ${id}`)).toMatchObject({ run: { id }, state: 'open' })
       expect(await one.grants.get(`grant of ${id}`)).toMatchObject({ state: 'active', subject: id })
     }
     // Those of the approvals, and one of each run.
@@ -132,7 +136,8 @@ onEachDatabase('steps that are committed at the same time', (freshUrl) => {
 
   test('the next run of a subject can be claimed when the one before it ends or waits', async () => {
     const { runs, claims } = await claimed(4)
-    for (const { subject } of claims) await runs.start(newRun(`second of ${subject}`, { subject }))
+    for (const { subject } of claims.map(({ head }) => head))
+      await runs.start(newRun(`second of ${subject}`, { head: { subject } }))
     expect(await runs.claim('worker', 10, minute)).toEqual([])
     const ends = (i: number) => (i % 2 === 0 ? 'completed' : 'waiting')
     await Promise.all(claims.map((run, i) => runs.commit(commitOf(run, { state: ends(i) }))))
@@ -146,14 +151,17 @@ onEachDatabase('runs that start at the same time', (freshUrl) => {
     const { runs } = one
     const whole: NewRun = {
       ...newRun('run-0'),
-      caller: 'help desk',
-      who: { requestor: storedIdentity('requestor'), subject: storedIdentity('subject') },
-      reason: 'new colleague',
-      requestId: 'request',
+      head: runHead({
+        id: 'run-0',
+        caller: 'help desk',
+        who: { requester: storedIdentity('requestor'), subject: storedIdentity('subject') },
+        reason: 'new colleague',
+        requestId: 'request',
+        accessEnds: new Date(2_000_000_000_000),
+        deadline: new Date(1_900_000_000_000),
+      }),
       data: { text: 'a \0 and ü' },
       secret: 'sealed',
-      accessEnds: new Date(2_000_000_000_000),
-      deadline: { at: new Date(1_900_000_000_000) },
       touched: true,
     }
     const timer = { id: 'deadline of run-1', kind: 'deadline', run: 'run-1', due: { inMillis: minute } } as const
@@ -161,13 +169,16 @@ onEachDatabase('runs that start at the same time', (freshUrl) => {
       runs.start(newRun('first')),
       runs.start(whole),
       runs.start(newRun('run-1'), { effects: { timers: [timer] } }),
-      ...Array.from({ length: 40 }, (_, i) => runs.start(newRun(`run-${i + 2}`, { subject: 'ada' }))),
+      ...Array.from({ length: 40 }, (_, i) => runs.start(newRun(`run-${i + 2}`, { head: { subject: 'ada' } }))),
     ])
-    const [claimed] = await runs.claim('worker', 100, minute).then((all) => all.filter(({ id }) => id === 'run-0'))
-    const { deadline, ...rest } = whole
-    expect(claimed).toMatchObject({ ...rest, deadline: new Date(1_900_000_000_000), state: 'running', fence: 1 })
+    const [claimed] = await runs
+      .claim('worker', 100, minute)
+      .then((all) => all.filter(({ head: { id } }) => id === 'run-0'))
+    expect(claimed).toMatchObject({ ...whole, state: 'running', fence: 1 })
     const { runs: listed } = await runs.list({ limit: 100 })
-    expect(listed.map(({ id }) => id)).toEqual(['first', ...Array.from({ length: 42 }, (_, i) => `run-${i}`)].reverse())
+    expect(listed.map(({ head: { id } }) => id)).toEqual(
+      ['first', ...Array.from({ length: 42 }, (_, i) => `run-${i}`)].reverse(),
+    )
     expect(await sql('select id from timers')).toEqual([{ id: timer.id }])
     if (dialect === 'postgres') {
       const [row] = await sql("select count(distinct cast(xmin as text)) as count from runs where state = 'ready'")
@@ -209,7 +220,7 @@ onEachDatabase('runs that start at the same time', (freshUrl) => {
     const { runs } = one
     await runs.start(newRun('run-3'))
     const starts = Array.from({ length: 12 }, (_, i) =>
-      runs.start(newRun(`run-${i}`, i === 5 ? { subject: 'a\0b' } : {})),
+      runs.start(newRun(`run-${i}`, i === 5 ? { head: { subject: 'a\0b' } } : {})),
     )
     const settled = await Promise.allSettled(starts)
     expect(outcomes(settled)).toEqual({ done: 10, refused: ['CONFLICT', 'BAD_REQUEST'] })

@@ -88,7 +88,7 @@ describe.skipIf(postgresUrl() === '')('lists of the console on PostgreSQL', () =
         'runs by workflow and state': () => runs.list({ name: workflowOf(5), states: ['incident'], limit }),
         'runs by subject': () => runs.list({ subject: login, limit }),
         'runs about a user': () => runs.list({ about, limit }),
-        'runs by requester': () => runs.list({ requestor: login, limit }),
+        'runs by requester': () => runs.list({ requester: login, limit }),
         'runs by target': () => runs.list({ target: 'people', limit }),
         'runs since': () => runs.list({ from: late, limit }),
         'runs before': () => runs.list({ until: middle, limit }),
@@ -141,7 +141,7 @@ describe.skipIf(postgresUrl() === '')('lists of the console on PostgreSQL', () =
       const second = await approvals.listOpenOf({ workflow: busyWorkflow, limit, after: first.next ?? '' })
       const found = [...first.approvals, ...second.approvals]
       expect(new Set(found.map(({ id }) => id)).size).toBe(2 * limit)
-      expect(new Set(found.map(({ workflow }) => workflow))).toEqual(new Set([busyWorkflow]))
+      expect(new Set(found.map(({ run: { workflow } }) => workflow))).toEqual(new Set([busyWorkflow]))
     } finally {
       await release()
     }

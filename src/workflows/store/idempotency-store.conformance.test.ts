@@ -26,7 +26,7 @@ onEachDatabase('idempotent calls', (freshUrl) => {
     const { runs } = await one.runs.list({ limit: 20 })
     expect(runs).toHaveLength(1)
     const repeated = started.filter(({ kind }) => kind === 'repeated')
-    expect(repeated).toEqual(Array.from({ length: 9 }, () => ({ kind: 'repeated', run: runs[0]?.id })))
+    expect(repeated).toEqual(Array.from({ length: 9 }, () => ({ kind: 'repeated', run: runs[0]?.head.id })))
   })
 
   test('rejects another body under the same key, but not other callers or keys', async () => {

@@ -11,8 +11,10 @@ import {
   stepRecord,
   workflowStores,
 } from '#testing/databases/workflow-stores.ts'
+import type { Run } from '#workflows/record/run.ts'
+import { claimOf } from '#workflows/record/run.ts'
 
-const ids = (runs: readonly { readonly id: string }[]): string[] => runs.map(({ id }) => id)
+const ids = (runs: readonly Run[]): string[] => runs.map(({ head }) => head.id)
 
 onEachDatabase('claims of runs', (freshUrl) => {
   const open = async () => workflowStores(await freshUrl())
@@ -43,14 +45,14 @@ onEachDatabase('claims of runs', (freshUrl) => {
     await one.runs.start(newRun('a'))
     const stale = await claimOne(one.runs, noLease)
     const fresh = await claimOne(two.runs)
-    expect(fresh).toMatchObject({ id: 'a', fence: stale.fence + 1, attempt: 2 })
+    expect(fresh).toMatchObject({ head: { id: 'a' }, fence: stale.fence + 1, attempt: 2 })
     const late = commitOf(stale, { state: 'completed' }, { audit: [auditRow('late')], steps: [stepRecord(1)] })
     await expect(one.runs.commit(late)).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
-    expect(await one.runs.renew(stale, minute)).toBe(false)
-    expect(await one.runs.release(stale)).toBe(false)
+    expect(await one.runs.renew(claimOf(stale), minute)).toBe(false)
+    expect(await one.runs.release(claimOf(stale))).toBe(false)
     expect((await one.audit.list({ limit: 1 })).rows).toEqual([])
     expect(await one.runs.steps('a')).toEqual([])
-    expect(await two.runs.renew(fresh, minute)).toBe(true)
+    expect(await two.runs.renew(claimOf(fresh), minute)).toBe(true)
     expect(await two.runs.commit(commitOf(fresh, { state: 'completed' }))).toBe('completed')
     await expect(two.runs.commit(commitOf(fresh, { state: 'completed' }))).rejects.toMatchObject({
       code: 'VERSION_MISMATCH',
@@ -67,7 +69,7 @@ onEachDatabase('claims of runs', (freshUrl) => {
   test('a released run is free at once and its attempts do not increase', async () => {
     const { one, two } = await open()
     await one.runs.start(newRun('a'))
-    expect(await one.runs.release(await claimOne(one.runs))).toBe(true)
+    expect(await one.runs.release(claimOf(await claimOne(one.runs)))).toBe(true)
     expect(await claimOne(two.runs)).toMatchObject({ attempt: 1, fence: 2 })
   })
 
@@ -83,14 +85,14 @@ onEachDatabase('claims of runs', (freshUrl) => {
   test('the runs of one subject are executed in order, one at a time', async () => {
     const { one, two } = await open()
     const subject = 'Bob'
-    await one.runs.start(newRun('1', { subject }))
-    await one.runs.start(newRun('2', { subject: 'bob' }))
-    await one.runs.start(newRun('3', { subject }))
+    await one.runs.start(newRun('1', { head: { subject } }))
+    await one.runs.start(newRun('2', { head: { subject: 'bob' } }))
+    await one.runs.start(newRun('3', { head: { subject } }))
     await one.runs.start(newRun('other'))
     const first = await one.runs.claim('w', 10, minute)
     expect(ids(first).sort()).toEqual(['1', 'other'])
     expect(await two.runs.claim('w', 10, minute)).toEqual([])
-    const [run] = first.filter(({ id }) => id === '1')
+    const [run] = first.filter(({ head: { id } }) => id === '1')
     if (run === undefined) throw new Error('no first run')
     await one.runs.commit(commitOf(run, { state: 'ready', due: { inMillis: minute }, attempt: 1 }))
     expect(await two.runs.claim('w', 10, minute), 'one that is to be tried again holds up those behind it').toEqual([])
@@ -99,14 +101,14 @@ onEachDatabase('claims of runs', (freshUrl) => {
   test('waiting runs and incidents delay no others; the next run is woken', async () => {
     const { one, woken } = await open()
     const subject = 'bob'
-    for (const id of ['1', '2', '3', '4']) await one.runs.start(newRun(id, { subject }))
+    for (const id of ['1', '2', '3', '4']) await one.runs.start(newRun(id, { head: { subject } }))
     woken.length = 0
     await one.runs.commit(commitOf(await claimOne(one.runs), { state: 'waiting' }))
     const incident = { task: 't', code: 'TARGET_FAILED', message: 'it said no' }
     await one.runs.commit(commitOf(await claimOne(one.runs), { state: 'incident', incident }))
     await one.runs.commit(commitOf(await claimOne(one.runs), { state: 'completed' }))
     expect(woken).toEqual(['2', '3', '4'])
-    expect((await claimOne(one.runs)).id).toBe('4')
+    expect((await claimOne(one.runs)).head.id).toBe('4')
     expect((await shown(one.runs, '2')).incident).toEqual(incident)
     await one.runs.signal('1', { timer: 'due' }, {})
     expect(await one.runs.claim('w', 10, minute), 'the fourth is running').toEqual([])
@@ -114,7 +116,8 @@ onEachDatabase('claims of runs', (freshUrl) => {
 
   test('many workers execute one run of a subject at a time', async () => {
     const { one, two, sql } = await open()
-    for (let i = 0; i < 6; i++) await one.runs.start(newRun(`${i}`, { subject: 'bob', state: { state: 'waiting' } }))
+    for (let i = 0; i < 6; i++)
+      await one.runs.start(newRun(`${i}`, { head: { subject: 'bob' }, state: { state: 'waiting' } }))
     const executed: string[] = []
     await Promise.all([
       ...Array.from({ length: 6 }, (_, i) => one.runs.signal(`${5 - i}`, {}, {})),
@@ -124,7 +127,7 @@ onEachDatabase('claims of runs', (freshUrl) => {
             const [row] = await sql("select count(*) as n from runs where state = 'running'")
             expect(Number(row?.['n'])).toBe(1)
             await runs.commit(commitOf(run, { state: 'completed' }))
-            executed.push(run.id)
+            executed.push(run.head.id)
           }
         }
       }),

@@ -2,8 +2,7 @@ import { appendToChain } from '#audit/store/audit-chain.ts'
 import { type DueValues, dueText, dueValues } from '#database/database-time.ts'
 import type { DatabaseTransaction } from '#database/sql-client.ts'
 import { type DialectText, RowInsert, statement } from '#database/statement.ts'
-import { assertStorable, lookupKey, optionalText, storable } from '#database/text-keys.ts'
-import type { RunIdentities } from '#identity/identity.ts'
+import { lookupKey, optionalText, storable } from '#database/text-keys.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { When } from '#kernel/time.ts'
@@ -13,6 +12,7 @@ import type { SessionEnding } from '#requests/sessions/session-store.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
 import type { GrantRevocation, NewGrant } from '#sdk/workflow/grant.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import type { NewApproval } from '#workflows/record/approval.ts'
 import {
   type Cancellation,
@@ -27,32 +27,20 @@ import { deleteTimersOfRun, finishTimers, insertTimers } from '#workflows/timers
 import { closeApprovals, insertApproval } from './approval-store.ts'
 import { insertGrants, revokeGrants } from './grant-store.ts'
 import { answerKey, type IdempotentAnswer } from './idempotency-store.ts'
-import { type IdentityColumns, type LockedRun, lockRun, makeReady, type StoredCancellation } from './run-row.ts'
+import { headInsert, headValues, type LockedRun, lockRun, makeReady, type StoredCancellation } from './run-row.ts'
 import type { ReadyRuns } from './wake-up.ts'
 
-export interface NewRun {
-  /** Unique; chosen by the caller. */
-  readonly id: string
-  readonly name: string
-  /** The hash of the definition it is pinned to. */
-  readonly definition: string
-  /** The login of the user it is about. The runs of one subject are executed one after the other. */
-  readonly subject: string
-  readonly requestor: string
-  /** The authenticated caller, if that is not the requester. */
-  readonly caller?: string | undefined
-  readonly who?: RunIdentities
+/** Everything that is needed to continue a run. */
+export interface StoredState {
+  readonly data: JsonObject
+  /** The secrets of it, encrypted; absent if there are none. Ended runs keep none. */
+  readonly secret?: string | undefined
+}
+
+export interface NewRun extends StoredState {
+  readonly head: RunHead
   /** What its caller changes, if the caller may repeat the change before the run is finished. */
   readonly resource?: string
-  readonly reason?: string | undefined
-  readonly requestId?: string | undefined
-  /** Everything that is needed to continue the run, except secrets. */
-  readonly data: JsonObject
-  /** Encrypted. */
-  readonly secret?: string
-  readonly deadline?: When | undefined
-  /** The requested expiry date of the access. */
-  readonly accessEnds?: Date | undefined
   /** If absent, the run is ready and due at once. */
   readonly state?: FirstState
   /** A target has been changed already. */
@@ -107,12 +95,9 @@ export type NextState =
   | { readonly state: 'completed' | 'denied' | 'expired' | 'cancelled' }
 
 /** The end of a step: all its consequences, committed together or not at all. */
-export interface StepCommit {
+export interface StepCommit extends StoredState {
   readonly run: RunClaim
   readonly next: NextState
-  readonly data: JsonObject
-  /** The remaining secrets, encrypted; absent when there are none. Ended runs keep none. */
-  readonly secret?: string
   readonly touched: boolean
   readonly effects: RunEffects
 }
@@ -142,35 +127,18 @@ export async function insertRuns(tx: DatabaseTransaction, runs: readonly NewRun[
   return (await insertTogether.first(tx, { runs: JSON.stringify(runs.map(toNewRow)) }))?.created ?? 0
 }
 
-function toNewRow(run: NewRun): NewRow {
-  assertStorable('id of the run', run.id)
-  assertStorable('login', run.subject)
-  assertStorable('requestor', run.requestor)
-  const first: FirstState = run.state ?? { state: 'ready', due: { inMillis: 0 } }
-  const { dueAt, dueIn } = run.deadline === undefined ? { dueAt: null, dueIn: null } : dueValues(run.deadline)
+function toNewRow({ head, resource, data, secret, state, touched }: NewRun): NewRow {
+  const first: FirstState = state ?? { state: 'ready', due: { inMillis: 0 } }
   return {
-    id: run.id,
-    name: storable(run.name),
-    definition: storable(run.definition),
+    ...headValues(head),
+    subjectKey: lookupKey(head.subject),
+    requestorKey: lookupKey(head.requester),
     state: first.state,
-    subject: run.subject,
-    subjectKey: lookupKey(run.subject),
-    requestor: run.requestor,
-    requestorKey: lookupKey(run.requestor),
-    caller: optionalText(run.caller),
-    requestorIdentity: run.who?.requestor ?? null,
-    callerIdentity: run.who?.caller ?? null,
-    subjectIdentity: run.who?.subject ?? null,
-    resource: optionalText(run.resource),
-    reason: optionalText(run.reason),
-    requestId: optionalText(run.requestId),
-    data: JSON.stringify(run.data),
-    secret: run.secret ?? null,
+    resource: optionalText(resource),
+    data: JSON.stringify(data),
+    secret: secret ?? null,
     ...dueValues(first.state === 'ready' ? first.due : { inMillis: 0 }),
-    deadlineAt: dueAt,
-    deadlineIn: dueIn,
-    accessEnds: run.accessEnds?.getTime() ?? null,
-    touched: run.touched === true ? 1 : 0,
+    touched: touched === true ? 1 : 0,
     claims: first.state === 'running' ? 1 : 0,
     lease: first.state === 'running' ? first.leaseMillis : null,
     worker: first.state === 'running' ? (first.worker ?? null) : null,
@@ -203,7 +171,7 @@ export async function writeEffects(
   if (effects.revokes !== undefined) await revokeGrants(tx, effects.revokes)
   for (const started of effects.starts ?? []) {
     await insertRun(tx, started)
-    if (isReady(started)) ready.push(started.id)
+    if (isReady(started)) ready.push(started.head.id)
   }
   if (effects.timers !== undefined) await insertTimers(tx, effects.timers, now)
   if (effects.grants !== undefined) await insertGrants(tx, effects.grants, now)
@@ -425,24 +393,14 @@ export async function cancelRun(tx: DatabaseTransaction, request: CancelRequest)
 
 // States are in the text of the statements, since a partial index serves only a condition that the text contains.
 
-interface NewRow extends IdentityColumns, DueValues {
-  readonly id: string
-  readonly name: string
-  readonly definition: string
+/** The values of a head, and those below. */
+interface NewRow extends DueValues {
   readonly state: FirstState['state']
-  readonly subject: string
   readonly subjectKey: string
-  readonly requestor: string
   readonly requestorKey: string
-  readonly caller: string | null
   readonly resource: string | null
-  readonly reason: string | null
-  readonly requestId: string | null
   readonly data: string
   readonly secret: string | null
-  readonly deadlineAt: number | null
-  readonly deadlineIn: number | null
-  readonly accessEnds: number | null
   readonly touched: number
   /** Attempts and claims so far. */
   readonly claims: number
@@ -454,25 +412,22 @@ interface NewRow extends IdentityColumns, DueValues {
 
 const endedText = (on: DialectText): string => `case when cast(:final as bigint) = 1 then ${on.now} end`
 
-const insertedColumns = `id, name, definition, state, subject, subject_key, requestor, requestor_key, caller,
-     requestor_identity, caller_identity, subject_identity, resource, reason, request_id, data, secret, attempt, fence,
-     worker, lease_until, due, deadline, access_ends, incident, touched, created, updated, ended`
+const insertedColumns = `${headInsert.columns.join(', ')}, state, subject_key, requestor_key, resource, data, secret,
+     attempt, fence, worker, lease_until, due, incident, touched, created, updated, ended`
 
 const insertedValues = (on: DialectText): string =>
-  `:id, :name, :definition, :state, :subject, :subjectKey, :requestor, :requestorKey, :caller,
-     :requestorIdentity, :callerIdentity, :subjectIdentity, :resource, :reason, :requestId, :data, :secret, :claims,
-     :claims, :worker, coalesce(${on.now} + cast(:lease as bigint), 0), ${dueText(on)}, ${dueText(on, 'deadline')}, :accessEnds,
-     :incident, :touched, ${on.now}, ${on.now}, ${endedText(on)}`
+  `${headInsert.places.join(', ')}, :state, :subjectKey, :requestorKey, :resource, :data, :secret,
+     :claims, :claims, :worker, coalesce(${on.now} + cast(:lease as bigint), 0), ${dueText(on)}, :incident, :touched,
+     ${on.now}, ${on.now}, ${endedText(on)}`
 
 const insert = statement<NewRow, { created: number }>(
   (on) => `insert into runs (${insertedColumns}) values (${insertedValues(on)}) returning created`,
 )
 
-const newNumbers = ['dueAt', 'dueIn', 'deadlineAt', 'deadlineIn', 'accessEnds', 'touched', 'claims', 'lease', 'final']
+const newNumbers = [...headInsert.times, 'dueAt', 'dueIn', 'touched', 'claims', 'lease', 'final']
 const newTexts = [
-  ...['id', 'name', 'definition', 'state', 'subject', 'subjectKey', 'requestor', 'requestorKey', 'caller'],
-  ...['requestorIdentity', 'callerIdentity', 'subjectIdentity', 'resource', 'reason', 'requestId', 'data', 'secret'],
-  ...['incident', 'worker'],
+  ...headInsert.texts,
+  ...['state', 'subjectKey', 'requestorKey', 'resource', 'data', 'secret', 'incident', 'worker'],
 ]
 
 /** The same values, read from a list of `NewRow`. */

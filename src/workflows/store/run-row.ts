@@ -1,38 +1,29 @@
 import type { DatabaseTransaction } from '#database/sql-client.ts'
-import { columns, type DialectText, dateOrNull, statement, withoutNulls } from '#database/statement.ts'
-import { isStorable } from '#database/text-keys.ts'
+import { columnName, columns, type DialectText, dateOrNull, statement, withoutNulls } from '#database/statement.ts'
+import { assertStorable, isStorable, optionalText } from '#database/text-keys.ts'
 import { type Identity, type RunIdentities, storedIdentity } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { Cancellation, ClaimedRun, Incident, Run, RunState, RunWithData } from '#workflows/record/run.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
+import type { Cancellation, Incident, Run, RunState, StoredRun } from '#workflows/record/run.ts'
 
-/** A run in the database. Times are milliseconds since 1970, by the database's clock. */
-export interface RunRow extends IdentityColumns {
-  /** The order of the runs of a subject. */
-  readonly seq: number
-  readonly id: string
-  readonly name: string
-  readonly definition: string
-  readonly state: RunState
-  readonly subject: string
-  readonly requestor: string
-  readonly caller: string | null
-  readonly resource: string | null
-  readonly reason: string | null
-  readonly requestId: string | null
-  readonly attempt: number
-  readonly fence: number
-  readonly worker: string | null
-  readonly leaseUntil: number
-  readonly due: number
-  readonly deadline: number | null
-  readonly accessEnds: number | null
-  readonly incident: string | null
-  readonly cancel: string | null
-  readonly touched: number
-  readonly created: number
-  readonly updated: number
-  readonly ended: number | null
-}
+/**
+ * The columns of a run's head. Select, insert and reading are made from this table; `who` has columns of its own, since
+ * they are searched.
+ */
+const headFields = {
+  id: ['id', 'text'],
+  workflow: ['name', 'text'],
+  definition: ['definition', 'text'],
+  subject: ['subject', 'text'],
+  requester: ['requestor', 'text'],
+  caller: ['caller', 'text'],
+  reason: ['reason', 'text'],
+  requestId: ['request_id', 'text'],
+  deadline: ['deadline', 'time'],
+  accessEnds: ['access_ends', 'time'],
+} as const satisfies Record<Exclude<keyof RunHead, 'who'>, readonly [column: string, kind: 'text' | 'time']>
+
+const headEntries = Object.entries(headFields)
 
 export interface IdentityColumns {
   readonly requestorIdentity: string | null
@@ -42,35 +33,84 @@ export interface IdentityColumns {
 
 export const identityColumns = ['requestorIdentity', 'callerIdentity', 'subjectIdentity'] as const
 
-export interface RunDataRow extends RunRow {
+/** For `select` and `returning`; `headOf` reads them from the row. */
+export const headColumns = (table?: string): string =>
+  [
+    ...headEntries.map(([field, [column]]) => `${table === undefined ? '' : `${table}.`}${column} as "head.${field}"`),
+    columns(identityColumns, table),
+  ].join(', ')
+
+export function headOf(row: IdentityColumns): RunHead {
+  const values = row as object as Readonly<Record<string, string | number | null>>
+  const read = headEntries.flatMap(([field, [, kind]]) => {
+    const value = values[`head.${field}`] ?? null
+    return value === null ? [] : [[field, kind === 'time' ? new Date(value) : value]]
+  })
+  return { ...(Object.fromEntries(read) as Omit<RunHead, 'who'>), who: toIdentities(row) }
+}
+
+/** For an insert: the columns, and the names of the values that `headValues` makes. */
+export const headInsert = {
+  columns: [...headEntries.map(([, [column]]) => column), ...identityColumns.map(columnName)],
+  texts: [...headEntries.flatMap(([field, [, kind]]) => (kind === 'text' ? [field] : [])), ...identityColumns],
+  times: headEntries.flatMap(([field, [, kind]]) => (kind === 'time' ? [field] : [])),
+  places: [...headEntries.map(([field]) => field), ...identityColumns].map((name) => `:${name}`),
+}
+
+/** Throws BAD_REQUEST for an id or a login that can't be stored. */
+export function headValues(head: RunHead): Readonly<Record<string, string | number | null>> {
+  assertStorable('id of the run', head.id)
+  assertStorable('login', head.subject)
+  assertStorable('requestor', head.requester)
+  const { requester, caller, subject } = head.who
+  const values = headEntries.map(([field]) => {
+    const value = head[field as keyof typeof headFields]
+    return [field, value instanceof Date ? value.getTime() : optionalText(value)]
+  })
+  return {
+    ...Object.fromEntries(values),
+    requestorIdentity: requester ?? null,
+    callerIdentity: caller ?? null,
+    subjectIdentity: subject ?? null,
+  }
+}
+
+/** A run in the database, with the columns of its head. Times are milliseconds since 1970, by the database's clock. */
+export interface RunRow extends IdentityColumns {
+  /** The order of the runs of a subject. */
+  readonly seq: number
+  readonly id: string
+  readonly state: RunState
+  readonly resource: string | null
+  readonly attempt: number
+  readonly fence: number
+  readonly worker: string | null
+  readonly leaseUntil: number
+  readonly due: number
+  readonly incident: string | null
+  readonly cancel: string | null
+  readonly touched: number
+  readonly created: number
+  readonly updated: number
+  readonly ended: number | null
+}
+
+export interface StoredRunRow extends RunRow {
   readonly data: string
+  readonly signal?: string | null
+  readonly secret?: string | null
 }
 
-export interface ClaimedRunRow extends RunDataRow {
-  readonly signal: string | null
-  readonly secret: string | null
-}
-
-const summary = [
+const status = [
   'seq',
   'id',
-  'name',
-  'definition',
   'state',
-  'subject',
-  'requestor',
-  'caller',
-  ...identityColumns,
   'resource',
-  'reason',
-  'requestId',
   'attempt',
   'fence',
   'worker',
   'leaseUntil',
   'due',
-  'deadline',
-  'accessEnds',
   'incident',
   'cancel',
   'touched',
@@ -79,46 +119,37 @@ const summary = [
   'ended',
 ] as const
 
-export const runColumns = columns(summary)
-export const claimedRunColumns = columns([...summary, 'data', 'signal', 'secret'])
+export const runColumns = `${headColumns()}, ${columns(status)}`
+export const storedRunColumns = `${runColumns}, data, signal, secret`
 
 /** A cancellation, stored until the run ends. */
 export interface StoredCancellation extends Cancellation {
   readonly outcome: 'cancelled' | 'expired'
 }
 
-export const toRun = (row: RunRow): Run =>
-  withoutNulls({
-    id: row.id,
-    name: row.name,
-    definition: row.definition,
-    state: row.state,
-    subject: row.subject,
-    requestor: row.requestor,
-    caller: row.caller,
-    who: toIdentities(row),
+export const toRun = (row: RunRow): Run => ({
+  head: headOf(row),
+  state: row.state,
+  attempt: row.attempt,
+  fence: row.fence,
+  due: new Date(row.due),
+  touched: row.touched !== 0,
+  created: new Date(row.created),
+  updated: new Date(row.updated),
+  ...withoutNulls({
     resource: row.resource,
-    reason: row.reason,
-    requestId: row.requestId,
-    attempt: row.attempt,
-    fence: row.fence,
     worker: row.worker,
     leaseUntil: row.worker === null ? null : new Date(row.leaseUntil),
-    due: new Date(row.due),
-    deadline: dateOrNull(row.deadline),
-    accessEnds: dateOrNull(row.accessEnds),
     incident: row.incident === null ? null : (JSON.parse(row.incident) as Incident),
     cancel: row.cancel === null ? null : toCancellation(row.cancel),
-    touched: row.touched !== 0,
-    created: new Date(row.created),
-    updated: new Date(row.updated),
     ended: dateOrNull(row.ended),
-  })
+  }),
+})
 
 export const toIdentities = (row: IdentityColumns): RunIdentities => {
   const identity = (text: string | null): Identity | null => (text === null ? null : storedIdentity(text))
   return withoutNulls({
-    requestor: identity(row.requestorIdentity),
+    requester: identity(row.requestorIdentity),
     caller: identity(row.callerIdentity),
     subject: identity(row.subjectIdentity),
   })
@@ -130,16 +161,12 @@ function toCancellation(text: string): Cancellation | null {
   return outcome === 'cancelled' ? cancellation : null
 }
 
-export const toRunWithData = (row: RunDataRow): RunWithData => ({
+export const toStoredRun = (row: StoredRunRow): StoredRun => ({
   ...toRun(row),
   data: JSON.parse(row.data) as JsonObject,
-})
-
-export const toClaimedRun = (row: ClaimedRunRow): ClaimedRun => ({
-  ...toRunWithData(row),
   ...withoutNulls({
-    secret: row.secret,
-    signal: row.signal === null ? null : (JSON.parse(row.signal) as JsonObject),
+    secret: row.secret ?? null,
+    signal: row.signal == null ? null : (JSON.parse(row.signal) as JsonObject),
   }),
 })
 

@@ -15,13 +15,13 @@ import {
   workflowStores,
 } from '#testing/databases/workflow-stores.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
-import type { RunQuery, RunWithData } from '#workflows/record/run.ts'
+import { claimOf, type Run, type RunQuery } from '#workflows/record/run.ts'
 import type { CancelRequest, NewRun } from './run-commit.ts'
 
-const ids = (runs: readonly { readonly id: string }[]): string[] => runs.map(({ id }) => id)
+const ids = (runs: readonly Run[]): string[] => runs.map(({ head }) => head.id)
 
-const cancelling = (run: Pick<RunWithData, 'id' | 'fence'>, more: Partial<CancelRequest> = {}): CancelRequest => ({
-  id: run.id,
+const cancelling = (run: Run, more: Partial<CancelRequest> = {}): CancelRequest => ({
+  id: run.head.id,
   fence: run.fence,
   cancellation: { by: 'admin', reason: 'no longer needed' },
   onlyUntouched: false,
@@ -52,12 +52,14 @@ onEachDatabase('runs', (freshUrl) => {
   test('a started run can be read, listed, and claimed with its secret', async () => {
     const { one, two, woken } = await open()
     const run = newRun('a', {
-      caller: 'app',
-      reason: 'new colleague',
-      requestId: 'r-1',
+      head: {
+        caller: 'app',
+        reason: 'new colleague',
+        requestId: 'r-1',
+        deadline: new Date(9_000_000_000_000),
+        accessEnds: new Date(8_000_000_000_000),
+      },
       secret: 'sealed',
-      deadline: { at: new Date(9_000_000_000_000) },
-      accessEnds: new Date(8_000_000_000_000),
       data: { user: { mail: ['a\0\ud800'] } },
     })
     expect(await one.runs.start(run)).toEqual({ kind: 'started' })
@@ -66,7 +68,6 @@ onEachDatabase('runs', (freshUrl) => {
     const found = await shown(two.runs, 'a')
     expect(found).toMatchObject({
       ...visible,
-      deadline: new Date(9_000_000_000_000),
       state: 'ready',
       attempt: 0,
       fence: 0,
@@ -76,7 +77,7 @@ onEachDatabase('runs', (freshUrl) => {
     expect((await two.runs.list({ limit: 5 })).runs).toEqual([listed])
     expect(await two.runs.getWhole('a')).toEqual({ ...found, secret: 'sealed' })
     expect(await claimOne(two.runs)).toMatchObject({
-      id: 'a',
+      head: { id: 'a' },
       secret: 'sealed',
       state: 'running',
       attempt: 1,
@@ -86,7 +87,9 @@ onEachDatabase('runs', (freshUrl) => {
     expect(await one.runs.get('a\0')).toBeUndefined()
     expect(await one.runs.getWhole('b')).toBeUndefined()
     await expect(one.runs.start(newRun('a'))).rejects.toMatchObject({ code: 'CONFLICT' })
-    await expect(one.runs.start(newRun('c', { subject: 'a\0b' }))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    await expect(one.runs.start(newRun('c', { head: { subject: 'a\0b' } }))).rejects.toMatchObject({
+      code: 'BAD_REQUEST',
+    })
   })
 
   test('a saved definition is never overwritten', async () => {
@@ -103,9 +106,9 @@ onEachDatabase('runs', (freshUrl) => {
     const names = ['own', 'called', 'old', 'ended', 'touched']
     await one.runs.saveDefinitions(names.map((hash) => ({ hash, name: hash, body })))
     await sql('update definitions set created = 1000')
-    await one.runs.start(newRun('a', { definition: 'own', data: { pins: [['c', 'called']] } }))
-    await one.runs.start(newRun('b', { definition: 'ended', state: { state: 'completed' } }))
-    await one.runs.start(newRun('c', { definition: 'x', data: { withinCall: true } }))
+    await one.runs.start(newRun('a', { head: { definition: 'own' }, data: { pins: [['c', 'called']] } }))
+    await one.runs.start(newRun('b', { head: { definition: 'ended' }, state: { state: 'completed' } }))
+    await one.runs.start(newRun('c', { head: { definition: 'x' }, data: { withinCall: true } }))
     await two.runs.saveDefinitions([{ hash: 'touched', name: 'touched', body: 'other' }])
     expect(await two.runs.pruneDefinitions(new Date(1000))).toBe(0)
     expect(await two.runs.pruneDefinitions(new Date(2000))).toBe(2)
@@ -138,7 +141,7 @@ onEachDatabase('runs', (freshUrl) => {
     expect(await two.timers.claim(5, minute)).toMatchObject([{ id: 't', kind: 'wait', run: 'a', data: { x: 1 } }])
     expect(await two.mails.claim(5, minute)).toMatchObject([{ id: 'm', recipient: 'b@x.org' }])
     expect(await two.grants.get('g')).toMatchObject({ state: 'active', name: 'admins' })
-    expect((await claimOne(two.runs)).id).toBe('child')
+    expect((await claimOne(two.runs)).head.id).toBe('child')
     const [first] = await two.runs.steps('a')
     expect(await two.runs.steps('a', first?.id)).toHaveLength(1)
   })
@@ -216,7 +219,7 @@ onEachDatabase('runs', (freshUrl) => {
     await one.runs.start(newRun('a'))
     const claimed = await claimOne(one.runs)
     expect(await two.runs.cancel(cancelling(claimed))).toBe('running')
-    expect(await one.runs.renew(claimed, minute)).toBe(false)
+    expect(await one.runs.renew(claimOf(claimed), minute)).toBe(false)
     const next = { state: 'waiting', approval: newApproval('ap') } as const
     expect(await one.runs.commit(commitOf(claimed, next, { audit: [auditRow('x')] }))).toBe('cancelled')
     expect(await shown(two.runs, 'a')).toMatchObject({ state: 'cancelled', ended: expect.any(Date) })
@@ -255,10 +258,10 @@ onEachDatabase('runs', (freshUrl) => {
 
   test('a queued run knows the run of its subject that is executed first', async () => {
     const { one } = await open()
-    for (const id of ['a', 'b', 'c']) await one.runs.start(newRun(id, { subject: 'bob' }))
-    await one.runs.start(newRun('w', { subject: 'bob', state: { state: 'waiting' } }))
+    for (const id of ['a', 'b', 'c']) await one.runs.start(newRun(id, { head: { subject: 'bob' } }))
+    await one.runs.start(newRun('w', { head: { subject: 'bob' }, state: { state: 'waiting' } }))
     await one.runs.start(newRun('other'))
-    const ahead = async (id: string) => (await one.runs.ahead(id))?.id
+    const ahead = async (id: string) => (await one.runs.ahead(id))?.head.id
     expect(await Promise.all(['a', 'b', 'c', 'w', 'other', 'none', 'x\0'].map(ahead))).toEqual([
       undefined,
       'a',
@@ -269,22 +272,21 @@ onEachDatabase('runs', (freshUrl) => {
       undefined,
     ])
     const [claimed] = await one.runs.claim('worker', 1, minute)
-    expect([claimed?.id, await ahead('c'), await ahead('a')]).toEqual(['a', 'a', undefined])
+    expect([claimed?.head.id, await ahead('c'), await ahead('a')]).toEqual(['a', 'a', undefined])
   })
 
   test('lists the runs that changed, earliest first, with the users they concern', async () => {
     const { one, two } = await open()
     const since = await one.runs.now()
     const waiting = newRun('a', {
-      subject: 'bob',
+      head: { subject: 'bob', who: { requester: userRef('alice').identity, subject: userRef('bob').identity } },
       state: { state: 'waiting' },
-      who: { requestor: userRef('alice').identity, subject: userRef('bob').identity },
     })
     await one.runs.start(waiting, { approval: newApproval('approval', { approvers: ['boss', 'deputy'].map(userRef) }) })
     await two.runs.start(newRun('b'))
     const { changes, isComplete } = await two.runs.changes(since, 10)
     expect(isComplete).toBe(true)
-    expect(ids(changes).sort()).toEqual(['a', 'b'])
+    expect(changes.map(({ id }) => id).sort()).toEqual(['a', 'b'])
     const [first] = changes.filter(({ id }) => id === 'a')
     expect(first).toMatchObject({ state: 'waiting' })
     const identities = (logins: readonly string[]) => logins.map((login) => userRef(login).identity).sort()
@@ -307,9 +309,12 @@ onEachDatabase('runs', (freshUrl) => {
     const { one } = await open()
     const all: NewRun[] = Array.from({ length: 12 }, (_, i) =>
       newRun(`${i}`, {
-        name: i % 2 === 0 ? 'even' : 'odd',
-        requestor: i < 6 ? 'Alice' : 'carol',
-        ...(i % 3 === 0 ? { subject: 'Bob', state: { state: 'waiting' } } : {}),
+        head: {
+          workflow: i % 2 === 0 ? 'even' : 'odd',
+          requester: i < 6 ? 'Alice' : 'carol',
+          ...(i % 3 === 0 ? { subject: 'Bob' } : {}),
+        },
+        ...(i % 3 === 0 ? { state: { state: 'waiting' } } : {}),
       }),
     )
     for (const run of all) await one.runs.start(run)
@@ -321,9 +326,9 @@ onEachDatabase('runs', (freshUrl) => {
       after = page.next
     } while (after !== undefined)
     expect(seen).toEqual(Array.from({ length: 12 }, (_, i) => `${11 - i}`))
-    const found = async (query: object) => ids((await one.runs.list({ limit: 99, ...query })).runs)
+    const found = async (query: Partial<RunQuery>) => ids((await one.runs.list({ limit: 99, ...query })).runs)
     expect(await found({ subject: 'bob' })).toEqual(['9', '6', '3', '0'])
-    expect(await found({ requestor: 'ALICE', name: 'odd' })).toEqual(['5', '3', '1'])
+    expect(await found({ requester: 'ALICE', name: 'odd' })).toEqual(['5', '3', '1'])
     expect(await found({ states: ['waiting'], name: 'even' })).toEqual(['6', '0'])
     expect(await found({ states: [] })).toEqual([])
     expect(await found({ subject: 'a\0' })).toEqual([])
@@ -336,11 +341,13 @@ onEachDatabase('runs', (freshUrl) => {
     const base = Date.UTC(2030, 0, 1)
     const created = [0, 2, 4, 3.5, 6, 30].map((hours) => base + hours * hour)
     for (const [i, time] of created.entries()) {
-      await one.runs.start(newRun(`${i}`, { name: i % 2 === 0 ? 'even' : 'odd', state: { state: 'waiting' } }))
+      await one.runs.start(
+        newRun(`${i}`, { head: { workflow: i % 2 === 0 ? 'even' : 'odd' }, state: { state: 'waiting' } }),
+      )
       await sql(`update runs set created = ${time} where id = '${i}'`)
     }
     const at = (hours: number) => new Date(base + hours * hour)
-    const found = async (query: object) => ids((await one.runs.list({ limit: 99, ...query })).runs)
+    const found = async (query: Partial<RunQuery>) => ids((await one.runs.list({ limit: 99, ...query })).runs)
     expect(await found({ from: at(2), until: at(6) })).toEqual(['3', '2', '1'])
     expect(await found({ from: at(3.5), until: at(4) })).toEqual(['3'])
     expect(await found({ from: at(3.6) })).toEqual(['5', '4', '2'])
@@ -356,19 +363,19 @@ onEachDatabase('runs', (freshUrl) => {
     const { one } = await open()
     const incident = { task: 'w:0', code: 'TARGET_FAILED', message: 'no' }
     for (const [i, target] of ['crm', 'crm', 'mail', undefined].entries()) {
-      await one.runs.start(newRun(`stuck ${i}`, { name: 'join' }))
+      await one.runs.start(newRun(`stuck ${i}`, { head: { workflow: 'join' } }))
       const at = target === undefined ? {} : { target }
       await one.runs.commit(commitOf(await claimOne(one.runs), { state: 'incident', incident: { ...incident, ...at } }))
     }
-    await one.runs.start(newRun('waits', { name: 'leave', state: { state: 'waiting' } }))
-    await one.runs.start(newRun('other', { name: 'other' }))
+    await one.runs.start(newRun('waits', { head: { workflow: 'leave' }, state: { state: 'waiting' } }))
+    await one.runs.start(newRun('other', { head: { workflow: 'other' } }))
     const counted = await one.runs.openByWorkflow(['join', 'leave', 'none', 'a\0'])
     expect([...counted].sort((a, b) => (a.name < b.name ? -1 : 1))).toEqual([
       { name: 'join', state: 'incident', count: 4 },
       { name: 'leave', state: 'waiting', count: 1 },
     ])
     expect(Object.fromEntries(await one.runs.incidentsByTarget())).toEqual({ crm: 2, mail: 1 })
-    const found = async (query: object) => ids((await one.runs.list({ limit: 99, ...query })).runs)
+    const found = async (query: Partial<RunQuery>) => ids((await one.runs.list({ limit: 99, ...query })).runs)
     expect(await found({ target: 'crm' })).toEqual(['stuck 1', 'stuck 0'])
     expect(await found({ target: 'crm', states: ['waiting'] })).toEqual([])
   })
@@ -400,12 +407,12 @@ onEachDatabase('runs', (freshUrl) => {
     const { one, two } = await open()
     const resource = 'users User id 7'
     const incident = { task: 't', code: 'TARGET_FAILED', message: 'down' }
-    await one.runs.start(newRun('asynchronous', { subject: 'joe', touched: true }))
+    await one.runs.start(newRun('asynchronous', { head: { subject: 'joe' }, touched: true }))
     // Only between two steps.
     expect((await two.runs.figures()).unfinished).toBe(0)
     const failed = { state: 'ready', due: { inMillis: minute }, attempt: 1 } as const
     await one.runs.commit({ ...commitOf(await claimOne(one.runs), failed), touched: true })
-    for (const more of [{}, { resource, subject: 'ada' }]) {
+    for (const more of [{}, { resource, head: { subject: 'ada' } }]) {
       expect(await two.runs.hasUnfinished()).toBe(false)
       await one.runs.start(newRun(more.resource === undefined ? 'of no client' : 'stuck', { ...more, touched: true }))
       await one.runs.commit({ ...commitOf(await claimOne(one.runs), { state: 'incident', incident }), touched: true })
@@ -418,7 +425,7 @@ onEachDatabase('runs', (freshUrl) => {
     await one.runs.start(newRun('executed', { resource, touched: true, state: executed }))
     const found = async (query: Partial<RunQuery>) =>
       ids((await two.runs.list({ unfinished: true, limit: 10, ...query })).runs)
-    await one.runs.start(newRun('decided', { subject: 'eve', touched: true, state: { state: 'waiting' } }))
+    await one.runs.start(newRun('decided', { head: { subject: 'eve' }, touched: true, state: { state: 'waiting' } }))
     expect(await found({})).toEqual(['retried', 'stuck', 'of no client', 'asynchronous'])
     expect(await found({ states: ['ready', 'running'] })).toEqual(['retried', 'asynchronous'])
     expect(await found({ subject: 'Ada', name: 'create-user' })).toEqual(['stuck'])

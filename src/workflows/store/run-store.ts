@@ -17,7 +17,6 @@ import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import type { NewApproval } from '#workflows/record/approval.ts'
 import {
-  type ClaimedRun,
   type Run,
   type RunChange,
   type RunChangePage,
@@ -25,8 +24,8 @@ import {
   type RunPage,
   type RunQuery,
   type RunState,
-  type RunWithData,
   runStates,
+  type StoredRun,
   type StoredStep,
 } from '#workflows/record/run.ts'
 import { finishTimers, insertTimers } from '#workflows/timers/timer-store.ts'
@@ -53,17 +52,15 @@ import {
   writeEffects,
 } from './run-commit.ts'
 import {
-  type ClaimedRunRow,
-  claimedRunColumns,
   type IdentityColumns,
   identityColumns,
-  type RunDataRow,
   type RunRow,
   runColumns,
-  toClaimedRun,
+  type StoredRunRow,
+  storedRunColumns,
   toIdentities,
   toRun,
-  toRunWithData,
+  toStoredRun,
 } from './run-row.ts'
 import { type ReadyRuns, transactionWithWakeUp, type WakeUp } from './wake-up.ts'
 
@@ -181,11 +178,11 @@ export class RunStore {
    * time, and a ready one only when no earlier one is ready, due or not. Waiting runs and incidents delay no others. A crash of
    * the database must not undo a claim: its fence would be given to another worker while the first one goes on.
    */
-  async claim(worker: string, limit: number, leaseMillis: number): Promise<readonly ClaimedRun[]> {
+  async claim(worker: string, limit: number, leaseMillis: number): Promise<readonly StoredRun[]> {
     for (let tries = 1; ; tries++) {
       try {
         const rows = await this.#client.transaction((tx) => claim.all(tx, { worker, limit, lease: leaseMillis }))
-        return rows.sort((a, b) => a.due - b.due || a.seq - b.seq).map(toClaimedRun)
+        return rows.sort((a, b) => a.due - b.due || a.seq - b.seq).map(toStoredRun)
       } catch (error) {
         // Another worker claimed a run of the same subject: the index of running ones allows one. Look again.
         if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
@@ -250,10 +247,10 @@ export class RunStore {
     return transactionWithWakeUp(this.#client, this.#wake, work)
   }
 
-  async get(id: string): Promise<RunWithData | undefined> {
+  async get(id: string): Promise<StoredRun | undefined> {
     if (!isStorable(id)) return undefined
     const row = await findById.first(this.#client, { id })
-    return row && toRunWithData(row)
+    return row && toStoredRun(row)
   }
 
   /** The run of the same subject that workers execute before this one, if this one is ready. */
@@ -285,20 +282,20 @@ export class RunStore {
   }
 
   /** With all that a claim returns, encrypted secrets included, but without a claim. */
-  async getWhole(id: string): Promise<ClaimedRun | undefined> {
+  async getWhole(id: string): Promise<StoredRun | undefined> {
     if (!isStorable(id)) return undefined
     const row = await findWhole.first(this.#client, { id })
-    return row && toClaimedRun(row)
+    return row && toStoredRun(row)
   }
 
   /** Throws BAD_REQUEST for an `after` that is not the `next` of a page. */
   async list(query: RunQuery): Promise<RunPage> {
-    const { name, subject, requestor, target, after } = query
+    const { name, subject, requester, target, after } = query
     const limit = Math.max(1, Math.min(Math.trunc(query.limit) || 1, maxPage))
     if (after !== undefined && !/^\d{1,15}$/.test(after)) {
       throw new GatewayError('BAD_REQUEST', `not a page of runs: ${after}`)
     }
-    if ([name, subject, requestor, target].some((text) => text !== undefined && !isStorable(text))) return { runs: [] }
+    if ([name, subject, requester, target].some((text) => text !== undefined && !isStorable(text))) return { runs: [] }
     if (query.states?.length === 0) return { runs: [] }
     const { dialect } = this.#client
     const rows = await this.#client.query(dynamic<RunRow>(dialect, listText(query, limit + 1, dialect)))
@@ -368,10 +365,10 @@ export class RunStore {
     return (await findAnyUnfinished.first(this.#client, {})) !== undefined
   }
 
-  /** Whether a run of the requestor for the resource completed in that time; the next call no longer finds it. */
-  async takeFinished(resource: string, requestor: string, withinMillis: number): Promise<boolean> {
-    if (!isStorable(resource) || !isStorable(requestor)) return false
-    const keys = { resource, requestorKey: lookupKey(requestor), within: withinMillis }
+  /** Whether a run of the requester for the resource completed in that time; the next call no longer finds it. */
+  async takeFinished(resource: string, requester: string, withinMillis: number): Promise<boolean> {
+    if (!isStorable(resource) || !isStorable(requester)) return false
+    const keys = { resource, requestorKey: lookupKey(requester), within: withinMillis }
     return (await this.#client.transaction((tx) => takeFinished.run(tx, keys))) > 0
   }
 
@@ -430,13 +427,13 @@ async function startRun(
     if (reservation.kind !== 'reserved') return { value: reservation, ready: [] }
   }
   const now = await insertRun(tx, run)
-  if (approval !== undefined) await insertApproval(tx, run.id, approval, now)
+  if (approval !== undefined) await insertApproval(tx, run.head.id, approval, now)
   await finishTimers(tx, effects.doneTimers ?? [])
-  const others = await writeEffects(tx, effects, now, run.id)
+  const others = await writeEffects(tx, effects, now, run.head.id)
   return { value: { kind: 'started' }, ready: [...readyRuns([run]), ...others] }
 }
 
-const readyRuns = (runs: readonly NewRun[]): readonly string[] => runs.filter(isReady).map(({ id }) => id)
+const readyRuns = (runs: readonly NewRun[]): readonly string[] => runs.filter(isReady).map(({ head: { id } }) => id)
 
 /** Whether `startTogether` can store the run with others: its only effects are timers. */
 const isPlainStart = ({ effects = {}, approval }: Start): boolean =>
@@ -468,7 +465,7 @@ const toStep = ({ seq, started, ended, ...row }: StoredStepRow): StoredStep => (
  * Of a subject only the first ready run, and none while a worker executes one. A run with an expired lease is the running
  * one, so it comes first; but a run that was executed within its call may not be the only running one.
  */
-const claim = statement<{ worker: string; lease: number; limit: number }, ClaimedRunRow>(
+const claim = statement<{ worker: string; lease: number; limit: number }, StoredRunRow>(
   (on) => `with lost as
      (select lost.seq from runs as lost
       where lost.state = 'running' and lost.lease_until <= ${on.now}
@@ -487,7 +484,7 @@ const claim = statement<{ worker: string; lease: number; limit: number }, Claime
    update runs set state = 'running', fence = fence + 1, attempt = attempt + 1, worker = :worker,
      lease_until = ${on.now} + :lease, updated = ${on.now}
    where seq in (select seq from (select seq from lost union all select seq from fresh) as due limit :limit)
-   returning ${claimedRunColumns}`,
+   returning ${storedRunColumns}`,
 )
 const renew = statement<RunClaim & { lease: number }>(
   (on) => `update runs set lease_until = ${on.now} + :lease
@@ -501,8 +498,8 @@ const expireLeases = statement<object, { id: string }>(
   `update runs set lease_until = 0 where state = 'running' returning id`,
 )
 
-const findById = statement<{ id: string }, RunDataRow>(`select ${runColumns}, data from runs where id = :id`)
-const findWhole = statement<{ id: string }, ClaimedRunRow>(`select ${claimedRunColumns} from runs where id = :id`)
+const findById = statement<{ id: string }, StoredRunRow>(`select ${runColumns}, data from runs where id = :id`)
+const findWhole = statement<{ id: string }, StoredRunRow>(`select ${storedRunColumns} from runs where id = :id`)
 interface ChangeRow extends IdentityColumns {
   readonly id: string
   readonly state: RunState
@@ -570,7 +567,7 @@ const disorderMillis = 3_600_000
  * number of runs. A period is turned into a range of numbers, which every index has.
  */
 function listText(query: RunQuery, limit: number, dialect: SqlDialect): Sql {
-  const { name, subject, requestor, requestedBy, about, from, until, changedSince, target, unfinished, after } = query
+  const { name, subject, requester, requestedBy, about, from, until, changedSince, target, unfinished, after } = query
   const possible =
     target !== undefined ? (['incident'] as const) : unfinished ? (['ready', 'incident'] as const) : undefined
   const states = query.states ?? possible ?? (name === undefined ? undefined : runStates)
@@ -579,7 +576,7 @@ function listText(query: RunQuery, limit: number, dialect: SqlDialect): Sql {
   const conditions = [
     name === undefined ? undefined : sql`name = ${name}`,
     subject === undefined ? undefined : sql`subject_key = ${lookupKey(subject)}`,
-    requestor === undefined ? undefined : sql`requestor_key = ${lookupKey(requestor)}`,
+    requester === undefined ? undefined : sql`requestor_key = ${lookupKey(requester)}`,
     requestedBy && sql`requestor_identity in (${join(identitiesOf(requestedBy))})`,
     about && sql`subject_identity in (${join(identitiesOf(about))})`,
     target === undefined ? undefined : sql`incident is not null and ${targetOf} = ${target}`,

@@ -11,8 +11,10 @@ import {
   stepRecord,
   workflowStores,
 } from '#testing/databases/workflow-stores.ts'
+import { runHead } from '#testing/workflows/run-head.ts'
+import type { Run } from '#workflows/record/run.ts'
 
-const ids = (runs: readonly { readonly id: string }[]): string[] => runs.map(({ id }) => id)
+const ids = (runs: readonly Run[]): string[] => runs.map(({ head }) => head.id)
 
 onEachDatabase('runs within calls', (freshUrl) => {
   const open = async () => workflowStores(await freshUrl())
@@ -38,7 +40,13 @@ onEachDatabase('runs within calls', (freshUrl) => {
     expect(await two.runs.claim('w', 10, minute)).toEqual([])
     const claim = { id: 'a', fence: 1 }
     expect(await one.runs.renew(claim, minute)).toBe(true)
-    await one.runs.commit(commitOf(claim, { state: 'running', leaseMillis: minute }, { audit: [auditRow('x')] }))
+    await one.runs.commit(
+      commitOf(
+        { head: runHead({ id: 'a' }), fence: 1 },
+        { state: 'running', leaseMillis: minute },
+        { audit: [auditRow('x')] },
+      ),
+    )
     const stale = one.runs.record({ forgets: { id: 'a', fence: 2 }, audit: [auditRow('y')] })
     await expect(stale).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
     await one.runs.record({ forgets: claim, audit: [auditRow('z')] })
@@ -50,19 +58,21 @@ onEachDatabase('runs within calls', (freshUrl) => {
     const { one, two } = await open()
     const subject = 'bob'
     const within = { state: { state: 'running', leaseMillis: noLease } } as const
-    await one.runs.start(newRun('call 1', { subject, ...within, state: { state: 'running', leaseMillis: minute } }))
-    await one.runs.start(newRun('stored', { subject }))
+    await one.runs.start(
+      newRun('call 1', { head: { subject }, ...within, state: { state: 'running', leaseMillis: minute } }),
+    )
+    await one.runs.start(newRun('stored', { head: { subject } }))
     const stored = await claimOne(two.runs)
-    expect(stored.id).toBe('stored')
-    await one.runs.start(newRun('call 2', { subject, ...within }))
-    await one.runs.start(newRun('call 3', { subject, ...within }))
-    await one.runs.start(newRun('free', { subject: 'eve', ...within }))
+    expect(stored.head.id).toBe('stored')
+    await one.runs.start(newRun('call 2', { head: { subject }, ...within }))
+    await one.runs.start(newRun('call 3', { head: { subject }, ...within }))
+    await one.runs.start(newRun('free', { head: { subject: 'eve' }, ...within }))
     expect(ids(await two.runs.claim('w', 10, minute))).toEqual(['free'])
     await two.runs.commit(commitOf(stored, { state: 'completed' }))
     const first = await claimOne(two.runs)
     expect(first).toMatchObject({ fence: 2, attempt: 2 })
     expect(await two.runs.claim('w', 10, minute)).toEqual([])
     await two.runs.commit(commitOf(first, { state: 'completed' }))
-    expect([first.id, (await claimOne(two.runs)).id].sort()).toEqual(['call 2', 'call 3'])
+    expect([first.head.id, (await claimOne(two.runs)).head.id].sort()).toEqual(['call 2', 'call 3'])
   })
 })

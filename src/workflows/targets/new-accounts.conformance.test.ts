@@ -11,6 +11,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { type Texts, textsIn } from '#sdk/page/page-texts.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval-request.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import { next, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { runSql } from '#testing/databases/postgres.ts'
@@ -46,9 +47,9 @@ const tasks = {
   ),
 }
 const approvals = {
-  open: async (_: ApprovalRequest, { id, step }: { readonly id: string; readonly step: number }) => ({
+  open: async (_: ApprovalRequest, { head, step }: { readonly head: RunHead; readonly step: number }) => ({
     ...{
-      id: `approval-${id}-${step}`,
+      id: `approval-${head.id}-${step}`,
       step,
       label: 'Join',
       approvers: [userRef('boss')],
@@ -172,7 +173,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     expect(run).toMatchObject(stuck)
     expect(second.stored('newhire')).toEqual(kept)
     const { runs, mails } = process.storage
-    expect((await runs.list({ unfinished: true, limit: 5 })).runs.map((one) => one.id)).toEqual([id])
+    expect((await runs.list({ unfinished: true, limit: 5 })).runs.map((one) => one.head.id)).toEqual([id])
     expect((await mails.list({ state: 'queued', limit: 5 })).mails).toEqual([])
 
     const retry = async ({ fence }: { readonly fence: number }) =>
@@ -266,7 +267,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     process.worker()
     await process.settled(id, 'completed')
     const { runs } = await process.storage.runs.list({ name: 'other', limit: 1 })
-    const started = await process.settled(runs[0]?.id ?? '')
+    const started = await process.settled(runs[0]?.head.id ?? '')
     expect(started).toMatchObject({ state: 'incident', incident: { code: 'ACCOUNT_EXISTS' } })
     expect(store.stored('newhire')?.groups).toEqual(['g'])
     expect(second.stored('newhire')).toEqual(kept)

@@ -1,9 +1,11 @@
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import type { Storage } from '#server/composition/stores.ts'
 import { openStores, type Stores } from '#testing/databases/stores.ts'
+import { runHead } from '#testing/workflows/run-head.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 import type { NewApproval } from '#workflows/record/approval.ts'
-import type { ClaimedRun, RunWithData, StepRecord } from '#workflows/record/run.ts'
+import { claimOf, type Run, type StepRecord, type StoredRun } from '#workflows/record/run.ts'
 import type { NewRun, NextState, RunEffects, StepCommit } from '#workflows/store/run-commit.ts'
 import type { RunStore } from '#workflows/store/run-store.ts'
 import type { WakeUp } from '#workflows/store/wake-up.ts'
@@ -23,15 +25,11 @@ export const minute = 60_000
 /** A lease that has expired when it begins. */
 export const noLease = -1
 
-export const newRun = (id: string, more: Partial<NewRun> = {}): NewRun => ({
-  id,
-  name: 'create-user',
-  definition: 'hash-1',
-  subject: `subject of ${id}`,
-  requestor: 'alice',
-  data: { step: 0 },
-  ...more,
-})
+/** A head has `id` where it names none. */
+export const newRun = (
+  id: string,
+  { head, ...more }: Partial<Omit<NewRun, 'head'>> & { readonly head?: Partial<RunHead> } = {},
+): NewRun => ({ head: runHead({ id, subject: `subject of ${id}`, ...head }), data: { step: 0 }, ...more })
 
 export const auditRow = (id: string, more: Partial<AuditEntry> = {}): AuditEntry => ({
   id,
@@ -60,11 +58,13 @@ export const newApproval = (id: string, more: Partial<NewApproval> = {}): NewApp
   ...more,
 })
 
-export const commitOf = (
-  { id, fence }: Pick<ClaimedRun, 'id' | 'fence'>,
-  next: NextState,
-  effects: RunEffects = {},
-): StepCommit => ({ run: { id, fence }, next, data: { step: 1 }, touched: false, effects })
+export const commitOf = (run: Pick<Run, 'head' | 'fence'>, next: NextState, effects: RunEffects = {}): StepCommit => ({
+  run: claimOf(run),
+  next,
+  data: { step: 1 },
+  touched: false,
+  effects,
+})
 
 /** A run that waits for an approval. */
 export async function openApproval(
@@ -94,13 +94,13 @@ export const stepRecord = (number: number, more: Partial<StepRecord> = {}): Step
   ...more,
 })
 
-export async function claimOne(runs: RunStore, leaseMillis = minute): Promise<ClaimedRun> {
+export async function claimOne(runs: RunStore, leaseMillis = minute): Promise<StoredRun> {
   const [run] = await runs.claim('worker', 1, leaseMillis)
   if (run === undefined) throw new Error('there was nothing to claim')
   return run
 }
 
-export async function shown(runs: RunStore, id: string): Promise<RunWithData> {
+export async function shown(runs: RunStore, id: string): Promise<StoredRun> {
   const run = await runs.get(id)
   if (run === undefined) throw new Error(`no run ${id}`)
   return run

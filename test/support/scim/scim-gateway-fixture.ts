@@ -324,7 +324,8 @@ export class FakeScimWorkflows {
   }
 
   #effect(call: WorkflowCall): void {
-    const { name, user, params } = call
+    const { workflow: name } = call.head
+    const { user, params } = call
     const { people, memberships, groupFacts } = this.#people
     const known = people.get(user.userID.toLowerCase())
     if (call.basedOn !== undefined) requireVersion(known?.version, call.basedOn.version)

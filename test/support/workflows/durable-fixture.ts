@@ -7,7 +7,7 @@ import { SecretBox } from '#keys/secret-box.ts'
 import { loadSecretKeys } from '#keys/secret-keys.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
 import { type Fixture, type FixtureOptions, startWorkflows } from '#testing/workflows/workflow-fixture.ts'
-import type { RunState, RunWithData } from '#workflows/record/run.ts'
+import type { RunState, StoredRun } from '#workflows/record/run.ts'
 import { RunService } from '#workflows/runs/run-service.ts'
 import { RunWorker, type WorkerLimits } from '#workflows/runs/run-worker.ts'
 import type { Workflows } from '#workflows/runs/workflows.ts'
@@ -72,7 +72,7 @@ export class DurableProcess {
   }
 
   /** The run once it is in one of these states. */
-  async settled(id: string, ...states: RunState[]): Promise<RunWithData> {
+  async settled(id: string, ...states: RunState[]): Promise<StoredRun> {
     const wanted = states.length === 0 ? ['completed', 'failed', 'cancelled', 'incident', 'waiting'] : states
     for (const end = Date.now() + 15_000; ; await delay(20)) {
       const run = await this.storage.runs.get(id)

@@ -1,6 +1,7 @@
 import { formerIdentity, isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import type { CallKey, RunStart, WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { hasEnded, type Run, type RunQuery, type RunState } from '#workflows/record/run.ts'
 import type {
@@ -18,6 +19,9 @@ interface Answered {
   readonly run: string
   result?: WorkflowResult
 }
+
+/** A run with a part of its head. */
+type GivenRun = Partial<Omit<Run, 'head'>> & { readonly head?: Partial<RunHead> }
 
 /** Runs that are started and do nothing. A test sets their outcome. */
 export class MemoryRuns implements RunAccess {
@@ -47,7 +51,7 @@ export class MemoryRuns implements RunAccess {
     try {
       const status = await this.execute(call)
       answered.result = { id, status, changes: 1 }
-      if (status !== 'completed') this.add({ id, name: call.name, ...whose(call) })
+      if (status !== 'completed') this.add({ head: { id, workflow: call.head.workflow, ...whose(call) } })
       this.parameters.set(id, new Map(Object.entries(call.params)))
       return { kind: 'started', result: answered.result }
     } catch (error) {
@@ -72,22 +76,18 @@ export class MemoryRuns implements RunAccess {
     this.refused.push(call)
   }
 
-  add(run: Partial<Run> = {}): Run {
+  add({ head, ...run }: GivenRun = {}): Run {
     const now = new Date('2030-01-02T00:00:00Z')
-    const { subject = 'jjackson', requestor = 'caller', caller } = run
+    const named = { subject: 'jjackson', requester: 'caller', ...head }
+    const { subject, requester, caller } = named
     const who = {
       subject: formerIdentity(subject),
-      requestor: formerIdentity(requestor),
-      ...(caller === undefined ? {} : { caller: formerIdentity(caller) }),
+      requester: formerIdentity(requester),
+      caller: caller === undefined ? undefined : formerIdentity(caller),
     }
     const whole: Run = {
-      id: newId(),
-      name: 'w',
-      definition: 'hash',
+      head: { id: newId(), workflow: 'w', definition: 'hash', who, ...named },
       state: 'ready',
-      subject,
-      requestor,
-      who,
       attempt: 0,
       fence: 1,
       due: now,
@@ -96,7 +96,7 @@ export class MemoryRuns implements RunAccess {
       updated: now,
       ...run,
     }
-    this.runs.set(whole.id, whole)
+    this.runs.set(whole.head.id, whole)
     return whole
   }
 
@@ -106,28 +106,30 @@ export class MemoryRuns implements RunAccess {
 
   async get(id: string): Promise<PinnedRun | undefined> {
     const run = this.runs.get(id)
-    return run && { ...run, definitions: { [run.name]: run.definition } }
+    return run && { ...run, definitions: { [run.head.workflow]: run.head.definition } }
   }
 
   /** The earliest other run of the subject that has not ended, if this one is ready. */
   async ahead(id: string): Promise<Run | undefined> {
     const run = this.runs.get(id)
     if (run?.state !== 'ready') return undefined
-    const others = [...this.runs.values()].filter(({ subject, state }) => subject === run.subject && !hasEnded(state))
+    const others = [...this.runs.values()].filter(
+      ({ head: { subject }, state }) => subject === run.head.subject && !hasEnded(state),
+    )
     return others[0] === run ? undefined : others[0]
   }
 
   async list(query: RunQuery) {
-    const { states, name, subject, requestor, requestedBy, about, from, until, target, unfinished, limit } = query
+    const { states, name, subject, requester, requestedBy, about, from, until, target, unfinished, limit } = query
     const all = [...this.runs.values()].reverse()
     const found = all.filter(
       (run) =>
         (states?.includes(run.state) ?? true) &&
-        (name ?? run.name) === run.name &&
-        (subject ?? run.subject) === run.subject &&
-        (requestor ?? run.requestor) === run.requestor &&
-        (requestedBy === undefined || isUser(run.who.requestor, requestedBy)) &&
-        (about === undefined || isUser(run.who.subject, about)) &&
+        (name ?? run.head.workflow) === run.head.workflow &&
+        (subject ?? run.head.subject) === run.head.subject &&
+        (requester ?? run.head.requester) === run.head.requester &&
+        (requestedBy === undefined || isUser(run.head.who.requester, requestedBy)) &&
+        (about === undefined || isUser(run.head.who.subject, about)) &&
         (from === undefined || run.created >= from) &&
         (until === undefined || run.created < until) &&
         (target === undefined || run.incident?.target === target) &&
@@ -172,14 +174,14 @@ export class MemoryRuns implements RunAccess {
     if (run.fence !== intervention.fence) throw new GatewayError('VERSION_MISMATCH', intervention.id)
     const { by } = intervention
     this.interventions.push({ ...intervention, by: typeof by === 'string' ? by : by.login, action })
-    this.runs.set(run.id, { ...run, state, fence: run.fence + 1 })
+    this.runs.set(run.head.id, { ...run, state, fence: run.fence + 1 })
     return state
   }
 }
 
-const whose = ({ user, requestor, caller, reason }: WorkflowCall) => ({
+const whose = ({ user, head: { requester, caller, reason } }: WorkflowCall) => ({
   subject: user.userID,
-  requestor,
-  ...(caller === undefined ? {} : { caller }),
-  ...(reason === undefined ? {} : { reason }),
+  requester,
+  caller,
+  reason,
 })

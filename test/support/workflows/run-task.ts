@@ -13,6 +13,7 @@ import type {
   WorkflowUser,
 } from '#sdk/workflow/workflow-task.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
+import { runHead } from '#testing/workflows/run-head.ts'
 import { parseTasks, recordingLogger, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 
 export interface TaskRun {
@@ -54,10 +55,7 @@ export async function runTask(spec: TaskSpec, options: TaskRunOptions = {}): Pro
   const outcome = await created.run({
     user,
     request,
-    workflow: { id: 'run-1', name: 'w' },
-    requestor: options.requestor ?? user.userID,
-    who: {},
-    ...(options.caller === undefined ? {} : { caller: options.caller }),
+    run: runHead({ id: 'run-1', workflow: 'w', requester: options.requestor ?? user.userID, caller: options.caller }),
     log,
     effects: {
       mail: (mail) => void mails.push(mail),

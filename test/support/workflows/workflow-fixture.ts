@@ -20,12 +20,13 @@ import type { GroupMapping } from '#sdk/target/group-mappings.ts'
 import type { Target } from '#sdk/target/target.ts'
 import type { ExpiryOffer } from '#sdk/workflow/expiry-offer.ts'
 import type { GrantAccess } from '#sdk/workflow/grants.ts'
-import type { WorkflowCall, WorkflowStarter } from '#sdk/workflow/workflow.ts'
+import type { WorkflowStarter } from '#sdk/workflow/workflow.ts'
 import type { PreparedTask, TaskHost, TaskModule, TaskParseContext, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 import { fakeDirectory } from '#testing/login/fake-directory.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { absentStore, callStore } from '#testing/workflows/call-store.ts'
+import type { GivenCall } from '#testing/workflows/given-call.ts'
 import { noGrants } from '#testing/workflows/no-grants.ts'
 import { createWorkflows, type Workflows } from '#workflows/runs/workflows.ts'
 import {
@@ -143,7 +144,7 @@ export interface Fixture {
   readonly audit: { readonly rows: AuditEntry[]; writes: number }
   run(
     name: string,
-    call?: Partial<WorkflowCall> & { userID?: string; attributes?: Record<string, string[]>; groups?: string[] },
+    call?: GivenCall & { userID?: string; attributes?: Record<string, string[]>; groups?: string[] },
   ): ReturnType<WorkflowStarter['run']>
 }
 
@@ -226,10 +227,9 @@ export async function startWorkflows(options: FixtureOptions): Promise<Fixture> 
   return {
     workflows,
     audit,
-    run: (name, { userID = 'jjackson', attributes = {}, groups = [], ...call } = {}) =>
+    run: (name, { userID = 'jjackson', attributes = {}, groups = [], head, ...call } = {}) =>
       workflows.run({
-        name,
-        requestor: 'caller',
+        head: { workflow: name, requester: 'caller', ...head },
         params: {},
         user: { userID, attributes: Attributes.from(attributes), groups },
         ...call,

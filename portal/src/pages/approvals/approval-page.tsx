@@ -17,7 +17,7 @@ import { Markdown } from '../../components/markdown.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { Page } from '../../components/page.tsx'
 import { Names, useNames } from '../../components/person-names.tsx'
-import { Preline } from '../../components/preline.tsx'
+import { useRequestFacts } from '../../components/request-facts.tsx'
 import { RequestMessages } from '../../components/request-messages.tsx'
 import { isVisitor, requesterText } from '../../components/requester.tsx'
 import { Failure } from '../../components/states.tsx'
@@ -70,16 +70,13 @@ export function ApprovalPage() {
 function About({ details }: { readonly details: ApprovalDetails }) {
   const { t, dateTime, relative } = useTranslation()
   const nameOf = useNames()
-  const { displayName, user, reason, wfLabel, wfStart, accessEnds, approvers, onBehalfOf } = details
+  const { displayName, user, wfLabel, wfStart, approvers, onBehalfOf } = details
   const facts = [
     { name: t('request.for'), value: nameOf(user, displayName) },
     { name: t('request.by'), value: requesterText(details, t, nameOf) },
     { name: t('request.created'), value: `${dateTime(wfStart)} (${relative(wfStart)})` },
     { name: t('approvals.workflow'), value: wfLabel },
-    ...(reason === '' ? [] : [{ name: t('cart.reason'), value: <Preline text={reason} /> }]),
-    ...(accessEnds === undefined
-      ? []
-      : [{ name: t('request.accessEnds'), value: `${dateTime(accessEnds)} (${relative(accessEnds)})` }]),
+    ...useRequestFacts(details),
     ...(approvers.length === 0
       ? []
       : [{ name: t('approval.approvers'), value: approvers.map((login) => nameOf(login)).join(', ') }]),

@@ -1,4 +1,5 @@
-import type { WorkflowListItem, WorkflowRequest } from '#features/portal/contract/main.ts'
+import type { WorkflowListItem } from '#features/portal/contract/main.ts'
+import type { WorkflowRequest } from '#features/portal/contract/main-requests.ts'
 import { type EndOffer, type EndProblem, endProblem, endTime } from './end-field.ts'
 
 /** A workflow that the user is about to request. */

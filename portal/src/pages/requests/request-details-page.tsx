@@ -11,7 +11,7 @@ import { Icon } from '../../components/icon.tsx'
 import { useLive } from '../../components/live.ts'
 import { Page } from '../../components/page.tsx'
 import { Names, useNames } from '../../components/person-names.tsx'
-import { Preline } from '../../components/preline.tsx'
+import { useRequestFacts } from '../../components/request-facts.tsx'
 import { RequestMessages } from '../../components/request-messages.tsx'
 import { stateLooks } from '../../components/request-states.ts'
 import { requesterText } from '../../components/requester.tsx'
@@ -87,22 +87,14 @@ export function RequestDetailsPage() {
 function Summary({ details }: { readonly details: RequestDetails }) {
   const { t, dateTime, relative } = useTranslation()
   const nameOf = useNames()
-  const { state, subject, reason, created, accessEnds, deadline, failure } = details
+  const { state, subject, created, deadline, failure } = details
   const look = stateLooks[state]
   const facts: readonly Fact[] = [
     { name: t('requests.state'), value: <Status tone={look.tone} icon={look.icon} text={t(look.text)} /> },
     { name: t('request.for'), value: nameOf(subject) },
     { name: t('request.by'), value: requesterText(details, t, nameOf) },
     { name: t('request.created'), value: dateTime(created) },
-    ...(reason === undefined ? [] : [{ name: t('cart.reason'), value: <Preline text={reason} /> }]),
-    ...(accessEnds === undefined
-      ? []
-      : [
-          {
-            name: t(isGoing(state) || state === 'completed' ? 'request.accessEnds' : 'request.askedUntil'),
-            value: `${dateTime(accessEnds)} (${relative(accessEnds)})`,
-          },
-        ]),
+    ...useRequestFacts(details, !isGoing(state) && state !== 'completed'),
     ...(deadline === undefined
       ? []
       : [{ name: t('request.deadline'), value: `${dateTime(deadline)} (${relative(deadline)})` }]),

@@ -64,7 +64,7 @@ describe('auth.JitProvision', () => {
   test('runs the workflow for the caller and no one else, and reads the user again', async () => {
     const { outcome, calls } = await run({})
     expect(calls).toMatchObject([
-      { name: 'jit', requestor: 'ada', user: { userID: 'ada' }, params: {}, keepGroups: true },
+      { head: { workflow: 'jit', requester: 'ada' }, user: { userID: 'ada' }, params: {}, keepGroups: true },
     ])
     expect(calls[0]?.asynchronous).toBeUndefined()
     expect(calls[0]?.user.attributes.has('access_token')).toBe(false)

@@ -97,13 +97,15 @@ class JitProvision implements AuthMechanism {
       const attributes = shownAttributes(subject)
       try {
         await this.#host.workflows.run({
-          name: workflowName,
-          requestor: login,
-          who: { requestor: subject.identity },
+          head: {
+            workflow: workflowName,
+            requester: login,
+            who: { requester: subject.identity },
+            reason: 'Login',
+            requestId: request.id,
+          },
           user: { userID: login, attributes, groups: [] },
           keepGroups: true,
-          reason: 'Login',
-          requestId: request.id,
           params: {},
         })
       } catch (error) {

@@ -78,9 +78,7 @@ describe('filters.ExecuteWorkflow', () => {
     expect([(await send(own)).status, (await send(own)).status]).toEqual([204, 204])
     expect(calls).toMatchObject([
       {
-        name: 'jitdbwf',
-        requestor: 'ada',
-        who: { requestor: own.identity, subject: own.identity },
+        head: { workflow: 'jitdbwf', requester: 'ada', who: { requester: own.identity, subject: own.identity } },
         user: { userID: 'ada', groups: [] },
         bound: { attributes: ['uid'] },
         keepGroups: true,

@@ -35,13 +35,15 @@ export default defineFilter({
       const login = await ownLogin(subject, uidAttributeName, host)
       const ofLogins = host.loginAttributes(workflowName)
       await host.workflows.run({
-        name: workflowName,
-        requestor: subject.uid,
-        who: { requestor: subject.identity, subject: subject.identity },
+        head: {
+          workflow: workflowName,
+          requester: subject.uid,
+          who: { requester: subject.identity, subject: subject.identity },
+          requestId: request.id,
+        },
         user: { userID: login, attributes: shownAttributes(subject), groups: [] },
         bound: { attributes: ofLogins === 'any' ? 'any' : [...ofLogins] },
         keepGroups: true,
-        requestId: request.id,
         params: {},
       })
     }

@@ -65,12 +65,15 @@ test('starts each workflow once for a due time, even if it answers differently w
   )
   expect(await job.run(jobContext())).toEqual({ workflows: 2 })
   expect(await job.run(jobContext({ attempt: 2 }))).toEqual({ workflows: 1 })
-  expect(started.map(({ name, user }) => `${name} ${user.userID}`)).toEqual(['offboard ada', 'sync bob', 'sync bob'])
+  expect(started.map(({ head: { workflow: name }, user }) => `${name} ${user.userID}`)).toEqual([
+    'offboard ada',
+    'sync bob',
+    'sync bob',
+  ])
   expect(started[0]).toMatchObject({
-    requestor: 'nightly',
+    head: { requester: 'nightly', reason: 'left' },
     asynchronous: true,
     keepGroups: true,
-    reason: 'left',
     params: { when: 'now' },
   })
   expect(started[1]).toMatchObject({ keepGroups: false })
@@ -132,9 +135,7 @@ describe('a script of OpenUnison', () => {
     expect(await job.run(jobContext({ attempt: 2 }))).toEqual({ workflows: 0 })
     expect(started).toMatchObject([
       {
-        name: 'revoke',
-        requestor: 'nightly',
-        reason: 'expired',
+        head: { workflow: 'revoke', requester: 'nightly', reason: 'expired' },
         asynchronous: true,
         keepGroups: true,
         user: { userID: 'ada' },

@@ -61,7 +61,7 @@ export default defineJob<JavaScriptJobConfig>({
           if (calls.length >= maxWorkflows) {
             throw new GatewayError('BAD_REQUEST', `a job starts at most ${maxWorkflows} workflows`)
           }
-          calls.push({ ...call, ...startedBy(host.name) })
+          calls.push(startedBy(host.name, call))
         }
         const serve = scriptServices(host, undefined, { workflows: allowed, start })
         const { value } = await plugin.call({ function: 'execute', args, request: 1, log, serve })
@@ -75,9 +75,10 @@ export default defineJob<JavaScriptJobConfig>({
 
 const maxWorkflows = 1000
 
-const startedBy = (job: string): Pick<WorkflowCall, 'requestor' | 'who' | 'asynchronous'> => ({
-  requestor: job,
-  who: { requestor: ownIdentity(`job ${job}`) },
+/** The call of a job. */
+const startedBy = (job: string, { head, ...call }: ScriptCall): WorkflowCall => ({
+  ...call,
+  head: { ...head, requester: job, who: { requester: ownIdentity(`job ${job}`) } },
   asynchronous: true,
 })
 
@@ -101,9 +102,8 @@ function askedWorkflows(answer: JsonValue | undefined, allowed: readonly string[
       if (isEngineKey(key)) throw at.malformed(`the parameter "${key}" belongs to the engine`)
       params[key] = at.text(value, `params.${key}`)
     }
-    return {
-      name,
-      ...startedBy(job),
+    return startedBy(job, {
+      head: { workflow: name, ...at.optionalText('reason', fields['reason']) },
       user: {
         userID: at.text(fields['userID'], 'userID'),
         attributes: at.attributes(fields['attributes'] ?? {}),
@@ -111,8 +111,7 @@ function askedWorkflows(answer: JsonValue | undefined, allowed: readonly string[
       },
       keepGroups: fields['groups'] === undefined,
       params,
-      ...at.optionalText('reason', fields['reason']),
-    }
+    })
   })
 }
 
@@ -127,7 +126,7 @@ async function startWorkflows(
   let started = 0
   for (const call of calls) {
     signal.throwIfAborted()
-    const body = JSON.stringify([call.name, call.user.userID])
+    const body = JSON.stringify([call.head.workflow, call.user.userID])
     const nth = seen.get(body) ?? 0
     seen.set(body, nth + 1)
     const bodyHash = hash('sha256', body, 'base64url')

@@ -196,10 +196,10 @@ const commentSentence = (text: string, comment = ''): readonly MailSentence[] =>
 
 /** Who submitted the request, if that was not the requester. */
 async function callerSentence(
-  { requestor, caller, who }: TaskContext,
+  { run: { requester, caller, who } }: TaskContext,
   directory: Pick<Directory, 'search' | 'entry'>,
 ): Promise<readonly MailSentence[]> {
-  if (caller === undefined || sameLogin(caller, requestor)) return []
+  if (caller === undefined || sameLogin(caller, requester)) return []
   const entry = await findUser(caller, who.caller, directory)
   const name = oneLine(entry?.attributes.first('displayName') ?? caller, maxName)
   return [{ key: 'mail.submittedBy', values: { name } }]
@@ -214,11 +214,11 @@ async function requesterOf(
   context: TaskContext,
   directory: Pick<Directory, 'search' | 'entry'>,
 ): Promise<{ readonly addresses: readonly string[]; readonly reader: StepMail['reader'] }> {
-  const { user, who } = context
+  const { user, run } = context
   const addressesOf = (attributes: Pick<Attributes, 'values'> | undefined) =>
     (attributes?.values(attribute) ?? []).filter(isMailAddress).slice(0, maxAddresses)
   const own = isAboutRequester(context) ? addressesOf(user.attributes) : []
-  if (own.length > 0) return { addresses: own, reader: { identity: who.requestor, attributes: user.attributes } }
+  if (own.length > 0) return { addresses: own, reader: { identity: run.who.requester, attributes: user.attributes } }
   const entry = await findRequester(context, directory)
   return { addresses: addressesOf(entry?.attributes), reader: entry }
 }

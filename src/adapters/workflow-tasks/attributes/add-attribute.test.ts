@@ -28,7 +28,7 @@ describe('addAttribute', () => {
     expect((await userAfter(tasks))?.attributes).toEqual({ seen: ['<blue>'], after: ['<>'] })
   })
 
-  test.each(['APPROVAL_ID', 'UNISON.EXEC.TYPE', '__proto__', ''])(
+  test.each(['APPROVAL_ID', 'UNISON.EXEC.TYPE', '__proto__', '', 'accessEnds'])(
     'a name from the caller cannot be %j',
     async (name) => {
       const tasks = [add({ name: '$name$', value: 'x', addToRequest: true })]
@@ -43,12 +43,14 @@ describe('addAttribute', () => {
       add({ value: [] }),
       add({ name: 'c' }),
     ]
-    expect(issuesOf([...tasks, add({ name: 'WORKFLOW_ID', value: 'x', addToRequest: true })])).toEqual([
+    const refused = ['WORKFLOW_ID', 'accessEnds'].map((name) => add({ name, value: 'x', addToRequest: true }))
+    expect(issuesOf([...tasks, ...refused])).toEqual([
       '2.name: "name" is required',
       '2.value: "value" must be text',
       '2.value: "value" is required',
       '3.value: "value" is required',
       '4.name: "WORKFLOW_ID" is a key of the engine',
+      '5.name: "accessEnds" is a key of the engine',
     ])
   })
 

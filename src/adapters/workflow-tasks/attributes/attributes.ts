@@ -7,7 +7,7 @@ import { isForbiddenKey } from '#kernel/json.ts'
 import { noFlow } from '#sdk/flow/flow.ts'
 import { flag, list, text } from '#sdk/module/parameter-types.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
-import { isEngineKey } from '#sdk/workflow/workflow.ts'
+import { isReadOnlyKey } from '#sdk/workflow/workflow.ts'
 import { defineCustomTask, next, type RequestMap, type WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 /** Tasks that change or log the attributes of the workflow's user, or values of the request. */
@@ -27,7 +27,7 @@ export const addAttribute = defineTask({
   prepare: ({ name, value, remove, addToRequest }, { issues, pathOf }) => {
     if (!remove && value.text === '') issues.error(pathOf('value'), '"value" is required')
     const isFixed = name.keys.length === 0
-    if (isFixed && addToRequest && isEngineKey(name.text)) {
+    if (isFixed && addToRequest && isReadOnlyKey(name.text)) {
       issues.error(pathOf('name'), `"${name.text}" is a key of the engine`)
     }
     const producesUserAttribute = !remove && !addToRequest
@@ -43,7 +43,7 @@ export const addAttribute = defineTask({
         onContext((context) => {
           const key = renderTask(name, context)
           const text = renderTask(value, context)
-          if (key === '' || isForbiddenKey(key) || (addToRequest && isEngineKey(key))) {
+          if (key === '' || isForbiddenKey(key) || (addToRequest && isReadOnlyKey(key))) {
             throw new GatewayError('BAD_REQUEST', `addAttribute: "${name.text}" gave "${key}", which cannot be set`)
           }
           if (addToRequest) changeRequest(context.request, key, text, remove)
@@ -84,7 +84,7 @@ export const copyFromUserToRequest = defineCustomTask({
   },
   prepare: ({ attribute: names, keepInUser }, { issues, pathOf }) => {
     for (const [i, name] of names.entries()) {
-      if (isEngineKey(name)) issues.error(pathOf('attribute', i), `"${name}" is a key of the engine`)
+      if (isReadOnlyKey(name)) issues.error(pathOf('attribute', i), `"${name}" is a key of the engine`)
     }
     return {
       flow: { ...noFlow, reads: names.map((attribute, i) => ({ attribute, path: pathOf('attribute', i) })) },
@@ -115,7 +115,7 @@ export const environmentToRequest = defineCustomTask({
     const values: [name: string, text: string][] = []
     for (const [name, from = ''] of given['<name>']) {
       const path = pathOf(name)
-      if (isEngineKey(name)) issues.error(path, `"${name}" is a key of the engine`)
+      if (isReadOnlyKey(name)) issues.error(path, `"${name}" is a key of the engine`)
       const found = context.shownValue?.(from) ?? { kind: 'absent' }
       if (found.kind === 'value') values.push([name, found.text])
       else if (found.kind === 'absent') {

@@ -15,7 +15,8 @@ test('keepInUser keeps it', async () => {
 })
 
 test('keys of the engine are rejected', () => {
-  expect(issuesOf([copy({ attribute: ['ok', 'APPROVAL_IMMEDIATE_ACTION'] })])).toEqual([
+  expect(issuesOf([copy({ attribute: ['ok', 'APPROVAL_IMMEDIATE_ACTION', 'accessEnds'] })])).toEqual([
     '0.params.attribute.1: "APPROVAL_IMMEDIATE_ACTION" is a key of the engine',
+    '0.params.attribute.2: "accessEnds" is a key of the engine',
   ])
 })

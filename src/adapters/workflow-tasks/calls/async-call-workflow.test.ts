@@ -19,7 +19,10 @@ const started = async (spec = task(), options: TaskRunOptions = {}) => {
 test('starts an independent run for the same user, by the same requester', async () => {
   const user = { groups: ['g'], password: 'hunter2' }
   const call = await started(task(), { user, request: { why: 'audit', WORKFLOW_ID: 'run-1', left: 'behind', n: 7 } })
-  expect(call).toMatchObject({ name: 'other', requestor: 'boss', asynchronous: true, reason: 'because of audit' })
+  expect(call).toMatchObject({
+    head: { workflow: 'other', requester: 'boss', reason: 'because of audit' },
+    asynchronous: true,
+  })
   expect(call?.user).toMatchObject({ userID: 'jen', groups: ['g'] })
   expect(call?.user.attributes.toObject()).toEqual({ login: ['jen'], mail: ['jen@example.com'] })
   expect(call?.params).toEqual({ why: 'audit', left: 'behind' })
@@ -29,9 +32,9 @@ test('starts an independent run for the same user, by the same requester', async
 test('the name may come from the request, and the login from TREMOLO_USER_ID', async () => {
   const spec = task({ workflowName: 'for-$why$', uidAttributeName: 'TREMOLO_USER_ID' })
   const call = await started(spec, { request: { why: 'audit' }, user: { keepGroups: true, requestReason: 'own' } })
-  expect(call).toMatchObject({ name: 'for-audit', user: { userID: 'jjackson' }, keepGroups: true })
+  expect(call).toMatchObject({ head: { workflow: 'for-audit' }, user: { userID: 'jjackson' }, keepGroups: true })
   const without = customTask('tasks.AsyncCallWorkflow', { workflowName: 'o', uidAttributeName: 'login' })
-  expect((await started(without, { user: { requestReason: 'own' } }))?.reason).toBe('own')
+  expect((await started(without, { user: { requestReason: 'own' } }))?.head.reason).toBe('own')
 })
 
 test('nothing is started without a login or a name', async () => {

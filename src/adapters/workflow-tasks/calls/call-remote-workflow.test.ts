@@ -6,9 +6,11 @@ import { expect, onTestFinished, test } from 'vitest'
 import remoteGateway from '#adapters/targets/remote-gateway/remote-gateway.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import type { Target, TargetChange } from '#sdk/target/target.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { PreviewContext } from '#sdk/workflow/workflow-task.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { runHead } from '#testing/workflows/run-head.ts'
 import { runTask, type TaskRunOptions } from '#testing/workflows/run-task.ts'
 import { customTask, issuesOf, parseTasks } from '#testing/workflows/workflow-fixture.ts'
 
@@ -160,8 +162,8 @@ test('the preview names the workflow and its gateway, and calls nothing', async 
   const [prepared] = parseTasks([task('https://gw.corp.test/call')]).tasks
   const created = await prepared?.create(fakeModuleHost())
   const started: string[] = []
-  const effects = { start: ({ name }: { name: string }) => void started.push(name) }
-  const context = { user: { ...userOf('ada'), keepGroups: false }, requestor: 'boss', effects }
+  const effects = { start: ({ head }: WorkflowCall) => void started.push(head.workflow) }
+  const context = { user: { ...userOf('ada'), keepGroups: false }, run: runHead({ requester: 'boss' }), effects }
   await created?.preview?.(context as unknown as PreviewContext)
   expect(started).toEqual(['updateLockout (gw.corp.test)'])
 })

@@ -49,7 +49,8 @@ export default defineCustomTask({
       if (isEngineKey(name)) issues.error(pathOf('attributeFromRequest', i), `"${name}" is a key of the engine`)
     }
     const bodyOf = (context: TaskContext): JsonObject => {
-      const { user, request, requestor } = context
+      const { user, request } = context
+      const { requester } = context.run
       const password = unusedPassword(user)
       const uid = userValues(user, uidAttributeName)[0] ?? user.userID
       const attributes = [...user.attributes].map(([name, values]) => ({ name, values: [...values] }))
@@ -61,7 +62,7 @@ export default defineCustomTask({
       return {
         name: workflowName,
         uidAttributeName,
-        requestor: requestor === '' ? given.lastMileUser : requestor,
+        requestor: requester === '' ? given.lastMileUser : requester,
         ...(user.requestReason === undefined ? {} : { reason: user.requestReason }),
         requestParams: Object.fromEntries([...passed, ...given.staticRequestValues]),
         user: {
@@ -89,9 +90,9 @@ export default defineCustomTask({
           context.log.info('called a workflow of another gateway', { target, workflow: workflowName, status, run })
           return next
         },
-        preview({ user, requestor, effects }) {
+        preview({ user, run, effects }) {
           const name = `${workflowName} (${url?.host ?? ''})`
-          effects.start({ name, requestor, user: copyUser(user), params: {} })
+          effects.start({ head: { workflow: name, requester: run.requester }, user: copyUser(user), params: {} })
           return next
         },
       }),

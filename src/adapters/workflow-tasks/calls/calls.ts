@@ -80,7 +80,7 @@ export const asyncCallWorkflow = defineCustomTask({
       },
       create: () =>
         onContext((task) => {
-          const { user, request, requestor, effects } = task
+          const { user, request, run, effects } = task
           const name = renderTask(workflowName, task)
           const [userID] = userValues(user, uidAttributeName)
           if (name === '') throw new GatewayError('WORKFLOW_FAILED', 'AsyncCallWorkflow: the workflow has no name')
@@ -90,13 +90,11 @@ export const asyncCallWorkflow = defineCustomTask({
           const password = unusedPassword(user)
           const reason = workflowReason.text === '' ? user.requestReason : renderTask(workflowReason, task)
           effects.start({
-            name,
-            requestor,
+            head: { workflow: name, requester: run.requester, reason },
             asynchronous: true,
             user: { userID, attributes: user.attributes.clone(), groups: [...user.groups] },
             params: passedOn(request),
             ...(user.keepGroups ? { keepGroups: true } : {}),
-            reason,
             password,
           })
           return next

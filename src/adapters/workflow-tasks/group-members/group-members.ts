@@ -9,6 +9,7 @@ import { noFlow } from '#sdk/flow/flow.ts'
 import { parsed, text } from '#sdk/module/parameter-types.ts'
 import { hasGroups, hasLookups } from '#sdk/target/target.ts'
 import { onTarget } from '#sdk/workflow/preview.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import {
   defineCustomTask,
   next,
@@ -146,8 +147,7 @@ interface MemberLoop {
 const maxMembers = 1_000
 
 /** A list of logins in the request, as a key of the engine, which no caller and no other task can set. */
-const progressKey = ({ workflow }: MemberLoop, { name }: TaskContext['workflow']): string =>
-  `WORKFLOW.members ${name} ${workflow}`
+const progressKey = ({ workflow }: MemberLoop, run: RunHead): string => `WORKFLOW.members ${run.workflow} ${workflow}`
 
 /**
  * The members are read once and stored with the run. The called workflow is part of the run, so that each member is
@@ -159,8 +159,8 @@ const forEachMember = (loop: MemberLoop): TaskPlan => ({
   calls: loop.workflow === '' ? [] : [loop.workflow],
   create: ({ directory }) => ({
     run: async (context) => {
-      const { request, workflow, log } = context
-      const key = progressKey(loop, workflow)
+      const { request, run, log } = context
+      const key = progressKey(loop, run)
       const [kept = '', ...left] = readProgress(request.get(key)) ?? (await begin(loop, directory, context))
       const [login, ...others] = left
       if (login === undefined) {

@@ -8,6 +8,7 @@ import type { TaskContext, WorkflowTask, WorkflowUser } from '#sdk/workflow/work
 import { type FakeHostOptions, fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import { noEffects } from '#testing/workflows/no-effects.ts'
+import { runHead } from '#testing/workflows/run-head.ts'
 import javaScriptTask from './javascript-task.ts'
 
 const opened: WorkflowTask[] = []
@@ -38,9 +39,7 @@ function contextOf(user: Partial<WorkflowUser> = {}, request: [string, unknown][
       ...user,
     },
     request: new Map(request),
-    workflow: { id: '1', name: 'onboard' },
-    requestor: 'boss',
-    who: {},
+    run: runHead({ id: '1', workflow: 'onboard', requester: 'boss' }),
     log: silentLogger,
     effects: noEffects,
     forTarget: (name) => ({
@@ -114,6 +113,7 @@ describe('invalid changes', () => {
   test.each([
     ['a key of the engine', "request['APPROVAL_RESULT'] = true; return true"],
     ['another key of the engine', "request['UNISON.EXEC.TYPE'] = 'UNISON.EXEC.ASYNC'; return true"],
+    ['the end of the access', "request['accessEnds'] = '2030-01-01'; return true"],
     ['a removed key of the engine', "delete request['WORKFLOW_ID']; return true"],
     ['a reserved key', `Object.defineProperty(request, '__proto__', { value: 1, enumerable: true }); return true`],
     ['no answer', 'return'],
@@ -274,13 +274,11 @@ describe('a script of OpenUnison', () => {
 
     test('by a plain name, or one of allowedWorkflow, for the same requester', async () => {
       const expected = {
-        name: 'remove-access',
-        requestor: 'boss',
+        head: { workflow: 'remove-access', requester: 'boss', reason: 'why' },
         asynchronous: true,
         user: { userID: 'bob', groups: [] },
         keepGroups: true,
         params: { cluster: 'k8s' },
-        reason: 'why',
       }
       expect(await started(starting('"remove-access"'))).toMatchObject([expected])
       const dynamic = starting('"remove-" + "access"')

@@ -7,7 +7,7 @@ import { readParameters } from '#sdk/module/parameters.ts'
 import { PluginAnswerReader } from '#sdk/plugin/plugin-answer.ts'
 import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#sdk/plugin/plugin-code.ts'
 import { type ScriptReach, scriptServices } from '#sdk/plugin/script-services.ts'
-import { isEngineKey } from '#sdk/workflow/workflow.ts'
+import { isReadOnlyKey } from '#sdk/workflow/workflow.ts'
 import {
   type CustomTaskModule,
   next,
@@ -85,12 +85,12 @@ export async function openJavaScriptTask(
   })
   return {
     async run(context) {
-      const { workflow, requestor, log } = context
+      const { run, log } = context
       const state = plainTaskState(context)
       const reader = new PluginAnswerReader('doTask', 'WORKFLOW_FAILED')
       const { value, args } = await plugin.call({
         function: 'doTask',
-        args: [state.user, state.request, { workflow, requestor }],
+        args: [state.user, state.request, { workflow: { id: run.id, name: run.workflow }, requestor: run.requester }],
         request: 2,
         returnArguments: true,
         log,
@@ -139,7 +139,7 @@ function applyTaskChanges(
   const groups = reader.texts(changed['groups'], 'user.groups')
   const keys = changedKeys(sent.request, request)
   for (const key of keys) {
-    if (isEngineKey(key)) throw reader.malformed(`the request key "${key}" belongs to the engine and cannot be set`)
+    if (isReadOnlyKey(key)) throw reader.malformed(`the request key "${key}" belongs to the engine and cannot be set`)
   }
 
   context.user.userID = userID

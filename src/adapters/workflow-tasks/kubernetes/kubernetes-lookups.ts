@@ -5,7 +5,7 @@ import { isJsonObject } from '#kernel/json.ts'
 import { noFlow } from '#sdk/flow/flow.ts'
 import { flag, list, parsedList, text } from '#sdk/module/parameter-types.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
-import { isEngineKey } from '#sdk/workflow/workflow.ts'
+import { isReadOnlyKey } from '#sdk/workflow/workflow.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 import { onCluster, referToCluster } from './on-cluster.ts'
 
@@ -90,7 +90,7 @@ function parseMapping(text: string): { readonly key: string; readonly from: stri
   const cut = text.indexOf('=')
   const [key, from] = [text.slice(0, cut).trim(), text.slice(cut + 1).trim()]
   if (cut < 0 || key === '' || from === '') throw new Error(`"${text}" is not name=key`)
-  if (isEngineKey(key)) throw new Error(`"${key}" is a key of the engine`)
+  if (isReadOnlyKey(key)) throw new Error(`"${key}" is a key of the engine`)
   return { key, from }
 }
 
@@ -112,7 +112,7 @@ export const cleanLabels = defineCustomTask({
       issues.error(pathOf('replacementCharacter'), text)
     }
     for (const [i, name] of attributes.entries()) {
-      if (!isEngineKey(`${name}${newAttributeSuffix}`)) continue
+      if (!isReadOnlyKey(`${name}${newAttributeSuffix}`)) continue
       issues.error(pathOf('attributes', i), `"${name}${newAttributeSuffix}" is a key of the engine`)
     }
     return {

@@ -55,7 +55,7 @@ export default defineTask({
             throw new GatewayError('WORKFLOW_FAILED', `"${task.user.userID}" has no "${mailAttribute}" to be mailed at`)
           }
           const { attributes } = task.user
-          send({ ...mail, recipient: own, reader: { identity: task.who.subject, attributes } }, task)
+          send({ ...mail, recipient: own, reader: { identity: task.run.who.subject, attributes } }, task)
           const other = await requesterOf(task, mailAttribute, people)
           if (other !== undefined && other.recipient.toLowerCase() !== own.toLowerCase()) {
             send({ ...mail, ...other }, task)
@@ -77,7 +77,7 @@ async function requesterOf(
   mailAttribute: string,
   directory: Pick<Directory, 'search' | 'entry'>,
 ): Promise<Pick<StepMail, 'recipient' | 'reader'> | undefined> {
-  const { request, requestor, log } = context
+  const { request, run, log } = context
   const only = request.get(sendToSubject)
   if (isAboutRequester(context) || (only !== undefined && String(only).toLowerCase() !== 'false')) {
     return undefined
@@ -85,7 +85,10 @@ async function requesterOf(
   const entry = await findRequester(context, directory)
   const address = entry?.attributes.first(mailAttribute)
   if (address !== undefined && isMailAddress(address)) return { recipient: address, reader: entry }
-  log.info('no mail to the requester: the directory has no address', { requestor, found: entry !== undefined })
+  log.info('no mail to the requester: the directory has no address', {
+    requestor: run.requester,
+    found: entry !== undefined,
+  })
   return undefined
 }
 

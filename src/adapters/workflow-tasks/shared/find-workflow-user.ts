@@ -51,9 +51,9 @@ export async function findInDirectory(
 }
 
 export const findRequester = (
-  { requestor, who }: Pick<TaskContext, 'requestor' | 'who'>,
+  { run: { requester, who } }: Pick<TaskContext, 'run'>,
   directory: Pick<Directory, 'search' | 'entry'>,
-): Promise<DirectoryEntry | undefined> => findUser(requestor, who.requestor, directory)
+): Promise<DirectoryEntry | undefined> => findUser(requester, who.requester, directory)
 
 /** The user's entry: by identity, or, if only a login is known, the only entry that has it. */
 export async function findUser(
@@ -71,8 +71,8 @@ export async function findUser(
  * Whether the requester is the subject of the run; by login only if an identity is not known. A visitor who did not sign
  * in speaks for no one else.
  */
-export const isAboutRequester = ({ requestor, who, user }: Pick<TaskContext, 'requestor' | 'who' | 'user'>): boolean =>
-  isAnonymousLogin(requestor) ||
-  (who.requestor === undefined || who.subject === undefined || isFormer(who.requestor) || isFormer(who.subject)
-    ? sameLogin(requestor, user.userID)
-    : who.requestor === who.subject)
+export const isAboutRequester = ({ run: { requester, who }, user }: Pick<TaskContext, 'run' | 'user'>): boolean =>
+  isAnonymousLogin(requester) ||
+  (who.requester === undefined || who.subject === undefined || isFormer(who.requester) || isFormer(who.subject)
+    ? sameLogin(requester, user.userID)
+    : who.requester === who.subject)

@@ -12,7 +12,7 @@ import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { person, workflow } from '#testing/modules/main-fixture.ts'
 import { MemoryRuns } from '#testing/workflows/memory-runs.ts'
 import { noApprovals } from '#testing/workflows/no-approvals.ts'
-import { someApproval } from '#testing/workflows/some-approval.ts'
+import { type GivenApproval, someApproval } from '#testing/workflows/some-approval.ts'
 import type { ApprovalView, ApprovalVote } from '#workflows/approvals/approval-access.ts'
 import { approvalLinkKey, offersApprovalLinks, signApprovalLink } from '#workflows/approvals/approval-link.ts'
 import type { ApprovalUser } from '#workflows/record/operator.ts'
@@ -26,10 +26,7 @@ const open: ApprovalView = {
   ...someApproval({
     id: 'a-1',
     label: 'Access to <payroll>',
-    workflow: 'grant',
-    subject: 'ada"><script>alert(1)</script>',
-    requestor: 'eve',
-    reason: 'I need it & soon',
+    run: { workflow: 'grant', subject: 'ada"><script>alert(1)</script>', requester: 'eve', reason: 'I need it & soon' },
     opened: new Date('2026-01-01T00:00:00Z'),
     version: 3,
   }),
@@ -37,7 +34,7 @@ const open: ApprovalView = {
 }
 
 interface Scene {
-  readonly approval?: Partial<ApprovalView> | 'none'
+  readonly approval?: GivenApproval<ApprovalView> | 'none'
   readonly params?: ParamValues
   readonly failure?: GatewayError
   /** What the approval is after the failure. */
@@ -68,7 +65,14 @@ async function call(method: 'GET' | 'POST' | 'DELETE', token: string, scene: Sce
   const approvals = {
     ...noApprovals,
     get: async () =>
-      scene.approval === 'none' ? undefined : { ...open, ...scene.approval, ...(votes.length > 0 && scene.meanwhile) },
+      scene.approval === 'none'
+        ? undefined
+        : {
+            ...open,
+            ...scene.approval,
+            run: { ...open.run, ...scene.approval?.run },
+            ...(votes.length > 0 && scene.meanwhile),
+          },
     decide: async (user: ApprovalUser, vote: ApprovalVote) => {
       votes.push({ user, vote })
       if (scene.failure !== undefined) throw scene.failure
@@ -76,7 +80,7 @@ async function call(method: 'GET' | 'POST' | 'DELETE', token: string, scene: Sce
     },
   }
   const runs = new MemoryRuns()
-  runs.parameters.set(open.run, new Map([['group', 'Payroll <1>']]))
+  runs.parameters.set(open.run.id, new Map([['group', 'Payroll <1>']]))
   const params = fakeParams({ url: 'https://gate.example.com/decide', ...scene.params })
   const prepared = approvalLink.prepare(params, noIssues(), fakeParseContext())
   const filter = await prepared.create(
@@ -176,29 +180,32 @@ describe('opening a link', () => {
   })
 
   test('to approve access that has already expired says so, and a link to deny it still works', async () => {
-    const scene = { approval: { accessEnds: new Date(now) } }
+    const scene = { approval: { run: { accessEnds: new Date(now) } } }
     for (const method of ['GET', 'POST'] as const) {
       const { status, page, votes } = await call(method, await tokenFor(), scene)
       expect({ status, votes }).toEqual({ status: 422, votes: [] })
       expect(page).toContain('The requested expiry date has passed')
     }
     expect(await call('POST', await tokenFor({ approve: false }), scene)).toMatchObject({ status: 200, votes: [{}] })
-    const ahead = { approval: { accessEnds: new Date(now + 1) }, failure: new GatewayError('UNPROCESSABLE', 'by now') }
+    const ahead = {
+      approval: { run: { accessEnds: new Date(now + 1) } },
+      failure: new GatewayError('UNPROCESSABLE', 'by now'),
+    }
     expect(await call('GET', await tokenFor(), ahead)).toMatchObject({ status: 200 })
     expect(await call('POST', await tokenFor(), ahead)).toMatchObject({ status: 422, votes: [{}] })
   })
 
   test('shows who submitted it in the name of another user', async () => {
-    const { page } = await call('GET', await tokenFor(), { approval: { caller: 'mal<lory>' } })
+    const { page } = await call('GET', await tokenFor(), { approval: { run: { caller: 'mal<lory>' } } })
     expect(page).toContain('<dt>Requested by</dt><dd>eve</dd>')
     expect(page).toContain('<dt>Submitted by</dt><dd>mal&lt;lory&gt;</dd>')
     expect((await call('GET', await tokenFor())).page).not.toContain('Submitted by')
-    const turned = { caller: 'mal\u202e', reason: '\u2067lory', label: 'Join\u202d' }
+    const turned = { run: { caller: 'mal\u202e', reason: '\u2067lory' }, label: 'Join\u202d' }
     expect((await call('GET', await tokenFor(), { approval: turned })).page).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/)
   })
 
   test('shows the expiry date, and a registration without a login', async () => {
-    const approval = { accessEnds: new Date('2026-02-01T23:59:59Z'), requestor: 'Anonymous' }
+    const approval = { run: { accessEnds: new Date('2026-02-01T23:59:59Z'), requester: 'Anonymous' } }
     const { page } = await call('GET', await tokenFor(), { approval })
     expect(page).toContain('<dt>Expiry date</dt><dd>February 1, 2026 at 11:59 PM UTC</dd>')
     expect(page).toContain('<dd>a visitor who registered without signing in</dd>')
@@ -393,7 +400,7 @@ test('the configuration sets the address and lifetime of links', () => {
 
 test('users are named by display name and login, and by login alone if the directory has none of them', async () => {
   const entries = [person('carl', { displayName: ['Carl <b>Gauss</b>'] }), person('eve')]
-  const scene = { approval: { subject: 'carl', requestor: 'eve', caller: 'idp', who: {} }, entries }
+  const scene = { approval: { run: { subject: 'carl', requester: 'eve', caller: 'idp', who: {} } }, entries }
   const { page } = await call('GET', await tokenFor(), scene)
   const shown = [...page.matchAll(/<dt>(For|Requested by|Submitted by)<\/dt><dd>(.*)<\/dd>/g)]
   expect(shown.map(([, name, value]) => [name, value])).toEqual([

@@ -102,10 +102,9 @@ class ApprovalLinkFilter implements Filter {
   }
 
   /** The label of the workflow, in the language of the reader. */
-  async #labelOf({ run: id, workflow: name }: ApprovalView, request: GatewayRequest): Promise<string> {
+  async #labelOf({ run }: ApprovalView, request: GatewayRequest): Promise<string> {
     const { portal, texts, runs } = this.#host
     const translate = translator(texts, languageOf(request))
-    const run = { id, name }
     const label = await runLabels([run], {
       workflowOf: (wanted) =>
         translatedWorkflow(
@@ -135,7 +134,7 @@ class ApprovalLinkFilter implements Filter {
     if (approval.state === 'approved' || approval.state === 'denied') return this.#notice('used', request)
     if (approval.state !== 'open' || approval.version !== claims.version) return this.#notice('moved', request)
     if (!approval.mayDecide) return this.#notice('refused', request)
-    const hasEnded = approval.accessEnds !== undefined && approval.accessEnds <= clock()
+    const hasEnded = approval.run.accessEnds !== undefined && approval.run.accessEnds <= clock()
     return claims.approve && hasEnded ? this.#notice('tooLate', request) : { claims, user, approval }
   }
 
@@ -161,7 +160,7 @@ class ApprovalLinkFilter implements Filter {
       return 'claims' in now ? this.#notice('moved', request) : now
     }
     const t = textsFor(request)
-    const name = nameIn(await this.#names(usersOfItem(approval)), approval.subject)
+    const name = nameIn(await this.#names(usersOfItem(approval)), approval.run.subject)
     const done = t(approve ? 'decide.approved' : 'decide.denied', { label: inWrittenOrder(approval.label), name })
     return this.#page(200, t('verify.thanks'), done, request)
   }
@@ -230,15 +229,17 @@ function confirmationPage(
   const isRequired = approval.commentRequired === true
   const dates = new Intl.DateTimeFormat(languageOf(request), { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' })
   const timeText = (at: Date): string => `${dates.format(at)} UTC`
-  const requester = isAnonymousLogin(approval.requestor) ? t('decide.visitor') : nameIn(names, approval.requestor)
+  const requester = isAnonymousLogin(approval.run.requester)
+    ? t('decide.visitor')
+    : nameIn(names, approval.run.requester)
   const rows: readonly (readonly [TextKey, string])[] = [
     ['decide.request', approval.label],
     ['decide.workflow', workflow],
-    ['decide.for', nameIn(names, approval.subject)],
+    ['decide.for', nameIn(names, approval.run.subject)],
     ['decide.requester', requester],
-    ['decide.caller', nameIn(names, approval.caller ?? '')],
-    ['decide.reason', approval.reason ?? ''],
-    ['decide.expiry', approval.accessEnds === undefined ? '' : timeText(approval.accessEnds)],
+    ['decide.caller', nameIn(names, approval.run.caller ?? '')],
+    ['decide.reason', approval.run.reason ?? ''],
+    ['decide.expiry', approval.run.accessEnds === undefined ? '' : timeText(approval.run.accessEnds)],
     ['decide.opened', timeText(approval.opened)],
     ['decide.approver', nameIn(names, approver)],
     ['decide.onBehalfOf', nameIn(names, approval.onBehalfOf ?? '')],

@@ -16,6 +16,7 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { isInvolvedIn } from '#workflows/approvals/decision-influence.ts'
 import { operatorOf } from '#workflows/record/operator.ts'
+import { wireHead } from '#workflows/record/wire-head.ts'
 
 const maxBodyBytes = 16 * 1024
 
@@ -68,7 +69,13 @@ async function listApprovals({ host, names }: MainParts, exchange: Exchange): Pr
         const { approvals, next } = await host.approvals.listOpen({ ...filter, ...page })
         return {
           rows: approvals.map((one) =>
-            wireForm(consoleApproval, { ...one, involvesCaller: isInvolvedIn(one, operator) }),
+            wireForm(consoleApproval, {
+              ...wireHead(one.run),
+              ...one,
+              run: one.run.id,
+              workflow: one.run.workflow,
+              involvesCaller: isInvolvedIn(one.run, operator),
+            }),
           ),
           next,
           users: approvals.flatMap((one) => [...usersOfItem(one), ...one.approvers.map((login) => ({ login }))]),

@@ -220,10 +220,10 @@ describe('one user', () => {
 
   test('has the runs about the identity, not those about another user with the same login', async () => {
     const { get, runs } = await open()
-    const own = runs.add({ subject: 'ada', who: { subject: idOf('ada') } })
-    runs.add({ subject: 'ada', who: { subject: entryIdentity('elsewhere', 'ada') } })
+    const own = runs.add({ head: { subject: 'ada', who: { subject: idOf('ada') } } })
+    runs.add({ head: { subject: 'ada', who: { subject: entryIdentity('elsewhere', 'ada') } } })
     const { body } = await get(path('ada', '/runs'))
-    expect(body.runs.map(({ id }: { id: string }) => id)).toEqual([own.id])
+    expect(body.runs.map(({ id }: { id: string }) => id)).toEqual([own.head.id])
   })
 })
 
@@ -280,13 +280,15 @@ describe('changes by operators', () => {
     expect([status, body]).toEqual([202, { run: expect.any(String) }])
     expect(runs.calls).toMatchObject([
       {
-        name: 'leave',
-        requestor: 'olga',
-        who: { requestor: olga.identity, subject: idOf('ada') },
+        head: {
+          workflow: 'leave',
+          requester: 'olga',
+          who: { requester: olga.identity, subject: idOf('ada') },
+          ...reasoned,
+        },
         user: { userID: 'ada' },
         asynchronous: true,
         kept: true,
-        ...reasoned,
       },
     ])
     await expect(post(path('bob', '/deactivate'))).rejects.toMatchObject({ code: 'CONFLICT' })

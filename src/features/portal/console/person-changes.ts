@@ -96,16 +96,18 @@ async function deactivate(parts: MainParts, exchange: Exchange, id = ''): Promis
     })
   }
   const started = await parts.host.runs.start({
-    name,
-    requestor: change.by,
-    who: { requestor: subject.identity, subject: entry.identity },
+    head: {
+      workflow: name,
+      requester: change.by,
+      who: { requester: subject.identity, subject: entry.identity },
+      requestId: change.requestId,
+      reason: change.reason,
+    },
     user: { userID: login, attributes: Attributes.from({ [uidAttributeName]: [login] }), groups: [] },
     keepGroups: true,
     params: {},
     asynchronous: true,
     kept: true,
-    requestId: change.requestId,
-    reason: change.reason,
   })
   if (started.kind !== 'started') throw new GatewayError('INTERNAL', `a run without a key was ${started.kind}`)
   return answer({ run: started.result.id } satisfies StartedDeactivation, 202)

@@ -4,6 +4,34 @@ import { changePreview } from '#sdk/contract/preview.ts'
 import { attributeValues } from './main.ts'
 import { personNames } from './person-names.ts'
 
+/** PUT workflows: a list of these, answered by SubmitResults. */
+export interface WorkflowRequest {
+  readonly uuid: string
+  readonly name: string
+  readonly reason?: string
+  readonly encryptedParams?: string
+  /**
+   * The expiry date, if the workflow lets the requester choose one: an ISO 8601 time, or a date, which includes
+   * that whole day in UTC. Empty or absent: the access does not expire.
+   */
+  readonly expires?: string
+  /** Logins; the caller if absent. */
+  readonly subjects?: readonly string[]
+  readonly doPreApproval?: boolean
+  /** Also as text. */
+  readonly approved?: boolean | 'true' | 'false'
+  readonly approvalReason?: string
+}
+
+/** What summaries of requests and of approvals say of a run's head. */
+const requestHead = z.object({
+  requestor: z.string(),
+  caller: z.string().describe("Who submitted it in the requester's name; absent where the requester did.").optional(),
+  accessEnds: z.string().describe('When the access is to end, where the requester chose that.').optional(),
+  reason: z.string().optional(),
+})
+export type RequestHead = Wire<typeof requestHead>
+
 /** Approvals, requests and deputies of the Main API. */
 export const approvalSummary = z.object({
   workflow: z.string().describe('The request.'),
@@ -11,15 +39,13 @@ export const approvalSummary = z.object({
   label: z.string(),
   user: z.string().describe("The subject's login."),
   displayName: z.string(),
-  requestor: z.string(),
-  caller: z.string().describe("Who submitted it in the requester's name; absent where the requester did.").optional(),
+  ...requestHead.shape,
   wfStart: z.int(),
   approvalStart: z.int(),
   wfName: z.string(),
   wfLabel: z.string(),
   wfDescription: z.string(),
   reason: z.string(),
-  accessEnds: z.string().describe('When the access is to end, where the requester chose that.').optional(),
   commentRequired: z.boolean().describe('A decision needs a comment.'),
 })
 export type ApprovalSummary = Wire<typeof approvalSummary>
@@ -143,14 +169,11 @@ export const requestSummary = z.object({
   label: z.string(),
   state: runState,
   subject: z.string(),
-  requestor: z.string(),
-  caller: z.string().describe("Who submitted it in the requester's name; absent where the requester did.").optional(),
-  reason: z.string().optional(),
+  ...requestHead.shape,
   created: z.string(),
   updated: z.string(),
   ended: z.string().optional(),
   deadline: z.string().optional(),
-  accessEnds: z.string().describe('When the access is to end, where the requester chose that.').optional(),
   cancel: cancellation.optional(),
 })
 export type RequestSummary = Wire<typeof requestSummary>

@@ -164,25 +164,6 @@ export type MarkedItems = Wire<typeof markedItems>
 /** PUT user: values by attribute. Absent attributes keep their values; an empty text clears the attribute. */
 export type ProfileChange = Readonly<Record<string, { readonly name?: string; readonly value: string }>>
 
-/** PUT workflows: a list of these, answered by SubmitResults. */
-export interface WorkflowRequest {
-  readonly uuid: string
-  readonly name: string
-  readonly reason?: string
-  readonly encryptedParams?: string
-  /**
-   * The expiry date, if the workflow lets the requester choose one: an ISO 8601 time, or a date, which includes
-   * that whole day in UTC. Empty or absent: the access does not expire.
-   */
-  readonly expires?: string
-  /** Logins; the caller if absent. */
-  readonly subjects?: readonly string[]
-  readonly doPreApproval?: boolean
-  /** Also as text. */
-  readonly approved?: boolean | 'true' | 'false'
-  readonly approvalReason?: string
-}
-
 /** POST recent: the caller has used this; answered with 204. */
 export interface RecentUse {
   readonly kind: MarkedKind

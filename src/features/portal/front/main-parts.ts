@@ -15,8 +15,8 @@ import type { Translate } from '#sdk/page/configured-texts.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
 import { clustersOf } from '#sdk/target/kubernetes-cluster.ts'
 import { clusterGroups } from '#sdk/target-module/cluster-group-parameters.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import { runLabels } from '#sdk/workflow/workflow-label.ts'
-import type { Run } from '#workflows/record/run.ts'
 import type { MainSettings } from './main-settings.ts'
 import type { People } from './people.ts'
 
@@ -69,7 +69,7 @@ export function auditRefusal(
 }
 
 /** The labels of these runs, with the parameters of their requests. */
-export const labelsOf = (runs: readonly Pick<Run, 'id' | 'name'>[], { host }: MainParts) =>
+export const labelsOf = (runs: readonly RunHead[], { host }: MainParts) =>
   runLabels(runs, {
     workflowOf: (name) => host.portal.workflows.find((workflow) => workflow.name === name),
     parametersOf: (ids) => host.runs.parametersOf(ids),

@@ -40,8 +40,14 @@ describe('the access that the caller has', () => {
     const { send, runs } = await open(grantsOf(active), {
       portal: { workflows: [workflow('join', { accessEnds: { required: true, longest } })] },
     })
-    runs.add({ id: 'r1', name: 'join', subject: 'ann', state: 'completed', who: { subject: ann.identity } })
-    runs.add({ id: 'r2', name: 'gone', subject: 'ann', state: 'completed', who: { subject: ann.identity } })
+    runs.add({
+      head: { id: 'r1', workflow: 'join', subject: 'ann', who: { subject: ann.identity } },
+      state: 'completed',
+    })
+    runs.add({
+      head: { id: 'r2', workflow: 'gone', subject: 'ann', who: { subject: ann.identity } },
+      state: 'completed',
+    })
     const { access } = (await send('GET', '/access')).body
     expect(access.map(({ id }: Grant) => id)).toEqual(['sooner', 'later', 'bare'])
     expect(access[0]).toEqual({
@@ -64,15 +70,18 @@ describe('the access that the caller has', () => {
 
   test('does not include access that a run about another user granted', async () => {
     const { send, runs } = await open(grantsOf([grant('theirs', { run: 'r' }), grant('unknown', { run: 'pruned' })]))
-    runs.add({ id: 'r', subject: 'ann', who: { subject: issuerIdentity('https://idp', 'ann') } })
+    runs.add({ head: { id: 'r', subject: 'ann', who: { subject: issuerIdentity('https://idp', 'ann') } } })
     const { access } = (await send('GET', '/access')).body
     expect(access).toMatchObject([{ id: 'unknown', mayGiveBack: false }])
   })
 
   test('names the open request for the same workflow', async () => {
     const { send, runs } = await open(grantsOf([grant('vault', { run: 'r1' })]))
-    runs.add({ id: 'r1', name: 'join', subject: 'ann', state: 'completed', who: { subject: ann.identity } })
-    runs.add({ id: 'r2', name: 'join', subject: 'ann', state: 'waiting', who: { subject: ann.identity } })
+    runs.add({
+      head: { id: 'r1', workflow: 'join', subject: 'ann', who: { subject: ann.identity } },
+      state: 'completed',
+    })
+    runs.add({ head: { id: 'r2', workflow: 'join', subject: 'ann', who: { subject: ann.identity } }, state: 'waiting' })
     expect((await send('GET', '/access')).body.access).toMatchObject([{ pending: 'r2' }])
   })
 
@@ -86,8 +95,11 @@ describe('the access that the caller has', () => {
       { ...grantsOf([grant('Timed')]), groupOrigins: async () => origins },
       { entries: [person('ann'), ...['known', 'another', 'manual', 'timed'].map(inGroup)] },
     )
-    runs.add({ id: 'r1', name: 'join', subject: 'ann', state: 'completed', who: { subject: ann.identity } })
-    runs.add({ id: 'r2', name: 'join', subject: 'ann', state: 'completed', who: {} })
+    runs.add({
+      head: { id: 'r1', workflow: 'join', subject: 'ann', who: { subject: ann.identity } },
+      state: 'completed',
+    })
+    runs.add({ head: { id: 'r2', workflow: 'join', subject: 'ann', who: {} }, state: 'completed' })
     expect((await send('GET', '/access')).body.groups).toEqual([
       { name: 'another' },
       {
@@ -106,7 +118,7 @@ test('access that ended is listed once, unless the caller has it again, with the
     grant(id, { name, state: 'revoked', ended: inDays(days), ...(removal === undefined ? {} : { removal }) })
   const ended = [revoked('e3', 'a', 1, 'm1'), revoked('e2', 'a', 2), revoked('e1', 'b', 3), revoked('e0', 'C', 4)]
   const { send, runs } = await open(grantsOf([grant('now', { name: 'c' })], ended))
-  runs.add({ id: 'm1', state: 'incident' })
+  runs.add({ head: { id: 'm1' }, state: 'incident' })
   const listed = (await send('GET', '/access')).body.ended
   expect(listed).toMatchObject([
     { id: 'e1', ended: inDays(3).toISOString() },
@@ -117,7 +129,8 @@ test('access that ended is listed once, unless the caller has it again, with the
 
 describe('giving access back', () => {
   const own = grant('vault', { run: 'r1' })
-  const about = { id: 'r1', name: 'join', subject: 'ann', state: 'completed', who: { subject: ann.identity } } as const
+  const head = { id: 'r1', workflow: 'join', subject: 'ann', who: { subject: ann.identity } }
+  const about = { head, state: 'completed' } as const
 
   test('revokes the grant in the name of the caller', async () => {
     const given: unknown[] = []
@@ -147,7 +160,7 @@ describe('giving access back', () => {
     ])
     const { send, runs } = await open(grants)
     runs.add(about)
-    runs.add({ ...about, id: 'r2', who: { subject: issuerIdentity('https://idp', 'ann') } })
+    runs.add({ ...about, head: { id: 'r2', who: { subject: issuerIdentity('https://idp', 'ann') } } })
     await expect(send('POST', `/access/${id}/return`)).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 })

@@ -64,7 +64,7 @@ export async function giveBackAccess(parts: MainParts, exchange: Exchange, id = 
 }
 
 const isAbout = (run: Run | undefined, parts: MainParts, { subject }: Exchange): boolean =>
-  isUser(run?.who.subject, userOf(parts, subject))
+  isUser(run?.head.who.subject, userOf(parts, subject))
 
 /** What is known about the caller's requests. */
 interface History {
@@ -83,15 +83,18 @@ async function readHistory(parts: MainParts, { subject }: Exchange): Promise<His
     host.runs.list({ about: userOf(parts, subject), limit: maxRuns }),
     visibility.workflows(subject),
   ])
-  const byId = new Map(runs.map((run) => [run.id, run]))
-  const open = new Map(runs.filter(({ state }) => !hasEnded(state)).map((run) => [run.name, run.id]))
+  const byId = new Map(runs.map((run) => [run.head.id, run]))
+  const open = new Map(runs.filter(({ state }) => !hasEnded(state)).map((run) => [run.head.workflow, run.head.id]))
   const byName = new Map(listed.map((workflow) => [workflow.name, workflow]))
-  const label = await labelsOf(runs, parts)
+  const label = await labelsOf(
+    runs.map(({ head }) => head),
+    parts,
+  )
   return {
     run: (id) => (id === undefined ? undefined : byId.get(id)),
-    requestOf: (run) => ({ id: run.id, label: label(run) }),
-    workflowOf: ({ name }) => workflowView(byName.get(name), host.clock()),
-    pendingOf: ({ name }) => open.get(name),
+    requestOf: (run) => ({ id: run.head.id, label: label(run.head) }),
+    workflowOf: ({ head: { workflow: name } }) => workflowView(byName.get(name), host.clock()),
+    pendingOf: ({ head: { workflow: name } }) => open.get(name),
   }
 }
 
@@ -111,7 +114,7 @@ async function ownGrants(
   const isOwn = await inParallel(grants, atOnce, async ({ run: id }) => {
     if (id === undefined || history.run(id) !== undefined) return true
     const run = await parts.host.runs.get(id)
-    return run?.who.subject === undefined || isAbout(run, parts, exchange)
+    return run?.head.who.subject === undefined || isAbout(run, parts, exchange)
   })
   return grants.filter((_, i) => isOwn[i])
 }

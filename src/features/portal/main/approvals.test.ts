@@ -5,7 +5,7 @@ import { newId } from '#kernel/ids.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 import { ann, openMain, person, someone, workflow } from '#testing/modules/main-fixture.ts'
 import { noApprovals } from '#testing/workflows/no-approvals.ts'
-import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
+import { byLogin, type GivenApproval, someApproval } from '#testing/workflows/some-approval.ts'
 import type { ApprovalAccess, ApprovalView, ApprovalVote } from '#workflows/approvals/approval-access.ts'
 import type { ApprovalUser } from '#workflows/record/operator.ts'
 
@@ -13,13 +13,11 @@ const run = newId()
 const id = newId()
 const other = newId()
 
-const view = (more: Partial<ApprovalView> = {}): ApprovalView => ({
+const view = ({ run: about, ...more }: GivenApproval<ApprovalView> = {}): ApprovalView => ({
   ...someApproval({
     id,
-    run,
+    run: { id: run, requester: 'carol', reason: 'on call', ...about },
     label: 'Join the admins',
-    requestor: 'carol',
-    reason: 'on call',
     version: 3,
     approvers: [byLogin('ann')],
     data: {
@@ -106,7 +104,7 @@ test('asks the requester in the name of the caller', async () => {
 test('a visitor who registered is asked nothing', async () => {
   const given: unknown[] = []
   const { send } = await open({
-    get: async () => view({ requestor: 'Anonymous' }),
+    get: async () => view({ run: { requester: 'Anonymous' } }),
     ask: async (_user, question) => void given.push(question),
   })
   const sent = send('POST', `/approvals/${id}/questions`, { text: 'Who are you?' })
@@ -144,7 +142,7 @@ describe('lists', () => {
   })
 
   test('D14: many approvals cost a few searches, not one each', async () => {
-    const many = Array.from({ length: 250 }, (_, i) => view({ id: newId(), subject: `user${i}` }))
+    const many = Array.from({ length: 250 }, (_, i) => view({ id: newId(), run: { subject: `user${i}` } }))
     const { send, host } = await open({ list: async () => ({ approvals: many }) })
     expect((await send('GET', '/approvals')).body.approvals).toHaveLength(250)
     expect(host.searches).toHaveLength(3)
@@ -199,7 +197,7 @@ describe('details', () => {
   })
 
   test('show the expiry date, as lists do', async () => {
-    const ending = view({ accessEnds: new Date('2030-02-01T00:00:00Z') })
+    const ending = view({ run: { accessEnds: new Date('2030-02-01T00:00:00Z') } })
     const { send } = await open({ get: async () => ending, list: async () => ({ approvals: [ending, view()] }) })
     const accessEnds = '2030-02-01T00:00:00.000Z'
     expect((await send('GET', `/approvals/${id}`)).body).toMatchObject({ accessEnds })
@@ -215,7 +213,7 @@ describe('details', () => {
   })
 
   test('show the user whom the request is about, never another one with the same login', async () => {
-    const about = (entryId: string) => view({ who: { subject: entryIdentity('test', entryId) } })
+    const about = (entryId: string) => view({ run: { who: { subject: entryIdentity('test', entryId) } } })
     const bob = (entryId: string) => ({ ...person('bob', { mail: [`${entryId}@example.com`] }), id: entryId })
     const shown = async (entryId: string, entries: Parameters<typeof open>[1]) =>
       (await (await open({ get: async () => about(entryId) }, entries)).send('GET', `/approvals/${id}`)).body
@@ -416,7 +414,7 @@ describe('a registration', () => {
       ],
       approvals: {
         ...noApprovals,
-        get: async () => view({ newAccount: true, workflow: 'join', data }),
+        get: async () => view({ newAccount: true, run: { workflow: 'join' }, data }),
         messagesOf: async () => [],
       },
     })

@@ -37,6 +37,7 @@ import { filledLabel } from '#sdk/workflow/workflow-label.ts'
 import type { ApprovalView, DeputyPeriod } from '#workflows/approvals/approval-access.ts'
 import type { ApprovalItem, ApprovalPageQuery, RequestMessage } from '#workflows/record/approval.ts'
 import { approvalUser } from '#workflows/record/operator.ts'
+import { wireHead } from '#workflows/record/wire-head.ts'
 import { attributeValues } from './profile.ts'
 import { maxReason, yesOrNo } from './submit.ts'
 
@@ -95,31 +96,34 @@ function readPage({ request }: Exchange): ApprovalPageQuery {
 }
 
 /** A registration is about a user whom the directory does not have. */
-const subjectName = ({ newAccount, subject: login }: ApprovalItem, names: PersonNames): string =>
+const subjectName = ({ newAccount, run: { subject: login } }: ApprovalItem, names: PersonNames): string =>
   (newAccount !== true && Object.hasOwn(names, login) ? names[login] : undefined) ?? login
 
 /** Summaries of these approvals, with the labels of their requests. */
 async function summaries(items: readonly ApprovalItem[], parts: MainParts) {
-  const runOf = ({ run: id, workflow: name }: ApprovalItem) => ({ id, name })
-  const label = await labelsOf(items.map(runOf), parts)
-  return (item: ApprovalItem, displayName: string) => summaryOf(item, displayName, label(runOf(item)), parts)
+  const label = await labelsOf(
+    items.map(({ run }) => run),
+    parts,
+  )
+  return (item: ApprovalItem, displayName: string) => summaryOf(item, displayName, label(item.run), parts)
 }
 
 function summaryOf(item: ApprovalItem, displayName: string, wfLabel: string, { host }: MainParts): ApprovalSummary {
-  const { run, workflow: name } = item
-  const workflow = host.portal.workflows.find((one) => one.name === name)
+  const { run } = item
+  const workflow = host.portal.workflows.find((one) => one.name === run.workflow)
   return wireForm(approvalSummary, {
+    ...wireHead(run),
     ...item,
-    workflow: run,
+    workflow: run.id,
     approval: item.id,
-    user: item.subject,
+    user: run.subject,
     displayName,
-    wfStart: idTime(run).getTime(),
+    wfStart: idTime(run.id).getTime(),
     approvalStart: item.opened.getTime(),
-    wfName: name,
+    wfName: run.workflow,
     wfLabel,
     wfDescription: workflow === undefined ? '' : filledLabel({ ...workflow, label: workflow.description }),
-    reason: item.reason ?? '',
+    reason: run.reason ?? '',
     commentRequired: item.commentRequired === true,
   })
 }
@@ -143,18 +147,18 @@ export async function showApproval(
 async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts): Promise<ApprovalDetails> {
   const { settings, people } = parts
   const isRegistration = view.newAccount === true
-  const entry = isRegistration ? undefined : await people.byIdentity(view.subject, view.who.subject)
+  const entry = isRegistration ? undefined : await people.byIdentity(view.run.subject, view.run.who.subject)
   const existing = isRegistration ? await existingAccount(view, subject, parts) : undefined
-  const displayName = entry?.attributes.first(settings.given.displayNameAttribute) ?? view.subject
-  const messages = await parts.host.approvals.messagesOf(view.run)
+  const displayName = entry?.attributes.first(settings.given.displayNameAttribute) ?? view.run.subject
+  const messages = await parts.host.approvals.messagesOf(view.run.id)
   const summary = await summaries([view], parts)
   return {
     ...summary(view, displayName),
     userObj: {
-      userID: view.subject,
-      isNew: entry === undefined && !isEntryId(view.who.subject ?? ''),
+      userID: view.run.subject,
+      isNew: entry === undefined && !isEntryId(view.run.who.subject ?? ''),
       groups: shownGroups(parts, entry === undefined ? texts(view.data['groups']) : await people.groupsOf(entry.dn)),
-      requestReason: view.reason ?? '',
+      requestReason: view.run.reason ?? '',
       attribs: entry === undefined ? requested(view, parts) : labelled(entry, parts),
     },
     ...(isRegistration ? { registration: true as const } : {}),
@@ -200,7 +204,10 @@ function labelled({ attributes }: DirectoryEntry, { settings }: MainParts): Reco
 }
 
 /** A new user, by all attributes of the request; secrets were left out when the approval was opened. */
-function requested({ data, workflow }: ApprovalView, { host, translate }: MainParts): Record<string, RequestedValues> {
+function requested(
+  { data, run: { workflow } }: ApprovalView,
+  { host, translate }: MainParts,
+): Record<string, RequestedValues> {
   const shown: Record<string, RequestedValues> = Object.create(null)
   const attributes = data['attributes']
   const fields = (host.forms ?? []).flatMap((form) => (form.workflow === workflow ? form.fields : []))
@@ -284,7 +291,7 @@ export async function askQuestion(
   if (!approvalId.safeParse(id).success) throw notFound(`no approval "${id}"`, 'There is no such approval.')
   const { text } = await readJsonBody(request, messageSchema, maxBodyBytes)
   const user = approvalUser(subject)
-  const requestor = (await host.approvals.get(user, id))?.requestor
+  const requestor = (await host.approvals.get(user, id))?.run.requester
   if (requestor !== undefined && isAnonymousLogin(requestor)) {
     throw new GatewayError('CONFLICT', `the requester of approval ${id} has no login`, {
       publicText: 'The requester registered without signing in, and cannot answer.',

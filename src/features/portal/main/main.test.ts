@@ -254,7 +254,7 @@ describe('administration', () => {
     expect((await send('GET', '/config', undefined, admin)).body.administrator).toBe(true)
     expect((await send('GET', '/config')).body.administrator).toBe(false)
     const { body, headers } = await send('GET', '/admin/incidents', undefined, admin)
-    expect(body.runs).toMatchObject([{ id: stuck.id, incident: { message: 'no' } }])
+    expect(body.runs).toMatchObject([{ id: stuck.head.id, incident: { message: 'no' } }])
     expect(headers['cache-control']).toBe('no-store')
     expect((await send('GET', '/admin/scim-journal', undefined, admin)).body).toEqual({ entries: [] })
     await expect(send('GET', '/admin/nothing', undefined, admin)).rejects.toMatchObject({ code: 'NOT_FOUND' })
@@ -267,12 +267,12 @@ describe('administration', () => {
     const readOnly = await openMain({ params })
     const kept = readOnly.runs.add({ state: 'incident' })
     for (const caller of [root, operator]) {
-      const retry = readOnly.send('POST', `/admin/runs/${kept.id}/retry`, { fence: 1 }, caller)
+      const retry = readOnly.send('POST', `/admin/runs/${kept.head.id}/retry`, { fence: 1 }, caller)
       await expect(retry).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
     }
     const { send, runs } = await openMain({ params: { ...params, operators: 'filter;(groups=operators)' } })
     const stuck = runs.add({ state: 'incident' })
-    const retry = (caller: Subject) => send('POST', `/admin/runs/${stuck.id}/retry`, { fence: 1 }, caller)
+    const retry = (caller: Subject) => send('POST', `/admin/runs/${stuck.head.id}/retry`, { fence: 1 }, caller)
     await expect(retry(root)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
     await expect(retry(outsider)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
     expect(runs.interventions).toEqual([])

@@ -26,7 +26,7 @@ const grant = (id: string, granted: Date, expires: Date): Grant => ({
 })
 
 async function open(options: Partial<MainOptions> = {}) {
-  const approval = someApproval({ id: newId(), label: 'Access for bob', subject: 'bob', opened: ago(2) })
+  const approval = someApproval({ id: newId(), label: 'Access for bob', run: { subject: 'bob' }, opened: ago(2) })
   const approvals = {
     ...noApprovals,
     latestMessages: async () => new Map(),
@@ -34,7 +34,7 @@ async function open(options: Partial<MainOptions> = {}) {
   }
   const grants = { ...noGrants, ofSubject: async () => [grant('g1', ago(20), ahead(3)), grant('g2', ago(1), ahead(9))] }
   const opened = await openMain({ approvals, grants, now: () => now, ...options })
-  const done = opened.runs.add({ name: 'join', requestor: 'ann', state: 'completed', ended: ago(1) })
+  const done = opened.runs.add({ head: { workflow: 'join', requester: 'ann' }, state: 'completed', ended: ago(1) })
   return { ...opened, approval, done }
 }
 
@@ -50,10 +50,10 @@ describe('notifications', () => {
       notifications: [
         {
           kind: 'request',
-          id: `request:${done.id}:completed:${done.fence}`,
+          id: `request:${done.head.id}:completed:${done.fence}`,
           at: ago(1).toISOString(),
           read: false,
-          request: done.id,
+          request: done.head.id,
           label: 'Workflow join',
           state: 'completed',
         },
@@ -83,11 +83,11 @@ describe('notifications', () => {
   test('name every outcome as it is, and nothing that goes on', async () => {
     const { send, runs } = await open()
     const states = ['denied', 'expired', 'failed', 'cancelled'] as const
-    for (const state of states) runs.add({ requestor: 'ann', state, ended: ago(3) })
-    runs.add({ requestor: 'ann', state: 'incident', updated: ago(3) })
-    for (const state of ['ready', 'running', 'waiting'] as const) runs.add({ requestor: 'ann', state })
-    runs.add({ requestor: 'ann', state: 'completed', ended: ago(91) })
-    runs.add({ requestor: 'bob', subject: 'ann', state: 'completed', ended: ago(1) })
+    for (const state of states) runs.add({ head: { requester: 'ann' }, state, ended: ago(3) })
+    runs.add({ head: { requester: 'ann' }, state: 'incident', updated: ago(3) })
+    for (const state of ['ready', 'running', 'waiting'] as const) runs.add({ head: { requester: 'ann' }, state })
+    runs.add({ head: { requester: 'ann' }, state: 'completed', ended: ago(91) })
+    runs.add({ head: { requester: 'bob', subject: 'ann' }, state: 'completed', ended: ago(1) })
     const { notifications } = (await send('GET', '/notifications')).body
     const shown = notifications.flatMap(({ state }: { state?: string }) => state ?? [])
     expect(shown.sort()).toEqual(['cancelled', 'completed', 'denied', 'expired', 'failed', 'incident'])
@@ -102,7 +102,7 @@ describe('notifications', () => {
   })
 
   test('show the submitted login of a registration, not the name of a user who has it by now', async () => {
-    const list = async () => ({ approvals: [someApproval({ id: newId(), subject: 'bob', newAccount: true })] })
+    const list = async () => ({ approvals: [someApproval({ id: newId(), run: { subject: 'bob' }, newAccount: true })] })
     const { send } = await open({ approvals: { ...noApprovals, list, latestMessages: async () => new Map() } })
     const { notifications } = (await send('GET', '/notifications')).body
     expect(notifications.find(({ kind }: { kind: string }) => kind === 'approval').displayName).toBe('bob')
@@ -113,31 +113,31 @@ describe('notifications', () => {
     const latest = new Map<string, LatestMessage>()
     const list = async () => ({ approvals: [] })
     const { send, runs } = await open({ approvals: { ...noApprovals, list, latestMessages: async () => latest } })
-    const run = runs.add({ name: 'join', requestor: 'ann', state: 'waiting' })
+    const run = runs.add({ head: { workflow: 'join', requester: 'ann' }, state: 'waiting' })
     const kinds = async () =>
       (await send('GET', '/notifications')).body.notifications.map(({ kind }: { kind: string }) => kind)
     expect(await kinds()).toEqual(['request', 'access'])
-    latest.set(run.id, message)
+    latest.set(run.head.id, message)
     const { notifications, unread } = (await send('GET', '/notifications')).body
     expect(notifications[0]).toEqual({
       kind: 'question',
       id: `question:${message.id}`,
       at: ago(0).toISOString(),
       read: false,
-      request: run.id,
+      request: run.head.id,
       label: 'Workflow join',
       displayName: 'bob Doe',
     })
     expect(unread).toBe(3)
-    latest.set(run.id, { ...message, kind: 'answer', by: userRef('ann') })
+    latest.set(run.head.id, { ...message, kind: 'answer', by: userRef('ann') })
     expect(await kinds()).toEqual(['request', 'access'])
   })
 
   test('are answers to questions of the caller about open approvals', async () => {
-    const approval = someApproval({ id: newId(), label: 'Access for bob', subject: 'bob', opened: ago(2) })
+    const approval = someApproval({ id: newId(), label: 'Access for bob', run: { subject: 'bob' }, opened: ago(2) })
     const answer = { id: newId(), kind: 'answer', by: bob, at: ago(0) } as const
     const answers = async (askedBy: UserRef) => {
-      const latest = new Map([[approval.run, { ...answer, askedBy }]])
+      const latest = new Map([[approval.run.id, { ...answer, askedBy }]])
       const list = async () => ({ approvals: [approval] })
       const { send } = await open({ approvals: { ...noApprovals, list, latestMessages: async () => latest } })
       const { notifications } = (await send('GET', '/notifications')).body
@@ -168,7 +168,7 @@ describe('notifications', () => {
 
   test('are at most 200', async () => {
     const { send, runs } = await open()
-    for (let i = 0; i < 250; i++) runs.add({ requestor: 'ann', state: 'completed', ended: ago(1) })
+    for (let i = 0; i < 250; i++) runs.add({ head: { requester: 'ann' }, state: 'completed', ended: ago(1) })
     const { notifications, unread } = (await send('GET', '/notifications')).body
     expect([notifications.length, unread]).toEqual([200, 200])
   })
@@ -188,12 +188,12 @@ describe('reading notifications', () => {
 
   test('forgets what is no longer current, so that a repeated incident is new', async () => {
     const { send, runs, memory } = await open()
-    const run = runs.add({ requestor: 'ann', state: 'incident', updated: ago(1) })
+    const run = runs.add({ head: { requester: 'ann' }, state: 'incident', updated: ago(1) })
     const all = async () => idsOf((await send('GET', '/notifications')).body.notifications)
     await send('PUT', '/notifications/read', { ids: await all() })
     runs.add({ ...run, state: 'incident', fence: run.fence + 2, updated: ago(0) })
     const { notifications } = (await send('GET', '/notifications')).body
-    expect(notifications[0]).toMatchObject({ request: run.id, state: 'incident', read: false })
+    expect(notifications[0]).toMatchObject({ request: run.head.id, state: 'incident', read: false })
     await send('PUT', '/notifications/read', { ids: await all() })
     expect((await memory.readNotifications({ ...ann, login: 'ann' })).size).toBe(4)
   })
@@ -215,7 +215,7 @@ describe('reading notifications', () => {
   test('is not needed for a request that the caller cancelled', async () => {
     const { send, runs } = await open()
     const { unread } = (await send('GET', '/notifications?limit=0')).body
-    const { id } = runs.add({ requestor: 'ann', state: 'waiting' })
+    const { id } = runs.add({ head: { requester: 'ann' }, state: 'waiting' }).head
     await send('POST', `/requests/${id}/cancel`, {})
     const { body } = await send('GET', '/notifications')
     expect(body.unread).toBe(unread)

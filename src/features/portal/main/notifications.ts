@@ -91,8 +91,10 @@ async function openApprovals({ settings, host }: MainParts, subject: Subject): P
   const user = approvalUser(subject)
   const { approvals } = await host.approvals.list(user, { limit: most })
   const latest =
-    approvals.length === 0 ? undefined : await host.approvals.latestMessages(approvals.map(({ run }) => run))
-  return approvals.flatMap(({ id, run, label, subject: login, who, opened, newAccount }) => {
+    approvals.length === 0
+      ? undefined
+      : await host.approvals.latestMessages(approvals.map(({ run: { id: run } }) => run))
+  return approvals.flatMap(({ id, run: { id: run, subject: login, who }, label, opened, newAccount }) => {
     const what = { kind: 'approval', approval: id, label, displayName: login } as const
     const notification = wireForm(approvalNotification, { ...what, id: `approval:${id}`, at: opened, read: false })
     const found: Found[] = [
@@ -113,13 +115,16 @@ async function questions(parts: MainParts, subject: Subject): Promise<Found[]> {
   const { host } = parts
   const { runs } = await host.runs.list({ requestedBy: approvalUser(subject), states: ['waiting'], limit: most })
   if (runs.length === 0) return []
-  const latest = await host.approvals.latestMessages(runs.map(({ id }) => id))
-  const label = await labelsOf(runs, parts)
+  const latest = await host.approvals.latestMessages(runs.map(({ head: { id } }) => id))
+  const label = await labelsOf(
+    runs.map(({ head }) => head),
+    parts,
+  )
   return runs.flatMap((run) => {
-    const message = latest.get(run.id)
+    const message = latest.get(run.head.id)
     if (message?.kind !== 'question') return []
     const said = { id: `question:${message.id}`, at: message.at, read: false, displayName: message.by.login }
-    const about = { kind: 'question', request: run.id, label: label(run) } as const
+    const about = { kind: 'question', request: run.head.id, label: label(run.head) } as const
     return [{ notification: wireForm(questionNotification, { ...about, ...said }), user: message.by }]
   })
 }
@@ -133,12 +138,15 @@ async function outcomes(parts: MainParts, subject: Subject): Promise<Found[]> {
     states: [...runOutcomes, 'incident'],
     limit: most,
   })
-  const label = await labelsOf(runs, parts)
+  const label = await labelsOf(
+    runs.map(({ head }) => head),
+    parts,
+  )
   return runs.flatMap((run) => {
     const at = run.ended ?? run.updated
     const state = requestNotification.shape.state.safeParse(run.state)
     if (!state.success || at.getTime() < since) return []
-    const what = { kind: 'request', request: run.id, label: label(run), state: state.data } as const
+    const what = { kind: 'request', request: run.head.id, label: label(run.head), state: state.data } as const
     return [{ notification: wireForm(requestNotification, { ...what, id: outcomeId(run), at, read: false }) }]
   })
 }

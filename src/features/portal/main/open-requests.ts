@@ -1,5 +1,6 @@
 import type { MainParts } from '#features/portal/front/main-parts.ts'
 import { isUser, type UserRef } from '#identity/identity.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import { hasEnded, type Run, runStates } from '#workflows/record/run.ts'
 
@@ -17,7 +18,7 @@ interface WantedRequest {
 
 /** The requests of a caller that have not ended. */
 export class OpenRequests {
-  readonly #runs: Pick<Run, 'id' | 'name' | 'subject' | 'who' | 'caller'>[]
+  readonly #runs: Pick<RunHead, 'id' | 'workflow' | 'subject' | 'who' | 'caller'>[]
   readonly #parameters = new Map<string, ReadonlyMap<string, string>>()
   readonly #parts: MainParts
   readonly #most: number
@@ -40,7 +41,7 @@ export class OpenRequests {
   }
 
   private constructor(runs: readonly Run[], most: number, parts: MainParts) {
-    this.#runs = [...runs]
+    this.#runs = runs.map(({ head }) => head)
     this.#most = most
     this.#parts = parts
   }
@@ -60,7 +61,7 @@ export class OpenRequests {
   /** Notes a request that was started. */
   add(id: string, { workflow, subject, parameters }: WantedRequest): void {
     const { login, identity } = subject
-    this.#runs.push({ id, name: workflow, subject: login, who: identity === undefined ? {} : { subject: identity } })
+    this.#runs.push({ id, workflow, subject: login, who: { subject: identity } })
     this.#parameters.set(id, new Map(Object.entries(parameters)))
   }
 
@@ -69,7 +70,7 @@ export class OpenRequests {
     const { login, identity } = subject
     const candidates = this.#runs.filter(
       (run) =>
-        run.name === workflow &&
+        run.workflow === workflow &&
         // Another caller made that one in the requester's name.
         run.caller === undefined &&
         (identity === undefined ? sameLogin(run.subject, login) : isUser(run.who.subject, { login, identity })),

@@ -107,8 +107,7 @@ describe('PUT user', () => {
     expect((await send('PUT', '/user', change)).status).toBe(200)
     expect(calls).toHaveLength(1)
     expect(calls[0]).toMatchObject({
-      name: 'save',
-      requestor: 'ann',
+      head: { workflow: 'save', requester: 'ann' },
       keepGroups: true,
       cleared: [],
       params: {},

@@ -96,13 +96,15 @@ export async function changeProfile(parts: MainParts, exchange: Exchange): Promi
   const attributes = wholeProfile(settings.attributes, changed, entry?.attributes ?? subject.attributes)
   attributes.set(settings.given.uidAttributeName, [login])
   const { status } = await host.workflows.run({
-    name: workflowName,
-    requestor: subject.uid,
-    who: { requestor: subject.identity, subject: subject.identity },
+    head: {
+      workflow: workflowName,
+      requester: subject.uid,
+      who: { requester: subject.identity, subject: subject.identity },
+      requestId: request.id,
+    },
     user: { userID: login, attributes, groups: [] },
     keepGroups: true,
     cleared: [...changed].flatMap(([name, value]) => (value === '' ? [name] : [])),
-    requestId: request.id,
     params: {},
   })
   return answer(await readProfile(parts, subject), status === 'completed' ? 200 : 202)

@@ -24,9 +24,12 @@ const approvals = {
 
 async function open() {
   const opened = await openMain({ approvals })
-  const mine = opened.runs.add({ name: 'join', requestor: 'ann', subject: 'bob', state: 'waiting', reason: 'why' })
-  const theirs = opened.runs.add({ name: 'join', requestor: 'bob', subject: 'carol' })
-  const aboutMe = opened.runs.add({ name: 'join', requestor: 'boss', subject: 'ann', state: 'completed' })
+  const mine = opened.runs.add({
+    head: { workflow: 'join', requester: 'ann', subject: 'bob', reason: 'why' },
+    state: 'waiting',
+  })
+  const theirs = opened.runs.add({ head: { workflow: 'join', requester: 'bob', subject: 'carol' } })
+  const aboutMe = opened.runs.add({ head: { workflow: 'join', requester: 'boss', subject: 'ann' }, state: 'completed' })
   return { ...opened, mine, theirs, aboutMe }
 }
 
@@ -35,11 +38,11 @@ test('requests of a dynamic workflow have the label of what was requested', asyn
   const join = workflow('join', { label: 'Join $group$ as $role$', dynamic })
   const decisionMillis = async () => undefined
   const { send, runs } = await openMain({ approvals: { ...approvals, decisionMillis }, portal: { workflows: [join] } })
-  const mine = runs.add({ name: 'join', requestor: 'ann', subject: 'bob', state: 'waiting' })
-  runs.parameters.set(mine.id, new Map([['group', 'Payroll']]))
+  const mine = runs.add({ head: { workflow: 'join', requester: 'ann', subject: 'bob' }, state: 'waiting' })
+  runs.parameters.set(mine.head.id, new Map([['group', 'Payroll']]))
   const label = 'Join Payroll as [role]'
-  expect((await send('GET', '/requests')).body).toMatchObject({ requests: [{ id: mine.id, label }] })
-  expect((await send('GET', `/requests/${mine.id}`)).body).toMatchObject({ label })
+  expect((await send('GET', '/requests')).body).toMatchObject({ requests: [{ id: mine.head.id, label }] })
+  expect((await send('GET', `/requests/${mine.head.id}`)).body).toMatchObject({ label })
   expect((await send('GET', '/workflows/named/join')).body).toMatchObject({ label: 'Join [group] as [role]' })
 })
 
@@ -48,11 +51,11 @@ describe('my requests', () => {
     const { send, mine, aboutMe } = await open()
     expect((await send('GET', '/requests')).body).toMatchObject({
       requests: [
-        { id: mine.id, name: 'join', label: 'Workflow join', state: 'waiting', subject: 'bob', reason: 'why' },
+        { id: mine.head.id, name: 'join', label: 'Workflow join', state: 'waiting', subject: 'bob', reason: 'why' },
       ],
     })
     expect((await send('GET', '/requests')).body.requests).toHaveLength(1)
-    expect((await send('GET', '/requests?about=me')).body.requests).toMatchObject([{ id: aboutMe.id }])
+    expect((await send('GET', '/requests?about=me')).body.requests).toMatchObject([{ id: aboutMe.head.id }])
     expect((await send('GET', '/requests?state=failed&state=cancelled')).body.requests).toEqual([])
     for (const query of ['?state=done', '?about=bob', '?requestor=bob', '?limit=0', '?about=me&about=mine']) {
       await expect(send('GET', `/requests${query}`)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
@@ -61,9 +64,9 @@ describe('my requests', () => {
 
   test('have a timeline and approvals, without internal errors', async () => {
     const { send, mine } = await open()
-    const { body, text } = await send('GET', `/requests/${mine.id}`)
+    const { body, text } = await send('GET', `/requests/${mine.head.id}`)
     expect(body).toMatchObject({
-      id: mine.id,
+      id: mine.head.id,
       mayCancel: true,
       timeline: [
         { id: 1, taskType: 'provision', outcome: 'failed', attempt: 1 },
@@ -76,7 +79,7 @@ describe('my requests', () => {
 
   test('that a user submitted in the name of another are shown to both, with both', async () => {
     const { send, runs } = await open()
-    const { id } = runs.add({ requestor: 'ann', caller: 'svc', subject: 'carol', state: 'waiting' })
+    const { id } = runs.add({ head: { requester: 'ann', caller: 'svc', subject: 'carol' }, state: 'waiting' }).head
     for (const who of [ann, someone('svc')]) {
       const { body } = await send('GET', `/requests/${id}`, undefined, who)
       expect(body).toMatchObject({ requestor: 'ann', caller: 'svc', mayCancel: true })
@@ -89,25 +92,27 @@ describe('my requests', () => {
     const { send, runs } = await open()
     const shown = async (id: string) => (await send('GET', `/requests/${id}`)).body
     const due = new Date('2030-01-02T00:05:00Z')
-    const retried = runs.add({ requestor: 'ann', subject: 'dora', attempt: 2, due })
-    expect(await shown(retried.id)).toMatchObject({ retry: { attempt: 3, at: due.toISOString() } })
-    expect(await shown(retried.id)).not.toHaveProperty('behind')
-    const queued = runs.add({ requestor: 'ann', subject: 'dora' })
-    expect(await shown(queued.id)).toMatchObject({ behind: { id: retried.id, label: 'w' } })
-    expect(await shown(queued.id)).not.toHaveProperty('retry')
-    runs.add({ requestor: 'hr', subject: 'eve', name: 'leave', state: 'running' })
-    const hidden = runs.add({ requestor: 'ann', subject: 'eve' })
-    expect((await shown(hidden.id)).behind).toEqual({})
-    const denied = runs.add({ requestor: 'ann', subject: 'dora', state: 'denied' })
-    expect(await shown(denied.id)).not.toHaveProperty('behind')
-    expect((await send('GET', '/requests?state=denied')).body.requests).toMatchObject([{ id: denied.id }])
+    const retried = runs.add({ head: { requester: 'ann', subject: 'dora' }, attempt: 2, due })
+    expect(await shown(retried.head.id)).toMatchObject({ retry: { attempt: 3, at: due.toISOString() } })
+    expect(await shown(retried.head.id)).not.toHaveProperty('behind')
+    const queued = runs.add({ head: { requester: 'ann', subject: 'dora' } })
+    expect(await shown(queued.head.id)).toMatchObject({ behind: { id: retried.head.id, label: 'w' } })
+    expect(await shown(queued.head.id)).not.toHaveProperty('retry')
+    runs.add({ head: { requester: 'hr', subject: 'eve', workflow: 'leave' }, state: 'running' })
+    const hidden = runs.add({ head: { requester: 'ann', subject: 'eve' } })
+    expect((await shown(hidden.head.id)).behind).toEqual({})
+    const denied = runs.add({ head: { requester: 'ann', subject: 'dora' }, state: 'denied' })
+    expect(await shown(denied.head.id)).not.toHaveProperty('behind')
+    expect((await send('GET', '/requests?state=denied')).body.requests).toMatchObject([{ id: denied.head.id }])
   })
 
   test('show the requested expiry date', async () => {
     const { send, runs, mine } = await open()
-    const { id } = runs.add({ requestor: 'ann', accessEnds: new Date('2030-02-01T00:00:00Z') })
+    const {
+      head: { id },
+    } = runs.add({ head: { requester: 'ann', accessEnds: new Date('2030-02-01T00:00:00Z') } })
     expect((await send('GET', `/requests/${id}`)).body.accessEnds).toBe('2030-02-01T00:00:00.000Z')
-    expect((await send('GET', `/requests/${mine.id}`)).body).not.toHaveProperty('accessEnds')
+    expect((await send('GET', `/requests/${mine.head.id}`)).body).not.toHaveProperty('accessEnds')
     const { requests } = (await send('GET', '/requests')).body
     expect(requests.map(({ accessEnds }: Record<string, unknown>) => accessEnds)).toEqual([
       '2030-02-01T00:00:00.000Z',
@@ -118,11 +123,11 @@ describe('my requests', () => {
   test('an incident shows only its code', async () => {
     const { send, runs } = await open()
     const stuck = runs.add({
-      requestor: 'ann',
+      head: { requester: 'ann' },
       state: 'incident',
       incident: { task: 'w:0', code: 'TARGET_FAILED', message: 'password of svc-7 expired' },
     })
-    const { body, text } = await send('GET', `/requests/${stuck.id}`)
+    const { body, text } = await send('GET', `/requests/${stuck.head.id}`)
     expect(body.failure).toEqual({ code: 'TARGET_FAILED', text: 'A downstream system refused the change.' })
     expect(text).not.toContain('svc-7')
   })
@@ -133,7 +138,9 @@ describe('my requests', () => {
     for (const query of ['', '?about=me']) {
       expect((await send('GET', `/requests${query}`, undefined, external)).body.requests).toEqual([])
     }
-    for (const { id } of [mine, aboutMe]) {
+    for (const {
+      head: { id },
+    } of [mine, aboutMe]) {
       await expect(send('GET', `/requests/${id}`, undefined, external)).rejects.toMatchObject({ code: 'NOT_FOUND' })
       await expect(send('POST', `/requests/${id}/cancel`, {}, external)).rejects.toMatchObject({ code: 'NOT_FOUND' })
     }
@@ -142,7 +149,7 @@ describe('my requests', () => {
 
   test('of another user do not exist', async () => {
     const { send, theirs } = await open()
-    for (const id of [theirs.id, newId(), 'x', '__proto__']) {
+    for (const id of [theirs.head.id, newId(), 'x', '__proto__']) {
       await expect(send('GET', `/requests/${id}`)).rejects.toMatchObject({ code: 'NOT_FOUND' })
       await expect(send('POST', `/requests/${id}/cancel`, {})).rejects.toMatchObject({ code: 'NOT_FOUND' })
     }
@@ -152,17 +159,19 @@ describe('my requests', () => {
 describe('cancelling', () => {
   test("ends a request that has changed nothing yet, in the caller's own name", async () => {
     const { send, runs, mine } = await open()
-    expect((await send('POST', `/requests/${mine.id}/cancel`, { reason: 'mistake' })).body.state).toBe('cancelled')
+    expect((await send('POST', `/requests/${mine.head.id}/cancel`, { reason: 'mistake' })).body.state).toBe('cancelled')
     expect(runs.interventions).toEqual([
-      { action: 'cancel', id: mine.id, fence: 1, by: 'ann', onlyUntouched: true, reason: 'mistake' },
+      { action: 'cancel', id: mine.head.id, fence: 1, by: 'ann', onlyUntouched: true, reason: 'mistake' },
     ])
   })
 
   test('is for the requester, not for the subject', async () => {
     const { send, runs, aboutMe, mine } = await open()
-    expect((await send('GET', `/requests/${aboutMe.id}`)).body.mayCancel).toBe(false)
-    await expect(send('POST', `/requests/${aboutMe.id}/cancel`, {})).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
-    await expect(send('POST', `/requests/${mine.id}/cancel`, {}, someone('bob'))).rejects.toMatchObject({
+    expect((await send('GET', `/requests/${aboutMe.head.id}`)).body.mayCancel).toBe(false)
+    await expect(send('POST', `/requests/${aboutMe.head.id}/cancel`, {})).rejects.toMatchObject({
+      code: 'ACCESS_DENIED',
+    })
+    await expect(send('POST', `/requests/${mine.head.id}/cancel`, {}, someone('bob'))).rejects.toMatchObject({
       code: 'ACCESS_DENIED',
     })
     expect(runs.interventions).toEqual([])
@@ -170,17 +179,17 @@ describe('cancelling', () => {
 
   test('is too late once a target was changed', async () => {
     const { send, runs } = await open()
-    const { id } = runs.add({ requestor: 'ann', state: 'waiting', touched: true })
+    const { id } = runs.add({ head: { requester: 'ann' }, state: 'waiting', touched: true }).head
     expect((await send('GET', `/requests/${id}`)).body.mayCancel).toBe(false)
     await expect(send('POST', `/requests/${id}/cancel`, {})).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
   test('accepts JSON and no unknown members', async () => {
     const { send, mine } = await open()
-    await expect(send('POST', `/requests/${mine.id}/cancel`, { by: 'boss' })).rejects.toMatchObject({
+    await expect(send('POST', `/requests/${mine.head.id}/cancel`, { by: 'boss' })).rejects.toMatchObject({
       code: 'BAD_REQUEST',
     })
-    await expect(send('POST', `/requests/${mine.id}/cancel`, '{}', ann, 'text/plain')).rejects.toMatchObject({
+    await expect(send('POST', `/requests/${mine.head.id}/cancel`, '{}', ann, 'text/plain')).rejects.toMatchObject({
       code: 'UNSUPPORTED_MEDIA_TYPE',
     })
   })
@@ -198,30 +207,30 @@ describe('the question of an approver', () => {
         answer: async (user, answer) => void answers.push([user.login, answer]),
       },
     })
-    const mine = opened.runs.add({ name: 'join', requestor: 'ann', subject: 'bob', state })
-    const aboutMe = opened.runs.add({ name: 'join', requestor: 'boss', subject: 'ann', state })
+    const mine = opened.runs.add({ head: { workflow: 'join', requester: 'ann', subject: 'bob' }, state })
+    const aboutMe = opened.runs.add({ head: { workflow: 'join', requester: 'boss', subject: 'ann' }, state })
     return { ...opened, answers, mine, aboutMe }
   }
 
   test('is in the request, and the requester answers it', async () => {
     const { send, answers, mine } = await asked()
-    expect((await send('GET', `/requests/${mine.id}`)).body).toMatchObject({
+    expect((await send('GET', `/requests/${mine.head.id}`)).body).toMatchObject({
       mayAnswer: true,
       messages: [{ kind: 'question', by: 'boss', text: 'Which?', at: question.at.toISOString() }],
     })
-    expect((await send('POST', `/requests/${mine.id}/answers`, { text: 'The first' })).status).toBe(204)
-    expect(answers).toMatchObject([['ann', { run: mine.id, text: 'The first' }]])
+    expect((await send('POST', `/requests/${mine.head.id}/answers`, { text: 'The first' })).status).toBe(204)
+    expect(answers).toMatchObject([['ann', { run: mine.head.id, text: 'The first' }]])
   })
 
   test('is not answered by others, nor after the request has ended', async () => {
     const { send, answers, aboutMe } = await asked()
-    expect((await send('GET', `/requests/${aboutMe.id}`)).body.mayAnswer).toBe(false)
-    const path = `/requests/${aboutMe.id}/answers`
+    expect((await send('GET', `/requests/${aboutMe.head.id}`)).body.mayAnswer).toBe(false)
+    const path = `/requests/${aboutMe.head.id}/answers`
     await expect(send('POST', path, { text: 'x' })).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
     await expect(send('POST', path, { text: 'x' }, someone('eve'))).rejects.toMatchObject({ code: 'NOT_FOUND' })
     await expect(send('POST', path, { text: '' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     const { send: later, mine } = await asked('denied')
-    expect((await later('GET', `/requests/${mine.id}`)).body.mayAnswer).toBe(false)
+    expect((await later('GET', `/requests/${mine.head.id}`)).body.mayAnswer).toBe(false)
     expect(answers).toEqual([])
   })
 })

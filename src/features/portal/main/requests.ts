@@ -15,6 +15,7 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { approvalUser } from '#workflows/record/operator.ts'
 import { hasEnded, isRunState, type Run, type RunState, runStates } from '#workflows/record/run.ts'
+import { wireHead } from '#workflows/record/wire-head.ts'
 import { messageSchema, messageView } from './approvals.ts'
 import { maxReason } from './submit.ts'
 
@@ -37,9 +38,14 @@ export async function listRequests(parts: MainParts, { request, subject }: Excha
     after,
     limit: readLimit(query.limit, defaultLimit, maxListed),
   })
-  const label = await labelsOf(page.runs, parts)
+  const label = await labelsOf(
+    page.runs.map(({ head }) => head),
+    parts,
+  )
   return answer({
-    requests: page.runs.map((run) => wireForm(requestSummary, { ...run, label: label(run) })),
+    requests: page.runs.map((run) =>
+      wireForm(requestSummary, { ...run, ...wireHead(run.head), label: label(run.head) }),
+    ),
     ...(page.next === undefined ? {} : { next: page.next }),
     names: await parts.names(page.runs.flatMap(usersOfRun)),
   } satisfies RequestList)
@@ -53,9 +59,9 @@ function readState(word: string): RunState {
 export async function showRequest(parts: MainParts, { subject }: Exchange, id = ''): Promise<GatewayResponse> {
   const run = await ownRun(id, subject, parts)
   const [steps, approvals, messages] = await Promise.all([
-    parts.host.runs.steps(run.id),
-    parts.host.approvals.ofRun(run.id),
-    parts.host.approvals.messagesOf(run.id),
+    parts.host.runs.steps(run.head.id),
+    parts.host.approvals.ofRun(run.head.id),
+    parts.host.approvals.messagesOf(run.head.id),
   ])
   const details: RequestDetails = {
     ...(await summaryOf(run, parts)),
@@ -78,10 +84,10 @@ async function delayOf(
   parts: MainParts,
 ): Promise<Pick<RequestDetails, 'retry' | 'behind'>> {
   const retry = run.attempt === 0 ? {} : { retry: { attempt: run.attempt + 1, at: run.due.toISOString() } }
-  const ahead = await parts.host.runs.ahead(run.id)
+  const ahead = await parts.host.runs.ahead(run.head.id)
   if (ahead === undefined) return retry
   const isShown = concerns(ahead, subject, parts)
-  return { ...retry, behind: isShown ? { id: ahead.id, label: await labelOf(ahead, parts) } : {} }
+  return { ...retry, behind: isShown ? { id: ahead.head.id, label: await labelOf(ahead, parts) } : {} }
 }
 
 /** Only for the requester, while no target was changed. */
@@ -110,8 +116,7 @@ export async function cancelRequest(
 }
 
 /** The id of the notification about an outcome: another one after each intervention of an administrator. */
-export const outcomeId = ({ id, state, fence }: Pick<Run, 'id' | 'state' | 'fence'>): string =>
-  `request:${id}:${state}:${fence}`
+export const outcomeId = ({ head: { id }, state, fence }: Run): string => `request:${id}:${state}:${fence}`
 
 /** Answers the question of an approver. Only for the requester. */
 export async function answerQuestion(
@@ -140,16 +145,16 @@ async function ownRun(id: string, subject: Subject, parts: MainParts): Promise<R
 }
 
 const concerns = (run: Run, subject: Subject, parts: MainParts): boolean =>
-  isRequester(run, subject) || isUser(run.who.subject, userOf(parts, subject))
+  isRequester(run, subject) || isUser(run.head.who.subject, userOf(parts, subject))
 
 /** The user in whose name it was submitted, and the user who submitted it. */
-const isRequester = ({ who }: Run, subject: Subject): boolean =>
-  [who.requestor, who.caller].some((identity) => isUser(identity, approvalUser(subject)))
+const isRequester = ({ head: { who } }: Run, subject: Subject): boolean =>
+  [who.requester, who.caller].some((identity) => isUser(identity, approvalUser(subject)))
 
-const labelOf = async (run: Run, parts: MainParts): Promise<string> => (await labelsOf([run], parts))(run)
+const labelOf = async ({ head }: Run, parts: MainParts): Promise<string> => (await labelsOf([head], parts))(head)
 
 const summaryOf = async (run: Run, parts: MainParts): Promise<RequestSummary> =>
-  wireForm(requestSummary, { ...run, label: await labelOf(run, parts) })
+  wireForm(requestSummary, { ...run, ...wireHead(run.head), label: await labelOf(run, parts) })
 
 /** Details of the failure are for administrators. */
 function failureOf(code: string): { readonly code: string; readonly text: string } {

@@ -63,9 +63,7 @@ describe('submitting', () => {
     expect((await send('PUT', '/workflows', [line()])).body).toEqual({ u1: 'success' })
     expect(runs.calls).toHaveLength(1)
     expect(runs.calls[0]).toMatchObject({
-      name: 'join',
-      requestor: 'ann',
-      reason: 'because',
+      head: { workflow: 'join', requester: 'ann', reason: 'because' },
       asynchronous: true,
       keepGroups: true,
       params: {},
@@ -110,7 +108,9 @@ describe('submitting', () => {
     const who = outsider('bob')
     expect((await send('PUT', '/workflows', [line({ subjects: ['bob'] })], who)).body).toEqual({ u1: 'success' })
     const bob = someone('bob').identity
-    expect(runs.calls).toMatchObject([{ user: { userID: 'bob' }, who: { requestor: who.identity, subject: bob } }])
+    expect(runs.calls).toMatchObject([
+      { user: { userID: 'bob' }, head: { who: { requester: who.identity, subject: bob } } },
+    ])
   })
 
   test('D3: no caller chooses the requester, groups or parameters of the engine', async () => {
@@ -171,12 +171,12 @@ describe('submitting', () => {
     expect(body).toEqual({ a: 'Reason is not in the list', b: 'success' })
     const free = await send('PUT', '/workflows', [line({ uuid: 'c', reason: null })], someone('bob'))
     expect(free.body).toEqual({ c: 'success' })
-    expect(runs.calls.map(({ reason }) => reason)).toEqual(['support', undefined])
+    expect(runs.calls.map(({ head: { reason } }) => reason)).toEqual(['support', undefined])
   })
 
   test('a failure is reported without its cause, and the other lines continue', async () => {
     const { send, runs } = await openMain({ portal: { workflows: [workflow('join'), workflow('broken')] } })
-    runs.execute = async ({ name }) => {
+    runs.execute = async ({ head: { workflow: name } }) => {
       if (name === 'broken') throw new GatewayError('TARGET_UNREACHABLE', 'connect 10.0.0.7')
       return 'accepted'
     }
@@ -294,7 +294,7 @@ describe('repeated', () => {
     expect((await send('PUT', '/workflows', [line()])).body).toEqual(first.body)
     expect(runs.calls).toHaveLength(1)
     expect((await send('PUT', '/workflows', [line()], someone('bob'))).body).toEqual({ u1: 'success' })
-    expect(runs.calls.map(({ requestor }) => requestor)).toEqual(['ann', 'bob'])
+    expect(runs.calls.map(({ head: { requester: requestor } }) => requestor)).toEqual(['ann', 'bob'])
   })
 
   test('with other content it is rejected', async () => {
@@ -325,7 +325,7 @@ describe('the work of a cart', () => {
     await send('PUT', '/workflows', [line({ uuid: 'e2', name: 'ends', expires: '2030-05-02' })])
     await send('PUT', '/workflows', [line({ uuid: 'b', subjects: ['ann'] })], someone('bob'))
     expect(runs.calls).toHaveLength(6)
-    for (const run of runs.runs.values()) runs.runs.set(run.id, { ...run, state: 'completed' })
+    for (const run of runs.runs.values()) runs.runs.set(run.head.id, { ...run, state: 'completed' })
     await send('PUT', '/workflows', [line({ uuid: 'late' })])
     expect(runs.calls).toHaveLength(7)
   })
@@ -392,7 +392,7 @@ describe('for others', () => {
     const { send, runs } = await openMain({ params })
     const subjects = ['BOB', '', ' bob ', 'Ann', '  ']
     expect((await send('PUT', '/workflows', [line({ subjects })])).body).toEqual({ u1: 'success' })
-    expect(runs.calls.map(({ user, requestor }) => [user.userID, requestor])).toEqual([
+    expect(runs.calls.map(({ user, head: { requester: requestor } }) => [user.userID, requestor])).toEqual([
       ['ann', 'ann'],
       ['bob', 'ann'],
     ])
@@ -415,8 +415,8 @@ describe('for others', () => {
   test('the workflow for new users creates them first', async () => {
     const { send, runs, calls } = await openMain({ params: { ...params, jitWorkflow: 'make' } })
     await send('PUT', '/workflows', [line({ subjects: ['new'] })])
-    expect(calls).toMatchObject([{ name: 'make', requestor: 'ann', user: { userID: 'new' } }])
-    expect(runs.calls).toMatchObject([{ name: 'join', user: { userID: 'new' } }])
+    expect(calls).toMatchObject([{ head: { workflow: 'make', requester: 'ann' }, user: { userID: 'new' } }])
+    expect(runs.calls).toMatchObject([{ head: { workflow: 'join' }, user: { userID: 'new' } }])
   })
 
   test.each(['ad\u200ba', '\uff41da', 'a\nb', 'Anonymous'])('no user is created with the login %j', async (login) => {

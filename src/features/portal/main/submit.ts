@@ -147,12 +147,14 @@ async function createPerson(login: string, cart: Cart): Promise<void> {
   const { jitWorkflow, uidAttributeName } = parts.settings.given
   if (jitWorkflow === undefined) throw new Refused(`Error, user ${login} does not exist;`)
   await parts.host.workflows.run({
-    name: jitWorkflow,
-    requestor: subject.uid,
-    who: { requestor: subject.identity },
+    head: {
+      workflow: jitWorkflow,
+      requester: subject.uid,
+      who: { requester: subject.identity },
+      requestId: request.id,
+    },
     user: { userID: login, attributes: Attributes.from({ [uidAttributeName]: [login] }), groups: [] },
     keepGroups: true,
-    requestId: request.id,
     params: {},
   })
 }
@@ -191,9 +193,13 @@ function callFor(one: RequestSubject, line: ReadyLine, exchange: Exchange, parts
   const { subject, request } = exchange
   const { login, identity } = one
   return {
-    name: line.workflow,
-    requestor: subject.uid,
-    who: { requestor: subject.identity, subject: identity },
+    head: {
+      workflow: line.workflow,
+      requester: subject.uid,
+      who: { requester: subject.identity, subject: identity },
+      requestId: request.id,
+      reason: line.reason === '' ? undefined : line.reason,
+    },
     user: {
       userID: login,
       attributes: Attributes.from({ [parts.settings.given.uidAttributeName]: [login] }),
@@ -204,8 +210,6 @@ function callFor(one: RequestSubject, line: ReadyLine, exchange: Exchange, parts
     // To decide the first approval, it must be open when the call returns.
     asynchronous: line.preApproval === undefined,
     kept: true,
-    requestId: request.id,
-    ...(line.reason === '' ? {} : { reason: line.reason }),
   }
 }
 

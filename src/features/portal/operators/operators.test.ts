@@ -224,10 +224,14 @@ describe('a change', () => {
     const answer = await send('POST', '/user', update(dnOf('bob'), { mail: 'robert@example.com' }))
     expect(answer).toMatchObject({ status: 200, body: { status: 'completed' } })
     expect(calls).toMatchObject([
-      { name: 'save', requestor: 'ann', reason: 'Married', keepGroups: true, user: { userID: 'bob', groups: [] } },
+      {
+        head: { workflow: 'save', requester: 'ann', reason: 'Married' },
+        keepGroups: true,
+        user: { userID: 'bob', groups: [] },
+      },
     ])
-    expect(calls[0]?.who?.requestor).toBe(ann.identity)
-    expect(calls[0]?.who?.subject).toBe(someone('bob').identity)
+    expect(calls[0]?.head.who?.requester).toBe(ann.identity)
+    expect(calls[0]?.head.who?.subject).toBe(someone('bob').identity)
     const { attributes } = calls[0]?.user ?? {}
     expect([attributes?.values('mail'), attributes?.values('displayName'), attributes?.values('uid')]).toEqual([
       ['robert@example.com'],

@@ -223,14 +223,16 @@ async function changeUser(parts: OperatorParts, { request, subject }: Exchange):
   if (changed.size === 0) return answer({ status: 'unchanged' } satisfies OperatorUpdate)
   whole.set(profile.loginAttribute, [login])
   const { status, changes } = await host.workflows.run({
-    name: workflow,
-    requestor: subject.uid,
-    who: { requestor: subject.identity, subject: entry.identity },
+    head: {
+      workflow,
+      requester: subject.uid,
+      who: { requester: subject.identity, subject: entry.identity },
+      reason,
+      requestId: request.id,
+    },
     user: { userID: login, attributes: whole, groups: [] },
     keepGroups: true,
     cleared: [...changed].flatMap(([name, value]) => (value === '' ? [name] : [])),
-    reason,
-    requestId: request.id,
     params: {},
   })
   // The page knows no other status of success than 200.

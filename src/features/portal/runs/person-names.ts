@@ -103,8 +103,8 @@ function entryFor({ identity }: NamedUser, entries: readonly DirectoryEntry[]): 
 }
 
 /** Requester, caller, subject and the user who cancelled it. A subject without an identity may be a new user. */
-export const usersOfRun = ({ requestor, caller, subject, who, cancel }: Run): readonly NamedUser[] => [
-  { login: requestor, identity: who.requestor },
+export const usersOfRun = ({ head: { requester, caller, subject, who }, cancel }: Run): readonly NamedUser[] => [
+  { login: requester, identity: who.requester },
   ...(caller === undefined ? [] : [{ login: caller, identity: who.caller }]),
   ...(who.subject === undefined ? [] : [{ login: subject, identity: who.subject }]),
   ...(cancel === undefined ? [] : [{ login: cancel.by }]),
@@ -112,9 +112,9 @@ export const usersOfRun = ({ requestor, caller, subject, who, cancel }: Run): re
 
 /** Requester, caller and subject. The subject of a registration is a new user, even if another one has the login. */
 export const usersOfItem = (item: ApprovalItem): readonly NamedUser[] => [
-  { login: item.requestor, identity: item.who.requestor },
-  ...(item.caller === undefined ? [] : [{ login: item.caller, identity: item.who.caller }]),
-  ...(item.newAccount === true ? [] : [{ login: item.subject, identity: item.who.subject }]),
+  { login: item.run.requester, identity: item.run.who.requester },
+  ...(item.run.caller === undefined ? [] : [{ login: item.run.caller, identity: item.run.who.caller }]),
+  ...(item.newAccount === true ? [] : [{ login: item.run.subject, identity: item.run.who.subject }]),
 ]
 
 /** The approvers, and who decided. */

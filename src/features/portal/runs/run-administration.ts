@@ -24,6 +24,7 @@ import {
   type StoredStep,
 } from '#workflows/record/run.ts'
 import type { PinnedRun, RunAccess } from '#workflows/record/run-access.ts'
+import { wireHead } from '#workflows/record/wire-head.ts'
 import { answerList, type List, listQuery, readTime } from './list-answer.ts'
 import { approversOf, type LookUpNames, usersOfRun } from './person-names.ts'
 
@@ -183,22 +184,16 @@ export const runList = (
 })
 
 function readRunFilter(given: Readonly<Record<(typeof runFilters)[number], readonly string[]>>, now: Date): RunFilter {
-  const text = (name: 'name' | 'subject' | 'requestor' | 'target') => {
-    const [value] = given[name]
-    return value === undefined ? {} : { [name]: value }
-  }
   const [unfinished = 'false'] = given.unfinished
   if (unfinished !== 'true' && unfinished !== 'false') throw badRequest('unfinished must be true or false.')
-  const from = readTime('from', given.from, now)
-  const until = readTime('until', given.until, now)
   return {
-    ...text('name'),
-    ...text('subject'),
-    ...text('requestor'),
-    ...text('target'),
-    ...(unfinished === 'true' ? { unfinished: true } : {}),
-    ...(from === undefined ? {} : { from }),
-    ...(until === undefined ? {} : { until }),
+    name: given.name[0],
+    subject: given.subject[0],
+    requester: given.requestor[0],
+    target: given.target[0],
+    unfinished: unfinished === 'true' ? true : undefined,
+    from: readTime('from', given.from, now),
+    until: readTime('until', given.until, now),
   }
 }
 
@@ -267,7 +262,7 @@ async function requireRun({ runs }: RunParts['host'], id: string): Promise<Pinne
 }
 
 const runDocument = (run: Run, subject: Subject): AdminRun =>
-  wireForm(adminRun, { ...run, involvesCaller: isInvolvedIn(run, operatorOf(subject)) })
+  wireForm(adminRun, { ...run, ...wireHead(run.head), involvesCaller: isInvolvedIn(run.head, operatorOf(subject)) })
 
 const stepDocument = (step: StoredStep): AdminStep => wireForm(adminStep, step)
 

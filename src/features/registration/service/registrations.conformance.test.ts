@@ -25,8 +25,7 @@ const startOf = (id: string, more: Partial<RegistrationStart> = {}): Registratio
   id,
   unique: [login],
   call: {
-    name: 'join',
-    requestor: 'anonymous',
+    head: { workflow: 'join', requester: 'anonymous' },
     user: { userID: 'ada', attributes: new Attributes(), groups: [] },
     asynchronous: true,
     kept: true,
@@ -110,7 +109,10 @@ onEachDatabase('registrations', (freshUrl) => {
     const { id } = await one.registrations.invitations.create('form', draft, { by: 'boss' })
     const broken = startOf('r0', { invitation: id })
     await expect(
-      one.registrations.start({ ...broken, call: { ...broken.call, name: 'no-such-workflow' } }),
+      one.registrations.start({
+        ...broken,
+        call: { ...broken.call, head: { ...broken.call.head, workflow: 'no-such-workflow' } },
+      }),
     ).rejects.toBeInstanceOf(GatewayError)
     expect((await one.registrations.invitations.get('form', id))?.state).toBe('open')
     const outcomes = await Promise.all(

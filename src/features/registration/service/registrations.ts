@@ -79,7 +79,7 @@ export class Registrations implements RegistrationAccess {
   }
 
   async #run(id: string, call: WorkflowCall): Promise<WorkflowResult> {
-    const key = { scope: reservationScope, key: id, bodyHash: secretHash(call.name) }
+    const key = { scope: reservationScope, key: id, bodyHash: secretHash(call.head.workflow) }
     const end = performance.now() + underWayMillis
     for (let pause = 20; ; pause = Math.min(pause * 2, 500)) {
       const start = await this.#parts.runs.start(call, key)

@@ -37,8 +37,8 @@ onEachDatabase('reports', (freshUrl) => {
     const { one, two } = await open()
     const statement = ['select id, state as "The State", ended from report_requests where subject =', 'order by id']
     expect(await allRows(one.reports, statement, ['x'])).toEqual({ columns: ['id', 'The State', 'ended'], rows: [] })
-    await one.runs.start(newRun('a', { subject: "it's" }))
-    await one.runs.start(newRun('b', { subject: 'x' }))
+    await one.runs.start(newRun('a', { head: { subject: "it's" } }))
+    await one.runs.start(newRun('b', { head: { subject: 'x' } }))
     const { rows } = await allRows(two.reports, statement, ["it's"])
     expect(rows).toEqual([['a', 'ready', null]])
     expect((await allRows(two.reports, statement, ["x' or '1'='1"])).rows).toEqual([])

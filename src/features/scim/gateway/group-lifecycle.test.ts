@@ -61,12 +61,12 @@ describe('POST', () => {
       },
     })
     expect(headers).toMatchObject({ location: `${base}/Groups/gid-green`, etag: 'W/"3"' })
-    expect(workflows.calls.map(({ name, params }) => [name, params])).toEqual([
+    expect(workflows.calls.map(({ head: { workflow: name }, params }) => [name, params])).toEqual([
       ['create-group', { groupname: 'green', groupversion: '' }],
       ['change-members', { groupname: 'green', removegroup: 'false' }],
       ['change-members', { groupname: 'green', removegroup: 'false' }],
     ])
-    expect(workflows.calls[0]).toMatchObject({ user: { userID: 'idp' }, subject: 'group green' })
+    expect(workflows.calls[0]).toMatchObject({ user: { userID: 'idp' }, head: { subject: 'group green' } })
     expect(workflows.calls[0]?.user.attributes.toObject()).toEqual({ externalId: ['e-1'] })
     expect((await send('GET', `/Groups?filter=${encodeURIComponent('externalId eq "e-1"')}`)).body).toMatchObject({
       totalResults: 1,
@@ -117,14 +117,14 @@ describe('POST', () => {
   test('the same request continues a create that failed part way, another group does not', async () => {
     const { send, workflows, people } = await open()
     const body = { displayName: 'green', members: ['id-1', 'id-2', 'id-3'].map((value) => ({ value })) }
-    workflows.failing = ({ name, user }) => name === 'change-members' && user.userID === 'bob'
+    workflows.failing = ({ head: { workflow: name }, user }) => name === 'change-members' && user.userID === 'bob'
     const failed = await send('POST', '/Groups', body)
     expect(failed.status).toBe(503)
     expect(failed.body['detail']).toContain('of 4 changes were made')
     workflows.failing = undefined
     const again = await send('POST', '/Groups', body)
     expect([again.status, membersIn(again.body)]).toEqual([201, ['id-1', 'id-3', 'id-2']])
-    expect(workflows.calls.filter(({ name }) => name === 'create-group')).toHaveLength(1)
+    expect(workflows.calls.filter(({ head: { workflow: name } }) => name === 'create-group')).toHaveLength(1)
     expect((await send('POST', '/Groups', body)).status).toBe(409)
     expect(people.memberships.get('green')?.size).toBe(3)
   })
@@ -132,7 +132,7 @@ describe('POST', () => {
   test('a group that another client created meanwhile is not taken for the unfinished one', async () => {
     const { send, workflows, people } = await open()
     const body = { displayName: 'green', members: [{ value: 'id-1' }] }
-    workflows.failing = ({ name }) => name === 'change-members'
+    workflows.failing = ({ head: { workflow: name } }) => name === 'change-members'
     expect((await send('POST', '/Groups', body)).status).toBe(503)
     workflows.failing = undefined
     people.groupFacts.set('green', { id: 'gid-other', attributes: new Attributes(), version: 1 })
@@ -204,7 +204,7 @@ describe('changing a group', () => {
       'e-2',
       ['id-2', 'id-3'],
     ])
-    expect(workflows.calls.map(({ name, params }) => [name, params])).toEqual([
+    expect(workflows.calls.map(({ head: { workflow: name }, params }) => [name, params])).toEqual([
       ['update-group', { groupname: 'red', newgroupname: 'crimson', groupid: 'gid-red' }],
       ['change-members', { groupname: 'crimson', removegroup: 'true' }],
       ['change-members', { groupname: 'crimson', removegroup: 'false' }],
@@ -254,7 +254,7 @@ describe('changing a group', () => {
     expect((await send('PATCH', '/Groups/gid-red', rename('new'))).body).toMatchObject({ scimType: 'mutability' })
     const put = { displayName: 'red', members: [{ value: 'id-1' }] }
     expect((await send('PUT', '/Groups/gid-red', put)).status).toBe(200)
-    expect(workflows.calls.map(({ name }) => name)).toEqual(['change-members'])
+    expect(workflows.calls.map(({ head: { workflow: name } }) => name)).toEqual(['change-members'])
   })
 
   test('a group whose id is its name keeps it, except for letter case', async () => {
@@ -272,7 +272,7 @@ describe('changing a group', () => {
     const wanted = { displayName: 'red', members: [{ value: 'id-2' }, { value: 'id-3' }] }
     const { status, body } = await send('PUT', '/Groups/gid-red', wanted)
     expect([status, body['externalId'], membersIn(body)]).toEqual([200, undefined, ['id-2', 'id-3']])
-    expect(workflows.calls[0]).toMatchObject({ name: 'update-group', cleared: ['externalId'] })
+    expect(workflows.calls[0]).toMatchObject({ head: { workflow: 'update-group' }, cleared: ['externalId'] })
     workflows.calls.length = 0
     expect((await send('PUT', '/Groups/gid-red', body)).status).toBe(200)
     expect(workflows.calls).toEqual([])
@@ -333,16 +333,16 @@ describe('versions', () => {
     const { send, workflows } = await open()
     expect((await send('PATCH', '/Groups/gid-red', add, { 'if-match': 'W/"1"' })).status).toBe(200)
     expect(workflows.calls[0]).toMatchObject({
-      name: 'update-group',
+      head: { workflow: 'update-group' },
       params: { groupname: 'red', newgroupname: 'red', groupid: 'gid-red', groupversion: '1' },
     })
-    expect(workflows.calls.map(({ name }) => name)).toEqual(['update-group', 'change-members'])
+    expect(workflows.calls.map(({ head: { workflow: name } }) => name)).toEqual(['update-group', 'change-members'])
   })
 
   test('a change by another process in between is 412, and no member changes', async () => {
     const { send, workflows, people } = await open()
     const red = people.groupFacts.get('red')
-    workflows.before = ({ name }) => {
+    workflows.before = ({ head: { workflow: name } }) => {
       if (name === 'update-group' && red !== undefined) red.version++
     }
     expect((await send('PATCH', '/Groups/gid-red', add, { 'if-match': 'W/"1"' })).status).toBe(412)
@@ -380,7 +380,7 @@ describe('versions', () => {
     const { send, workflows } = await open()
     expect((await send('DELETE', '/Groups/gid-red', undefined, { 'if-match': 'W/"1"' })).status).toBe(204)
     expect(workflows.calls[0]).toMatchObject({
-      name: 'delete-group',
+      head: { workflow: 'delete-group' },
       params: { groupname: 'red', groupid: 'gid-red', groupversion: '1' },
     })
     expect((await send('DELETE', '/Groups/gid-red')).status).toBe(404)

@@ -108,7 +108,7 @@ describe('a failure part way', () => {
     people.add('ann')
     people.addGroup('red')
     const { send, workflows } = await open(people)
-    workflows.failing = ({ name }) => name === 'change-members'
+    workflows.failing = ({ head: { workflow: name } }) => name === 'change-members'
     const both = patchOp(
       { op: 'replace', path: 'displayName', value: 'new' },
       { op: 'add', path: 'members', value: [{ value: 'id-1' }] },
@@ -117,7 +117,11 @@ describe('a failure part way', () => {
     workflows.failing = undefined
     expect((await send('PATCH', '/Groups/gid-red', both)).status).toBe(204)
     expect([...(people.memberships.get('new') ?? [])]).toEqual(['ann'])
-    expect(workflows.calls.map(({ name }) => name)).toEqual(['update-group', 'change-members', 'change-members'])
+    expect(workflows.calls.map(({ head: { workflow: name } }) => name)).toEqual([
+      'update-group',
+      'change-members',
+      'change-members',
+    ])
   })
 
   test('does not show internal reasons', async () => {

@@ -208,7 +208,7 @@ describe('changing members', () => {
       ['cyd', { groupname: 'red', removegroup: 'false' }],
     ])
     const [call] = workflows.calls
-    expect(call).toMatchObject({ name: 'change-members', keepGroups: true, requestor: 'idp' })
+    expect(call).toMatchObject({ head: { workflow: 'change-members', requester: 'idp' }, keepGroups: true })
     expect(call?.user.attributes.toObject()).toEqual({ userName: ['bob'] })
   })
 
@@ -284,7 +284,7 @@ describe('changing members', () => {
     const [deletedAnn, left] = await Promise.all([send('DELETE', '/Users/ann'), send('PATCH', '/Groups/red', leave)])
     expect([deletedCyd.status, deletedAnn.status]).toEqual([204, 204])
     expect([joined.status, left.status]).toEqual([400, 204])
-    expect(workflows.calls.map(({ name }) => name)).toEqual(['delete-user', 'delete-user'])
+    expect(workflows.calls.map(({ head: { workflow: name } }) => name)).toEqual(['delete-user', 'delete-user'])
     expect([...people.people.keys()]).toEqual(['bob'])
   })
 })

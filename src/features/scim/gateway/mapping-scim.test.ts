@@ -253,8 +253,7 @@ describe('showing', () => {
     const userName = unique()
     const { address } = await create({ userName, [badgeUrn]: { doors: ['1'] } })
     await stack.workflows.run({
-      name: 'change-members',
-      requestor: 'test',
+      head: { workflow: 'change-members', requester: 'test' },
       keepGroups: true,
       user: { userID: userName, attributes: new Attributes(), groups: [] },
       params: { groupname: 'staff', removegroup: 'false' },

@@ -50,7 +50,7 @@ async function open() {
   people.addGroup('group1')
   const started: string[] = []
   const workflows: WorkflowStarter = {
-    run: async ({ name }) => {
+    run: async ({ head: { workflow: name } }) => {
       started.push(name)
       return { id: `run-${started.length}`, status: 'waiting', changes: 0 }
     },

@@ -73,19 +73,21 @@ export async function runWorkflow(
     throw new UnfinishedRun(unset.id, { state: 'password', isRetried: false })
   }
   const call = {
-    name: request.name,
+    head: {
+      workflow: request.name,
+      subject,
+      requester: exchange.subject.uid,
+      who: { requester: exchange.subject.identity },
+      requestId: exchange.request.id,
+    },
     user: request.user,
     params: request.params ?? {},
-    requestor: exchange.subject.uid,
-    who: { requestor: exchange.subject.identity },
-    requestId: exchange.request.id,
     keepGroups: true,
     ...(exchange.session === undefined ? {} : { session: exchange.session.id }),
     ...(password === undefined ? {} : { password }),
     ...withCleared(cleared, request.user, settled),
     ...(newUserID === undefined ? {} : { newUserID }),
     ...(basedOn === undefined ? {} : { basedOn }),
-    ...(subject === undefined ? {} : { subject }),
     ...(settled === undefined ? {} : { resource: settled.resource, replaces: settled.replaces }),
   }
   let noted: string | undefined

@@ -208,7 +208,12 @@ describe('creating a user', () => {
     expect(JSON.stringify(body)).not.toContain('pw')
     expect(workflows.calls).toHaveLength(1)
     const [call] = workflows.calls
-    expect(call).toMatchObject({ name: 'sync-user', requestor: 'idp', keepGroups: true, password: 'pw', params: {} })
+    expect(call).toMatchObject({
+      head: { workflow: 'sync-user', requester: 'idp' },
+      keepGroups: true,
+      password: 'pw',
+      params: {},
+    })
     expect(call?.user.userID).toBe('jjackson')
     expect(call?.user.attributes.toObject()).toEqual({
       username: ['jjackson'],
@@ -285,7 +290,7 @@ describe('changing a user', () => {
     )
     expect(status).toBe(200)
     expect(body).toMatchObject({ active: false, name: { givenName: 'M', familyName: 'Mosley' } })
-    expect(workflows.calls[0]).toMatchObject({ name: 'sync-user', keepGroups: true })
+    expect(workflows.calls[0]).toMatchObject({ head: { workflow: 'sync-user' }, keepGroups: true })
     expect(workflows.calls[0]?.user.attributes.toObject()).toMatchObject({
       first: ['M'],
       last: ['Mosley'],
@@ -377,7 +382,7 @@ describe('changing a user', () => {
     const { send, workflows } = await open()
     expect((await send('DELETE', '/Users/mmosley')).status).toBe(204)
     expect((await send('DELETE', '/Users/mmosley')).status).toBe(404)
-    expect(workflows.calls.map(({ name }) => name)).toEqual(['delete-user'])
+    expect(workflows.calls.map(({ head: { workflow: name } }) => name)).toEqual(['delete-user'])
   })
 
   test.each(['PATCH', 'PUT', 'DELETE'])('%s of an unknown user is 404', async (method) => {

@@ -282,7 +282,7 @@ test('workflowName, deleteUserWorkflowName, groupWorkflow and groupDeleteWorkflo
   expect((await send('PATCH', '/Groups/red', add)).status).toBe(204)
   expect((await send('DELETE', '/Users/ann')).status).toBe(204)
   expect((await send('DELETE', '/Groups/red')).status).toBe(204)
-  expect(workflows.calls.map((call) => call.name)).toEqual([
+  expect(workflows.calls.map((call) => call.head.workflow)).toEqual([
     'sync-user',
     'sync-user',
     'change-members',

@@ -315,7 +315,7 @@ onEachDatabase('changes over two systems', (freshUrl) => {
       expect((await send('DELETE', `/Users/${body['id']}`)).status).toBe(503)
       const repeated = send('DELETE', `/Users/${body['id']}`)
       const [run] = (await process.storage.runs.list({ states: ['ready'], limit: 5 })).runs
-      await process.runs.cancel({ id: run?.id ?? '', fence: run?.fence ?? 0, by: userRef('operator') })
+      await process.runs.cancel({ id: run?.head.id ?? '', fence: run?.fence ?? 0, by: userRef('operator') })
       expect((await repeated).status).toBe(404)
     })
 

@@ -75,7 +75,7 @@ export class UnfinishedChanges {
     const { finished, refused } = await this.#runs.settle({
       subjects: names,
       resource,
-      requestor: exchange.subject.uid,
+      requester: exchange.subject.uid,
     })
     const isOwn = ({ resource: changed }: UnfinishedChange): boolean => own.includes(changed)
     // A former user of the login, or a login that only some systems know, is not settled by a change of another user.
@@ -85,7 +85,7 @@ export class UnfinishedChanges {
     })
     if (blocking !== undefined) throw new UnfinishedRun(blocking.id, { state: 'earlier', isRetried: false })
     const replaces = refused.filter(isOwn)
-    const isMine = ({ requestor }: UnfinishedChange): boolean => requestor === exchange.subject.uid
+    const isMine = ({ requester }: UnfinishedChange): boolean => requester === exchange.subject.uid
     const hasBegun = id === undefined ? replaces.length > 0 : replaces.some(isMine)
     return { resource, replaces, hasBegun: hasBegun || finished.some((one) => own.includes(one)) }
   }
