@@ -235,7 +235,7 @@ test('an issuer that does not answer, or never ends, is a problem within the tim
     more()
   })
   expect((await examine(configFolder(trusting(endless)))).of('issuer')).toMatchObject([
-    { level: 'problem', seen: expect.stringContaining('more than 1000000 bytes') },
+    { level: 'problem', seen: expect.stringContaining('longer than 1000000 bytes') },
   ])
 })
 
