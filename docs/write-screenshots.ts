@@ -77,7 +77,7 @@ async function fill(browser: Browser, url: string): Promise<void> {
     await page.context().close()
   }
   const page = await signedIn(browser, url, 'grace', 'light')
-  for (const name of ['calendar', 'git', 'tickets']) await send(page, 'put', `favourites/url/${name}`)
+  for (const name of ['calendar', 'git', 'tickets']) await send(page, 'put', `favorites/url/${name}`)
   await send(page, 'post', 'recent', { kind: 'url', name: 'mail' })
   let approvals: readonly { readonly approval: string; readonly user: string }[] = []
   await until(async () => {

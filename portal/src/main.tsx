@@ -5,7 +5,7 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { chooseLanguage } from '#sdk/page/languages.ts'
 import { App } from './app/app.tsx'
-import { loadCatalogue, showCatalogue } from './app/catalogues.ts'
+import { loadCatalog, showCatalog } from './app/catalogs.ts'
 import { rememberedLanguage, TranslationProvider } from './app/i18n.tsx'
 import { settings } from './app/settings.ts'
 
@@ -17,19 +17,19 @@ if (element === null) throw new Error('the page has no place for the portal')
 
 const language = chooseLanguage(rememberedLanguage(), navigator.languages)
 document.documentElement.lang = language
-const catalogue = await loadCatalogue(language).catch(() => undefined)
+const catalog = await loadCatalog(language).catch(() => undefined)
 
-if (catalogue === undefined) {
+if (catalog === undefined) {
   // Without texts, it cannot be in the user's language.
   const again = document.createElement('a')
   again.href = ''
   again.textContent = "The portal couldn't load. Reload the page."
   element.append(again)
 } else {
-  showCatalogue(language, catalogue)
+  showCatalog(language, catalog)
   createRoot(element).render(
     <StrictMode>
-      <TranslationProvider first={{ language, catalogue }}>
+      <TranslationProvider first={{ language, catalog }}>
         <App />
       </TranslationProvider>
     </StrictMode>,

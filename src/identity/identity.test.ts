@@ -4,7 +4,7 @@ import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
 import { callerRef } from '#identity/subject.ts'
-import { entryIdentity, formerIdentity, identitiesOf, issuerIdentity, isUser, ownIdentity } from './identity.ts'
+import { entryIdentity, identitiesOf, issuerIdentity, isUser, loginIdentity, ownIdentity } from './identity.ts'
 
 test('different parts make different identities, even if they contain a separator', () => {
   const text = fc.string({ unit: fc.constantFrom(':', '%', 'a', 'é', '\0', '\ud800', ' '), maxLength: 4 })
@@ -25,20 +25,20 @@ test('a long identity is stored as a hash, and still differs from others', () =>
 
 test('letter case counts in an issuer’s subject, and not in a login from before identities', () => {
   expect(issuerIdentity('https://i', 'ADA')).not.toBe(issuerIdentity('https://i', 'ada'))
-  expect(formerIdentity('ADA')).toBe(formerIdentity('ada'))
+  expect(loginIdentity('ADA')).toBe(loginIdentity('ada'))
 })
 
 test('a row from before identities belongs to the user who has the login; a row with an identity to no other user', () => {
   const ada = { identity: entryIdentity('people', '1'), login: 'Ada' }
-  expect(identitiesOf(ada)).toEqual([ada.identity, formerIdentity('ada')])
-  expect(isUser(formerIdentity('ADA'), ada)).toBe(true)
+  expect(identitiesOf(ada)).toEqual([ada.identity, loginIdentity('ada')])
+  expect(isUser(loginIdentity('ADA'), ada)).toBe(true)
   expect(isUser(entryIdentity('contractors', '1'), ada)).toBe(false)
   expect(isUser(ownIdentity('jobs'), { ...ada, login: 'jobs' })).toBe(false)
   expect(isUser(undefined, ada)).toBe(false)
 })
 
 test('a row from before identities belongs to no caller without an entry, nor to one whose login a token chose', () => {
-  const stored = formerIdentity('ada')
+  const stored = loginIdentity('ada')
   const external = { identity: issuerIdentity('https://idp', 'ada'), login: 'ada' }
   const renamed = { identity: entryIdentity('people', '2'), login: 'ada', isClaimed: true }
   const long = { identity: issuerIdentity('https://idp', 'x'.repeat(5000)), login: 'ada' }
@@ -63,8 +63,8 @@ test('the login of a linked caller is a claim where the entry does not hold it',
   attributes.setClaim('preferred_username', ['ada'])
   expect(callerRef({ ...parts, attributes, link })).toMatchObject({ login: 'ada', isClaimed: true })
   expect(callerRef({ ...parts, attributes, link }, 'login')).toMatchObject({ login: 'eve2' })
-  expect(isUser(formerIdentity('eve2'), callerRef({ ...parts, attributes, link }, 'login'))).toBe(true)
+  expect(isUser(loginIdentity('eve2'), callerRef({ ...parts, attributes, link }, 'login'))).toBe(true)
   expect(callerRef({ ...parts, attributes, link }, 'nickname')).toMatchObject({ login: 'ada', isClaimed: true })
   const own = { ...parts, uid: 'eve', attributes, link: { ...link, uidAttr: 'uid' } }
-  expect(isUser(formerIdentity('EVE'), callerRef(own))).toBe(true)
+  expect(isUser(loginIdentity('EVE'), callerRef(own))).toBe(true)
 })

@@ -39,11 +39,11 @@ export const ownIdentity = (part: string): Identity => identity('gatehouse', par
  * The identity of rows from before identities, which have only a login. Only the migration to identities writes it.
  * `identitiesOf` decides who owns such a row.
  */
-export const formerIdentity = (login: string): Identity => `${formerPrefix}${foldValue(login, false)}` as Identity
+export const loginIdentity = (login: string): Identity => `${formerPrefix}${foldValue(login, false)}` as Identity
 
 const formerPrefix = 'login:'
 
-export const isFormer = (identity: Identity): boolean => identity.startsWith(formerPrefix)
+export const isLoginOnly = (identity: Identity): boolean => identity.startsWith(formerPrefix)
 
 /** The insert and the identifier of a directory entry; undefined for an identity that isn't one, or is stored as a hash. */
 export function entryOf(identity: Identity): { readonly insert: string; readonly id: string } | undefined {
@@ -72,7 +72,7 @@ export const storedIdentity = (text: string): Identity => text as Identity
  * came from, and an issuer may give anyone the login of a directory user.
  */
 export const identitiesOf = ({ identity, login, isClaimed = false }: UserRef): readonly Identity[] =>
-  entryOf(identity) === undefined || isClaimed ? [identity] : [identity, formerIdentity(login)]
+  entryOf(identity) === undefined || isClaimed ? [identity] : [identity, loginIdentity(login)]
 
 /** Whether a stored identity is this user's. */
 export const isUser = (stored: Identity | undefined, user: UserRef): boolean =>

@@ -42,7 +42,7 @@ export type ErrorCode = keyof typeof errorCodes
 
 export interface GatewayErrorOptions {
   readonly cause?: unknown | undefined
-  /** Replaces the catalogue's text. The client sees it, so it may contain only what the client sent or may know. */
+  /** Replaces the catalog's text. The client sees it, so it may contain only what the client sent or may know. */
   readonly publicText?: string
   /** Seconds after which a retry may succeed; sent as Retry-After. */
   readonly retryAfter?: number | undefined

@@ -17,7 +17,7 @@ export interface Registry<D extends Named> {
   unknown(name: string): string
 }
 
-/** Throws if two definitions have one name: that is a mistake in the catalogue, found at start. */
+/** Throws if two definitions have one name: that is a mistake in the catalog, found at start. */
 export function createRegistry<D extends Named>(slot: string, definitions: readonly D[]): Registry<D> {
   const byName = new Map<string, D>()
   for (const definition of definitions) {

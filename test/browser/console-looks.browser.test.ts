@@ -6,7 +6,7 @@ import {
   expectAccessible,
   isTooWide,
   settled,
-  useColours,
+  useColors,
   usePortal,
 } from '#testing/browser/portal-browser.ts'
 import { until } from '#testing/gateway/gateway-process.ts'
@@ -67,9 +67,9 @@ describe.skipIf(!hasChromium())('all pages of the console', () => {
       await expectFits(page, path)
       // Now on a phone.
       await expectAccessible(page, `${path}, on a phone`, { rules: 'layout' })
-      await useColours(page, 'dark')
-      await expectAccessible(page, `${path}, dark`, { rules: 'colours' })
-      await useColours(page, 'light')
+      await useColors(page, 'dark')
+      await expectAccessible(page, `${path}, dark`, { rules: 'colors' })
+      await useColors(page, 'light')
     }
     expect(complaints).toEqual([])
   })

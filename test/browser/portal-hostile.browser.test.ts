@@ -9,7 +9,7 @@ import {
   isTooWide,
   settled,
   signIn,
-  useColours,
+  useColors,
   usePortal,
 } from '#testing/browser/portal-browser.ts'
 
@@ -307,9 +307,9 @@ describe.skipIf(!hasChromium())('the portal with hostile data', () => {
     const reason = page.getByRole('textbox', { name: 'Reason' })
     await reason.fill('For both')
     await expect.poll(() => page.evaluate('document.activeElement.getAnimations().length')).toBe(0)
-    const colour = await page.evaluate<string>('getComputedStyle(document.activeElement).borderColor')
-    expect(colour).toMatch(/^rgb/)
-    expect(colour).not.toBe('rgb(255, 255, 0)')
+    const color = await page.evaluate<string>('getComputedStyle(document.activeElement).borderColor')
+    expect(color).toMatch(/^rgb/)
+    expect(color).not.toBe('rgb(255, 255, 0)')
     await page.getByRole('button', { name: `Remove ${long} from the cart` }).focus()
     await page.keyboard.press('Enter')
     await page.getByRole('region', { name: long }).waitFor({ state: 'detached' })
@@ -337,9 +337,9 @@ describe.skipIf(!hasChromium())('the portal with hostile data', () => {
   test('is readable in every color', async () => {
     const { page } = await visit('/portal/request', 'linus')
     const expectReadable = async (what: string): Promise<void> => {
-      for (const colours of ['light', 'dark'] as const) {
-        await useColours(page, colours)
-        await expectAccessible(page, `${what}, ${colours}`, { rules: 'colours' })
+      for (const colors of ['light', 'dark'] as const) {
+        await useColors(page, colors)
+        await expectAccessible(page, `${what}, ${colors}`, { rules: 'colors' })
       }
     }
     await settled(page)

@@ -20,7 +20,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await ask(page, 'Access to the vault', reason)
   }
 
-  test('the front page finds links, keeps favourites and remembers recent items', async () => {
+  test('the front page finds links, keeps favorites and remembers recent items', async () => {
     const { page, complaints } = await visit('/portal', 'ada')
     await heading(page, 'Welcome')
     const links = page.getByRole('list', { name: 'Links' })
@@ -28,15 +28,15 @@ describe.skipIf(!hasChromium())('the portal', () => {
     expect(await links.getByRole('link', { name: 'Console' }).count()).toBe(0)
 
     await page.getByRole('button', { name: 'Favorite: Tickets' }).click()
-    const favourites = page.getByRole('region', { name: 'Favorites' })
-    await favourites.getByRole('link', { name: 'Tickets' }).waitFor()
+    const favorites = page.getByRole('region', { name: 'Favorites' })
+    await favorites.getByRole('link', { name: 'Tickets' }).waitFor()
     await page.context().route('https://wiki.example.com/**', (route) => route.fulfill({ body: 'wiki' }))
     const [opened] = await Promise.all([page.waitForEvent('popup'), links.getByRole('link', { name: 'Wiki' }).click()])
     expect(opened.url()).toBe('https://wiki.example.com/')
     await opened.close()
     await page.reload()
     await page.getByRole('region', { name: 'Recent' }).getByRole('link', { name: 'Wiki' }).waitFor()
-    await favourites.getByRole('link', { name: 'Tickets' }).waitFor()
+    await favorites.getByRole('link', { name: 'Tickets' }).waitFor()
 
     await page.getByRole('button', { name: 'Finance Counts things' }).click()
     await links.getByRole('link', { name: 'Wiki' }).waitFor({ state: 'detached' })

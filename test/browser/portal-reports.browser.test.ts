@@ -325,7 +325,7 @@ spec:
     const hidden =
       '(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector(".table-scroll"))'
     expect(await page.evaluate<number>(hidden)).toBe(0)
-    await expectAccessible(page, 'the journal in the dark', { rules: 'colours' })
+    await expectAccessible(page, 'the journal in the dark', { rules: 'colors' })
     await picture(page, 'dashboard-dark')
     const atEnd = async (): Promise<string> => {
       await page.evaluate(`document.querySelector('.table-scroll').scrollTo(0, 1e9)`)

@@ -103,7 +103,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
     const { page } = await open()
     await logIn(page)
     const ada = await PortalPerson.logIn(gateway, 'ada')
-    const before = [await registered(), (await ada.get('/main/favourites')).json]
+    const before = [await registered(), (await ada.get('/main/favorites')).json]
     const line = [{ uuid: 'evil', name: 'vault-access', reason: 'evil' }]
     const profile = { displayName: { value: 'Eve' } }
     const person = { userName: 'eve', mail: 'eve@evil.test', givenName: 'Eve', sn: 'Evil' }
@@ -160,7 +160,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
     }
     const grace = await PortalPerson.logIn(gateway, 'grace')
     const alan = await PortalPerson.logIn(gateway, 'alan')
-    expect([await registered(), (await ada.get('/main/favourites')).json]).toEqual(before)
+    expect([await registered(), (await ada.get('/main/favorites')).json]).toEqual(before)
     expect((await grace.get('/main/approvals')).json.approvals).toEqual([])
     expect((await alan.get('/main/admin/runs')).json.runs).toEqual([])
     expect((await ada.get('/main/delegations')).json.delegations).toEqual([])

@@ -6,7 +6,7 @@ import {
   expectLooks,
   password,
   picture,
-  useColours,
+  useColors,
   usePortal,
 } from '#testing/browser/portal-browser.ts'
 
@@ -28,7 +28,7 @@ const words = {
 } as const
 
 /** The color of an element, as the browser computes it. */
-const colour = (page: Page, selector: string, property: string): Promise<string> =>
+const color = (page: Page, selector: string, property: string): Promise<string> =>
   page.evaluate<string>(`getComputedStyle(document.querySelector('${selector}')).${property}`)
 
 describe.skipIf(!hasChromium())('the sign-in pages', () => {
@@ -46,13 +46,13 @@ describe.skipIf(!hasChromium())('the sign-in pages', () => {
     expect(await page.locator('html').getAttribute('lang')).toBe(locale.slice(0, 2))
     expect(await page.title()).toBe(`${text.title} · Acme Access`)
     await page.getByRole('banner').getByText('Acme Access').waitFor()
-    for (const [colours, background] of [
+    for (const [colors, background] of [
       ['dark', 'rgb(23, 25, 30)'],
       ['light', 'rgb(246, 247, 249)'],
     ] as const) {
-      await useColours(page, colours)
-      expect(await colour(page, 'button', 'backgroundColor')).toBe('rgb(11, 95, 255)')
-      expect(await colour(page, 'body', 'backgroundColor')).toBe(background)
+      await useColors(page, colors)
+      expect(await color(page, 'button', 'backgroundColor')).toBe('rgb(11, 95, 255)')
+      expect(await color(page, 'body', 'backgroundColor')).toBe(background)
     }
     await page.getByRole('link', { name: text.forgot }).waitFor()
     await page.getByRole('link', { name: text.join }).waitFor()
@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium())('the sign-in pages', () => {
     await page.getByRole('menuitemradio', { name: 'Sombre' }).click()
     await page.goto(url('/portal/logout'))
     await page.getByRole('heading', { name: 'Vous êtes déconnecté' }).waitFor()
-    expect(await colour(page, 'body', 'backgroundColor')).toBe('rgb(23, 25, 30)')
+    expect(await color(page, 'body', 'backgroundColor')).toBe('rgb(23, 25, 30)')
     await expectAccessible(page, 'signed out')
     await picture(page, 'signed-out-fr-dark')
     await page.goto(url('/portal'))

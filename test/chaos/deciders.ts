@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { formerIdentity } from '#identity/identity.ts'
+import { loginIdentity } from '#identity/identity.ts'
 import { createKeySource } from '#keys/key-source.ts'
 import type { Storage } from '#server/composition/stores.ts'
 import { approvalLinkKey, signApprovalLink } from '#workflows/approvals/approval-link.ts'
@@ -55,7 +55,7 @@ export class Deciders {
           }))
           await Promise.all(
             votes.map(async ({ approver, approve }) => {
-              const claims = { approval: id, version, approver, identity: formerIdentity(approver), approve }
+              const claims = { approval: id, version, approver, identity: loginIdentity(approver), approve }
               await this.#press(id, await signApprovalLink(claims, new Date(Date.now() + hourMillis), key))
             }),
           )

@@ -18,7 +18,7 @@ const script = `
   function reInit(task) {}
   function doTask(user, request) {
     var ns = request.get("nameSpace");
-    request.put("read", K8sUtils.loadConfigMap("k8s", ns, "settings").get("colour") + K8sUtils.loadSecret("k8s", ns, "login").get("key"));
+    request.put("read", K8sUtils.loadConfigMap("k8s", ns, "settings").get("color") + K8sUtils.loadSecret("k8s", ns, "login").get("key"));
     var k8s = GlobalEntries.getGlobalEntries().getConfigManager().getProvisioningEngine().getTarget("k8s").getProvider();
     var con = k8s.createClient(), token = k8s.getAuthToken();
     try {
@@ -41,7 +41,7 @@ onKubernetes('a script of OpenUnison', (cluster) => {
   test('reads and changes objects of a cluster, with an audit entry for each change', async () => {
     const namespace = await cluster.namespace()
     const core = `/api/v1/namespaces/${namespace}`
-    await cluster.must('POST', `${core}/configmaps`, { metadata: { name: 'settings' }, data: { colour: 'red' } })
+    await cluster.must('POST', `${core}/configmaps`, { metadata: { name: 'settings' }, data: { color: 'red' } })
     await cluster.must('POST', `${core}/secrets`, { metadata: { name: 'login' }, stringData: { key: 'grün' } })
     const { url, adminToken, ca } = cluster.connection
     const params = fakeParams({ url, token: adminToken, certificate: ca })

@@ -313,10 +313,10 @@ describe('the documents of the APIs', () => {
     expect((await main('GET', `/requests/${id}`)).status).toBe(200)
     expect((await main('POST', `/requests/${id}/cancel`, { reason: 'no more' })).status).toBe(200)
     expect((await main('GET', '/search?q=va')).status).toBe(200)
-    expect((await main('PUT', '/favourites/url/wiki')).status).toBe(204)
+    expect((await main('PUT', '/favorites/url/wiki')).status).toBe(204)
     expect((await main('POST', '/recent', { kind: 'url', name: 'wiki' })).status).toBe(204)
-    expect((await main('GET', '/favourites')).body.favourites).toHaveLength(1)
-    expect((await main('DELETE', '/favourites/url/wiki')).status).toBe(204)
+    expect((await main('GET', '/favorites')).body.favorites).toHaveLength(1)
+    expect((await main('DELETE', '/favorites/url/wiki')).status).toBe(204)
     await main('PUT', '/workflows', [{ ...forLinus, uuid: 'three' }])
     const open = async () => (await main('GET', '/approvals', undefined, 'grace')).body.approvals
     await until(async () => (await open()).length > 1, 20_000)

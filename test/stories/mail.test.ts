@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { formerIdentity } from '#identity/identity.ts'
+import { loginIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { createKeySource } from '#keys/key-source.ts'
@@ -375,7 +375,7 @@ describe('one gateway', () => {
     }
     const keys = createKeySource({ configuration: gateway.dataFolder, data: gateway.dataFolder })
     const signed = async (approver: string, expires: number) => {
-      const identity = formerIdentity(approver)
+      const identity = loginIdentity(approver)
       const link = { approval: claims.apr, version: claims.ver, approver, identity, approve: true }
       const url = new URL(approve)
       url.searchParams.set(

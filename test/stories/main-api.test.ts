@@ -122,7 +122,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await get(`/requests/${workflow}`, 'linus')).status).toBe(404)
     expect((await get('/user')).body.groups).toEqual(['vault'])
     expect((await get('/access')).body.access).toMatchObject([{ kind: 'group', name: 'vault' }])
-    expect((await get('/favourites')).body.recent).toMatchObject([{ kind: 'workflow', name: 'vault-access' }])
+    expect((await get('/favorites')).body.recent).toMatchObject([{ kind: 'workflow', name: 'vault-access' }])
   })
 
   test('a request is cancelled while nothing was changed', async () => {
@@ -216,16 +216,16 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await get('/delegations', 'linus')).body.represents).toEqual([])
   })
 
-  test('search and favourites', async () => {
+  test('search and favorites', async () => {
     expect((await get('/search?q=vault')).body).toMatchObject({ workflows: [{ name: 'vault-access' }], urls: [] })
     expect((await get('/search?q=hopper&kind=person')).body.people).toEqual([
       { uid: 'grace', displayName: 'Grace Hopper' },
     ])
     expect((await get(`/search?q=${encodeURIComponent('*)(uid=*')}`)).body.people).toEqual([])
-    expect((await send('/favourites/url/wiki', { method: 'PUT' })).status).toBe(204)
-    expect((await send('/favourites/url/console', { method: 'PUT' })).status).toBe(404)
-    expect((await get('/favourites')).body.favourites).toMatchObject([{ kind: 'url', name: 'wiki', label: 'Wiki' }])
-    expect((await get('/favourites', 'grace')).body.favourites).toEqual([])
+    expect((await send('/favorites/url/wiki', { method: 'PUT' })).status).toBe(204)
+    expect((await send('/favorites/url/console', { method: 'PUT' })).status).toBe(404)
+    expect((await get('/favorites')).body.favorites).toMatchObject([{ kind: 'url', name: 'wiki', label: 'Wiki' }])
+    expect((await get('/favorites', 'grace')).body.favorites).toEqual([])
   })
 
   test('administrators see statistics', async () => {

@@ -92,8 +92,8 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(await about(byLogin)).toMatchObject([{ id: first?.id }])
     expect(await about(byBadge)).toEqual(await about(byLogin))
     expect((await byLogin('grace', 'GET', `/requests/${first?.id}`)).status).toBe(200)
-    expect((await byBadge('grace', 'PUT', '/favourites/url/wiki')).status).toBeLessThan(300)
-    expect((await byLogin('grace', 'GET', '/favourites')).body.favourites).toMatchObject([{ name: 'wiki' }])
-    expect((await byLogin('ada', 'GET', '/favourites')).body.favourites).toEqual([])
+    expect((await byBadge('grace', 'PUT', '/favorites/url/wiki')).status).toBeLessThan(300)
+    expect((await byLogin('grace', 'GET', '/favorites')).body.favorites).toMatchObject([{ name: 'wiki' }])
+    expect((await byLogin('ada', 'GET', '/favorites')).body.favorites).toEqual([])
   })
 }

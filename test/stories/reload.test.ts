@@ -73,7 +73,7 @@ function roundOf(number: number, { isBroken }: { isBroken: boolean }): string {
   const link = (name: string, more = ''): string =>
     `---\napiVersion: openunison.tremolo.io/v1\nkind: PortalUrl\nmetadata: { name: ${name} }\nspec: { label: round ${number}, url: https://${name}.example.com/, org: example, azRules: [{ scope: dn, constraint: "ou=people,o=Tremolo" }]${more} }\n`
   const extra = `---\napiVersion: openunison.tremolo.io/v2\nkind: Application\nmetadata: { name: extra }\nspec: { isApp: false, urls: [{ hosts: ['*'], uri: /extra, azRules: [{ scope: dn, constraint: o=Tremolo }], filterChain: [{ className: filters.DevelopmentIssuer, params: { issuer: "#[GATEHOUSE_URL]/extra" } }] }] }\n`
-  return link('one') + link('two', isBroken ? ', colour: red' : '') + (number % 2 === 0 ? extra : '')
+  return link('one') + link('two', isBroken ? ', color: red' : '') + (number % 2 === 0 ? extra : '')
 }
 
 test('changes, broken changes and reloads at the same time as requests leave every answer whole', async () => {

@@ -172,7 +172,7 @@ test('a change with a new broken object is served without it', async () => {
 test('a change that would set aside an object that is served changes nothing', async () => {
   const before = await refused()
   edit('new.yaml', (text) =>
-    text.replace('uri: /late,', 'uri: /late, colour: red,').replace('/wide/another', '/elsewhere'),
+    text.replace('uri: /late,', 'uri: /late, color: red,').replace('/wide/another', '/elsewhere'),
   )
   await until(async () => (await refused()) > before, 20_000)
   expect(await statusOf(`/late/${documents}`)).toBe(200)

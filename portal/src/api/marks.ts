@@ -5,8 +5,8 @@ import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 
 export const marksQuery = queryOptions({
-  queryKey: ['favourites'],
-  queryFn: ({ signal }) => call<MarkedItems>(mainAddress([mainPaths.favourites]), { signal }),
+  queryKey: ['favorites'],
+  queryFn: ({ signal }) => call<MarkedItems>(mainAddress([mainPaths.favorites]), { signal }),
   staleTime: 60_000,
 })
 
@@ -22,7 +22,7 @@ export function useMark() {
   const client = useQueryClient()
   return useMutation({
     mutationFn: ({ kind, name, on }: Mark) =>
-      call<void>(mainAddress([mainPaths.favourites, kind, name]), { method: on ? 'PUT' : 'DELETE' }),
+      call<void>(mainAddress([mainPaths.favorites, kind, name]), { method: on ? 'PUT' : 'DELETE' }),
     onMutate: async (mark) => {
       await client.cancelQueries({ queryKey: marksQuery.queryKey })
       const before = client.getQueryData(marksQuery.queryKey)
@@ -35,9 +35,9 @@ export function useMark() {
 }
 
 function withMark(items: MarkedItems, { kind, name, label, on }: Mark): MarkedItems {
-  const others = items.favourites.filter((one) => one.kind !== kind || one.name !== name)
+  const others = items.favorites.filter((one) => one.kind !== kind || one.name !== name)
   const at = new Date().toISOString()
-  return { ...items, favourites: on ? [...others, { kind, name, label, at }] : others }
+  return { ...items, favorites: on ? [...others, { kind, name, label, at }] : others }
 }
 
 /** Also sent when the browser leaves for the link. Failures are ignored. */

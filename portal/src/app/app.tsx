@@ -11,7 +11,7 @@ import { queryClient } from './query-client.ts'
 import { router } from './router.tsx'
 import { SessionGuard } from './session-guard.tsx'
 import { settings } from './settings.ts'
-import { defaultColours } from './theme.ts'
+import { portalColors } from './theme.ts'
 import { Themed } from './themed.tsx'
 
 const PublicRegistration = lazy(
@@ -40,7 +40,7 @@ function Portal() {
   const user = useQuery(userQuery)
   const person = config.data && user.data && personOf(user.data, config.data)
   return (
-    <Themed colours={config.data ?? defaultColours}>
+    <Themed colors={config.data ?? portalColors}>
       <NoticeProvider>
         <SessionGuard warnMinutes={config.data?.warnMinutesLeft ?? 0} login={person?.login} />
         {config.data !== undefined && person !== undefined ? (
@@ -66,7 +66,7 @@ function Waiting({ error, onRetry }: { readonly error: Error | null; readonly on
 /** It is shown without themed parts around it. */
 function RegistrationFailure({ error, reset }: ErrorComponentProps) {
   return (
-    <Themed colours={defaultColours}>
+    <Themed colors={portalColors}>
       <Waiting error={error instanceof Error ? error : new Error(String(error))} onRetry={reset} />
     </Themed>
   )

@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
-import { consolePart } from './catalogues.ts'
+import { consolePart } from './catalogs.ts'
 import { root, words } from './root-route.ts'
 
 /** The exported component of a page, loaded with its texts when it is first shown. */

@@ -1,11 +1,11 @@
 import { createContext, type ReactNode, use, useCallback, useEffect, useMemo, useState } from 'react'
 import { choiceCookies, type Language } from '#sdk/page/languages.ts'
 import { gatewayNow } from '../api/gateway-clock.ts'
-import { loadCatalogue, showCatalogue } from './catalogues.ts'
+import { loadCatalog, showCatalog } from './catalogs.ts'
 import { writeChoiceCookie } from './choice-cookie.ts'
 import { localeOf } from './language.ts'
 import { latest } from './latest.ts'
-import { type Catalogue, type CountedKey, counted, fill, type MessageKey, type Values } from './messages.ts'
+import { type Catalog, type CountedKey, counted, fill, type MessageKey, type Values } from './messages.ts'
 import { relativeTime } from './relative-time.ts'
 
 export interface Translation {
@@ -28,23 +28,23 @@ const storageKey = 'gatehouse.language'
 
 export const rememberedLanguage = (): string | null => localStorage.getItem(storageKey)
 
-const loadChosen = latest(loadCatalogue)
+const loadChosen = latest(loadCatalog)
 
 const Context = createContext<Translation | undefined>(undefined)
 
 export function useTranslation(): Translation {
   const translation = use(Context)
-  if (translation === undefined) throw new Error('there is no catalogue around this component')
+  if (translation === undefined) throw new Error('there is no catalog around this component')
   return translation
 }
 
 interface ProviderProps {
-  readonly first: { readonly language: Language; readonly catalogue: Catalogue }
+  readonly first: { readonly language: Language; readonly catalog: Catalog }
   readonly children: ReactNode
 }
 
 export function TranslationProvider({ first, children }: ProviderProps) {
-  const [{ language, catalogue }, setCurrent] = useState(first)
+  const [{ language, catalog }, setCurrent] = useState(first)
   useEffect(() => {
     document.documentElement.lang = language
   }, [language])
@@ -55,8 +55,8 @@ export function TranslationProvider({ first, children }: ProviderProps) {
     localStorage.setItem(storageKey, next)
     writeChoiceCookie(choiceCookies.language, next)
     document.documentElement.lang = next
-    showCatalogue(next, loaded)
-    setCurrent({ language: next, catalogue: loaded })
+    showCatalog(next, loaded)
+    setCurrent({ language: next, catalog: loaded })
   }, [])
 
   const translation = useMemo((): Translation => {
@@ -69,9 +69,9 @@ export function TranslationProvider({ first, children }: ProviderProps) {
     const numbers = new Intl.NumberFormat(locale)
     return {
       language,
-      t: (key, values) => fill(catalogue[key], values),
+      t: (key, values) => fill(catalog[key], values),
       tn: (key, count, values) =>
-        fill(counted(catalogue, rules, key, count), { ...values, count: numbers.format(count) }),
+        fill(counted(catalog, rules, key, count), { ...values, count: numbers.format(count) }),
       dateTime: (at) => dateTimes.format(new Date(at)),
       exactTime: (at) => exactTimes.format(new Date(at)),
       day: (at) => days.format(new Date(at)),
@@ -79,7 +79,7 @@ export function TranslationProvider({ first, children }: ProviderProps) {
       number: (value) => numbers.format(value),
       setLanguage,
     }
-  }, [language, catalogue, setLanguage])
+  }, [language, catalog, setLanguage])
 
   return <Context value={translation}>{children}</Context>
 }

@@ -7,7 +7,7 @@ import { isolated } from './isolated.ts'
 type Texts = typeof en & typeof consoleTexts & typeof apiTexts & typeof settingsTexts
 
 export type MessageKey = keyof Texts
-export type Catalogue = Readonly<Record<MessageKey, string>>
+export type Catalog = Readonly<Record<MessageKey, string>>
 
 /** Keys of messages that depend on a number, without `.one` and `.other`. */
 export type CountedKey = MessageKey extends infer K ? (K extends `${infer Base}.other` ? Base : never) : never
@@ -21,9 +21,9 @@ export const fill = (text: string, values: Values = {}): string =>
   )
 
 /** The message for a number: `.one` or `.other`, by the rules of the language. */
-export function counted(catalogue: Catalogue, rules: Intl.PluralRules, key: CountedKey, count: number): string {
+export function counted(catalog: Catalog, rules: Intl.PluralRules, key: CountedKey, count: number): string {
   const one = `${key}.one` as MessageKey
-  return rules.select(count) === 'one' && Object.hasOwn(catalogue, one)
-    ? catalogue[one]
-    : catalogue[`${key}.other` as MessageKey]
+  return rules.select(count) === 'one' && Object.hasOwn(catalog, one)
+    ? catalog[one]
+    : catalog[`${key}.other` as MessageKey]
 }

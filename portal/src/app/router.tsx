@@ -1,5 +1,5 @@
 import { createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router'
-import { apisPart, settingsPart } from './catalogues.ts'
+import { apisPart, settingsPart } from './catalogs.ts'
 import { consoleRoutes } from './console-routes.ts'
 import { NotFound, PageFailure, PagePending } from './fallbacks.tsx'
 import { part } from './part.ts'

@@ -9,13 +9,13 @@ import {
   Paper,
 } from '@mantine/core'
 import type { MainConfig } from '#features/portal/contract/main.ts'
-import { black, type Colour, mix, readable, readColour, white, writeColour } from '#sdk/page/colors.ts'
+import { black, type Color, mix, readable, readColor, white, writeColor } from '#sdk/page/colors.ts'
 import { defaultColors } from '#sdk/page/default-colors.ts'
 
 /** The colors of a configuration. */
-export type PortalColours = Pick<MainConfig, keyof typeof defaultColors>
+export type PortalColors = Pick<MainConfig, keyof typeof defaultColors>
 
-export const defaultColours: PortalColours = defaultColors
+export const portalColors: PortalColors = defaultColors
 
 /** Meanings that no configuration changes, so that a success never has the color of an error. */
 const meanings = { success: '#1f7a3d', warning: '#b35c00' }
@@ -36,9 +36,9 @@ const grays: MantineColorsTuple = [
 
 /** Backgrounds: of the page, of what lies on it, and of fields. */
 interface Surfaces {
-  readonly page: Colour
-  readonly surface: Colour
-  readonly field: Colour
+  readonly page: Color
+  readonly surface: Color
+  readonly field: Color
 }
 
 /** The same in both schemes: a page, a little darker than the cards on it. */
@@ -50,21 +50,21 @@ export const surfaces: Readonly<Record<'light' | 'dark', Surfaces>> = {
 /** Secondary text, and quiet buttons. */
 const dimmed = { light: '#495057', dark: '#b6bbc3' }
 
-const colour = (written: string, fallback: string): Colour => readColour(written) ?? readColour(fallback) ?? black
+const color = (written: string, fallback: string): Color => readColor(written) ?? readColor(fallback) ?? black
 
 interface Named {
-  readonly light: Colour
-  readonly main: Colour
-  readonly dark: Colour
+  readonly light: Color
+  readonly main: Color
+  readonly dark: Color
 }
 
 /** The shades of a color of which only the main one is known. */
-const shadesOf = (main: Colour): Named => ({ light: mix(main, white, 0.25), main, dark: mix(main, black, 0.25) })
+const shadesOf = (main: Color): Named => ({ light: mix(main, white, 0.25), main, dark: mix(main, black, 0.25) })
 
 /** A theme color with its shades. If only its main shade is configured, the others are made from that one. */
-function configured(given: PortalColours, name: 'Primary' | 'Secondary'): Named {
+function configured(given: PortalColors, name: 'Primary' | 'Secondary'): Named {
   const keys = [`theme${name}Light`, `theme${name}Main`, `theme${name}Dark`] as const
-  const [light, main, dark] = keys.map((key) => colour(given[key], defaultColors[key])) as [Colour, Colour, Colour]
+  const [light, main, dark] = keys.map((key) => color(given[key], defaultColors[key])) as [Color, Color, Color]
   const [lightKey, mainKey, darkKey] = keys
   const derived = shadesOf(main)
   const isOwn = given[mainKey] !== defaultColors[mainKey]
@@ -76,35 +76,35 @@ function configured(given: PortalColours, name: 'Primary' | 'Secondary'): Named 
 }
 
 /** The colors by the names that components use; `red`, `green` and `yellow` are errors, successes and warnings. */
-function palette(given: PortalColours): Readonly<Record<string, Named>> {
+function palette(given: PortalColors): Readonly<Record<string, Named>> {
   return {
     primary: configured(given, 'Primary'),
     secondary: configured(given, 'Secondary'),
-    red: shadesOf(colour(given.errorColor, defaultColors.errorColor)),
-    green: shadesOf(colour(meanings.success, '')),
-    yellow: shadesOf(colour(meanings.warning, '')),
+    red: shadesOf(color(given.errorColor, defaultColors.errorColor)),
+    green: shadesOf(color(meanings.success, '')),
+    yellow: shadesOf(color(meanings.warning, '')),
   }
 }
 
 /** Ten shades from three; the seventh is the main one. */
 export function shades({ light, main, dark }: Named): MantineColorsTuple {
-  const tint = (share: number): string => writeColour(mix(main, white, share))
+  const tint = (share: number): string => writeColor(mix(main, white, share))
   return [
     tint(0.92),
     tint(0.84),
     tint(0.68),
     tint(0.5),
-    writeColour(mix(light, white, 0.2)),
-    writeColour(light),
-    writeColour(main),
-    writeColour(mix(main, dark, 0.5)),
-    writeColour(dark),
-    writeColour(mix(dark, black, 0.25)),
+    writeColor(mix(light, white, 0.2)),
+    writeColor(light),
+    writeColor(main),
+    writeColor(mix(main, dark, 0.5)),
+    writeColor(dark),
+    writeColor(mix(dark, black, 0.25)),
   ]
 }
 
 /** Type, spacing and corners of every component. */
-export function themeOf(given: PortalColours): MantineThemeOverride {
+export function themeOf(given: PortalColors): MantineThemeOverride {
   const colors = Object.entries(palette(given)).map(([name, named]) => [name, shades(named)])
   return createTheme({
     colors: { ...Object.fromEntries(colors), dark: grays },
@@ -143,16 +143,16 @@ export function themeOf(given: PortalColours): MantineThemeOverride {
 }
 
 /** Text colors that are readable on pages, cards and tints, with any configuration. */
-export function variablesOf(given: PortalColours): CSSVariablesResolver {
+export function variablesOf(given: PortalColors): CSSVariablesResolver {
   const colors = palette(given)
   const scheme = (name: 'light' | 'dark'): Record<string, string> => {
     const { page, surface, field } = surfaces[name]
     // Light text is hardest to read on the lightest background, and dark text on the darkest.
     const hardest = name === 'light' ? page : field
     const share = name === 'light' ? 0.12 : 0.24
-    const text = (color: Colour): string => writeColour(readable(color, hardest))
+    const text = (color: Color): string => writeColor(readable(color, hardest))
     const variables: Record<string, string> = {
-      '--portal-page': writeColour(page),
+      '--portal-page': writeColor(page),
       '--portal-focus': name === 'light' ? '#1971c2' : '#74c0fc',
       '--mantine-color-dimmed': dimmed[name],
       '--mantine-color-gray-light-color': dimmed[name],
@@ -160,9 +160,9 @@ export function variablesOf(given: PortalColours): CSSVariablesResolver {
     }
     for (const [color, { main }] of Object.entries(colors)) {
       const tinted = mix(hardest, main, share)
-      variables[`--mantine-color-${color}-light`] = writeColour(mix(surface, main, share - 0.04))
-      variables[`--mantine-color-${color}-light-hover`] = writeColour(mix(surface, main, share))
-      variables[`--mantine-color-${color}-light-color`] = writeColour(readable(main, tinted))
+      variables[`--mantine-color-${color}-light`] = writeColor(mix(surface, main, share - 0.04))
+      variables[`--mantine-color-${color}-light-hover`] = writeColor(mix(surface, main, share))
+      variables[`--mantine-color-${color}-light-color`] = writeColor(readable(main, tinted))
       variables[`--mantine-color-${color}-outline`] = text(main)
       variables[`--mantine-color-${color}-text`] = text(main)
     }

@@ -3,34 +3,34 @@ import { type ReactNode, useMemo } from 'react'
 import { choiceCookies } from '#sdk/page/languages.ts'
 import { writeChoiceCookie } from './choice-cookie.ts'
 import { settings } from './settings.ts'
-import { type PortalColours, themeOf, variablesOf } from './theme.ts'
+import { type PortalColors, themeOf, variablesOf } from './theme.ts'
 
-const remembered = localStorageColorSchemeManager({ key: 'gatehouse.colour-scheme' })
+const remembered = localStorageColorSchemeManager({ key: 'gatehouse.color-scheme' })
 
 /** Remembers the choice, for the sign-in pages too. */
-const colourSchemeManager: MantineColorSchemeManager = {
+const colorSchemeManager: MantineColorSchemeManager = {
   ...remembered,
   set: (scheme) => {
     remembered.set(scheme)
-    writeChoiceCookie(choiceCookies.colourScheme, scheme === 'auto' ? '' : scheme)
+    writeChoiceCookie(choiceCookies.colorScheme, scheme === 'auto' ? '' : scheme)
   },
 }
 
 interface ThemedProps {
-  readonly colours: PortalColours
+  readonly colors: PortalColors
   readonly children: ReactNode
 }
 
 /** Gives its children the colors of a configuration, light or dark. */
-export function Themed({ colours, children }: ThemedProps) {
-  const theme = useMemo(() => themeOf(colours), [colours])
-  const variables = useMemo(() => variablesOf(colours), [colours])
+export function Themed({ colors, children }: ThemedProps) {
+  const theme = useMemo(() => themeOf(colors), [colors])
+  const variables = useMemo(() => variablesOf(colors), [colors])
   return (
     <MantineProvider
       theme={theme}
       cssVariablesResolver={variables}
       defaultColorScheme="auto"
-      colorSchemeManager={colourSchemeManager}
+      colorSchemeManager={colorSchemeManager}
       getStyleNonce={() => settings.nonce}
     >
       {children}

@@ -132,7 +132,7 @@ function Legend({ series }: Pick<BarsProps, 'series'>) {
     <ul className="bars-legend">
       {series.map(({ name, label, color }) => (
         <li key={name}>
-          <span className="bars-colour" style={{ background: getThemeColor(color, theme) }} />
+          <span className="bars-color" style={{ background: getThemeColor(color, theme) }} />
           {label}
         </li>
       ))}

@@ -25,7 +25,7 @@ const strengths = [
   'register.strength3',
   'register.strength4',
 ] as const
-const colours: Readonly<Record<Strength, string>> = { 0: 'red', 1: 'red', 2: 'yellow', 3: 'green', 4: 'green' }
+const colors: Readonly<Record<Strength, string>> = { 0: 'red', 1: 'red', 2: 'yellow', 3: 'green', 4: 'green' }
 
 export function PasswordFields(props: PasswordFieldsProps) {
   const { ids, label, rules, password, repeated, userValues, onPassword, onRepeated, onBlur, error, repeatedError } =
@@ -54,7 +54,7 @@ export function PasswordFields(props: PasswordFieldsProps) {
           <div>
             <Progress
               value={10 + strength * 22.5}
-              color={colours[strength]}
+              color={colors[strength]}
               size="sm"
               mt={6}
               aria-label={t(strengths[strength])}

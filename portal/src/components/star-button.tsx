@@ -13,20 +13,20 @@ interface StarButtonProps {
   readonly label: string
 }
 
-/** Adds a link or a workflow to the favourites, or removes it. */
+/** Adds a link or a workflow to the favorites, or removes it. */
 export function StarButton({ kind, name, label }: StarButtonProps) {
   const { t } = useTranslation()
   const say = useSay()
   const failureText = useFailureText()
   const marks = useQuery(marksQuery)
   const mark = useMark()
-  const isOn = marks.data?.favourites.some((one) => one.kind === kind && one.name === name) ?? false
+  const isOn = marks.data?.favorites.some((one) => one.kind === kind && one.name === name) ?? false
   return (
     <ActionIcon
       variant="subtle"
       color={isOn ? 'secondary' : 'gray'}
       aria-pressed={isOn}
-      aria-label={t('favourite.toggle', { name: label })}
+      aria-label={t('favorite.toggle', { name: label })}
       disabled={marks.data === undefined}
       onClick={() =>
         mark.mutate({ kind, name, label, on: !isOn }, { onError: (error) => say(failureText(error), 'bad') })

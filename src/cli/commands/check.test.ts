@@ -105,13 +105,13 @@ test('JSON: the result and each problem with its place', async () => {
 
 test('an object that depends on another one is reported with its cause, in every format', async () => {
   const child = org.replace('name: o', 'name: child').replace("uuid: '1'", "uuid: '2', parent: '1'")
-  await writeFile(join(folder, 'org.yaml'), `${org.replace('spec: {', 'spec: { colour: red,')}---\n${child}`)
+  await writeFile(join(folder, 'org.yaml'), `${org.replace('spec: {', 'spec: { color: red,')}---\n${child}`)
   expect((await check('--config', folder)).out.slice(1)).toEqual([
     '2 set aside because of Org "o" (org.yaml:4:9): Org "o", Org "child"',
     '0 objects served, 2 set aside',
   ])
   const json = JSON.parse((await check('--config', folder, '--format', 'json')).out.join('\n'))
-  const cause = { object: 'Org "o"', at: 'org.yaml:4:9', message: 'spec.colour: unknown key "colour"' }
+  const cause = { object: 'Org "o"', at: 'org.yaml:4:9', message: 'spec.color: unknown key "color"' }
   expect(json).toMatchObject({
     valid: false,
     served: 0,
@@ -120,7 +120,7 @@ test('an object that depends on another one is reported with its cause, in every
       { kind: 'Org', name: 'child', file: 'org.yaml', line: 6, cause: { ...cause, own: false } },
     ],
   })
-  const message = 'Org "child" is set aside because of Org "o" (org.yaml:4:9): spec.colour: unknown key "colour"'
+  const message = 'Org "child" is set aside because of Org "o" (org.yaml:4:9): spec.color: unknown key "color"'
   expect((await check('--config', folder, '--format', 'github')).out.at(-1)).toMatch(
     /^::error file=.*org\.yaml,line=6,col=1,title=Gatehouse%3A set-aside::Org "child" is set aside/,
   )

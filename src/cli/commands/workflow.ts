@@ -14,7 +14,7 @@ import {
 } from '#cli/command-line/command-line.ts'
 import { withDatabase } from '#cli/command-line/installation.ts'
 import { databaseOptions } from '#cli/command-line/options.ts'
-import { formerIdentity } from '#identity/identity.ts'
+import { loginIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { RunHead } from '#sdk/workflow/run-head.ts'
@@ -215,7 +215,7 @@ function readIntervention({ reason, fence, by }: WorkflowValues, needsReason: bo
   if (fence !== undefined && number === undefined) throw new WrongUsage('--fence must be a whole number')
   return {
     // Only the login is known here, so it is compared with those of the run.
-    by: { identity: formerIdentity(login), login: operatorName(by), names: [login] },
+    by: { identity: loginIdentity(login), login: operatorName(by), names: [login] },
     ...(reason === undefined || reason === '' ? {} : { reason }),
     fence: number,
   }

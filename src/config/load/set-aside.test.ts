@@ -113,7 +113,7 @@ describe('what is set aside', () => {
 
   test('a child of an org, its links and reports, but not a workflow that only names it', () => {
     const text =
-      object('Org', 'root', '{ uuid: r, colour: red }') +
+      object('Org', 'root', '{ uuid: r, color: red }') +
       object('Org', 'child', '{ uuid: c, parent: r }') +
       object('PortalUrl', 'link', "{ org: c, label: l, url: 'https://x.test/' }") +
       object('Workflow', 'listed', '{ inList: true, orgId: r, tasks: [] }')

@@ -10,7 +10,7 @@ import {
   readFormAttributes,
 } from '#sdk/forms/form-attribute.ts'
 import { themeParameters } from '#sdk/forms/theme-parameters.ts'
-import { parseColour } from '#sdk/http/page-look.ts'
+import { parseColor } from '#sdk/http/page-look.ts'
 import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -276,7 +276,7 @@ const inherited = {
       'Settings of the class, as `name=value`. `K8sProjectCheck`: `workflowName`, `targetName`, `projectAttributeName` and `checkIfExists`. `JavaScriptRegister`: `javaScript`, `includeJs`, `timeoutSeconds`, `memoryMegabytes`, and any other name for its `init`.',
   }),
   displayNameAttribute: text({ about: 'Sent with `configFormat: openunison`, else not used.' }),
-  ...themeParameters(parseColour),
+  ...themeParameters(parseColor),
   headerTitle: text({ about: 'The title of the page.', fallback: 'Gatehouse' }),
 }
 

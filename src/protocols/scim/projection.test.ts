@@ -44,7 +44,7 @@ describe('`returned` of an attribute or a part of it', () => {
     name: 'Badge',
     description: '',
     attributes: [
-      attribute('colour', '', { returned: 'request' }),
+      attribute('color', '', { returned: 'request' }),
       attribute('pin', '', { returned: 'never' }),
       attribute('holder', '', {
         type: 'complex',
@@ -59,19 +59,19 @@ describe('`returned` of an attribute or a part of it', () => {
   })
   const badge = {
     id: 'b',
-    colour: 'red',
+    color: 'red',
     pin: '1234',
     holder: { value: 'u1', note: 'n', secret: 's', display: 'Babs' },
   }
 
   test.each<[string | null, string | null, object]>([
     [null, null, { id: 'b', holder: { value: 'u1', display: 'Babs' } }],
-    ['colour', null, { id: 'b', colour: 'red' }],
+    ['color', null, { id: 'b', color: 'red' }],
     ['pin,holder.secret', null, { id: 'b', holder: { value: 'u1' } }],
     ['holder', null, { id: 'b', holder: { value: 'u1', display: 'Babs' } }],
     ['holder.note', null, { id: 'b', holder: { value: 'u1', note: 'n' } }],
     [null, 'holder.value,holder.display', { id: 'b', holder: { value: 'u1' } }],
-    [null, 'colour', { id: 'b', holder: { value: 'u1', display: 'Babs' } }],
+    [null, 'color', { id: 'b', holder: { value: 'u1', display: 'Babs' } }],
   ])('attributes=%s excludedAttributes=%s', (attributes, excluded, expected) => {
     expect(parseProjection(custom, attributes, excluded)?.apply(badge)).toEqual(expected)
   })

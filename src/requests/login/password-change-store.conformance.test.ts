@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { entryIdentity, formerIdentity } from '#identity/identity.ts'
+import { entryIdentity, loginIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Session } from '#requests/sessions/session.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
@@ -195,7 +195,7 @@ onEachDatabase('password changes', (freshUrl) => {
     await store.deleteExpired()
     // By login if no owner is known; a later change replaces the time.
     await storage.runs.record({ endings: [{ ...of, owners: [], logins: ['Grace'] }] })
-    expect(await store.changedAt([formerIdentity('grace')])).toBeInstanceOf(Date)
+    expect(await store.changedAt([loginIdentity('grace')])).toBeInstanceOf(Date)
     await storage.runs.record({ endings: [of] })
     expect((await store.changedAt([ada]))?.getTime()).toBeGreaterThanOrEqual(first?.getTime() ?? Number.NaN)
   })

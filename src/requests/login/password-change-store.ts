@@ -3,7 +3,7 @@ import { readNow } from '#database/database-time.ts'
 import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { columns, deletedAtOnce, deleteInParts, inserted, statement } from '#database/statement.ts'
 import { assertStorable, isStorable } from '#database/text-keys.ts'
-import { formerIdentity, type Identity, storedIdentity } from '#identity/identity.ts'
+import { type Identity, loginIdentity, storedIdentity } from '#identity/identity.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { insertMails } from '#mail/mail-store.ts'
@@ -179,7 +179,7 @@ const changedId = (owner: Identity): string => `changed ${secretHash(owner)}`
 /** Ends sessions as part of the transaction, and records for known devices that the password was changed. */
 export async function endAfterPassword(tx: DatabaseTransaction, ending: SessionEnding): ReturnType<typeof endSessions> {
   if (ending.settles !== undefined) await markUsed.run(tx, ending.settles)
-  const owners = ending.owners.length > 0 ? ending.owners : ending.logins.map(formerIdentity)
+  const owners = ending.owners.length > 0 ? ending.owners : ending.logins.map(loginIdentity)
   // In one order for all, so that no two transactions wait for each other.
   for (const owner of [...new Set(owners)].filter(isStorable).sort()) {
     await recordChanged.run(tx, { id: changedId(owner), owner })

@@ -1,13 +1,13 @@
-import { type PageLook, parseColour, type Theme } from '#sdk/http/page-look.ts'
+import { type PageLook, parseColor, type Theme } from '#sdk/http/page-look.ts'
 import { parsed } from '#sdk/module/parameter-types.ts'
 import { defaultColors } from '#sdk/page/default-colors.ts'
 
 /** The parameters for the color of pages that usually look like the portal. */
 export const pageThemeParameters = {
-  themePrimaryMain: parsed('color', parseColour, {
+  themePrimaryMain: parsed('color', parseColor, {
     about: 'The color of the page, as `#rrggbb`; that of the portal of this host when absent.',
   }),
-  themePrimaryDark: parsed('color', parseColour, { about: 'Its darker shade; made from it when absent.' }),
+  themePrimaryDark: parsed('color', parseColor, { about: 'Its darker shade; made from it when absent.' }),
 }
 
 /** Undefined if the page looks like the portal. */
@@ -37,4 +37,4 @@ export function portalLook({ headerTitle, themePrimaryMain, themePrimaryDark, er
 }
 
 /** `#rgba` and `#rrggbbaa` without the opacity. */
-const opaque = (colour: string): string => colour.slice(0, colour.length < 7 ? 4 : 7)
+const opaque = (color: string): string => color.slice(0, color.length < 7 ? 4 : 7)

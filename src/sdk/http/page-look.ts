@@ -16,7 +16,7 @@ export interface PageLook {
 }
 
 /** Throws an Error for anything but a color, since it becomes part of a style sheet. */
-export function parseColour(written: string): string {
+export function parseColor(written: string): string {
   if (!/^#(?:[0-9a-f]{3}|[0-9a-f]{6})$/i.test(written)) throw new Error(`must be #rgb or #rrggbb, not "${written}"`)
   return written
 }

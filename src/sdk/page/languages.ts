@@ -36,4 +36,4 @@ export function acceptedLanguages(header: string): string[] {
 }
 
 /** The cookies by which the portal passes the user's choices on to pages without scripts. */
-export const choiceCookies = { language: 'gatehouse-language', colourScheme: 'gatehouse-color-scheme' } as const
+export const choiceCookies = { language: 'gatehouse-language', colorScheme: 'gatehouse-color-scheme' } as const

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { parseColour, type Theme } from '#sdk/http/page-look.ts'
-import { black, type Colour, contrast, mix, readable, readColour, white, writeColour } from './colors.ts'
+import { parseColor, type Theme } from '#sdk/http/page-look.ts'
+import { black, type Color, contrast, mix, readable, readColor, white, writeColor } from './colors.ts'
 import { defaultColors } from './default-colors.ts'
 
 /** The style of pages with one theme. */
@@ -22,17 +22,17 @@ const defaultTheme = {
   error: defaultColors.errorColor,
 }
 
-const colour = (written: string): Colour => readColour(parseColour(written)) ?? black
+const color = (written: string): Color => readColor(parseColor(written)) ?? black
 
 /** Black or white, for a text on the color. */
-const textOn = (background: Colour): string =>
-  writeColour(contrast(white, background) >= contrast(black, background) ? white : black)
+const textOn = (background: Color): string =>
+  writeColor(contrast(white, background) >= contrast(black, background) ? white : black)
 
 function variables(name: keyof typeof schemes, { main, dark, error = defaultTheme.error }: Theme): string {
   const scheme = schemes[name]
-  const surface = colour(scheme.surface)
-  const button = colour(main)
-  const pressed = dark === undefined ? mix(button, black, 0.25) : colour(dark)
+  const surface = color(scheme.surface)
+  const button = color(main)
+  const pressed = dark === undefined ? mix(button, black, 0.25) : color(dark)
   return Object.entries({
     'color-scheme': name,
     '--page': scheme.page,
@@ -42,12 +42,12 @@ function variables(name: keyof typeof schemes, { main, dark, error = defaultThem
     '--quiet': scheme.quiet,
     '--focus': scheme.focus,
     '--line': '#868e96',
-    '--main': writeColour(button),
+    '--main': writeColor(button),
     '--on-main': textOn(button),
-    '--dark': writeColour(pressed),
+    '--dark': writeColor(pressed),
     '--on-dark': textOn(pressed),
-    '--link': writeColour(readable(button, surface)),
-    '--error': writeColour(readable(colour(error), surface)),
+    '--link': writeColor(readable(button, surface)),
+    '--error': writeColor(readable(color(error), surface)),
   })
     .map(([property, value]) => `${property}: ${value}`)
     .join('; ')

@@ -14,7 +14,7 @@ export type Texts = (key: TextKey, values?: Readonly<Record<string, string>>) =>
 /** The reader of a page, as far as the request describes them. */
 export type PageReader = Pick<GatewayRequest, 'headers'>
 
-const catalogues: Readonly<Record<Language, Readonly<Record<TextKey, string>>>> = { de, en, es, fr, ja }
+const catalogs: Readonly<Record<Language, Readonly<Record<TextKey, string>>>> = { de, en, es, fr, ja }
 
 const nobody: PageReader = { headers: {} }
 
@@ -33,7 +33,7 @@ export const languageOf = (reader: PageReader = nobody): Language =>
 
 /** The color scheme chosen in the portal; undefined if the device decides. */
 export function schemeOf(reader: PageReader = nobody): 'light' | 'dark' | undefined {
-  const chosen = cookie(reader, choiceCookies.colourScheme)
+  const chosen = cookie(reader, choiceCookies.colorScheme)
   return chosen === 'light' || chosen === 'dark' ? chosen : undefined
 }
 
@@ -50,8 +50,8 @@ export const textsLanguage = (preferred: readonly string[]): TextsLanguage =>
 export const textsFor = (reader?: PageReader): Texts => textsIn(languageOf(reader))
 
 export function textsIn(language: Language): Texts {
-  const catalogue = catalogues[language]
-  return (key, values = {}) => catalogue[key].replace(/\{(\w+)\}/g, (written, name: string) => values[name] ?? written)
+  const catalog = catalogs[language]
+  return (key, values = {}) => catalog[key].replace(/\{(\w+)\}/g, (written, name: string) => values[name] ?? written)
 }
 
 /** A time to wait, such as "45 seconds" or "3 minutes", in the language of the reader. */

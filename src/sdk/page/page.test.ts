@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { errorCodes, GatewayError } from '#kernel/errors.ts'
-import { type PageLook, parseColour } from '#sdk/http/page-look.ts'
+import { type PageLook, parseColor } from '#sdk/http/page-look.ts'
 import { fakeRequest } from '#testing/modules/fake-request.ts'
-import { type Colour, contrast, readColour } from './colors.ts'
+import { type Color, contrast, readColor } from './colors.ts'
 import { languages } from './languages.ts'
 import { html, htmlErrors, notice, page } from './page.ts'
 import { durationText, languageOf, textsFor } from './page-texts.ts'
@@ -53,8 +53,8 @@ describe('a page', () => {
     )
   })
 
-  test.each(['red', '#12', '#1234567', '#12345g', '', '#123; } *', 'url(x)'])('%j is not a colour', (written) => {
-    expect(() => parseColour(written)).toThrow('must be #rgb or #rrggbb')
+  test.each(['red', '#12', '#1234567', '#12345g', '', '#123; } *', 'url(x)'])('%j is not a color', (written) => {
+    expect(() => parseColor(written)).toThrow('must be #rgb or #rrggbb')
     expect(() => notice(200, 'T', 'x', { theme: { main: written, dark: '#000' } })).toThrow()
   })
 
@@ -99,8 +99,8 @@ describe('the reader of a page', () => {
 
   test('can read texts in every color', () => {
     const digits = fc.integer({ min: 0, max: 0xffffff }).map((n) => `#${n.toString(16).padStart(6, '0')}`)
-    const colour = (style: string, name: string): Colour =>
-      readColour(new RegExp(`--${name}: (#[0-9a-f]{6})`).exec(style)?.[1] ?? '') ?? [0, 0, 0]
+    const color = (style: string, name: string): Color =>
+      readColor(new RegExp(`--${name}: (#[0-9a-f]{6})`).exec(style)?.[1] ?? '') ?? [0, 0, 0]
     fc.assert(
       fc.property(digits, digits, digits, (main, dark, error) => {
         const { body } = notice(200, 'T', 'x', { theme: { main, dark, error } })
@@ -114,7 +114,7 @@ describe('the reader of a page', () => {
             ['on-main', 'main'],
             ['on-dark', 'dark'],
           ] as const) {
-            expect(contrast(colour(style, text), colour(style, background))).toBeGreaterThanOrEqual(4.5)
+            expect(contrast(color(style, text), color(style, background))).toBeGreaterThanOrEqual(4.5)
           }
         }
       }),

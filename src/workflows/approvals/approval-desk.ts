@@ -2,7 +2,7 @@ import type { AuditStore } from '#audit/store/audit-store.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import type { MemberDirectory } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
-import { formerIdentity, identitiesOf, isUser, type UserRef } from '#identity/identity.ts'
+import { identitiesOf, isUser, loginIdentity, type UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -211,7 +211,7 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
     async listOpen({ approver, ...query }) {
       if (approver === undefined) return await approvals.listOpenOf(query)
       const found = (await finder.byLogin(approver)).map(({ identity }) => identity)
-      return await approvals.listOpenOf({ ...query, approvers: [...found, formerIdentity(approver)] })
+      return await approvals.listOpenOf({ ...query, approvers: [...found, loginIdentity(approver)] })
     },
     async assign({ approval: id, version, to, by, reason, requestId }) {
       const approval = await approvals.get(id)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Dn } from '#identity/dn.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
-import { formerIdentity, issuerIdentity, type UserRef } from '#identity/identity.ts'
+import { issuerIdentity, loginIdentity, type UserRef } from '#identity/identity.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
@@ -129,8 +129,8 @@ test('a user is found by identity, even after a rename, and never by login alone
   )
   expect(await logins({ ...userRef('gone'), login: 'ada' })).toEqual([])
   // Rows from before identities name a login only.
-  expect(await logins({ identity: formerIdentity('BOB'), login: 'BOB' })).toEqual(['bob'])
-  for (const login of ['*', '']) expect(await logins({ identity: formerIdentity(login), login })).toEqual([])
+  expect(await logins({ identity: loginIdentity('BOB'), login: 'BOB' })).toEqual(['bob'])
+  for (const login of ['*', '']) expect(await logins({ identity: loginIdentity(login), login })).toEqual([])
 })
 
 test('a user is named by display name, and by login without one or without an entry of their own', async () => {
@@ -138,7 +138,7 @@ test('a user is named by display name, and by login without one or without an en
   all.put('dee', [], { displayName: ['Dee Dee'] })
   const nameOf = (user: UserRef): Promise<string> => finder(all).nameOf(user)
   expect(await nameOf(userRef('dee'))).toBe('Dee Dee')
-  expect(await nameOf({ identity: formerIdentity('dee'), login: 'DEE' })).toBe('Dee Dee')
+  expect(await nameOf({ identity: loginIdentity('dee'), login: 'DEE' })).toBe('Dee Dee')
   expect(await nameOf(userRef('ada'))).toBe('ada')
   expect(await nameOf({ identity: issuerIdentity('https://i', 'dee'), login: 'dee' })).toBe('dee')
   all.put('eve', [], { displayName: ['Dee Dee\nApproved\u202e'] })

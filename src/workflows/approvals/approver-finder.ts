@@ -2,7 +2,7 @@ import { isDeactivated } from '#identity/attributes.ts'
 import type { DirectoryEntry, DirectorySearch, MemberDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import { type Identity, isFormer, type UserRef } from '#identity/identity.ts'
+import { type Identity, isLoginOnly, type UserRef } from '#identity/identity.ts'
 import { parseMemberUrl } from '#identity/member-url.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -61,7 +61,7 @@ export class ApproverFinder {
    * if only the login is known, as in rows from before identities.
    */
   async entriesOf({ identity, login, dn }: ApprovalUser): Promise<readonly DirectoryEntry[]> {
-    if (isFormer(identity)) return this.byLogin(login)
+    if (isLoginOnly(identity)) return this.byLogin(login)
     const isOwn = (entry: DirectoryEntry): boolean => entry.identity === identity
     // First by the last known name of the entry, which every system can look up; then by the identifier.
     const seen = dn === undefined ? [] : await this.#search({ base: dn, scope: 'base', filter: people, limit: 1 })

@@ -1,5 +1,5 @@
 import { isDeactivated } from '#identity/attributes.ts'
-import { formerIdentity } from '#identity/identity.ts'
+import { loginIdentity } from '#identity/identity.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { RateLimits } from '#kernel/rate-limit.ts'
 import { oneLine } from '#kernel/text/one-line.ts'
@@ -63,7 +63,7 @@ async function callerSentence(
   finder: Pick<ApproverFinder, 'nameOf'>,
 ): Promise<readonly MailSentence[]> {
   if (caller === undefined || sameLogin(caller, requester)) return []
-  const nameOf = (login: string, identity = formerIdentity(login)): Promise<string> =>
+  const nameOf = (login: string, identity = loginIdentity(login)): Promise<string> =>
     finder.nameOf({ login, identity }, { withLogin: true })
   const values = { name: await nameOf(requester, who.requester), caller: await nameOf(caller, who.caller) }
   return [{ key: 'mail.inNameOf', values }]

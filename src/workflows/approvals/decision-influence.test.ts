@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { entryIdentity, formerIdentity, issuerIdentity } from '#identity/identity.ts'
+import { entryIdentity, issuerIdentity, loginIdentity } from '#identity/identity.ts'
 import { barOf, isInvolvedIn, partiesOf, requireUninvolved } from './decision-influence.ts'
 
 const entry = (login: string) => ({ identity: entryIdentity('people', `id of ${login}`), login })
@@ -23,15 +23,15 @@ test('users are compared by identity: a renamed user is involved, another user w
 test('users without a known directory entry are compared by every name, loosely', () => {
   expect(isInvolvedIn(run, { ...entry('ada'), login: ' ＡＤＡ' })).toBe(true)
   expect(isInvolvedIn(run, { ...entry('x'), names: ['sue'] })).toBe(true)
-  const former = { ...run, who: { ...who, requester: formerIdentity('ada') } }
+  const former = { ...run, who: { ...who, requester: loginIdentity('ada') } }
   expect(isInvolvedIn(former, entry('ada'))).toBe(true)
   const issued = { ...run, who: { ...who, requester: issuerIdentity('https://idp', 'ada') } }
   expect(isInvolvedIn(issued, entry('ada'))).toBe(true)
 })
 
 test('an operator of whom only the login is known is compared by login', () => {
-  expect(isInvolvedIn({ ...run, who }, { identity: formerIdentity('ada'), login: 'ada' })).toBe(true)
-  expect(isInvolvedIn({ ...run, who }, { identity: formerIdentity('root'), login: 'root' })).toBe(false)
+  expect(isInvolvedIn({ ...run, who }, { identity: loginIdentity('ada'), login: 'ada' })).toBe(true)
+  expect(isInvolvedIn({ ...run, who }, { identity: loginIdentity('root'), login: 'root' })).toBe(false)
 })
 
 test('allowSelf lets involved users decide in their own name only, and never the operator who chose the approver', () => {

@@ -1,5 +1,5 @@
 import type { DirectoryEntry } from '#identity/directory.ts'
-import { entryOf, type Identity, isFormer, type UserRef } from '#identity/identity.ts'
+import { entryOf, type Identity, isLoginOnly, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { RunHead } from '#sdk/workflow/run-head.ts'
 
@@ -88,7 +88,7 @@ export const involvedIn = ({ who, requester, caller, subject }: RunUsers): Parti
  * the login is known, such as on the command line, is compared by login.
  */
 export function isInvolvedIn(run: RunUsers, operator: NamedUser): boolean {
-  const users = isFormer(operator.identity) ? { ...run, who: {} } : run
+  const users = isLoginOnly(operator.identity) ? { ...run, who: {} } : run
   return barOf({ involved: involvedIn(users) }, operator, []) !== undefined
 }
 

@@ -1,5 +1,5 @@
 import { isDeactivated, isSecretAttribute } from '#identity/attributes.ts'
-import { formerIdentity, type Identity, isFormer, type UserRef } from '#identity/identity.ts'
+import { type Identity, isLoginOnly, loginIdentity, type UserRef } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -49,7 +49,7 @@ export async function openApproval(
   parts: OpeningParts,
 ): Promise<NewApproval> {
   const { label, allowSelf, commentRequired, mail } = request
-  const about = { login: run.head.subject, identity: run.head.who.subject ?? formerIdentity(run.head.subject) }
+  const about = { login: run.head.subject, identity: run.head.who.subject ?? loginIdentity(run.head.subject) }
   const rulesAbout = (given: readonly Rule[]): readonly Rule[] => given.map((rule) => ruleAbout(rule, about))
   const failure = request.failure && rulesAbout(request.failure)
   const escalations = request.escalations.map(({ approvers: next, onlyIf }) => ({
@@ -145,7 +145,7 @@ async function allInvolvedIn(run: ApprovalRun, finder: ApproverFinder): Promise<
   const identities = new Set<Identity>(involved.identities)
   const names = new Set<string>(involved.names)
   // The subject may be a login that a task chose, or an account that only a target has.
-  const known = who.subject === undefined || isFormer(who.subject) ? [] : [subject]
+  const known = who.subject === undefined || isLoginOnly(who.subject) ? [] : [subject]
   for (const name of new Set([subject, user.userID, ...user.attributes.values('uid')])) {
     if (known.some((login) => sameLogin(login, name))) continue
     for (const { identity } of await finder.named(name)) identities.add(identity)

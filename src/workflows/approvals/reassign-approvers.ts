@@ -1,6 +1,6 @@
 import type { AuditStore } from '#audit/store/audit-store.ts'
 import { isDeactivated } from '#identity/attributes.ts'
-import { formerIdentity, type UserRef } from '#identity/identity.ts'
+import { loginIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { MailStore } from '#mail/mail-store.ts'
@@ -57,7 +57,7 @@ async function applies(
 ): Promise<boolean> {
   return await authority.passes(
     [rule],
-    await finder.entriesOf({ login: subject, identity: who.subject ?? formerIdentity(subject) }),
+    await finder.entriesOf({ login: subject, identity: who.subject ?? loginIdentity(subject) }),
   )
 }
 

@@ -1,4 +1,4 @@
-import { formerIdentity, type UserRef } from '#identity/identity.ts'
+import { loginIdentity, type UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -40,7 +40,7 @@ export async function askRequester(approval: Approval, { by, text, actor }: Said
     message,
     audit: [approvalRow(approval, actor, parts.clock(), 'asked the requester')],
     mails: await mailsTo(
-      { login: requester, identity: who.requester ?? formerIdentity(requester) },
+      { login: requester, identity: who.requester ?? loginIdentity(requester) },
       message,
       approval,
       parts,

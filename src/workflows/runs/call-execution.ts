@@ -1,4 +1,4 @@
-import { formerIdentity } from '#identity/identity.ts'
+import { loginIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
@@ -177,7 +177,7 @@ export class CallExecution implements RunKeeper {
         requestor: requester,
         ...(session === undefined ? {} : { session }),
       }
-      const owner = owners[0] ?? formerIdentity(login)
+      const owner = owners[0] ?? loginIdentity(login)
       return passwordChanges.begin({ id: newId(), form: workflow, owner, data }, leaseMillis * leasesOfPassword)
     },
     refused: async (claim) => {

@@ -5,7 +5,7 @@ import { UserDirectoryStore } from '#directory/store/user-directory-store.ts'
 import { JournalStore } from '#features/scim/journal/journal-store.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import { formerIdentity } from '#identity/identity.ts'
+import { loginIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { busyWorkflow, manyRows, timeOf, userOf, workflowOf } from '#testing/databases/many-rows.ts'
@@ -57,8 +57,8 @@ describe.skipIf(postgresUrl() === '')('lists of the console on PostgreSQL', () =
       const audit = new AuditStore(recorded)
       const journal = new JournalStore(recorded)
       const login = userOf(7)
-      const about = { identity: formerIdentity(login), login }
-      const boss = [formerIdentity('boss')]
+      const about = { identity: loginIdentity(login), login }
+      const boss = [loginIdentity('boss')]
       const [middle, late] = [timeOf(counts.runs / 2, counts.runs), timeOf(counts.runs - 10, counts.runs)]
       const named = (attributes: readonly string[], initial: string): Filter => ({
         kind: 'or',

@@ -91,7 +91,7 @@ export const unknownId = '0199a0c1-6d5e-7c33-8e6c-2f3d4b5a6978'
 export const portalSamples: readonly Sample[] = [
   ...scimSamples('/scim/people'),
   ...scimSamples('/scim/crm'),
-  ...['config', 'user', 'orgs', 'urls', 'urls/org/example', 'workflows/org/example', 'favourites', 'access'].map(
+  ...['config', 'user', 'orgs', 'urls', 'urls/org/example', 'workflows/org/example', 'favorites', 'access'].map(
     (path) => ({ method: 'GET', path: `/main/${path}` }),
   ),
   { method: 'GET', path: '/main/workflows/candelegate?workflowName=vault-access' },
@@ -119,7 +119,7 @@ export const portalSamples: readonly Sample[] = [
   },
   { method: 'POST', path: `/main/requests/${unknownId}/cancel`, type: json, body: { reason: 'changed my mind' } },
   { method: 'POST', path: '/main/delegations', type: json, body: { deputy: 'alan', starts: soon, ends: soon } },
-  { method: 'PUT', path: '/main/favourites/url/wiki' },
+  { method: 'PUT', path: '/main/favorites/url/wiki' },
   { method: 'POST', path: '/main/recent', type: json, body: { kind: 'url', name: 'wiki' } },
   { method: 'POST', path: `/main/admin/runs/${unknownId}/skip`, type: json, body: { fence: 1, reason: 'broken' } },
   { method: 'GET', path: '/token/token' },

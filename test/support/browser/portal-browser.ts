@@ -249,7 +249,7 @@ const rules = {
   /** Those that are turned off take long, and what they find is never serious. */
   all: `{ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
     rules: { region: { enabled: false }, 'heading-order': { enabled: false } } }`,
-  colours: "{ runOnly: ['color-contrast'] }",
+  colors: "{ runOnly: ['color-contrast'] }",
   /** What another layout of the same document can break: sizes, parts that scroll, and what only this layout shows. */
   layout: `{ runOnly: ['target-size', 'scrollable-region-focusable', 'aria-hidden-focus', 'nested-interactive',
     'button-name', 'link-name', 'label', 'landmark-unique', 'landmark-one-main'] }`,
@@ -286,12 +286,12 @@ export async function expectAccessible(page: Page, what: string, extent: Extent 
 export async function expectLooks(page: Page, name: string, part?: string): Promise<void> {
   const size = page.viewportSize() ?? desktop
   await expectLook(page, `${name}-light`, { part })
-  await useColours(page, 'dark')
-  await expectLook(page, `${name}-dark`, { part, rules: 'colours' })
+  await useColors(page, 'dark')
+  await expectLook(page, `${name}-dark`, { part, rules: 'colors' })
   await page.setViewportSize(phone)
   await expectLook(page, `${name}-phone`, { part, rules: 'layout' })
   await page.setViewportSize(size)
-  await useColours(page, 'light')
+  await useColors(page, 'light')
 }
 
 async function expectLook(page: Page, name: string, extent: Extent): Promise<void> {
@@ -301,7 +301,7 @@ async function expectLook(page: Page, name: string, extent: Extent): Promise<voi
 }
 
 /** The portal notices the browser's choice itself; other pages have it by their styles. */
-export async function useColours(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
+export async function useColors(page: Page, colorScheme: 'light' | 'dark'): Promise<void> {
   await page.emulateMedia({ colorScheme })
   const used = `document.documentElement.dataset.mantineColorScheme ?? '${colorScheme}'`
   await expect.poll(() => page.evaluate<string>(used)).toBe(colorScheme)

@@ -10,26 +10,26 @@ import type { NotificationChoices, NotificationSettings } from '#mail/notificati
 
 /** The data of a portal, in memory. */
 export class MemoryPortal implements PortalMemory {
-  readonly #favourites = new Map<string, MarkedPortalItem[]>()
+  readonly #favorites = new Map<string, MarkedPortalItem[]>()
   readonly #recent = new Map<string, MarkedPortalItem[]>()
   readonly offers = new Map<string, OfferedParameters & { readonly identity: string }>()
 
-  async favourites(user: UserRef): Promise<readonly MarkedPortalItem[]> {
-    return this.#favourites.get(user.identity) ?? []
+  async favorites(user: UserRef): Promise<readonly MarkedPortalItem[]> {
+    return this.#favorites.get(user.identity) ?? []
   }
 
-  async addFavourite(user: UserRef, item: PortalItem): Promise<boolean> {
-    const present = this.#favourites.get(user.identity) ?? []
+  async addFavorite(user: UserRef, item: PortalItem): Promise<boolean> {
+    const present = this.#favorites.get(user.identity) ?? []
     if (present.some((one) => same(one, item))) return true
     if (present.length >= 100) return false
-    this.#favourites.set(user.identity, [...present, { ...item, at: new Date(0) }])
+    this.#favorites.set(user.identity, [...present, { ...item, at: new Date(0) }])
     return true
   }
 
-  async removeFavourite(user: UserRef, item: PortalItem): Promise<void> {
-    this.#favourites.set(
+  async removeFavorite(user: UserRef, item: PortalItem): Promise<void> {
+    this.#favorites.set(
       user.identity,
-      (this.#favourites.get(user.identity) ?? []).filter((one) => !same(one, item)),
+      (this.#favorites.get(user.identity) ?? []).filter((one) => !same(one, item)),
     )
   }
 

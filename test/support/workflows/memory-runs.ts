@@ -1,4 +1,4 @@
-import { formerIdentity, isUser } from '#identity/identity.ts'
+import { isUser, loginIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { RunHead } from '#sdk/workflow/run-head.ts'
@@ -81,9 +81,9 @@ export class MemoryRuns implements RunAccess {
     const named = { subject: 'jjackson', requester: 'caller', ...head }
     const { subject, requester, caller } = named
     const who = {
-      subject: formerIdentity(subject),
-      requester: formerIdentity(requester),
-      caller: caller === undefined ? undefined : formerIdentity(caller),
+      subject: loginIdentity(subject),
+      requester: loginIdentity(requester),
+      caller: caller === undefined ? undefined : loginIdentity(caller),
     }
     const whole: Run = {
       head: { id: newId(), workflow: 'w', definition: 'hash', who, ...named },

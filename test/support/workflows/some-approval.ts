@@ -1,10 +1,10 @@
-import { formerIdentity, type UserRef } from '#identity/identity.ts'
+import { loginIdentity, type UserRef } from '#identity/identity.ts'
 import type { RunHead } from '#sdk/workflow/run-head.ts'
 import type { Approval } from '#workflows/record/approval.ts'
 import { runHead } from './run-head.ts'
 
 /** A user with only a login. */
-export const byLogin = (login: string): UserRef => ({ login, identity: formerIdentity(login) })
+export const byLogin = (login: string): UserRef => ({ login, identity: loginIdentity(login) })
 
 /** With a part of its run's head. */
 export type GivenApproval<A extends Approval = Approval> = Partial<Omit<A, 'run'>> & { readonly run?: Partial<RunHead> }

@@ -6,25 +6,20 @@ import { useTranslation } from '../../app/i18n.tsx'
 import { Badge } from './badge.tsx'
 import { WorkflowLink } from './workflow-link.tsx'
 
-const maxFavourites = 24
+const maxFavorites = 24
 const maxRecent = 8
 
-/** Favourites first, then recently used items that are not favourites. */
+/** Favorites first, then recently used items that are not favorites. */
 export function Marked({ links }: { readonly links: readonly PortalLink[] }) {
   const { t } = useTranslation()
   const { data } = useQuery(marksQuery)
   if (data === undefined) return null
-  const isFavourite = ({ kind, name }: MarkedItem): boolean =>
-    data.favourites.some((one) => one.kind === kind && one.name === name)
-  const recent = data.recent.filter((item) => !isFavourite(item)).slice(0, maxRecent)
+  const isFavorite = ({ kind, name }: MarkedItem): boolean =>
+    data.favorites.some((one) => one.kind === kind && one.name === name)
+  const recent = data.recent.filter((item) => !isFavorite(item)).slice(0, maxRecent)
   return (
     <>
-      <Section
-        id="favourites"
-        title={t('home.favourites')}
-        items={data.favourites.slice(0, maxFavourites)}
-        links={links}
-      />
+      <Section id="favorites" title={t('home.favorites')} items={data.favorites.slice(0, maxFavorites)} links={links} />
       <Section id="recent" title={t('home.recent')} items={recent} links={links} />
     </>
   )

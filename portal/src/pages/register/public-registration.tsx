@@ -6,7 +6,7 @@ import { registerConfigQuery } from '../../api/register.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { LanguageMenu } from '../../app/language-menu.tsx'
 import { settings } from '../../app/settings.ts'
-import { defaultColours } from '../../app/theme.ts'
+import { portalColors } from '../../app/theme.ts'
 import { ThemeMenu } from '../../app/theme-menu.tsx'
 import { Themed } from '../../app/themed.tsx'
 import { Answer } from '../../components/answer.tsx'
@@ -17,7 +17,7 @@ import { RegisterView } from './register-view.tsx'
 export function PublicRegistration() {
   const config = useQuery(registerConfigQuery)
   return (
-    <Themed colours={config.data ?? defaultColours}>
+    <Themed colors={config.data ?? portalColors}>
       <NoticeProvider>
         <Registration config={config} />
       </NoticeProvider>

@@ -5,7 +5,7 @@ import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import type { RegisterConfig, SubmittedResponse } from '#features/registration/contract/register.ts'
 import type { FormAttributeView } from '#sdk/contract/forms.ts'
 import { registerConfig, registerField } from '../../../test/register-config.ts'
-import type { Catalogue } from '../../app/messages.ts'
+import type { Catalog } from '../../app/messages.ts'
 import en from '../../i18n/en.json'
 
 /** What the page shows for each field of the specification, section 2.1. */
@@ -28,7 +28,7 @@ beforeAll(async () => {
   const { Themed } = await import('../../app/themed.tsx')
   const { TranslationProvider } = await import('../../app/i18n.tsx')
   const { registerConfigQuery } = await import('../../api/register.ts')
-  const first = { language: 'en', catalogue: en as unknown as Catalogue } as const
+  const first = { language: 'en', catalog: en as unknown as Catalog } as const
   const page = (children: ReactElement, client = new QueryClient()) => {
     const translated = createElement(TranslationProvider, { first, children })
     const html = renderToStaticMarkup(createElement(QueryClientProvider, { client }, translated))
@@ -37,7 +37,7 @@ beforeAll(async () => {
   submitted = (more, answer) => {
     const config = registerConfig(more)
     const children = createElement(Submitted, { config, answer, address: 'ada@example.com' }, 'The next form')
-    return page(createElement(Themed, { colours: config, children }))
+    return page(createElement(Themed, { colors: config, children }))
   }
   shown = (more) => {
     vi.stubGlobal('window', { location: { search: '' } })

@@ -50,7 +50,7 @@ export function TokenLife({ user, expires, logoutURL, isRenewing, onRenew, onEnd
           </Button>
         )}
       </Group>
-      <Progress value={percent} mt="sm" color={colours[urgency]} aria-label={t('token.life')} transitionDuration={0} />
+      <Progress value={percent} mt="sm" color={colors[urgency]} aria-label={t('token.life')} transitionDuration={0} />
       {isOver && (
         <Alert mt="sm" color="yellow" variant="outline" icon={<Icon name="warning" />} role="status">
           {state?.renewable === true ? (
@@ -74,7 +74,7 @@ export function TokenLife({ user, expires, logoutURL, isRenewing, onRenew, onEnd
   )
 }
 
-const colours = { good: 'green', waiting: 'yellow', bad: 'red' } as const
+const colors = { good: 'green', waiting: 'yellow', bad: 'red' } as const
 
 const refreshTexts = {
   unused: 'token.refreshUnused',

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
-import { formerIdentity, issuerIdentity, type UserRef } from '#identity/identity.ts'
+import { issuerIdentity, loginIdentity, type UserRef } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { directoryEntry } from '#testing/modules/directory-entry.ts'
@@ -56,7 +56,7 @@ async function mayDecide(about: UserRef, params: ParamValues = {}): Promise<stri
 test('the manager of the user whom the request is about may decide', async () => {
   expect(await mayDecide(ref('dev'))).toEqual(['lead'])
   expect(await mayDecide(ref('lead'))).toEqual(['head'])
-  expect(await mayDecide({ login: 'dev', identity: formerIdentity('dev') })).toEqual(['lead'])
+  expect(await mayDecide({ login: 'dev', identity: loginIdentity('dev') })).toEqual(['lead'])
 })
 
 test('managers can be named by login, and be further up', async () => {
@@ -76,7 +76,7 @@ test.each<[string, UserRef, ParamValues]>([
   ['is their own manager', ref('head'), {}],
   ['has no manager that far up', ref('dev'), { numLevels: '3' }],
   ['is not in the directory', { login: 'dev', identity: issuerIdentity('https://out.test', 'dev') }, {}],
-  ['is unknown', { login: 'stranger', identity: formerIdentity('stranger') }, {}],
+  ['is unknown', { login: 'stranger', identity: loginIdentity('stranger') }, {}],
   ['names something else than an entry', ref('dev'), { managerID: 'boss' }],
 ])('no one may decide for a user who %s', async (_, about, params) => {
   expect(await mayDecide(about, params)).toEqual([])

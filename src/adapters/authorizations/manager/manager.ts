@@ -1,7 +1,7 @@
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import { isFormer, type UserRef } from '#identity/identity.ts'
+import { isLoginOnly, type UserRef } from '#identity/identity.ts'
 import { defineAuthorization } from '#sdk/auth/authorization.ts'
 import { findLogin } from '#sdk/login/own-login.ts'
 import { flag, text, wholeNumber } from '#sdk/module/parameter-types.ts'
@@ -76,7 +76,7 @@ async function managersOf(
 }
 
 async function subjectOf(about: UserRef, directory: SearchedDirectory): Promise<DirectoryEntry | undefined> {
-  if (!isFormer(about.identity)) return await directory.entry(about.identity)
+  if (!isLoginOnly(about.identity)) return await directory.entry(about.identity)
   const found = await findLogin(about.login, directory)
   return found.kind === 'entry' ? found.entry : undefined
 }

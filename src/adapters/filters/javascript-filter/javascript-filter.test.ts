@@ -129,12 +129,12 @@ describe('doFilter', () => {
 
   test('shares functions by includeJs, and values of initFilter by globals', async () => {
     const filter = await open(
-      `function initFilter(config) { globals.put("n", config.getAttribute("colour").getValues().get(0)) }
+      `function initFilter(config) { globals.put("n", config.getAttribute("color").getValues().get(0)) }
        function doFilter(request, response, chain) {
          globals.put("count", (globals.get("count") || 0) + getdata());
          response.getWriter().print(globals.get("n") + globals.get("count"))
        }`,
-      { colour: 'red', includeJs: 'shared' },
+      { color: 'red', includeJs: 'shared' },
     )
     expect((await ask(filter)).body).toBe('red1')
     expect((await ask(filter)).body).toBe('red2')

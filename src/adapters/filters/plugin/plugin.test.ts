@@ -145,10 +145,10 @@ describe("the function's input", () => {
     const lines: unknown[] = []
     const log: Logger = { ...silentLogger, warn: (_, fields) => void lines.push(fields?.['text']) }
     const filter = await open(
-      `let colour
-       function init(config) { colour = config.colour[0] }
-       function handle(request, context) { context.log.warn(colour); return { status: 204 } }`,
-      { colour: 'red' },
+      `let color
+       function init(config) { color = config.color[0] }
+       function handle(request, context) { context.log.warn(color); return { status: 204 } }`,
+      { color: 'red' },
       log,
     )
     expect(await ask(filter)).toEqual({ status: 204, headers: {} })

@@ -20,10 +20,10 @@ describe('addAttribute', () => {
 
   test('addToRequest changes the request map instead of the user', async () => {
     const tasks = [
-      add({ name: 'colour', value: 'blue', addToRequest: true }),
-      add({ name: 'seen', value: '<$colour$>' }),
-      add({ name: 'colour', remove: true, addToRequest: true }),
-      add({ name: 'after', value: '<$colour$>' }),
+      add({ name: 'color', value: 'blue', addToRequest: true }),
+      add({ name: 'seen', value: '<$color$>' }),
+      add({ name: 'color', remove: true, addToRequest: true }),
+      add({ name: 'after', value: '<$color$>' }),
     ]
     expect((await userAfter(tasks))?.attributes).toEqual({ seen: ['<blue>'], after: ['<>'] })
   })

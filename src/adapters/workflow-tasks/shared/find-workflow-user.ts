@@ -1,6 +1,6 @@
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
-import { type Identity, isFormer } from '#identity/identity.ts'
+import { type Identity, isLoginOnly } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isAnonymousLogin } from '#sdk/login/own-login.ts'
@@ -61,7 +61,7 @@ export async function findUser(
   identity: Identity | undefined,
   directory: Pick<Directory, 'search' | 'entry'>,
 ): Promise<DirectoryEntry | undefined> {
-  if (identity !== undefined && !isFormer(identity)) return directory.entry(identity)
+  if (identity !== undefined && !isLoginOnly(identity)) return directory.entry(identity)
   const filter = { kind: 'equal', attribute: 'uid', value: login } as const
   const [entry, another] = await directory.search({ base: new Dn([]), scope: 'sub', filter, limit: 2 })
   return another === undefined ? entry : undefined
@@ -73,6 +73,6 @@ export async function findUser(
  */
 export const isAboutRequester = ({ run: { requester, who }, user }: Pick<TaskContext, 'run' | 'user'>): boolean =>
   isAnonymousLogin(requester) ||
-  (who.requester === undefined || who.subject === undefined || isFormer(who.requester) || isFormer(who.subject)
+  (who.requester === undefined || who.subject === undefined || isLoginOnly(who.requester) || isLoginOnly(who.subject)
     ? sameLogin(requester, user.userID)
     : who.requester === who.subject)

@@ -68,7 +68,7 @@ export interface PortalItem {
   readonly name: string
 }
 
-/** A favourite or recently used item, with its time. */
+/** A favorite or recently used item, with its time. */
 export interface MarkedPortalItem extends PortalItem {
   readonly at: Date
 }
@@ -82,10 +82,10 @@ export interface OfferedParameters {
 /** What the portal remembers of users. */
 export interface PortalMemory {
   /** In the order they were marked, at most 100. */
-  favourites(user: UserRef): Promise<readonly MarkedPortalItem[]>
+  favorites(user: UserRef): Promise<readonly MarkedPortalItem[]>
   /** False if the user has 100 already. Marking again changes nothing. */
-  addFavourite(user: UserRef, item: PortalItem): Promise<boolean>
-  removeFavourite(user: UserRef, item: PortalItem): Promise<void>
+  addFavorite(user: UserRef, item: PortalItem): Promise<boolean>
+  removeFavorite(user: UserRef, item: PortalItem): Promise<void>
   /** Latest first, at most 20. */
   recent(user: UserRef): Promise<readonly MarkedPortalItem[]>
   noteUse(user: UserRef, item: PortalItem): Promise<void>

@@ -27,8 +27,8 @@ export const mainPaths = {
   delegations: 'delegations',
   /** GET `search?q=&kind=`. */
   search: 'search',
-  /** GET; `favourites/{kind}/{name}`: PUT, DELETE. */
-  favourites: 'favourites',
+  /** GET; `favorites/{kind}/{name}`: PUT, DELETE. */
+  favorites: 'favorites',
   /** POST. */
   recent: 'recent',
   /** GET: server-sent events about what changed. */

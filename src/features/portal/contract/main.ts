@@ -154,9 +154,9 @@ export const markedItem = z.object({
 })
 export type MarkedItem = Wire<typeof markedItem>
 
-/** GET favourites. Only items that the caller may still see. */
+/** GET favorites. Only items that the caller may still see. */
 export const markedItems = z.object({
-  favourites: z.array(markedItem),
+  favorites: z.array(markedItem),
   recent: z.array(markedItem).describe('Latest first.'),
 })
 export type MarkedItems = Wire<typeof markedItems>

@@ -3,7 +3,7 @@ import type { Directory, DirectoryEntry, DirectoryPage } from '#identity/directo
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { groupNamesOf } from '#identity/group-names.ts'
-import { entryOf, type Identity, isFormer, storedIdentity } from '#identity/identity.ts'
+import { entryOf, type Identity, isLoginOnly, storedIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 
@@ -59,7 +59,7 @@ export class People {
    * login by now. Without an identity, as `byLogin` finds it.
    */
   async byIdentity(login: string, identity: Identity | undefined): Promise<DirectoryEntry | undefined> {
-    if (identity === undefined || isFormer(identity)) return await this.byLogin(login)
+    if (identity === undefined || isLoginOnly(identity)) return await this.byLogin(login)
     const filter: Filter = { kind: 'equal', attribute: this.#loginAttribute, value: login }
     const named = await this.#directory.search({ base: everywhere, scope: 'sub', filter, limit: maxNamesakes })
     return named.find((entry) => entry.identity === identity) ?? (await this.#directory.entry(identity))

@@ -121,9 +121,9 @@ test('lists recent items latest first, without unknown kinds', async () => {
   const store = new PortalStore(database)
   const memory = createPortalMemory(store, new NotificationStore(database))
   for (const [i, kind] of ['url', 'other', 'workflow'].entries()) {
-    await store.mark(ann, 'favourite', { kind, name: `${i}` }, 10)
+    await store.mark(ann, 'favorite', { kind, name: `${i}` }, 10)
     await store.note(ann, 'recent', { kind, name: `${i}` }, 10)
   }
-  expect((await memory.favourites(ann)).map(({ name }) => name)).toEqual(['0', '2'])
+  expect((await memory.favorites(ann)).map(({ name }) => name)).toEqual(['0', '2'])
   expect((await memory.recent(ann)).map(({ name }) => name)).toEqual(['2', '0'])
 })

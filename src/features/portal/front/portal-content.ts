@@ -90,7 +90,7 @@ function fromTheTop(orgs: readonly PortalOrg[]): PortalOrg[] {
   return sorted
 }
 
-const maxFavourites = 100
+const maxFavorites = 100
 const maxRecent = 20
 const maxRead = 500
 /** Besides those created now; repeated requests for a list must not fill the database. */
@@ -99,9 +99,9 @@ const offerMillis = 60 * 60 * 1000
 
 export function createPortalMemory(store: PortalStore, notifications: NotificationStore): PortalMemory {
   return {
-    favourites: async (user) => (await store.marks(user, 'favourite')).flatMap(toItem),
-    addFavourite: (user, item) => store.mark(user, 'favourite', item, maxFavourites),
-    removeFavourite: (user, item) => store.unmark(user, 'favourite', item),
+    favorites: async (user) => (await store.marks(user, 'favorite')).flatMap(toItem),
+    addFavorite: (user, item) => store.mark(user, 'favorite', item, maxFavorites),
+    removeFavorite: (user, item) => store.unmark(user, 'favorite', item),
     recent: async (user) => (await store.marks(user, 'recent')).flatMap(toItem).reverse(),
     noteUse: (user, item) => store.note(user, 'recent', item, maxRecent),
 

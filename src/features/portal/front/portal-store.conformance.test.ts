@@ -11,19 +11,19 @@ const offer = (reference: string, parameters = { group: 'admins' }) => ({ refere
 onEachDatabase('portal marks and offers', (freshUrl) => {
   const open = async () => openStores(await freshUrl())
 
-  const names = async ({ two }: Stores, user: UserRef, list: 'favourite' | 'recent') =>
+  const names = async ({ two }: Stores, user: UserRef, list: 'favorite' | 'recent') =>
     (await two.portal.marks(user, list)).map(({ kind, name }) => `${kind} ${name}`)
 
   test('keeps each mark once, in order, up to a limit, for any login of the user', async () => {
     const stores = await open()
     const { portal } = stores.one
-    for (const name of ['b', 'a', 'b']) expect(await portal.mark(userRef('Ann'), 'favourite', url(name), 2)).toBe(true)
-    expect(await portal.mark(userRef('ann'), 'favourite', { kind: 'workflow', name: 'a' }, 2)).toBe(false)
-    expect(await portal.mark(userRef('bob'), 'favourite', { kind: 'workflow', name: 'a' }, 2)).toBe(true)
-    expect(await names(stores, userRef('ANN'), 'favourite')).toEqual(['url b', 'url a'])
-    await portal.unmark(userRef('ann'), 'favourite', url('b'))
-    await portal.unmark(userRef('ann'), 'favourite', url('\0'))
-    expect(await names(stores, userRef('ann'), 'favourite')).toEqual(['url a'])
+    for (const name of ['b', 'a', 'b']) expect(await portal.mark(userRef('Ann'), 'favorite', url(name), 2)).toBe(true)
+    expect(await portal.mark(userRef('ann'), 'favorite', { kind: 'workflow', name: 'a' }, 2)).toBe(false)
+    expect(await portal.mark(userRef('bob'), 'favorite', { kind: 'workflow', name: 'a' }, 2)).toBe(true)
+    expect(await names(stores, userRef('ANN'), 'favorite')).toEqual(['url b', 'url a'])
+    await portal.unmark(userRef('ann'), 'favorite', url('b'))
+    await portal.unmark(userRef('ann'), 'favorite', url('\0'))
+    expect(await names(stores, userRef('ann'), 'favorite')).toEqual(['url a'])
     expect(await names(stores, userRef('ann'), 'recent')).toEqual([])
   })
 
@@ -56,7 +56,7 @@ onEachDatabase('portal marks and offers', (freshUrl) => {
   test("rejects names that can't be stored", async () => {
     const { one } = await open()
     const refused = { code: 'BAD_REQUEST' }
-    await expect(one.portal.mark(userRef('ann'), 'favourite', url('\0'), 5)).rejects.toMatchObject(refused)
+    await expect(one.portal.mark(userRef('ann'), 'favorite', url('\0'), 5)).rejects.toMatchObject(refused)
   })
 
   test('returns an offer to its user only, until it expires', async () => {

@@ -5,7 +5,7 @@ import { assertStorable, isStorable, storable } from '#database/text-keys.ts'
 import type { Identity, UserRef } from '#identity/identity.ts'
 
 /** `read`: notifications that the user has read. */
-type MarkList = 'favourite' | 'recent' | 'read'
+type MarkList = 'favorite' | 'recent' | 'read'
 
 /** An item of the portal that a user marked or used. */
 export interface PortalMark {
@@ -40,7 +40,7 @@ interface OfferRow {
   readonly expires: number
 }
 
-/** Favourites, recently used items, read notifications and offers of portal users. */
+/** Favorites, recently used items, read notifications and offers of portal users. */
 export class PortalStore {
   readonly #client: SqlClient
 

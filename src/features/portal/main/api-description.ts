@@ -132,13 +132,13 @@ const portal: Operations = {
     requiredQuery: ['q'],
     answer: 'SearchResults',
   },
-  listFavourites: {
-    route: 'GET /favourites',
+  listFavorites: {
+    route: 'GET /favorites',
     summary: "The caller's favorites, and what was used last",
     answer: 'MarkedItems',
   },
-  addFavourite: { route: 'PUT /favourites/{kind}/{name}', summary: 'Adds a favorite' },
-  removeFavourite: { route: 'DELETE /favourites/{kind}/{name}', summary: 'Removes a favorite' },
+  addFavorite: { route: 'PUT /favorites/{kind}/{name}', summary: 'Adds a favorite' },
+  removeFavorite: { route: 'DELETE /favorites/{kind}/{name}', summary: 'Removes a favorite' },
   noteUse: { route: 'POST /recent', summary: 'Records that something was used', body: 'RecentUse' },
   listAccess: {
     route: 'GET /access',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { entryIdentity, formerIdentity } from '#identity/identity.ts'
+import { entryIdentity, loginIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
@@ -446,7 +446,7 @@ describe('a registration', () => {
 })
 
 describe('deputies', () => {
-  const deputyIdentity = formerIdentity('bob')
+  const deputyIdentity = loginIdentity('bob')
   const period = { id: 'p1', login: 'ann', deputy: 'bob', deputyIdentity, starts: new Date(0), ends: new Date(1000) }
 
   test('are not shown with the name of another user who has the login by now', async () => {

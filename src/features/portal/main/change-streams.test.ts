@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { formerIdentity } from '#identity/identity.ts'
+import { loginIdentity } from '#identity/identity.ts'
 import type { SessionListener } from '#requests/sessions/session-listener.ts'
 import { ann, openMain, someone } from '#testing/modules/main-fixture.ts'
 import type { RunChange } from '#workflows/record/run.ts'
@@ -10,8 +10,8 @@ const change = (id: string, users: readonly string[], approvers: readonly string
   id,
   state: 'waiting',
   updated: new Date(0),
-  users: users.map(formerIdentity),
-  approvers: approvers.map(formerIdentity),
+  users: users.map(loginIdentity),
+  approvers: approvers.map(loginIdentity),
 })
 
 async function open() {

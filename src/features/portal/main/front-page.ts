@@ -187,33 +187,33 @@ export async function listMarks(parts: MainParts, { subject }: Exchange): Promis
       const label = labels.get(keyOf(item))
       return label === undefined ? [] : [{ kind: item.kind, name: item.name, label, at: item.at.toISOString() }]
     })
-  const [favourites, recent] = await Promise.all([memory.favourites(user), memory.recent(user)])
-  return answer({ favourites: shown(favourites), recent: shown(recent) } satisfies MarkedItems)
+  const [favorites, recent] = await Promise.all([memory.favorites(user), memory.recent(user)])
+  return answer({ favorites: shown(favorites), recent: shown(recent) } satisfies MarkedItems)
 }
 
-export async function addFavourite(
+export async function addFavorite(
   parts: MainParts,
   { subject }: Exchange,
   kind = '',
   name = '',
 ): Promise<GatewayResponse> {
   const item = await seenItem(kind, name, subject, parts)
-  if (!(await parts.host.portal.memory.addFavourite(userOf(parts, subject), item))) {
-    throw new GatewayError('CONFLICT', `"${subject.uid}" has too many favourites`, {
-      publicText: 'There are too many favourites already.',
+  if (!(await parts.host.portal.memory.addFavorite(userOf(parts, subject), item))) {
+    throw new GatewayError('CONFLICT', `"${subject.uid}" has too many favorites`, {
+      publicText: 'There are too many favorites already.',
     })
   }
   return emptyAnswer(204)
 }
 
 /** Also removes items that the caller no longer sees. */
-export async function removeFavourite(
+export async function removeFavorite(
   parts: MainParts,
   { subject }: Exchange,
   kind = '',
   name = '',
 ): Promise<GatewayResponse> {
-  await parts.host.portal.memory.removeFavourite(userOf(parts, subject), readItem(kind, name))
+  await parts.host.portal.memory.removeFavorite(userOf(parts, subject), readItem(kind, name))
   return emptyAnswer(204)
 }
 

@@ -96,7 +96,7 @@ test('an anonymous caller sees at most links, and changes nothing', async () => 
     '/user',
     '/requests',
     '/approvals',
-    '/favourites',
+    '/favorites',
     '/search?q=ab',
     '/admin/runs',
     '/reports/org/root',
@@ -198,38 +198,38 @@ describe('search', () => {
   })
 })
 
-describe('favourites and recent', () => {
+describe('favorites and recent', () => {
   const portal = { urls: [link('wiki'), link('hidden', { rules: [] })] }
 
   test('are marked, listed with labels, and removed', async () => {
     const { send } = await openMain({ portal })
-    expect((await send('PUT', '/favourites/url/wiki')).status).toBe(204)
-    await send('PUT', '/favourites/workflow/join')
+    expect((await send('PUT', '/favorites/url/wiki')).status).toBe(204)
+    await send('PUT', '/favorites/workflow/join')
     await send('POST', '/recent', { kind: 'url', name: 'wiki' })
-    expect((await send('GET', '/favourites')).body).toMatchObject({
-      favourites: [
+    expect((await send('GET', '/favorites')).body).toMatchObject({
+      favorites: [
         { kind: 'url', name: 'wiki', label: 'Link wiki' },
         { kind: 'workflow', name: 'join' },
       ],
       recent: [{ kind: 'url', name: 'wiki' }],
     })
-    expect((await send('GET', '/favourites', undefined, someone('guest', []))).body).toEqual({
-      favourites: [],
+    expect((await send('GET', '/favorites', undefined, someone('guest', []))).body).toEqual({
+      favorites: [],
       recent: [],
     })
-    await send('DELETE', '/favourites/url/wiki')
-    expect((await send('GET', '/favourites')).body.favourites).toHaveLength(1)
+    await send('DELETE', '/favorites/url/wiki')
+    expect((await send('GET', '/favorites')).body.favorites).toHaveLength(1)
   })
 
   test('items that the caller does not see cannot be marked, and disappear from the list', async () => {
     const { send, memory } = await openMain({ portal })
     for (const path of ['url/hidden', 'url/absent', 'person/bob', 'url/%00', 'workflow/wiki']) {
-      await expect(send('PUT', `/favourites/${path}`)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+      await expect(send('PUT', `/favorites/${path}`)).rejects.toMatchObject({ code: 'NOT_FOUND' })
     }
     await expect(send('POST', '/recent', { kind: 'url', name: 'hidden' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
     await expect(send('POST', '/recent', { kind: 'url' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
-    await memory.addFavourite({ identity: ann.identity, login: 'ann' }, { kind: 'url', name: 'hidden' })
-    expect((await send('GET', '/favourites')).body.favourites).toEqual([])
+    await memory.addFavorite({ identity: ann.identity, login: 'ann' }, { kind: 'url', name: 'hidden' })
+    expect((await send('GET', '/favorites')).body.favorites).toEqual([])
   })
 })
 

@@ -48,12 +48,12 @@ import {
 import { showWorkflow } from './catalog.ts'
 import { ChangeStreams } from './change-streams.ts'
 import {
-  addFavourite,
+  addFavorite,
   listLinks,
   listLinksOf,
   listMarks,
   noteUse,
-  removeFavourite,
+  removeFavorite,
   search,
   showConfig,
   showOrgs,
@@ -160,9 +160,9 @@ export const portalRoutes: Routes<MainParts> = {
   'POST /requests/{id}/cancel': cancelRequest,
   'POST /requests/{id}/answers': answerQuestion,
   'GET /search': search,
-  'GET /favourites': listMarks,
-  'PUT /favourites/{kind}/{name}': addFavourite,
-  'DELETE /favourites/{kind}/{name}': removeFavourite,
+  'GET /favorites': listMarks,
+  'PUT /favorites/{kind}/{name}': addFavorite,
+  'DELETE /favorites/{kind}/{name}': removeFavorite,
   'POST /recent': noteUse,
   'GET /access': listAccess,
   'POST /access/{id}/return': giveBackAccess,

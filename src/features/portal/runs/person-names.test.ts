@@ -3,7 +3,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryEntry, DirectorySearch } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { matches } from '#identity/filter/evaluate.ts'
-import { entryIdentity, formerIdentity, issuerIdentity } from '#identity/identity.ts'
+import { entryIdentity, issuerIdentity, loginIdentity } from '#identity/identity.ts'
 import { type LogFields, type Logger, silentLogger } from '#kernel/logger.ts'
 import { nameLookup } from './person-names.ts'
 
@@ -56,7 +56,7 @@ test('a login that belongs to another user by now has no name', async () => {
   expect(await names([former])).toEqual({})
   expect(await names([outside])).toEqual({})
   expect(await names([{ login: 'ada', identity: ada.identity }, former])).toEqual({})
-  expect(await names([{ login: 'ada', identity: formerIdentity('ada') }])).toEqual({ ada: 'Ada King' })
+  expect(await names([{ login: 'ada', identity: loginIdentity('ada') }])).toEqual({ ada: 'Ada King' })
 })
 
 test('of two users with one login, only one whose identity is known has a name', async () => {

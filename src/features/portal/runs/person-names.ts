@@ -1,7 +1,7 @@
 import type { PersonNames } from '#features/portal/contract/person-names.ts'
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
-import { type Identity, isFormer } from '#identity/identity.ts'
+import { type Identity, isLoginOnly } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { isAnonymousLogin } from '#sdk/login/own-login.ts'
@@ -98,7 +98,7 @@ async function entriesByLogin(
 
 /** Undefined if no entry, or more than one, can be the user's. */
 function entryFor({ identity }: NamedUser, entries: readonly DirectoryEntry[]): DirectoryEntry | undefined {
-  if (identity !== undefined && !isFormer(identity)) return entries.find((entry) => entry.identity === identity)
+  if (identity !== undefined && !isLoginOnly(identity)) return entries.find((entry) => entry.identity === identity)
   return entries.length === 1 ? entries[0] : undefined
 }
 

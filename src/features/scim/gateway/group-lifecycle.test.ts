@@ -416,9 +416,9 @@ describe('answers by client', () => {
 
   test('a strict client may send only attributes of the schema', async () => {
     const { send, workflows } = await open({ ...full, client: 'strict' })
-    const unknown = { schemas: [core], displayName: 'n', colour: 'red' }
+    const unknown = { schemas: [core], displayName: 'n', color: 'red' }
     expect((await send('POST', '/Groups', unknown)).status).toBe(400)
-    expect((await send('POST', '/Groups', { ...unknown, colour: null, displayName: 5 })).status).toBe(400)
+    expect((await send('POST', '/Groups', { ...unknown, color: null, displayName: 5 })).status).toBe(400)
     expect(workflows.calls).toEqual([])
     expect((await send('POST', '/Groups', { schemas: [core], displayName: 'n' })).status).toBe(201)
   })

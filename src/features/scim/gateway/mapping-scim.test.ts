@@ -48,7 +48,7 @@ attributes:
   - name: costume
     type: complex
     subAttributes:
-      - { name: colour }
+      - { name: color }
       - { name: hats, type: integer }
 `
 const params = { ...builtInParams, unknownManager: 'accept', userSchema: [JSON.stringify(badge), coreAddition] }

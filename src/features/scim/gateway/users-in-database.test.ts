@@ -193,7 +193,7 @@ describe('users that return', () => {
 describe('strict clients', () => {
   test.each<[string, JsonObject]>([
     ['booleans in quotes', { active: 'False' }],
-    ['unknown attributes', { favouriteColour: 'red' }],
+    ['unknown attributes', { favoriteColor: 'red' }],
   ])('%s are errors', async (_name, resource) => {
     const { send } = await stack.gateway({ ...builtInParams, client: 'strict' })
     const schemas = ['urn:ietf:params:scim:schemas:core:2.0:User']

@@ -136,7 +136,7 @@ describe('rejected with invalidFilter', () => {
     ['userName "x"', 'The operator after userName is missing. Use eq, ne, co, sw, ew, pr, gt, ge, lt or le.'],
     ["userName eq 'x'", 'userName: the value is in single quotes. Put it in double quotes.'],
     ["emails[type eq 'work']", 'type: the value is in single quotes. Put it in double quotes.'],
-    ['colour eq "red"', 'The resource has no attribute "colour". Check the name, and the schema in /Schemas.'],
+    ['color eq "red"', 'The resource has no attribute "color". Check the name, and the schema in /Schemas.'],
   ])('%s says: %s', (text, detail) => expect(refusal(text).publicText).toBe(detail))
 
   test('nesting and length are bounded', () => {

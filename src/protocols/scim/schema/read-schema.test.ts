@@ -51,9 +51,9 @@ describe('reports every problem with its path', () => {
     [[], [': a schema must be an object']],
     [{}, [': "id" is required', ': "attributes" must be a list of attributes that is not empty']],
     [
-      { id: 'site', attributes: {}, colour: 1 },
+      { id: 'site', attributes: {}, color: 1 },
       [
-        'colour: unknown key "colour"',
+        'color: unknown key "color"',
         `id: "site" is not a schema's URI, such as urn:example:User`,
         'attributes: "attributes" must be a list of attributes that is not empty',
       ],
@@ -187,7 +187,7 @@ describe('a resource type with schemas of its owner', () => {
         name: 'badges',
         type: 'complex',
         multiValued: true,
-        subAttributes: [{ name: 'value' }, { name: 'colour', canonicalValues: ['red'] }],
+        subAttributes: [{ name: 'value' }, { name: 'color', canonicalValues: ['red'] }],
       },
     ],
   })
@@ -203,14 +203,14 @@ describe('a resource type with schemas of its owner', () => {
     const resource = readResource(schema, {
       userName: 'b',
       SHOESIZE: 41.5,
-      [id]: { floor: '7', badges: [{ value: 'x', COLOUR: 'red' }] },
+      [id]: { floor: '7', badges: [{ value: 'x', COLOR: 'red' }] },
     })
     expect(resource).toEqual({
       userName: 'b',
       shoeSize: 41.5,
-      [id]: { floor: 7, badges: [{ value: 'x', colour: 'red' }] },
+      [id]: { floor: 7, badges: [{ value: 'x', color: 'red' }] },
     })
-    expect(evaluateFilter(parseFilter(`shoeSize gt 40 and ${id}:badges[colour eq "RED"]`, schema), resource)).toBe(true)
+    expect(evaluateFilter(parseFilter(`shoeSize gt 40 and ${id}:badges[color eq "RED"]`, schema), resource)).toBe(true)
     const operations = parsePatch(schema, { Operations: [{ op: 'replace', path: `${id}:floor`, value: 8 }] })
     expect(applyPatch(schema, resource, operations)).toMatchObject({ [id]: { floor: 8 } })
   })
@@ -222,7 +222,7 @@ describe('a resource type with schemas of its owner', () => {
       description: 'Where people sit',
       attributes: [
         { name: 'floor', type: 'integer', required: true, description: 'The floor.' },
-        { name: 'badges', subAttributes: [{ name: 'value' }, { name: 'colour', canonicalValues: ['red'] }] },
+        { name: 'badges', subAttributes: [{ name: 'value' }, { name: 'color', canonicalValues: ['red'] }] },
       ],
     })
     expect(schemaDocument('https://x', schema.core)['attributes']).toContainEqual(

@@ -250,8 +250,8 @@ describe('RFC 7644 3.5.2.1 add', () => {
     ['wrong type', add('title', 5), 'invalidValue'],
     ['wrong type', add('emails', [5]), 'invalidValue'],
     ['wrong type', add('name', 'Barbara'), 'invalidValue'],
-    ['unknown path', add('colour', 'red'), 'invalidPath'],
-    ['unknown part', add('name.colour', 'red'), 'invalidPath'],
+    ['unknown path', add('color', 'red'), 'invalidPath'],
+    ['unknown part', add('name.color', 'red'), 'invalidPath'],
     ['part of a plain attribute', add('title.value', 'x'), 'invalidPath'],
   ])
 })
@@ -311,7 +311,7 @@ describe('RFC 7644 3.5.2.2 remove', () => {
     ['the core schema', remove(userSchema.id), 'mutability'],
     ['an empty filter', remove('emails[]'), 'invalidFilter'],
     ['no filter', remove('emails['), 'invalidPath'],
-    ['unknown in a filter', remove('emails[colour eq "x"]'), 'invalidFilter'],
+    ['unknown in a filter', remove('emails[color eq "x"]'), 'invalidFilter'],
   ])
 })
 
@@ -523,8 +523,8 @@ describe('scim.md 3 and 4: client variants', () => {
     ['Entra 9, the whole element', replace('roles', ['{"value":"Admin"}']), { roles: [{ value: 'Admin' }] }],
     [
       'Entra 9, JSON of something else stays a text',
-      replace('roles', [{ value: '{"colour":"red"}' }]),
-      { roles: [{ value: '{"colour":"red"}' }] },
+      replace('roles', [{ value: '{"color":"red"}' }]),
+      { roles: [{ value: '{"color":"red"}' }] },
     ],
     [
       'Entra 9, not quite JSON stays a text',
@@ -543,7 +543,7 @@ describe('scim.md 3 and 4: client variants', () => {
     ['a value that is JSON in a text', replace(undefined, '{"title":"N"}'), { title: 'N' }],
     [
       'unknown keys in a value',
-      add(undefined, { colour: 'red', 'a b': 1, '': 2, '"': 3, [`${enterprise}x`]: {}, title: 'N' }),
+      add(undefined, { color: 'red', 'a b': 1, '': 2, '"': 3, [`${enterprise}x`]: {}, title: 'N' }),
       { title: 'N' },
     ],
     [
@@ -720,9 +720,9 @@ describe('strict mode', () => {
       ['add by a filter creates', add('ims[type eq "x"].value', 'b'), { ims: [{ type: 'x', value: 'b' }] }],
       ['readOnly in a value is ignored', replace(undefined, { id: 'x', title: 'N' }), { title: 'N' }],
       ['string boolean', replace('active', 'False'), 'invalidValue'],
-      ['unknown key', add(undefined, { colour: 'red' }), 'invalidPath'],
-      ['unknown key of an extension', add(undefined, { [enterprise]: { colour: 'red' } }), 'invalidPath'],
-      ['unknown part', add('emails', [{ value: 'x', colour: 'red' }]), 'invalidSyntax'],
+      ['unknown key', add(undefined, { color: 'red' }), 'invalidPath'],
+      ['unknown key of an extension', add(undefined, { [enterprise]: { color: 'red' } }), 'invalidPath'],
+      ['unknown part', add('emails', [{ value: 'x', color: 'red' }]), 'invalidSyntax'],
       ['a text for a complex value', replace(`${enterprise}:manager`, '9'), 'invalidValue'],
       ['a list for a single value', replace(`${enterprise}:manager`, [{ value: '9' }]), 'invalidValue'],
       [

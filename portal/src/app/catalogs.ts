@@ -1,5 +1,5 @@
 import type { Language } from '#sdk/page/languages.ts'
-import type { Catalogue } from './messages.ts'
+import type { Catalog } from './messages.ts'
 import { part } from './part.ts'
 
 type Texts = () => Promise<{ readonly default: Readonly<Record<string, string>> }>
@@ -41,17 +41,17 @@ const files: Readonly<Record<Language, Readonly<Record<Section | 'all', Texts>>>
 }
 
 const opened = new Set<Section>()
-let shown: { readonly language: Language; readonly catalogue: Catalogue } | undefined
+let shown: { readonly language: Language; readonly catalog: Catalog } | undefined
 
 /** The texts of a language, with those of each section once a page of it was opened. */
-export async function loadCatalogue(language: Language): Promise<Catalogue> {
+export async function loadCatalog(language: Language): Promise<Catalog> {
   const texts = await Promise.all((['all', ...opened] as const).map((section) => part(files[language][section])()))
   return Object.assign({}, ...texts.map((one) => one.default))
 }
 
-/** Says which catalogue the portal shows from now on. */
-export const showCatalogue = (language: Language, catalogue: Catalogue): void => {
-  shown = { language, catalogue }
+/** Says which catalog the portal shows from now on. */
+export const showCatalog = (language: Language, catalog: Catalog): void => {
+  shown = { language, catalog }
 }
 
 /** Loads a page together with the texts of its sections. */
@@ -77,7 +77,7 @@ async function addTexts(section: Section): Promise<void> {
   for (let before: typeof shown; before !== shown; ) {
     before = shown
     if (before !== undefined) {
-      Object.assign(before.catalogue, (await part(files[before.language][section])()).default)
+      Object.assign(before.catalog, (await part(files[before.language][section])()).default)
     }
   }
 }

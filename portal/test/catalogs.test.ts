@@ -25,31 +25,31 @@ describe.each(sets)('$folder', ({ folder, users }) => {
     sources.flatMap((source) => Array.from(source.matchAll(/['"]([\w.]+)['"]/g), (match) => match[1])),
   )
 
-  test('there is a catalogue for every language, and a language for every catalogue', () => {
+  test('there is a catalog for every language, and a language for every catalog', () => {
     const files = globSync(`${folder}/*.json`).map((file) => file.split('/').at(-1)?.replace('.json', ''))
     expect(files.sort()).toEqual(Object.keys(languages).sort())
   })
 
   test.each(others)('%s has exactly the messages of English, with the same placeholders', (language) => {
-    const catalogue = read(language, folder)
-    expect(Object.keys(catalogue).sort()).toEqual(Object.keys(english).sort())
+    const catalog = read(language, folder)
+    expect(Object.keys(catalog).sort()).toEqual(Object.keys(english).sort())
     const differing = Object.keys(english).filter(
-      (key) => placeholders(catalogue[key]).join() !== placeholders(english[key]).join(),
+      (key) => placeholders(catalog[key]).join() !== placeholders(english[key]).join(),
     )
     expect(differing).toEqual([])
   })
 
   test.each(Object.keys(languages))('%s has no empty message, and its keys are in order', (language) => {
-    const catalogue = read(language, folder)
-    expect(Object.entries(catalogue).filter(([, text]) => text.trim() === '')).toEqual([])
-    expect(Object.keys(catalogue)).toEqual(Object.keys(catalogue).sort())
+    const catalog = read(language, folder)
+    expect(Object.entries(catalog).filter(([, text]) => text.trim() === '')).toEqual([])
+    expect(Object.keys(catalog)).toEqual(Object.keys(catalog).sort())
   })
 
   test('every language is translated', () => {
     const long = Object.keys(english).filter((key) => (english[key] ?? '').split(' ').length > 3)
     const same = others.flatMap((language) => {
-      const catalogue = read(language, folder)
-      return long.filter((key) => catalogue[key] === english[key]).map((key) => `${language} ${key}`)
+      const catalog = read(language, folder)
+      return long.filter((key) => catalog[key] === english[key]).map((key) => `${language} ${key}`)
     })
     expect(same).toEqual([])
   })
@@ -80,14 +80,14 @@ const named = [
 ] as const
 
 test.each(Object.keys(languages))('%s: voice control finds a button by its visible text', (language) => {
-  const catalogue = read(language)
-  const lower = (key: string): string => (catalogue[key] ?? '').toLocaleLowerCase(language)
+  const catalog = read(language)
+  const lower = (key: string): string => (catalog[key] ?? '').toLocaleLowerCase(language)
   expect(named.filter(([shown, name]) => !lower(name).includes(lower(shown)))).toEqual([])
 })
 
 test.each(Object.keys(languages))('%s names the page of requests by its title', (language) => {
-  const catalogue = read(language)
-  expect(catalogue['cart.toRequests']).toContain(catalogue['page.requests'])
+  const catalog = read(language)
+  expect(catalog['cart.toRequests']).toContain(catalog['page.requests'])
 })
 
 test('German has one word for a request of a user; an HTTP request is another thing', () => {

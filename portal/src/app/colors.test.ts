@@ -1,20 +1,20 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { black, type Colour, contrast, readable, readColour, white, writeColour } from '#sdk/page/colors.ts'
-import { defaultColours, type PortalColours, shades, surfaces, themeOf, variablesOf } from './theme.ts'
+import { black, type Color, contrast, readable, readColor, white, writeColor } from '#sdk/page/colors.ts'
+import { type PortalColors, portalColors, shades, surfaces, themeOf, variablesOf } from './theme.ts'
 
 const names = ['primary', 'secondary', 'red', 'green', 'yellow']
 const part = fc.integer({ min: 0, max: 255 })
-const colour = fc.tuple(part, part, part) as fc.Arbitrary<Colour>
+const color = fc.tuple(part, part, part) as fc.Arbitrary<Color>
 
 test('colors are parsed and formatted', () => {
-  expect(readColour('#AC1622')).toEqual([172, 22, 34])
-  expect(readColour('#fff')).toEqual(white)
-  expect([readColour('#fff8'), readColour('#AC162280')]).toEqual([white, [172, 22, 34]])
-  expect(['red', '#12', '', '#12345g', 'url(#x)'].map(readColour)).toEqual(Array(5).fill(undefined))
+  expect(readColor('#AC1622')).toEqual([172, 22, 34])
+  expect(readColor('#fff')).toEqual(white)
+  expect([readColor('#fff8'), readColor('#AC162280')]).toEqual([white, [172, 22, 34]])
+  expect(['red', '#12', '', '#12345g', 'url(#x)'].map(readColor)).toEqual(Array(5).fill(undefined))
   fc.assert(
-    fc.property(colour, (one) => {
-      expect(readColour(writeColour(one))).toEqual(one)
+    fc.property(color, (one) => {
+      expect(readColor(writeColor(one))).toEqual(one)
     }),
   )
 })
@@ -26,27 +26,27 @@ test('contrast follows WCAG', () => {
 
 test('with any configuration, text is readable on the page and on its tint', () => {
   fc.assert(
-    fc.property(colour, colour, (one, background) => {
+    fc.property(color, color, (one, background) => {
       expect(contrast(readable(one, background), background)).toBeGreaterThanOrEqual(4.5)
     }),
   )
   fc.assert(
-    fc.property(colour, colour, colour, (primary, secondary, error) => {
+    fc.property(color, color, color, (primary, secondary, error) => {
       expectReadable({
-        ...defaultColours,
-        themePrimaryMain: writeColour(primary),
-        themeSecondaryMain: writeColour(secondary),
-        errorColor: writeColour(error),
+        ...portalColors,
+        themePrimaryMain: writeColor(primary),
+        themeSecondaryMain: writeColor(secondary),
+        errorColor: writeColor(error),
       })
     }),
   )
 })
 
-test('so is text with the default colors', () => expectReadable(defaultColours))
+test('so is text with the default colors', () => expectReadable(portalColors))
 
 test('the ring around the focus stands out from the page and from cards, in both schemes', () => {
   for (const name of ['light', 'dark'] as const) {
-    const ring = read(variablesOf(defaultColours)(undefined as never)[name], '--portal-focus')
+    const ring = read(variablesOf(portalColors)(undefined as never)[name], '--portal-focus')
     for (const background of Object.values(surfaces[name])) {
       expect(contrast(ring, background)).toBeGreaterThanOrEqual(3)
     }
@@ -55,9 +55,9 @@ test('the ring around the focus stands out from the page and from cards, in both
 
 test('success, warning, error, focus and primary are different colors', () => {
   for (const name of ['light', 'dark'] as const) {
-    const variables = variablesOf(defaultColours)(undefined as never)[name]
+    const variables = variablesOf(portalColors)(undefined as never)[name]
     const names = ['--portal-good', '--portal-waiting', '--portal-bad', '--portal-focus', '--mantine-color-anchor']
-    expect(new Set(names.map((one) => writeColour(read(variables, one)))).size).toBe(names.length)
+    expect(new Set(names.map((one) => writeColor(read(variables, one)))).size).toBe(names.length)
   }
 })
 
@@ -68,21 +68,21 @@ test('there are ten shades, of which the seventh is the main one', () => {
 })
 
 test('a main color that is configured alone gets its own shades', () => {
-  const shadesOf = (given: Partial<PortalColours>) => themeOf({ ...defaultColours, ...given }).colors?.['primary'] ?? []
+  const shadesOf = (given: Partial<PortalColors>) => themeOf({ ...portalColors, ...given }).colors?.['primary'] ?? []
   const own = shadesOf({ themePrimaryMain: '#ff0000' })
   expect([own[5], own[8]]).toEqual(['#ff4040', '#bf0000'])
   expect(shadesOf({ themePrimaryMain: '#ff0000', themePrimaryDark: '#123456' })[8]).toBe('#123456')
-  expect(shadesOf({})[8]).toBe(defaultColours.themePrimaryDark)
+  expect(shadesOf({})[8]).toBe(portalColors.themePrimaryDark)
 })
 
-function read(variables: object, name: string): Colour {
-  const found = readColour(new Map<string, string>(Object.entries(variables)).get(name) ?? '')
+function read(variables: object, name: string): Color {
+  const found = readColor(new Map<string, string>(Object.entries(variables)).get(name) ?? '')
   if (found === undefined) throw new Error(`no color ${name}`)
   return found
 }
 
 /** All text of a meaning or a theme color: at least 4.5 on the page, on cards, in fields and on its own tint. */
-function expectReadable(given: PortalColours): void {
+function expectReadable(given: PortalColors): void {
   // The resolver needs no theme.
   const schemes = variablesOf(given)(undefined as never)
   for (const name of ['light', 'dark'] as const) {
