@@ -40,10 +40,18 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes
 
+/**
+ * A public text that names an attribute: as `shown`, or without it as the layer that throws names it. Other layers have
+ * other names.
+ */
+export type AttributeText = (shown?: string) => string
+
 export interface GatewayErrorOptions {
   readonly cause?: unknown | undefined
   /** Replaces the catalog's text. The client sees it, so it may contain only what the client sent or may know. */
-  readonly publicText?: string
+  readonly publicText?: string | AttributeText | undefined
+  /** The attribute whose value is refused, as the layer that throws names it. A text that names it is an AttributeText. */
+  readonly attribute?: string | undefined
   /** Seconds after which a retry may succeed; sent as Retry-After. */
   readonly retryAfter?: number | undefined
   /** Extra response headers, such as WWW-Authenticate or Allow. */
@@ -68,6 +76,9 @@ export class GatewayError extends Error {
   readonly code: ErrorCode
   readonly status: number
   readonly publicText: string
+  /** The attribute whose value is refused, in the names of the layer that threw. */
+  readonly attribute: string | undefined
+  readonly #ownText: string | AttributeText | undefined
   readonly retryAfter: number | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly keyword: string | undefined
@@ -78,11 +89,25 @@ export class GatewayError extends Error {
     this.name = 'GatewayError'
     this.code = code
     this.status = errorCodes[code].status
-    this.publicText = options.publicText === undefined ? errorCodes[code].text : withoutSecrets(options.publicText)
+    this.attribute = options.attribute
+    this.#ownText = options.publicText
+    this.publicText = this.textNaming()
     this.retryAfter = options.retryAfter
     this.headers = options.headers ?? {}
     this.keyword = options.keyword
     this.problems = (options.problems ?? []).map(({ pointer, detail }) => ({ pointer, detail: withoutSecrets(detail) }))
+  }
+
+  /** What replaces the catalog's text, for an error that repeats this one; undefined if nothing does. */
+  get ownText(): string | AttributeText | undefined {
+    return this.#ownText
+  }
+
+  /** The public text, with the attribute shown as given. */
+  textNaming(shown?: string): string {
+    const text = this.#ownText
+    if (text === undefined) return errorCodes[this.code].text
+    return withoutSecrets(typeof text === 'string' ? text : text(shown))
   }
 
   /** The caller's request was refused, and the gateway works as it should. Decides the log level. */

@@ -90,6 +90,8 @@ test('errors and log lines of the process have names of values while they are hi
       problems: [{ pointer: '', detail: 'S3cr3tV4lue' }],
     })
     expect(error).toMatchObject({ message: 'to #[V0]', publicText: '#[V0]?', problems: [{ detail: '#[V0]' }] })
+    const refused = new GatewayError('BAD_REQUEST', 'x', { publicText: (shown) => `S3cr3tV4lue ${shown}` })
+    expect(refused.textNaming('S3cr3tV4lue')).toBe('#[V0] #[V0]')
     expect(shownReason(cause)).toBe('refused #[V0]')
     expect(JSON.stringify(redact({ err: error, list: [{ a: 'S3cr3tV4lue' }] }))).not.toContain('S3cr3t')
   } finally {

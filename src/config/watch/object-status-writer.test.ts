@@ -3,7 +3,7 @@ import type { LoadResult } from '#config/load/load.ts'
 import { configResources } from '#config/sources/cluster-documents.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { KindNotServed } from '#protocols/kubernetes/api-failure.ts'
+import { KindNotServed, ObjectMissing } from '#protocols/kubernetes/api-failure.ts'
 import type { ClusterObject } from '#protocols/kubernetes/cluster.ts'
 import { ObjectStatusWriter } from './object-status-writer.ts'
 
@@ -32,6 +32,7 @@ function fixture(...objects: Stored[]) {
   const resource = configResources.find(({ plural }) => plural === 'targets')
   if (resource === undefined) throw new Error('no targets')
   const written: string[] = []
+  const warnings: string[] = []
   let failure: Error | undefined
   let failsFor: string | undefined
   const informer = {
@@ -51,7 +52,7 @@ function fixture(...objects: Stored[]) {
     kinds: [{ resource, informer }],
     namespace: 'ns',
     clock: () => new Date(0),
-    log: silentLogger,
+    log: { ...silentLogger, warn: (message) => void warnings.push(message) },
   })
   writer.mayWrite = () => true
   const settle = (loaded: LoadResult, outcome: 'applied' | 'refused'): Promise<void> => {
@@ -64,7 +65,7 @@ function fixture(...objects: Stored[]) {
     failure = error
     failsFor = name
   }
-  return { writer, settle, take, fail }
+  return { writer, settle, take, fail, warnings }
 }
 const reason = ({ status }: Stored): string | undefined => status?.conditions[0]?.reason
 
@@ -134,6 +135,16 @@ test('an object whose status is rejected does not block the others', async () =>
   fail(new GatewayError('BAD_REQUEST', 'more than 1048576 bytes'), 'o0')
   await settle(result(), 'applied')
   expect(objects.map(reason)).toEqual([undefined, ...Array.from({ length: 11 }, () => 'Served')])
+})
+
+test('an object that is gone is no failure; one with an error that only mentions it is', async () => {
+  const { settle, fail, warnings } = fixture(stored('a'))
+  fail(new ObjectMissing('TARGET_FAILED', 'write the status of targets: 404 NotFound targets "a" not found'))
+  await settle(result(), 'applied')
+  expect(warnings).toEqual([])
+  fail(new GatewayError('BAD_REQUEST', 'write the status of targets: 422 Invalid spec.x: "a 404 NotFound b"'))
+  await settle(result(), 'applied')
+  expect(warnings).toEqual(['the status of an object could not be written'])
 })
 
 test('while the API server is unavailable, it is not called for one object after the other', async () => {

@@ -5,7 +5,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { KindNotServed } from '#protocols/kubernetes/api-failure.ts'
+import { KindNotServed, ObjectMissing } from '#protocols/kubernetes/api-failure.ts'
 import type { ClusterObject, ClusterResource } from '#protocols/kubernetes/cluster.ts'
 import type { LoadOutcome } from './configuration-source.ts'
 import { type ObjectReading, objectVerdict, type ReadOutcome, statusToWrite } from './object-status.ts'
@@ -157,4 +157,4 @@ const isAway = (error: unknown): boolean => error instanceof GatewayError && err
 
 /** Changed or removed since it was read; the watch reports its current state too. */
 const isOutdated = (error: unknown): boolean =>
-  error instanceof GatewayError && (error.code === 'VERSION_MISMATCH' || / 404 NotFound /.test(error.message))
+  error instanceof ObjectMissing || (error instanceof GatewayError && error.code === 'VERSION_MISMATCH')

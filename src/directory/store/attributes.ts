@@ -1,10 +1,10 @@
 import type { DatabaseTransaction } from '#database/sql-client.ts'
 import { ListStatement, RowInsert } from '#database/statement.ts'
-import { assertStorable, foldKey, indexKey, isLong, numberOf } from '#database/text-keys.ts'
+import { assertStorable, foldKey, indexKey, isLong, isStorable, numberOf } from '#database/text-keys.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import { missingValues, valueChanges } from '#identity/entry-changes.ts'
 import { directoryLimits, type UserChange } from '#identity/user-directory.ts'
-import { GatewayError } from '#kernel/errors.ts'
+import { type AttributeText, GatewayError } from '#kernel/errors.ts'
 import { attributesByKey, type LockedEntry, replaceAttributes, storedAttributes } from './entries.ts'
 
 /** A value of an attribute, indexed for searches. */
@@ -115,6 +115,10 @@ const refuse = (publicText: string): never => {
   throw new GatewayError('BAD_REQUEST', publicText, { publicText })
 }
 
+const refuseValue = (attribute: string, publicText: AttributeText): never => {
+  throw new GatewayError('BAD_REQUEST', publicText(), { attribute, publicText })
+}
+
 /** For a login, a group's name or an attribute's name. */
 export function checkName(what: string, name: string): void {
   if (name === '') refuse(`The ${what} is empty.`)
@@ -138,13 +142,17 @@ export function checkAttributes(attributes: Attributes | ReadonlyMap<string, rea
   if (attributes.size > directoryLimits.attributes) refuse('There are too many attributes.')
   for (const [name, values] of attributes) {
     checkName('attribute name', name)
-    if (values.length > directoryLimits.valuesPerAttribute) refuse(`The attribute ${name} has too many values.`)
+    if (values.length > directoryLimits.valuesPerAttribute) {
+      refuseValue(name, (shown = `The attribute ${name}`) => `${shown} has too many values.`)
+    }
     for (const value of values) {
       // A UTF-16 unit takes at most three bytes, so most values need no counting.
       const isTooLong =
         value.length * 3 > directoryLimits.valueBytes && Buffer.byteLength(value) > directoryLimits.valueBytes
-      if (isTooLong) refuse(`A value of the attribute ${name} is too long.`)
-      assertStorable(`value of ${name}`, value)
+      if (isTooLong) refuseValue(name, (shown = `the attribute ${name}`) => `A value of ${shown} is too long.`)
+      if (!isStorable(value)) {
+        refuseValue(name, (shown = name) => `The value of ${shown} holds a character that cannot be stored.`)
+      }
     }
   }
 }

@@ -19,12 +19,21 @@ export class AccessRefused extends GatewayError {}
 /** The server has no such kind of objects. */
 export class KindNotServed extends GatewayError {}
 
+/** The server has no object of this name. */
+export class ObjectMissing extends GatewayError {}
+
+/** A webhook of the cluster can't take part in a dry run. */
+export class DryRunRefused extends GatewayError {}
+
 /** The error for a response other than success. */
 export function apiFailure(who: string, what: string, answer: ApiAnswer): GatewayError {
   const { reason, message } = readStatus(answer.body)
   const detail = `${who}: ${what}: ${answer.status} ${reason} ${message}`.trim().slice(0, longestReason)
   switch (answer.status) {
     case 400:
+      // The API server has no reason of its own for this, only its message.
+      if (/does not support dry run/.test(message)) return new DryRunRefused('BAD_REQUEST', detail)
+      return new GatewayError('BAD_REQUEST', detail)
     case 413:
     case 422:
       return new GatewayError('BAD_REQUEST', detail)
@@ -34,7 +43,7 @@ export function apiFailure(who: string, what: string, answer: ApiAnswer): Gatewa
       return new AccessRefused('TARGET_FAILED', detail)
     case 404:
       return reason === 'NotFound'
-        ? new GatewayError('TARGET_FAILED', detail)
+        ? new ObjectMissing('TARGET_FAILED', detail)
         : new KindNotServed('TARGET_FAILED', detail)
     case 410:
       return new ExpiredList('TARGET_UNREACHABLE', detail, { retryAfter })

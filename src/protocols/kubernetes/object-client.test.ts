@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { DryRunRefused, KindNotServed, ObjectMissing } from '#protocols/kubernetes/api-failure.ts'
 import { ObjectClient, resourcePath } from '#protocols/kubernetes/object-client.ts'
 import { FakeKubernetesApi } from '#testing/kubernetes/fake-kubernetes-api.ts'
 
@@ -54,6 +55,20 @@ describe('a refusal', () => {
     const error = await client.create(users, ada).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: expected, message: expect.stringMatching(/^target "k8s": create users: /) })
     expect(`${error} ${(error as Error).cause}`).not.toContain('very-secret')
+  })
+
+  test('a webhook that takes no part in a dry run is told apart', async () => {
+    always(400, status('BadRequest', 'admission webhook "w" does not support dry run'))
+    const write = client.replace(users, 'ada', ada, { dryRun: true })
+    await expect(write).rejects.toBeInstanceOf(DryRunRefused)
+    await expect(write).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  test('a status of an object that is gone is told apart', async () => {
+    always(404, status('NotFound', 'users "ada" not found'))
+    await expect(client.replaceStatus(users, 'ada', ada)).rejects.toBeInstanceOf(ObjectMissing)
+    always(404, '404 page not found')
+    await expect(client.replaceStatus(users, 'ada', ada)).rejects.toBeInstanceOf(KindNotServed)
   })
 
   test('a missing object is not a failure; a missing kind is one', async () => {

@@ -46,8 +46,9 @@ export function asLdapFailure(error: unknown, server: string, asked: string): Ga
     return new GatewayError('TARGET_FAILED', `${detail}: referrals are not followed`, { cause: error })
   const [code, options] = meaningOf(error.code, text)
   const attribute = code === 'BAD_REQUEST' ? blamedAttribute(text) : undefined
-  const publicText = attribute === undefined ? {} : { publicText: `The value of "${attribute}" cannot be stored.` }
-  return new GatewayError(code, detail, { cause: error, ...options, ...publicText })
+  const publicText =
+    attribute === undefined ? undefined : (shown = `"${attribute}"`) => `The value of ${shown} cannot be stored.`
+  return new GatewayError(code, detail, { cause: error, attribute, publicText, ...options })
 }
 
 export const unreachable = (cause: unknown, server: string, asked: string, retryAfter = 1): GatewayError =>

@@ -187,7 +187,7 @@ export const accountCases: TargetCases = {
     const [many, one] = attributes
     const fitting = userOf('ada', { [many]: ['a@x.test'], [one]: ['Ada'] })
     for (const isNew of [true, false]) {
-      const named = { code: 'BAD_REQUEST', publicText: new RegExp(other) }
+      const named = { code: 'BAD_REQUEST', attribute: other, publicText: new RegExp(other) }
       await assert.rejects(target.requirePlaces(odd, { attributes: [other], isNew }), named)
       await target.requirePlaces(fitting, { attributes: [many, one], isNew })
       if (isNew) await create(fitting)

@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes, type GatewayError } from '#kernel/errors.ts'
+import type { ErrorCode, GatewayError } from '#kernel/errors.ts'
 import { escapeHtml } from '#kernel/text/html.ts'
 import type { ErrorFormat } from '#sdk/http/error-format.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
@@ -126,7 +126,7 @@ export const errorTexts: Partial<Readonly<Record<ErrorCode, TextKey>>> = {
 
 /** The public text of a failure, in the reader's language if it is the usual one of its code. */
 export function failureText(error: GatewayError, request?: PageReader): string {
-  const key = error.publicText === errorCodes[error.code].text ? errorTexts[error.code] : undefined
+  const key = error.ownText === undefined ? errorTexts[error.code] : undefined
   return key === undefined ? error.publicText : textsFor(request)(key)
 }
 

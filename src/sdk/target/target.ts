@@ -108,7 +108,7 @@ export interface PlannedWrite {
  * A system that accounts are written to. Every method is idempotent: creating what already exists with the same
  * values, and deleting what is gone, succeed and change nothing. Failures are thrown as GatewayError
  * TARGET_UNREACHABLE (worth a retry) or TARGET_FAILED (not), CONFLICT (a uniqueness rule) or BAD_REQUEST (a value
- * the target can't store); nothing is half done.
+ * the target can't store, with its `attribute`, since callers have other names for it); nothing is half done.
  */
 export interface Target extends Closable {
   /** Undefined if absent. Only the named attributes are required, plus groups. */

@@ -225,7 +225,8 @@ class PreviewUsers implements Target {
       const { name } = this.#parts
       throw new GatewayError('BAD_REQUEST', `target "${name}": ${error.message}`, {
         cause: error,
-        publicText: `${error.publicText} Target "${name}" refuses it.`,
+        attribute: error.attribute,
+        publicText: (shown) => `${error.textNaming(shown)} Target "${name}" refuses it.`,
         keyword: error.keyword,
       })
     }

@@ -70,10 +70,12 @@ export class UnfinishedRun extends GatewayError {
       isRetried ? 'TARGET_UNREACHABLE' : isValue ? 'BAD_REQUEST' : 'WORKFLOW_FAILED',
       `run ${run} is unfinished: ${cause?.message ?? 'it was interrupted'}`,
       {
-        publicText: [...(cause === undefined ? [] : [sentence(cause.publicText)]), stateText(options), rest].join(' '),
+        attribute: cause?.attribute,
+        publicText: (shown) =>
+          [...(cause === undefined ? [] : [sentence(cause.textNaming(shown))]), stateText(options), rest].join(' '),
         ...(isRetried ? { retryAfter: Math.max(unfinishedSeconds, cause?.retryAfter ?? 0) } : {}),
         cause,
-        ...(isValue && cause.keyword !== undefined ? { keyword: cause.keyword } : {}),
+        keyword: isValue ? cause.keyword : undefined,
       },
     )
     this.run = run

@@ -47,7 +47,8 @@ export class DnPattern {
       const value = valueAt(name)
       if (value === undefined || value === '') {
         throw new GatewayError('BAD_REQUEST', `the entry's name needs a value of "${name}"`, {
-          publicText: `A value of "${name}" is required.`,
+          attribute: name,
+          publicText: (shown = `"${name}"`) => `A value of ${shown} is required.`,
         })
       }
       return value

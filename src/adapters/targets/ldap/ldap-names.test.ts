@@ -22,7 +22,8 @@ test('a refused value is reported under our name of its attribute', async () => 
   const refusing = {
     createUser: async () => {
       throw new GatewayError('BAD_REQUEST', 'result 21', {
-        publicText: 'The value of "telephoneNumber" cannot be stored.',
+        attribute: 'telephoneNumber',
+        publicText: (shown = '"telephoneNumber"') => `The value of ${shown} cannot be stored.`,
       })
     },
   } as unknown as WholeTarget
@@ -31,6 +32,19 @@ test('a refused value is reported under our name of its attribute', async () => 
   const user = { userID: 'ada', attributes: new Attributes(), groups: [] }
   await expect(target.createUser(user, [], quietRequest)).rejects.toMatchObject({
     code: 'BAD_REQUEST',
+    attribute: 'phoneNumbers',
     publicText: 'The value of "phoneNumbers" cannot be stored.',
   })
+})
+
+test('a group that is called like an attribute of the server keeps its name', async () => {
+  const publicText = 'The directory does not take a group as a member of the group "employeeType".'
+  const refusing = {
+    updateGroup: async () => {
+      throw new GatewayError('BAD_REQUEST', 'result 65', { publicText })
+    },
+  } as unknown as WholeTarget
+  const names = { users: new AttributeNames([]), groups: new AttributeNames([['role', 'employeeType']]) }
+  const target = withNames(refusing, { ...names, leavesOutEmpty: false })
+  await expect(target.updateGroup('employeeType', {}, quietRequest)).rejects.toMatchObject({ publicText })
 })

@@ -214,11 +214,12 @@ const withOurNames = (request: TargetRequest, { toOurs }: AttributeNames): Targe
 const refusal =
   ({ toOurs }: AttributeNames) =>
   (error: unknown): never => {
-    const name = error instanceof GatewayError ? /"([^"]+)"/.exec(error.publicText)?.[1] : undefined
-    if (!(error instanceof GatewayError) || error.code !== 'BAD_REQUEST' || name === undefined) throw error
-    throw new GatewayError('BAD_REQUEST', error.message, {
+    if (!(error instanceof GatewayError) || error.attribute === undefined) throw error
+    const attribute = toOurs(error.attribute)
+    throw new GatewayError(error.code, error.message, {
       cause: error.cause,
-      publicText: error.publicText.replace(`"${name}"`, () => `"${toOurs(name)}"`),
+      attribute,
+      publicText: (shown = `"${attribute}"`) => error.textNaming(shown),
       keyword: error.keyword,
     })
   }

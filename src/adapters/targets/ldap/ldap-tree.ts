@@ -483,7 +483,8 @@ export function nameFailure(error: unknown, dn: Dn, field: Naming['field']): unk
 export const unfit = (name: string, reason: string, cause?: unknown): GatewayError =>
   new GatewayError('BAD_REQUEST', `"${name}" ${reason}`, {
     cause,
-    publicText: `The value of "${name}" cannot be stored.`,
+    attribute: name,
+    publicText: (shown = `"${name}"`) => `The value of ${shown} cannot be stored.`,
   })
 
 function fromBase64(name: string, value: string): Buffer {

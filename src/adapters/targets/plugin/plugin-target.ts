@@ -149,8 +149,8 @@ async function storableOf(caller: PluginCaller): Promise<Pick<Target, 'storable'
         (name) => users !== 'any' && !users.has(name.toLowerCase()) && !values.values(name).every(isLogin),
       )
       if (odd === undefined) return
-      const publicText = `"${odd}" cannot be stored: the plug-in has no place for it.`
-      throw new GatewayError('BAD_REQUEST', publicText, { publicText, keyword: 'invalidValue' })
+      const publicText = (shown = `"${odd}"`): string => `${shown} cannot be stored: the plug-in has no place for it.`
+      throw new GatewayError('BAD_REQUEST', publicText(), { attribute: odd, publicText, keyword: 'invalidValue' })
     },
   }
 }

@@ -158,7 +158,9 @@ export function applyEdits(resource: ScimResource, edits: readonly Edit[]): Scim
 export const unfit = (attribute: string, reason: string, cause?: unknown): GatewayError =>
   new GatewayError('BAD_REQUEST', `"${attribute}" cannot be written: ${reason}`, {
     cause,
-    publicText: `"${attribute.slice(0, 100)}" cannot be written to the server behind: ${reason}.`,
+    attribute,
+    publicText: (shown = `"${attribute.slice(0, 100)}"`) =>
+      `${shown} cannot be written to the server behind: ${reason}.`,
     keyword: 'invalidValue',
   })
 

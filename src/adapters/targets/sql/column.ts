@@ -178,8 +178,7 @@ const maxValues = 1000
 
 /** Throws BAD_REQUEST with the attribute's name. */
 export function refuse(attribute: string, reason: string): never {
-  const publicText = `"${attribute}" ${reason}.`
-  throw new GatewayError('BAD_REQUEST', publicText, { publicText, keyword: 'invalidValue' })
+  throw refusedValue(attribute, `"${attribute}" ${reason}.`, reason)
 }
 
 /** The value as the column will return it. Throws BAD_REQUEST with the names of the attribute and the column. */
@@ -188,12 +187,16 @@ export function acceptValue(attribute: string, column: Column, value: string): s
   if (found !== undefined) return found
   const { maxLength, type, name } = column
   const limit = maxLength === undefined ? '' : ` of at most ${maxLength} characters`
-  const publicText = `"${attribute}" has a value that cannot be stored.`
-  throw new GatewayError('BAD_REQUEST', `"${attribute}": column "${name}" (${type}${limit}) cannot hold the value`, {
-    publicText,
+  const detail = `"${attribute}": column "${name}" (${type}${limit}) cannot hold the value`
+  throw refusedValue(attribute, detail, 'has a value that cannot be stored')
+}
+
+const refusedValue = (attribute: string, detail: string, reason: string): GatewayError =>
+  new GatewayError('BAD_REQUEST', detail, {
+    attribute,
+    publicText: (shown = `"${attribute}"`) => `${shown} ${reason}.`,
     keyword: 'invalidValue',
   })
-}
 
 /** The values as the column will return them, each once. */
 export function acceptValues(attribute: string, column: Column, values: readonly string[]): string[] {

@@ -187,11 +187,12 @@ function withNamedFailures<T extends Target>(name: string, target: T): T {
 
 function namedFailure(name: string, thrown: unknown): unknown {
   if (!(thrown instanceof GatewayError)) return thrown
-  const { code, message, publicText, retryAfter, headers, keyword, problems } = thrown
+  const { code, message, ownText, attribute, retryAfter, headers, keyword, problems } = thrown
   // Triggers write messages too.
   return new GatewayError(code, `target "${name}": ${oneLine(message.slice(0, 2000), 1000)}`, {
     cause: thrown,
-    publicText,
+    publicText: ownText,
+    attribute,
     headers,
     problems,
     retryAfter,

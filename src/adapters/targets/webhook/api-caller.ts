@@ -305,7 +305,8 @@ const uncertain = (error: CallFailure): CallFailure =>
     mayBeDone: true,
     mayPass: error.mayPass,
     cause: error,
-    publicText: error.publicText,
+    publicText: error.ownText,
+    attribute: error.attribute,
     keyword: error.keyword,
     retryAfter: error.retryAfter,
   })

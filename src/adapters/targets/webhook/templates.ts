@@ -50,9 +50,15 @@ const placesOf = (parts: readonly TemplatePart[]): Place[] =>
 /** Names the attribute, not the value, which may be a secret. */
 export const refusedValue = (name: string, reason: string): GatewayError =>
   new GatewayError('BAD_REQUEST', `"${name}" ${reason}`, {
-    publicText: `The value of ${name} cannot be stored: it ${reason}.`,
+    attribute: name,
+    publicText: (shown = name) => `The value of ${shown} cannot be stored: it ${reason}.`,
     keyword: 'invalidValue',
   })
+
+function tooLarge(): GatewayError {
+  const publicText = 'The value of the user cannot be stored: it is too large for one request.'
+  return new GatewayError('BAD_REQUEST', publicText, { publicText, keyword: 'invalidValue' })
+}
 
 /** The single value of a placeholder; undefined if it has none. */
 export type SingleValues = (name: string) => string | undefined
@@ -260,7 +266,7 @@ export function parseBodyTemplate(text: string): BodyTemplate {
     places: placesIn(root),
     render: (values) => {
       const body = render(root, values, true) ?? null
-      if (JSON.stringify(body).length > maxRendered) throw refusedValue('the user', 'is too large for one request')
+      if (JSON.stringify(body).length > maxRendered) throw tooLarge()
       return body
     },
   }

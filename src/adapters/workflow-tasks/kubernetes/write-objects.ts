@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { hasCode } from '#adapters/targets/shared/user-reconciler.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { DryRunRefused } from '#protocols/kubernetes/api-failure.ts'
 import {
   type ClusterObject,
   type ClusterPatch,
@@ -166,8 +167,7 @@ async function wouldChange(found: ClusterObject, dryRun: () => Promise<ClusterOb
     const result = await dryRun()
     return result === undefined || !isDeepStrictEqual(lasting(result), lasting(found))
   } catch (error) {
-    // A webhook of the cluster that can't take part in a dry run.
-    if (error instanceof GatewayError && /does not support dry run/i.test(error.message)) return true
+    if (error instanceof DryRunRefused) return true
     throw error
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { GatewayError } from '#kernel/errors.ts'
+import { type AttributeText, GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
@@ -124,18 +124,23 @@ describe('a target that fails', () => {
     expect(body['detail']).toMatch(/^Reading from the target failed\. .* had ended before: read the resource before/)
   })
 
-  test.each([
-    ['"first" has a value that cannot be stored.', 'name has a value that cannot be stored.'],
-    ['The value of "mail" cannot be stored.', 'The value of emails cannot be stored.'],
-    ['The value of last cannot be stored: it is too long.', 'The value of name cannot be stored: it is too long.'],
-    ['A value of "gidNumber" is required.', 'A value of an attribute of the account is required.'],
-    ['A value of the attribute first is too long.', 'A value of name is too long.'],
-    ['The attribute gidNumber has too many values.', 'An attribute of the account has too many values.'],
-    ['"gidNumber" has more than 1000 values.', 'An attribute of the account has more than 1000 values.'],
-  ])('%s is reported as: %s', async (text, detail) => {
+  test.each<[detail: string, attribute: string | undefined, publicText: AttributeText]>([
+    ['name has a value that cannot be stored.', 'first', (a = '"first"') => `${a} has a value that cannot be stored.`],
+    ['The value of emails cannot be stored.', 'Mail', (a = '"Mail"') => `The value of ${a} cannot be stored.`],
+    ['A value of name is too long.', 'last', (a = 'the attribute last') => `A value of ${a} is too long.`],
+    ['A value of an attribute of the account is required.', 'gidNumber', (a = 'x') => `A value of ${a} is required.`],
+    ['An attribute of the account has too many values.', 'gidNumber', (a = 'x') => `${a} has too many values.`],
+    ['The value of an attribute of the account is odd.', 'first, gidNumber', (a = 'x') => `The value of ${a} is odd.`],
+    ['The value of the user is too large.', undefined, () => 'The value of the user is too large.'],
+    [
+      '"name.givenName" is too short for the server behind',
+      undefined,
+      () => '"name.givenName" is too short for the server behind',
+    ],
+  ])('a refused value is reported in the names of clients: %s', async (detail, attribute, publicText) => {
     const { send, workflows } = await open()
     workflows.override = async () => {
-      throw new GatewayError('BAD_REQUEST', 'internal', { publicText: text })
+      throw new GatewayError('BAD_REQUEST', 'internal', { attribute, publicText })
     }
     const { status, body } = await send(
       'PATCH',

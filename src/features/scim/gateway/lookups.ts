@@ -3,7 +3,7 @@ import type { Group, MembersPage, NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import { type Awaitable, andThen, firstResult, settle } from '#kernel/awaitable.ts'
-import { errorCodes, GatewayError } from '#kernel/errors.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { MemberType } from '#protocols/scim/patch/member-change.ts'
 import {
@@ -515,7 +515,12 @@ const member = (id: string, display: string | undefined): Member => ({
   display,
 })
 
-const failures = new WeakSet<object>()
+/** A target's failure to be read, with a text about reading. */
+class ReadFailure extends GatewayError {
+  constructor(cause: GatewayError, publicText: string) {
+    super('TARGET_FAILED', `a read failed: ${cause.message}`, { cause, publicText })
+  }
+}
 
 /**
  * The result of reading, whose failure says that reading failed, since the general text of a target is about changes. The
@@ -526,9 +531,9 @@ export const reading = <T>(read: () => Awaitable<T>): Awaitable<T> => settle(rea
 const passed = <T>(result: T): T => result
 
 function failed(error: unknown): never {
-  const isPlain = error instanceof GatewayError && error.publicText === errorCodes.TARGET_FAILED.text
-  if (!isPlain || error.code !== 'TARGET_FAILED') throw error
-  throw readFailure(
+  const isPlain = error instanceof GatewayError && error.code === 'TARGET_FAILED' && error.ownText === undefined
+  if (!isPlain) throw error
+  throw new ReadFailure(
     error,
     'Reading from the target failed. The log of the gateway has the reason, under the id of this request.',
   )
@@ -536,13 +541,7 @@ function failed(error: unknown): never {
 
 /** Adds to a failed read that it came after a workflow had ended, so the change may be made. */
 export function afterWorkflow(error: unknown): unknown {
-  if (!(error instanceof GatewayError) || !failures.has(error)) return error
+  if (!(error instanceof ReadFailure)) return error
   const remedy = 'A workflow of this request had ended before: read the resource before you repeat the request.'
-  return readFailure(error, `${error.publicText} ${remedy}`)
-}
-
-function readFailure(cause: GatewayError, publicText: string): GatewayError {
-  const error = new GatewayError('TARGET_FAILED', `a read failed: ${cause.message}`, { cause, publicText })
-  failures.add(error)
-  return error
+  return new ReadFailure(error, `${error.publicText} ${remedy}`)
 }

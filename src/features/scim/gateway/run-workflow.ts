@@ -163,20 +163,19 @@ function refuseValue({ config, log }: GatewayParts, requestId: string, error: un
     (error.keyword === undefined || error.keyword === 'invalidValue')
   if (!isValue) throw error
   log.info('a target refused a value', { requestId, err: error })
-  throw scimError('invalidValue', withScimNames(error.publicText, config.clientNames), { cause: error })
+  throw scimError('invalidValue', textForClients(error, config.clientNames), { cause: error })
 }
 
-/** Targets name their own attributes, at the start of a text or after "value of"; clients know the names of SCIM. */
-function withScimNames(text: string, names: ReadonlyMap<string, string>): string {
-  const internal =
-    /^(?:"(?<quoted>[^"]+)"|The attribute (?<plain>[^"\s]+))|(?<before>value of )(?:the attribute )?"?(?<named>[^"\s]+)"?/
-  return text.replace(internal, (...match) => {
-    const { quoted, plain, before, named } = match.at(-1) as Partial<Record<string, string>>
-    const known = names.get((quoted ?? plain ?? named ?? '').toLowerCase())
-    return before === undefined
-      ? (known ?? 'An attribute of the account')
-      : `${before}${known ?? 'an attribute of the account'}`
-  })
+/**
+ * Targets name their own attributes; clients know the names of SCIM. A text without an attribute names none of ours: not
+ * even the words of a server behind do, which knows only the names of its own schema.
+ */
+function textForClients(error: GatewayError, names: ReadonlyMap<string, string>): string {
+  if (error.attribute === undefined) return error.publicText
+  const known = names.get(error.attribute.toLowerCase())
+  if (known !== undefined) return error.textNaming(known)
+  const text = error.textNaming('an attribute of the account')
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 const maxAttempts = 5

@@ -27,7 +27,11 @@ class SecondSystem extends MemoryGroups {
   async requirePlaces({ attributes: values }: User, { attributes }: PlannedWrite): Promise<void> {
     const isOdd = (name: string) => values.has(name) && this.places?.includes(name.toLowerCase()) === false
     const odd = attributes.find(isOdd)
-    if (odd !== undefined) throw new GatewayError('BAD_REQUEST', odd, { publicText: `"${odd}" has no place here.` })
+    if (odd === undefined) return
+    throw new GatewayError('BAD_REQUEST', odd, {
+      attribute: odd,
+      publicText: (shown = `"${odd}"`) => `${shown} has no place here.`,
+    })
   }
 
   /** Creating a user with a title fails with this code. */
