@@ -161,7 +161,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     },
   })
   scope.own(services.journals)
-  scope.own(services.auditAccess)
+  scope.own(services.auditReader)
   scope.own(services.events)
   scope.own(services.runChanges)
   scope.own(services.sessionChanges)

@@ -1,4 +1,4 @@
-import type { AuditAccess } from '#audit/audit-access.ts'
+import type { AuditReader } from '#audit/audit-reader.ts'
 import type { AccountHost } from '#features/account/host.ts'
 import type { IssuerHost } from '#features/issuer/host.ts'
 import type { ConfigurationAccess } from '#features/portal/access/configuration-access.ts'
@@ -44,7 +44,7 @@ export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, S
   readonly reports?: ReportEndpoint | undefined
   readonly readTargets: ReadTargets
   readonly readStatistics: ReadStatistics
-  readonly audit: AuditAccess
+  readonly audit: AuditReader
   /** Absent in commands, which serve nothing. */
   readonly system?: SystemAccess
   /** Absent in commands. */

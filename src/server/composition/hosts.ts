@@ -1,4 +1,4 @@
-import type { AuditAccess } from '#audit/audit-access.ts'
+import type { AuditReader } from '#audit/audit-reader.ts'
 import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
 import { type IssuerAccess, isIssuedBy } from '#config/configuration/issuer.ts'
@@ -26,7 +26,6 @@ import { AdmissionAudit } from '#features/sts/service/admission-audit.ts'
 import type { TokenService } from '#features/sts/service/token-service.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { Closable } from '#kernel/scope.ts'
 import { portalAddress } from '#mail/mail-links.ts'
 import type { NotificationStore } from '#mail/notification-store.ts'
 import { servedApis } from '#requests/pipeline/served-apis.ts'
@@ -81,7 +80,7 @@ export interface HostServices extends PasswordServices {
   readonly portal: PortalStore
   readonly notifications: NotificationStore
   readonly statistics: StatisticsStore
-  readonly auditAccess: AuditAccess & Closable
+  readonly auditReader: AuditReader
   /** What only a gateway has. */
   readonly installation?: Pick<PortalHost, 'metrics' | 'system' | 'loaded' | 'tokenReport'> | undefined
   readonly secondFactors: Pick<SecondFactorParts, 'store' | 'secrets'>
@@ -149,7 +148,7 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
     openJournal: (options) => journals.open(options),
     readJournal: (query) => journals.list(query),
     readStatistics: createStatistics(services.statistics, journals),
-    audit: services.auditAccess,
+    audit: services.auditReader,
     rateLimits: services.rateLimits,
     ...services.installation,
     openEventStream: (options) => services.events.open(options),

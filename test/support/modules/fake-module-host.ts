@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import type { AuditAccess } from '#audit/audit-access.ts'
+import type { AuditReader } from '#audit/audit-reader.ts'
 import type { SecondFactorAccess } from '#features/account/second-factors/second-factor-access.ts'
 import type { PasswordAccess } from '#features/passwords/service/password-access.ts'
 import type { ConfigurationAccess } from '#features/portal/access/configuration-access.ts'
@@ -61,7 +61,7 @@ export interface FakeHostOptions {
   readonly readStatistics?: ReadStatistics
   readonly runChanges?: ListenToRuns
   readonly sessionChanges?: ListenToSessions
-  readonly audit?: AuditAccess
+  readonly audit?: AuditReader
   readonly system?: SystemAccess
   readonly loaded?: ConfigurationAccess
   readonly tokenReport?: TokenReportAccess
