@@ -7,7 +7,8 @@ import type { PortalAccess } from '#features/portal/access/portal-access.ts'
 import type { ServedProfile } from '#features/portal/access/profile-form.ts'
 import type { SystemAccess } from '#features/portal/access/system-access.ts'
 import type { ReadStatistics } from '#features/portal/statistics/statistics-query.ts'
-import type { RegistrationAccess, RegistrationForm } from '#features/registration/service/registration-access.ts'
+import type { RegistrationForm } from '#features/registration/service/offered-form.ts'
+import type { Registrations } from '#features/registration/service/registrations.ts'
 import type { ReportEndpoint } from '#features/reports/report-call.ts'
 import type { EventStreamOptions, PollEvents, SecurityEvent } from '#features/scim/events/event-stream.ts'
 import type { ReadJournal } from '#features/scim/journal/journal.ts'
@@ -70,7 +71,7 @@ export interface FakeHostOptions {
   readonly sessions?: SessionAccess
   readonly secondFactors?: SecondFactorAccess
   readonly passwords?: PasswordAccess
-  readonly registrations?: RegistrationAccess
+  readonly registrations?: Registrations
   readonly grants?: Partial<OwnAccess>
   readonly readTargets?: ReadTargets
   readonly groupMappings?: readonly GroupMapping[]
