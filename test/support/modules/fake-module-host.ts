@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import type { AuditReader } from '#audit/audit-reader.ts'
-import type { SecondFactorAccess } from '#features/account/second-factors/second-factor-access.ts'
+import type { SecondFactors } from '#features/account/second-factors/second-factors.ts'
 import type { PasswordAccess } from '#features/passwords/service/password-access.ts'
 import type { ConfigurationAccess } from '#features/portal/access/configuration-access.ts'
 import type { PortalAccess } from '#features/portal/access/portal-access.ts'
@@ -69,7 +69,7 @@ export interface FakeHostOptions {
   readonly metrics?: MetricsAccess
   readonly runs?: RunAccess
   readonly sessions?: SessionAccess
-  readonly secondFactors?: SecondFactorAccess
+  readonly secondFactors?: SecondFactors
   readonly passwords?: PasswordAccess
   readonly registrations?: Registrations
   readonly grants?: Partial<OwnAccess>
