@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { AuditReader } from '#audit/audit-reader.ts'
 import type { SecondFactors } from '#features/account/second-factors/second-factors.ts'
-import type { PasswordAccess } from '#features/passwords/service/password-access.ts'
+import { PasswordChanges } from '#features/passwords/service/password-changes.ts'
 import type { ConfigurationAccess } from '#features/portal/access/configuration-access.ts'
 import type { PortalAccess } from '#features/portal/access/portal-access.ts'
 import type { ServedProfile } from '#features/portal/access/profile-form.ts'
@@ -70,7 +70,6 @@ export interface FakeHostOptions {
   readonly runs?: RunAccess
   readonly sessions?: SessionAccess
   readonly secondFactors?: SecondFactors
-  readonly passwords?: PasswordAccess
   readonly registrations?: Registrations
   readonly grants?: Partial<OwnAccess>
   readonly readTargets?: ReadTargets
@@ -105,13 +104,9 @@ const missing = (what: string): never => {
   throw new Error(`the fake host has no ${what}`)
 }
 
-const noPasswords: PasswordAccess = {
-  requestReset: async () => missing('passwords'),
-  hasLink: async () => false,
-  reset: async () => 'no link',
-  canChange: () => false,
-  change: async () => missing('passwords'),
-}
+const nothing = { services: {}, configuration: {}, directory: {}, targets: {} }
+/** Of users without a link to the directory, whom they refuse. */
+const noPasswords = new PasswordChanges(nothing as ConstructorParameters<typeof PasswordChanges>[0])
 
 /** A host with the test's parts, which records the directory searches. */
 export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
@@ -145,7 +140,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     sessions: options.sessions ?? noSessions,
     secondFactors: options.secondFactors ?? absentStore('second factors'),
     registrations: options.registrations ?? absentStore('registrations'),
-    passwords: options.passwords ?? noPasswords,
+    passwords: noPasswords,
     approvals: options.approvals ?? noApprovals,
     grants: { ...noGrants, ...options.grants },
     workflowCatalog: options.workflowCatalog ?? { list: async () => [], get: async () => undefined },
