@@ -7,7 +7,7 @@ import type { ServedProfile } from '#features/portal/access/profile-form.ts'
 import type { SystemAccess } from '#features/portal/access/system-access.ts'
 import type { RegistrationHost } from '#features/registration/host.ts'
 import type { RegistrationForm } from '#features/registration/service/offered-form.ts'
-import type { ReportEndpoint } from '#features/reports/report-call.ts'
+import type { Reports } from '#features/reports/report-endpoint.ts'
 import type { ScimHost } from '#features/scim/host.ts'
 import type { StsHost } from '#features/sts/host.ts'
 import type { TokenReportAccess } from '#features/sts/service/token-report-view.ts'
@@ -41,7 +41,7 @@ export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, S
   /** The profiles of the portals of the configuration; none if absent. */
   readonly profiles?: readonly ServedProfile[]
   /** Absent if the gateway serves no reports. */
-  readonly reports?: ReportEndpoint | undefined
+  readonly reports?: Reports | undefined
   readonly readTargets: ReadTargets
   readonly readStatistics: ReadStatistics
   readonly audit: AuditReader

@@ -18,7 +18,7 @@ import { createStatistics } from '#features/portal/statistics/read-statistics.ts
 import type { StatisticsStore } from '#features/portal/statistics/statistics-store.ts'
 import { offersForm } from '#features/registration/service/offered-form.ts'
 import { type RegistrationParts, Registrations } from '#features/registration/service/registrations.ts'
-import type { ReportEndpoint } from '#features/reports/report-call.ts'
+import type { Reports } from '#features/reports/report-endpoint.ts'
 import type { EventStreams } from '#features/scim/events/event-streams.ts'
 import type { ScimHost } from '#features/scim/host.ts'
 import type { Journals } from '#features/scim/journal/journals.ts'
@@ -100,7 +100,7 @@ interface HostParts {
   readonly issuers: IssuerAccess
   readonly watchIssuer: GatewayHost['watchIssuer']
   /** Absent if reports are not served. */
-  readonly reports: ReportEndpoint | undefined
+  readonly reports: Reports | undefined
   /** Undefined before the token endpoints are created, or if none are configured. */
   tokens(): TokenService | undefined
 }

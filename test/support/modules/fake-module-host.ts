@@ -9,7 +9,7 @@ import type { SystemAccess } from '#features/portal/access/system-access.ts'
 import type { ReadStatistics } from '#features/portal/statistics/statistics-query.ts'
 import type { RegistrationForm } from '#features/registration/service/offered-form.ts'
 import type { Registrations } from '#features/registration/service/registrations.ts'
-import type { ReportEndpoint } from '#features/reports/report-call.ts'
+import type { Reports } from '#features/reports/report-endpoint.ts'
 import type { EventStreamOptions, PollEvents, SecurityEvent } from '#features/scim/events/event-stream.ts'
 import type { ReadJournal } from '#features/scim/journal/journal.ts'
 import type { JournalEntry } from '#features/scim/journal/journal-entry.ts'
@@ -86,7 +86,7 @@ export interface FakeHostOptions {
   readonly forms?: readonly RegistrationForm[]
   readonly apis?: readonly ServedApi[]
   readonly profiles?: readonly ServedProfile[]
-  readonly reports?: ReportEndpoint
+  readonly reports?: Reports
   readonly stsPodEndpoints?: readonly PodEndpoint[]
 }
 
