@@ -23,7 +23,7 @@ import type { EventStreams } from '#features/scim/events/event-streams.ts'
 import type { ScimHost } from '#features/scim/host.ts'
 import type { Journals } from '#features/scim/journal/journals.ts'
 import { AdmissionAudit } from '#features/sts/service/admission-audit.ts'
-import type { TokenService } from '#features/sts/service/token-service.ts'
+import type { TokenIssuing } from '#features/sts/service/token-issuing.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { portalAddress } from '#mail/mail-links.ts'
@@ -102,7 +102,7 @@ interface HostParts {
   /** Absent if reports are not served. */
   readonly reports: Reports | undefined
   /** Undefined before the token endpoints are created, or if none are configured. */
-  tokens(): TokenService | undefined
+  tokens(): TokenIssuing | undefined
 }
 
 /** Everything that the modules of one configuration get. */

@@ -8,7 +8,8 @@ import {
   tokensSlot,
 } from '#features/issuer/filter/session-tokens.ts'
 import type { TokenUser } from '#features/portal/contract/token.ts'
-import type { TokenCall, TokenService } from '#features/sts/service/token-service.ts'
+import type { TokenCall } from '#features/sts/service/token-call.ts'
+import type { TokenIssuing } from '#features/sts/service/token-issuing.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { subject } from '#testing/login/subjects.ts'
@@ -235,7 +236,7 @@ describe('StsToken', () => {
     const context = fakeParseContext()
     const prepared = tokenApi.prepare(fakeParams(documented), issues, context)
     const calls: TokenCall[] = []
-    const service: TokenService = {
+    const service: Pick<TokenIssuing, 'endpointOf' | 'exchange'> = {
       endpointOf: ({ issuer, audience }) =>
         issuer === 'https://tokens.acme.test' && audience === 'acme' ? endpoint : undefined,
       exchange: async (call) => {
@@ -243,7 +244,6 @@ describe('StsToken', () => {
         const token = `token for ${await call.subjectToken('acme')}`
         return { token, expires: new Date(60_000), expiresInSeconds: 60, refreshAfterSeconds: 40, workload: 'w' }
       },
-      documents: async () => ({ discovery: '', keys: '' }) as never,
     }
     const filter = await prepared.create(Object.assign(fakeModuleHost(), { tokens: service }))
     const send = async (headers: Record<string, string>) => {
