@@ -10,7 +10,7 @@ import type { RegistrationForm } from '#features/registration/service/offered-fo
 import type { Reports } from '#features/reports/report-endpoint.ts'
 import type { ScimHost } from '#features/scim/host.ts'
 import type { StsHost } from '#features/sts/host.ts'
-import type { TokenReportAccess } from '#features/sts/service/token-report-view.ts'
+import type { TokenReport } from '#features/sts/service/token-report.ts'
 import type { ListenToSessions } from '#requests/sessions/session-listener.ts'
 import type { ServedApi } from '#sdk/filter/filter-api.ts'
 import type { OwnAccess } from '#sdk/workflow/grants.ts'
@@ -50,5 +50,5 @@ export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, S
   /** Absent in commands. */
   readonly loaded?: ConfigurationAccess
   /** Absent in commands. */
-  readonly tokenReport?: TokenReportAccess
+  readonly tokenReport?: TokenReport
 }

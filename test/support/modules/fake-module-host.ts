@@ -13,7 +13,7 @@ import type { Reports } from '#features/reports/report-endpoint.ts'
 import type { EventStreamOptions, PollEvents, SecurityEvent } from '#features/scim/events/event-stream.ts'
 import type { ReadJournal } from '#features/scim/journal/journal.ts'
 import type { JournalEntry } from '#features/scim/journal/journal-entry.ts'
-import type { TokenReportAccess } from '#features/sts/service/token-report-view.ts'
+import type { TokenReport } from '#features/sts/service/token-report.ts'
 import type { DirectorySearch, InsertEntry, MemberDirectory } from '#identity/directory.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -65,7 +65,7 @@ export interface FakeHostOptions {
   readonly audit?: AuditReader
   readonly system?: SystemAccess
   readonly loaded?: ConfigurationAccess
-  readonly tokenReport?: TokenReportAccess
+  readonly tokenReport?: TokenReport
   readonly metrics?: MetricsAccess
   readonly runs?: RunAccess
   readonly sessions?: SessionAccess
