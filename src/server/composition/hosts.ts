@@ -1,12 +1,13 @@
 import type { AuditReader } from '#audit/audit-reader.ts'
 import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
-import { type IssuerAccess, isIssuedBy } from '#config/configuration/issuer.ts'
+import { isIssuedBy } from '#config/configuration/issuer.ts'
 import type { VirtualDirectory } from '#directory/virtual-directory.ts'
 import type { FactorHost } from '#features/account/second-factors/factor-host.ts'
 import { type SecondFactorParts, SecondFactors } from '#features/account/second-factors/second-factors.ts'
 import type { CallHost } from '#features/call-workflow/host.ts'
 import type { TokenHost } from '#features/issuer/host.ts'
+import type { Issuers } from '#features/issuer/service/issuers.ts'
 import type { PasswordTaskHost } from '#features/passwords/host.ts'
 import { PasswordChanges, type PasswordServices } from '#features/passwords/service/password-changes.ts'
 import { offersResetLinks } from '#features/passwords/service/reset-links.ts'
@@ -97,7 +98,7 @@ interface HostParts {
   readonly runs: Runs
   readonly approvals: ApprovalAccess
   readonly dynamicWorkflows: ReadonlyMap<string, DynamicWorkflowSource>
-  readonly issuers: IssuerAccess
+  readonly issuers: Issuers
   readonly watchIssuer: GatewayHost['watchIssuer']
   /** Absent if reports are not served. */
   readonly reports: Reports | undefined

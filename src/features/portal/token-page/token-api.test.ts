@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import type { RefreshTokenState, TokenMinting } from '#config/configuration/issuer.ts'
 import {
   latestTokensSlot,
   type SessionTokens,
   storeTokens,
   tokensSlot,
 } from '#features/issuer/filter/session-tokens.ts'
+import type { Issuers } from '#features/issuer/service/issuers.ts'
+import type { RefreshTokenState, TokenMinting } from '#features/issuer/service/token-minting.ts'
 import type { TokenUser } from '#features/portal/contract/token.ts'
 import type { TokenCall } from '#features/sts/service/token-call.ts'
 import type { TokenIssuing } from '#features/sts/service/token-issuing.ts'
@@ -55,14 +56,12 @@ async function open(params: ParamValues, call: Call = {}) {
     slots.set(latestTokensSlot, tokensSlot('people', 'k8s')).set(tokensSlot('people', 'k8s'), storeTokens(call.kept))
   }
   const mints: TokenMinting[] = []
-  const issuers = {
+  const issuers: Pick<Issuers, 'mint' | 'refreshState'> = {
     mint: async (minting: TokenMinting) => {
       mints.push(minting)
       return { ...tokens, idToken: 'new', refreshToken: 'refresh-2' }
     },
-    serviceToken: async () => ({ token: '', expires: new Date(0) }),
-    handle: async () => ({ status: 404, headers: {} }),
-    refreshState: async () => call.refresh ?? ('unused' as const),
+    refreshState: async () => call.refresh ?? 'unused',
   }
   const host = fakeModuleHost({ now: () => call.now ?? 0 })
   const keys = { ...host.keys, certificate: async (name: string) => (name === 'ca' ? certificate : undefined) }
