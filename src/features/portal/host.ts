@@ -21,7 +21,7 @@ import type { ReadTargets } from '#workflows/targets/target-status.ts'
 import type { ReadStatistics } from './statistics/statistics-query.ts'
 
 /** What the filters of the portal use beside what every filter may use. */
-export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, StsHost, Pick<ScimHost, 'readJournal'> {
+export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, StsHost, Pick<ScimHost, 'journals'> {
   readonly runChanges: ListenToRuns
   readonly approvals: ApprovalAccess
   /** The workflows of the configuration, for administrators. */

@@ -10,9 +10,9 @@ import type { ReadStatistics } from '#features/portal/statistics/statistics-quer
 import type { RegistrationForm } from '#features/registration/service/offered-form.ts'
 import type { Registrations } from '#features/registration/service/registrations.ts'
 import type { Reports } from '#features/reports/report-endpoint.ts'
-import type { EventStreamOptions, PollEvents, SecurityEvent } from '#features/scim/events/event-stream.ts'
-import type { ReadJournal } from '#features/scim/journal/journal.ts'
-import type { JournalEntry } from '#features/scim/journal/journal-entry.ts'
+import type { EventStreamOptions, SecurityEvent } from '#features/scim/events/event-stream.ts'
+import type { EventStreams } from '#features/scim/events/event-streams.ts'
+import type { Journals } from '#features/scim/journal/journals.ts'
 import type { TokenReport } from '#features/sts/service/token-report.ts'
 import type { DirectorySearch, InsertEntry, MemberDirectory } from '#identity/directory.ts'
 import { matches } from '#identity/filter/evaluate.ts'
@@ -58,7 +58,7 @@ export interface FakeHostOptions {
   readonly signingKey?: { readonly privateKey: KeyObject; readonly publicKey: KeyObject }
   readonly secretKeys?: readonly KeyObject[]
   readonly authorize?: (subject: Subject, rules: readonly Rule[]) => RuleDecision
-  readonly readJournal?: ReadJournal
+  readonly readJournal?: Journals['list']
   readonly readStatistics?: ReadStatistics
   readonly runChanges?: ListenToRuns
   readonly sessionChanges?: ListenToSessions
@@ -79,7 +79,7 @@ export interface FakeHostOptions {
   /** Request parameters by workflow. */
   readonly loginAttributes?: ReadonlySet<string> | 'any'
   readonly workflowParameters?: Readonly<Record<string, readonly string[]>>
-  readonly pollEvents?: PollEvents
+  readonly pollEvents?: EventStreams['poll']
   readonly portal?: PortalAccess
   readonly portalUrl?: string
   readonly texts?: ConfiguredTexts
@@ -92,8 +92,6 @@ export interface FakeHostOptions {
 
 export interface FakeModuleHost extends GatewayHost {
   readonly searches: DirectorySearch[]
-  /** The entries of journals, by name. */
-  readonly journals: ReadonlyMap<string, JournalEntry[]>
   /** The events of streams, in order. */
   readonly events: (SecurityEvent & { readonly stream: EventStreamOptions })[]
   /** If given, appending an event fails with it. */
@@ -111,13 +109,11 @@ const noPasswords = new PasswordChanges(nothing as ConstructorParameters<typeof 
 /** A host with the test's parts, which records the directory searches. */
 export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
   const searches: DirectorySearch[] = []
-  const journals = new Map<string, JournalEntry[]>()
   const directories = new Map<string, UserDirectory>()
   const events: (SecurityEvent & { readonly stream: EventStreamOptions })[] = []
   const clock = () => new Date(options.now?.() ?? Date.now())
   const host: FakeModuleHost = {
     searches,
-    journals,
     events,
     name: 'test',
     javaScript: () => undefined,
@@ -173,24 +169,24 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
       directories.set(name, directory)
       return directory
     },
-    openJournal: ({ name }) => {
-      const entries = journals.get(name) ?? []
-      journals.set(name, entries)
-      return { add: (entry) => void entries.push(entry), close: async () => {} }
+    journals: {
+      open: () => ({ add: () => {}, close: async () => {} }),
+      list: options.readJournal ?? (async () => missing('journal to read')),
     },
-    readJournal: options.readJournal ?? (async () => missing('journal to read')),
     runChanges: options.runChanges ?? (() => () => {}),
     sessionChanges: options.sessionChanges ?? (() => () => {}),
     audit: options.audit ?? absentStore('audit'),
     readStatistics: options.readStatistics ?? (async () => missing('statistics')),
-    openEventStream: (stream) => ({
-      append: async (appended) => {
-        if (host.eventFailure !== undefined) throw host.eventFailure
-        events.push(...appended.map((event) => ({ ...event, stream })))
-      },
-      close: async () => {},
-    }),
-    pollEvents: options.pollEvents ?? (async () => missing('events to poll')),
+    eventStreams: {
+      open: (stream) => ({
+        append: async (appended) => {
+          if (host.eventFailure !== undefined) throw host.eventFailure
+          events.push(...appended.map((event) => ({ ...event, stream })))
+        },
+        close: async () => {},
+      }),
+      poll: options.pollEvents ?? (async () => missing('events to poll')),
+    },
     stsPodEndpoints: options.stsPodEndpoints ?? [],
     portal: options.portal ?? fakePortal(),
     ...(options.tokenReport === undefined ? {} : { tokenReport: options.tokenReport }),
