@@ -154,7 +154,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     environment,
     replica,
     installation: {
-      system,
+      readSystem: () => system.describe(),
       loaded: loads,
       tokenReport,
       metrics: metricsAccess(options.sharing?.metricsOfAll ?? (() => metrics.registry)),

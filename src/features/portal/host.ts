@@ -4,7 +4,7 @@ import type { IssuerHost } from '#features/issuer/host.ts'
 import type { ConfigurationAccess } from '#features/portal/access/configuration-access.ts'
 import type { PortalAccess } from '#features/portal/access/portal-access.ts'
 import type { ServedProfile } from '#features/portal/access/profile-form.ts'
-import type { SystemAccess } from '#features/portal/access/system-access.ts'
+import type { SystemFacts } from '#features/portal/access/system-facts.ts'
 import type { RegistrationHost } from '#features/registration/host.ts'
 import type { RegistrationForm } from '#features/registration/service/offered-form.ts'
 import type { Reports } from '#features/reports/report-endpoint.ts'
@@ -46,7 +46,7 @@ export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, S
   readonly readStatistics: ReadStatistics
   readonly audit: AuditReader
   /** Absent in commands, which serve nothing. */
-  readonly system?: SystemAccess
+  readonly readSystem?: () => Promise<SystemFacts>
   /** Absent in commands. */
   readonly loaded?: ConfigurationAccess
   /** Absent in commands. */

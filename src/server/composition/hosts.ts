@@ -83,7 +83,7 @@ export interface HostServices extends PasswordServices {
   readonly statistics: StatisticsStore
   readonly auditReader: AuditReader
   /** What only a gateway has. */
-  readonly installation?: Pick<PortalHost, 'metrics' | 'system' | 'loaded' | 'tokenReport'> | undefined
+  readonly installation?: Pick<PortalHost, 'metrics' | 'readSystem' | 'loaded' | 'tokenReport'> | undefined
   readonly secondFactors: Pick<SecondFactorParts, 'store' | 'secrets'>
 }
 

@@ -5,7 +5,7 @@ import { PasswordChanges } from '#features/passwords/service/password-changes.ts
 import type { ConfigurationAccess } from '#features/portal/access/configuration-access.ts'
 import type { PortalAccess } from '#features/portal/access/portal-access.ts'
 import type { ServedProfile } from '#features/portal/access/profile-form.ts'
-import type { SystemAccess } from '#features/portal/access/system-access.ts'
+import type { SystemFacts } from '#features/portal/access/system-facts.ts'
 import type { ReadStatistics } from '#features/portal/statistics/statistics-query.ts'
 import type { RegistrationForm } from '#features/registration/service/offered-form.ts'
 import type { Registrations } from '#features/registration/service/registrations.ts'
@@ -63,7 +63,7 @@ export interface FakeHostOptions {
   readonly runChanges?: ListenToRuns
   readonly sessionChanges?: ListenToSessions
   readonly audit?: AuditReader
-  readonly system?: SystemAccess
+  readonly readSystem?: () => Promise<SystemFacts>
   readonly loaded?: ConfigurationAccess
   readonly tokenReport?: TokenReport
   readonly metrics?: MetricsAccess
@@ -192,7 +192,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     ...(options.tokenReport === undefined ? {} : { tokenReport: options.tokenReport }),
     ...(options.metrics === undefined ? {} : { metrics: options.metrics }),
     ...(options.loaded === undefined ? {} : { loaded: options.loaded }),
-    ...(options.system === undefined ? {} : { system: options.system }),
+    ...(options.readSystem === undefined ? {} : { readSystem: options.readSystem }),
     ...(options.reports === undefined ? {} : { reports: options.reports }),
   }
   return host
