@@ -5,9 +5,28 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
-import type { AuditAccess, AuditVerification } from './audit-access.ts'
+import type { AuditPage, AuditQuery } from '#sdk/audit/audit-entry.ts'
 
-interface AuditAccessParts {
+/** A walk over all records. It is known to its process only; the audit records how it ended. */
+export interface AuditVerification {
+  readonly state: 'running' | 'ended' | 'failed'
+  /** The process that verifies. */
+  readonly replica: string
+  /** The login of the administrator who started it. */
+  readonly by: string
+  readonly started: Date
+  readonly ended?: Date
+  /** Records so far. */
+  readonly checked: number
+  /** Records at the start; others may be written or pruned meanwhile. */
+  readonly total: number
+  /** Present if it ended. */
+  readonly report?: AuditReport
+  /** Whether the audit has an entry about the outcome; present if it ended or failed. */
+  readonly recorded?: boolean
+}
+
+interface AuditReaderParts {
   /** The name of this process. */
   readonly replica: string
   readonly audit: Pick<AuditStore, 'list' | 'size' | 'verify' | 'record'>
@@ -15,23 +34,28 @@ interface AuditAccessParts {
   readonly log: Logger
 }
 
-/** Reads the audit, and verifies it in the background: one verification at a time, with a pause after each page. */
-export class AuditReader implements AuditAccess, Closable {
-  readonly #parts: AuditAccessParts
+/** Reads the audit for administrators, and verifies it in the background: one verification at a time, with a pause after each page. */
+export class AuditReader implements Closable {
+  readonly #parts: AuditReaderParts
   #latest: AuditVerification | undefined
   #working: Promise<void> | undefined
   #closed = false
 
-  constructor(parts: AuditAccessParts) {
+  constructor(parts: AuditReaderParts) {
     this.#parts = parts
   }
 
-  list: AuditAccess['list'] = (query) => this.#parts.audit.list(query)
+  /** At most 500 entries. Throws BAD_REQUEST for an `after` that isn't the `next` of a page. */
+  list(query: AuditQuery): Promise<AuditPage> {
+    return this.#parts.audit.list(query)
+  }
 
+  /** The latest verification that this process started; undefined before the first. */
   verification(): AuditVerification | undefined {
     return this.#latest
   }
 
+  /** Starts to verify all records in the background. Throws CONFLICT while this process verifies. */
   async startVerification(by: string): Promise<AuditVerification> {
     const { tokens, others } = await this.#parts.audit.size()
     if (this.#working !== undefined || this.#closed) {

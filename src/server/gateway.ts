@@ -4,7 +4,7 @@ import type { Configuration } from '#config/configuration/configuration.ts'
 import type { LoadResult } from '#config/load/load.ts'
 import type { ConfigurationSource } from '#config/watch/configuration-source.ts'
 import { KeeperLoop } from '#features/sts/publish/key-keeper.ts'
-import { createTokenReport } from '#features/sts/service/token-report.ts'
+import { TokenReport } from '#features/sts/service/token-report.ts'
 import { isLoopbackHost, parseHostPort } from '#kernel/address.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { processName } from '#kernel/ids.ts'
@@ -127,7 +127,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const limits = { ...workerLimits, retries: { ...defaultRetries, attempts }, ...lease }
   const loads = new ConfigurationReport(first, clock)
   const system = scope.own(await SystemReport.start({ replica, storage, dataFolder, clock, log }))
-  const tokenReport = createTokenReport({
+  const tokenReport = new TokenReport({
     store: storage.keys,
     log,
     configuration: () => running.current.configuration,
@@ -154,14 +154,14 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     environment,
     replica,
     installation: {
-      system,
+      readSystem: () => system.describe(),
       loaded: loads,
       tokenReport,
       metrics: metricsAccess(options.sharing?.metricsOfAll ?? (() => metrics.registry)),
     },
   })
   scope.own(services.journals)
-  scope.own(services.auditAccess)
+  scope.own(services.auditReader)
   scope.own(services.events)
   scope.own(services.runChanges)
   scope.own(services.sessionChanges)

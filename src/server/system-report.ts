@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises'
 import process from 'node:process'
-import type { ListenerFacts, ReplicaFacts, SystemAccess, SystemFacts } from '#features/portal/access/system-access.ts'
+import type { ListenerFacts, ReplicaFacts, SystemFacts } from '#features/portal/access/system-facts.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
@@ -23,7 +23,7 @@ const seenMillis = 3 * beatMillis
 const readMillis = 5_000
 
 /** What this process knows about itself and the installation. With PostgreSQL it also records that it is alive. */
-export class SystemReport implements SystemAccess, Closable {
+export class SystemReport implements Closable {
   readonly #parts: SystemParts
   readonly #own: Omit<ReplicaFacts, 'seen'>
   readonly #timer: NodeJS.Timeout | undefined

@@ -8,7 +8,7 @@ import type {
   MadeWebhookTls,
   StsWebhookConfig,
 } from '#config/configuration/sts-webhook.ts'
-import type { CertificateFacts } from '#features/portal/access/system-access.ts'
+import type { CertificateFacts } from '#features/portal/access/system-facts.ts'
 import {
   keepWebhookTls,
   registerWebhook,

@@ -1,11 +1,6 @@
-import type { Subject } from '#identity/subject.ts'
-import type { JsonObject } from '#kernel/json.ts'
-import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { PreparedSubjectFilter } from '#sdk/filter/subject-filter.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
-import type { ServiceTokens } from '#sdk/target-module/service-tokens.ts'
 import type { TokenIssuer } from './token-keys.ts'
 
 /** An application of one of our own issuers. */
@@ -94,46 +89,4 @@ export function isIssuedBy({ mount, hosts }: Pick<IssuerConfig, 'mount' | 'hosts
   const url = URL.parse(issuer)
   if (url === null || url.pathname !== mount) return false
   return hosts.some((host) => host === '*' || host.toLowerCase() === url.hostname)
-}
-
-/** The application, user and session to issue tokens for. */
-export interface TokenMinting {
-  readonly issuer: string
-  /** By its name or its client id. */
-  readonly trust: string
-  readonly subject: Subject
-  /** The session that the tokens end with; undefined for an ID token without a session and without a refresh token. */
-  readonly sessionId: string | undefined
-  readonly authenticated: Date
-  /** Why they are issued, for the audit. */
-  readonly how: 'login' | 'token page'
-  /** The `https://host[:port]` of the issuer; the request's own if absent. */
-  readonly origin?: string | undefined
-  readonly request: Pick<GatewayRequest, 'id' | 'origin' | 'remoteAddress'>
-}
-
-/** Tokens issued for an application. */
-export interface MintedTokens {
-  readonly issuer: string
-  readonly clientId: string
-  readonly idToken: string
-  readonly expires: Date
-  readonly claims: JsonObject
-  readonly refreshToken?: string
-  readonly refreshExpires?: Date
-}
-
-/** The state of a refresh token. */
-export type RefreshTokenState = 'unused' | 'used' | 'ended'
-
-/** The own issuers of the configuration. */
-export interface IssuerAccess extends ServiceTokens {
-  /** Answers a request to the issuer's URL. */
-  handle(issuer: string, exchange: Exchange): Promise<GatewayResponse>
-  /**
-   * Issues tokens for a logged-in user, as if the application had requested them; audited before they are returned.
-   * Undefined if no rule of the issuer allows the user.
-   */
-  mint(call: TokenMinting): Promise<MintedTokens | undefined>
-  refreshState(issuer: string, refreshToken: string): Promise<RefreshTokenState>
 }

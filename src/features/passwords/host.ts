@@ -1,18 +1,19 @@
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { TaskHost } from '#sdk/workflow/workflow-task.ts'
 import type { RunAccess } from '#workflows/record/run-access.ts'
-import type { PasswordAccess, ServedResetLinks } from './service/password-access.ts'
+import type { PasswordChanges } from './service/password-changes.ts'
+import type { ServedResetLinks } from './service/reset-links.ts'
 
 /** What the filters of passwords use beside what every filter may use. */
 export interface PasswordHost extends FilterHost {
   /** Passwords that users set themselves. */
-  readonly passwords: PasswordAccess
+  readonly passwords: PasswordChanges
   readonly runs: RunAccess
 }
 
 /** What the task that mails password links uses. */
 export interface PasswordTaskHost extends TaskHost {
-  readonly passwords: Pick<PasswordAccess, 'requestReset'>
+  readonly passwords: Pick<PasswordChanges, 'requestReset'>
   /** The links of the filters of the configuration that let users set passwords; none if absent. */
   readonly resetLinks?: readonly ServedResetLinks[]
 }

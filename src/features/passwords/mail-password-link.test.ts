@@ -1,11 +1,7 @@
 import { expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
-import type {
-  PasswordAccess,
-  ResetOutcome,
-  ResetRequest,
-  ServedResetLinks,
-} from '#features/passwords/service/password-access.ts'
+import type { PasswordChanges, ResetOutcome, ResetRequest } from '#features/passwords/service/password-changes.ts'
+import type { ServedResetLinks } from '#features/passwords/service/reset-links.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
 import { next, type PreviewContext } from '#sdk/workflow/workflow-task.ts'
 import { checkText } from '#testing/modules/check-text.ts'
@@ -29,13 +25,13 @@ const served = (application: string): ServedResetLinks => ({
 
 async function run(outcome: ResetOutcome, resetLinks: readonly ServedResetLinks[], mechName?: string) {
   const requests: ResetRequest[] = []
-  const passwords: Partial<PasswordAccess> = {
+  const passwords: Pick<PasswordChanges, 'requestReset'> = {
     requestReset: async (request) => {
       requests.push(request)
       return outcome
     },
   }
-  const host = { ...fakeModuleHost({ passwords: passwords as PasswordAccess }), resetLinks }
+  const host = { ...fakeModuleHost(), passwords, resetLinks }
   await runTask(task(mechName), { host, requestor: 'boss' })
   return requests
 }

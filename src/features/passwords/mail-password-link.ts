@@ -1,5 +1,5 @@
 import type { PasswordTaskHost } from '#features/passwords/host.ts'
-import type { ServedResetLinks } from '#features/passwords/service/password-access.ts'
+import type { ServedResetLinks } from '#features/passwords/service/reset-links.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'

@@ -4,7 +4,7 @@ import { defineFilter } from '#sdk/filter/filter.ts'
 import { jsonErrors } from '#sdk/http/error-format.ts'
 import { passwordResetApi } from './reset-api.ts'
 import { parameters, parseReset, type ResetSettings } from './reset-settings.ts'
-import type { OffersResetLinks } from './service/password-access.ts'
+import type { OffersResetLinks } from './service/reset-links.ts'
 
 /** New passwords for users who forgot theirs, by a link in a mail. */
 export default defineFilter<ResetSettings>({

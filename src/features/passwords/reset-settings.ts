@@ -4,7 +4,7 @@ import {
   passwordParameters,
   readWebAddress,
 } from '#features/passwords/rules/password-parameters.ts'
-import type { ResetLinks } from '#features/passwords/service/password-access.ts'
+import type { ResetLinks } from '#features/passwords/service/reset-links.ts'
 import { Dn } from '#identity/dn.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import type { Issues } from '#kernel/issues.ts'

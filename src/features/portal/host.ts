@@ -1,16 +1,16 @@
-import type { AuditAccess } from '#audit/audit-access.ts'
+import type { AuditReader } from '#audit/audit-reader.ts'
 import type { AccountHost } from '#features/account/host.ts'
 import type { IssuerHost } from '#features/issuer/host.ts'
 import type { ConfigurationAccess } from '#features/portal/access/configuration-access.ts'
 import type { PortalAccess } from '#features/portal/access/portal-access.ts'
 import type { ServedProfile } from '#features/portal/access/profile-form.ts'
-import type { SystemAccess } from '#features/portal/access/system-access.ts'
+import type { SystemFacts } from '#features/portal/access/system-facts.ts'
 import type { RegistrationHost } from '#features/registration/host.ts'
-import type { RegistrationForm } from '#features/registration/service/registration-access.ts'
-import type { ReportEndpoint } from '#features/reports/report-call.ts'
+import type { RegistrationForm } from '#features/registration/service/offered-form.ts'
+import type { Reports } from '#features/reports/report-endpoint.ts'
 import type { ScimHost } from '#features/scim/host.ts'
 import type { StsHost } from '#features/sts/host.ts'
-import type { TokenReportAccess } from '#features/sts/service/token-report-view.ts'
+import type { TokenReport } from '#features/sts/service/token-report.ts'
 import type { ListenToSessions } from '#requests/sessions/session-listener.ts'
 import type { ServedApi } from '#sdk/filter/filter-api.ts'
 import type { OwnAccess } from '#sdk/workflow/grants.ts'
@@ -21,7 +21,7 @@ import type { ReadTargets } from '#workflows/targets/target-status.ts'
 import type { ReadStatistics } from './statistics/statistics-query.ts'
 
 /** What the filters of the portal use beside what every filter may use. */
-export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, StsHost, Pick<ScimHost, 'readJournal'> {
+export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, StsHost, Pick<ScimHost, 'journals'> {
   readonly runChanges: ListenToRuns
   readonly approvals: ApprovalAccess
   /** The workflows of the configuration, for administrators. */
@@ -41,14 +41,14 @@ export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, S
   /** The profiles of the portals of the configuration; none if absent. */
   readonly profiles?: readonly ServedProfile[]
   /** Absent if the gateway serves no reports. */
-  readonly reports?: ReportEndpoint | undefined
+  readonly reports?: Reports | undefined
   readonly readTargets: ReadTargets
   readonly readStatistics: ReadStatistics
-  readonly audit: AuditAccess
+  readonly audit: AuditReader
   /** Absent in commands, which serve nothing. */
-  readonly system?: SystemAccess
+  readonly readSystem?: () => Promise<SystemFacts>
   /** Absent in commands. */
   readonly loaded?: ConfigurationAccess
   /** Absent in commands. */
-  readonly tokenReport?: TokenReportAccess
+  readonly tokenReport?: TokenReport
 }

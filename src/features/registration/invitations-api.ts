@@ -1,6 +1,7 @@
 import { type InvitationOffer, type InvitationView, invitationView } from '#features/registration/contract/register.ts'
 import type { RegistrationHost } from '#features/registration/host.ts'
-import type { InvitationForm, InvitationRecord } from '#features/registration/service/registration-access.ts'
+import type { InvitationRecord } from '#features/registration/service/invitation.ts'
+import type { InvitationForm } from '#features/registration/service/offered-form.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { wireForm } from '#kernel/wire.ts'
 import { answer } from '#sdk/api/json-answer.ts'

@@ -1,4 +1,5 @@
-import type { InvitationMail, SecretMail } from '#features/registration/service/registration-access.ts'
+import type { InvitationMail } from '#features/registration/service/invitation.ts'
+import type { SecretMail } from '#features/registration/service/registrations.ts'
 import type { Template } from '#kernel/template.ts'
 import type { MailText } from '#sdk/mail/mail.ts'
 import { type PageReader, type TextKey, textsFor } from '#sdk/page/page-texts.ts'

@@ -1,5 +1,5 @@
 import type { RegistrationHost } from '#features/registration/host.ts'
-import type { RegistrationEvent } from '#features/registration/service/registration-access.ts'
+import type { RegistrationEvent } from '#features/registration/service/registrations.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'
 import { openPasswordRules, type PasswordRules } from '#protocols/passwords/password-rules.ts'
@@ -40,7 +40,7 @@ import {
 import { Registrar, type SubmitOutcome } from './registrar.ts'
 import { actionOf, configView, openUnisonConfigView, submittedText, ValueLists } from './registration-form.ts'
 import type { RegistrationHandler } from './registration-handler.ts'
-import type { OffersForm } from './service/registration-access.ts'
+import type { OffersForm } from './service/offered-form.ts'
 
 const maxBodyBytes = 256 * 1024
 

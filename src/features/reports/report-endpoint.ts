@@ -10,14 +10,29 @@ import { isJsonObject } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { SecretBox } from '#keys/secret-box.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { Translate } from '#sdk/page/configured-texts.ts'
 import { ReportTable, type ServedReport, serveReport } from './report.ts'
-import type { ReportCall, ReportEndpoint } from './report-call.ts'
 import { reportCsv } from './report-csv.ts'
 import type { ReportReader, ReportRow } from './report-reader.ts'
 import { reportXlsx } from './report-xlsx.ts'
 import { maxReference, readShownReport } from './shown-report.ts'
+
+/** A request to the reports of a portal. */
+interface ReportCall {
+  readonly exchange: Exchange
+  /** After `reports`: empty, or starting with a slash, as received. */
+  readonly path: string
+  /** The ids of the orgs that the caller may see. A report without one of them does not exist for the caller. */
+  readonly orgs: ReadonlySet<string>
+  /** The caller, by the attribute that identifies users in the portal; for the log. */
+  readonly login: string
+  /** Names and descriptions in the caller's language. */
+  readonly translate: Translate
+  /** The login, for `currentUser`. Throws ACCESS_DENIED if it belongs to another user. */
+  ownLogin(): Promise<string>
+}
 
 export interface ReportParts {
   readonly reports: readonly ServedReport[]
@@ -57,7 +72,7 @@ interface Run {
 }
 
 /** The paths of the Main API below `reports`. What the caller may not see is answered like what does not exist. */
-export class Reports implements ReportEndpoint {
+export class Reports {
   readonly #parts: ReportParts
   readonly #limits: ReportLimits
   readonly #references: ReportReferences
@@ -72,6 +87,7 @@ export class Reports implements ReportEndpoint {
     this.#references = new ReportReferences(parts.secrets, parts.clock)
   }
 
+  /** Throws NOT_FOUND for a path that is none of the reports'. */
   async answer(call: ReportCall): Promise<GatewayResponse> {
     const { method } = call.exchange.request
     const [first = '', second, third, ...rest] = call.path.split('/').slice(1).map(decoded)
@@ -362,7 +378,7 @@ class ReportReferences {
 export async function createReports(
   configured: Configuration['reports'],
   parts: Omit<ReportParts, 'reports'>,
-): Promise<ReportEndpoint> {
+): Promise<Reports> {
   const reports = Array.from(configured.values(), ({ spec, at }) => ({ report: serveReport(spec), at }))
   for (const { report, at } of reports) {
     try {

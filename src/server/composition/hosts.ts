@@ -1,32 +1,32 @@
-import type { AuditAccess } from '#audit/audit-access.ts'
+import type { AuditReader } from '#audit/audit-reader.ts'
 import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
-import { type IssuerAccess, isIssuedBy } from '#config/configuration/issuer.ts'
+import { isIssuedBy } from '#config/configuration/issuer.ts'
 import type { VirtualDirectory } from '#directory/virtual-directory.ts'
-import type { FactorHost } from '#features/account/second-factors/second-factor-access.ts'
+import type { FactorHost } from '#features/account/second-factors/factor-host.ts'
 import { type SecondFactorParts, SecondFactors } from '#features/account/second-factors/second-factors.ts'
 import type { CallHost } from '#features/call-workflow/host.ts'
 import type { TokenHost } from '#features/issuer/host.ts'
+import type { Issuers } from '#features/issuer/service/issuers.ts'
 import type { PasswordTaskHost } from '#features/passwords/host.ts'
-import { offersResetLinks } from '#features/passwords/service/password-access.ts'
 import { PasswordChanges, type PasswordServices } from '#features/passwords/service/password-changes.ts'
+import { offersResetLinks } from '#features/passwords/service/reset-links.ts'
 import { offersProfile } from '#features/portal/access/profile-form.ts'
 import { createPortal, createPortalMemory } from '#features/portal/front/portal-content.ts'
 import type { PortalStore } from '#features/portal/front/portal-store.ts'
 import type { PortalHost } from '#features/portal/host.ts'
 import { createStatistics } from '#features/portal/statistics/read-statistics.ts'
 import type { StatisticsStore } from '#features/portal/statistics/statistics-store.ts'
-import { offersForm } from '#features/registration/service/registration-access.ts'
+import { offersForm } from '#features/registration/service/offered-form.ts'
 import { type RegistrationParts, Registrations } from '#features/registration/service/registrations.ts'
-import type { ReportEndpoint } from '#features/reports/report-call.ts'
+import type { Reports } from '#features/reports/report-endpoint.ts'
 import type { EventStreams } from '#features/scim/events/event-streams.ts'
 import type { ScimHost } from '#features/scim/host.ts'
 import type { Journals } from '#features/scim/journal/journals.ts'
 import { AdmissionAudit } from '#features/sts/service/admission-audit.ts'
-import type { TokenService } from '#features/sts/service/token-service.ts'
+import type { TokenIssuing } from '#features/sts/service/token-issuing.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { Closable } from '#kernel/scope.ts'
 import { portalAddress } from '#mail/mail-links.ts'
 import type { NotificationStore } from '#mail/notification-store.ts'
 import { servedApis } from '#requests/pipeline/served-apis.ts'
@@ -81,9 +81,9 @@ export interface HostServices extends PasswordServices {
   readonly portal: PortalStore
   readonly notifications: NotificationStore
   readonly statistics: StatisticsStore
-  readonly auditAccess: AuditAccess & Closable
+  readonly auditReader: AuditReader
   /** What only a gateway has. */
-  readonly installation?: Pick<PortalHost, 'metrics' | 'system' | 'loaded' | 'tokenReport'> | undefined
+  readonly installation?: Pick<PortalHost, 'metrics' | 'readSystem' | 'loaded' | 'tokenReport'> | undefined
   readonly secondFactors: Pick<SecondFactorParts, 'store' | 'secrets'>
 }
 
@@ -98,12 +98,12 @@ interface HostParts {
   readonly runs: Runs
   readonly approvals: ApprovalAccess
   readonly dynamicWorkflows: ReadonlyMap<string, DynamicWorkflowSource>
-  readonly issuers: IssuerAccess
+  readonly issuers: Issuers
   readonly watchIssuer: GatewayHost['watchIssuer']
   /** Absent if reports are not served. */
-  readonly reports: ReportEndpoint | undefined
+  readonly reports: Reports | undefined
   /** Undefined before the token endpoints are created, or if none are configured. */
-  tokens(): TokenService | undefined
+  tokens(): TokenIssuing | undefined
 }
 
 /** Everything that the modules of one configuration get. */
@@ -146,14 +146,12 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
     directory,
     authorize: (subject, wanted) => rules.decide(subject, wanted),
     openUserDirectory: services.openUserDirectory,
-    openJournal: (options) => journals.open(options),
-    readJournal: (query) => journals.list(query),
+    journals,
     readStatistics: createStatistics(services.statistics, journals),
-    audit: services.auditAccess,
+    audit: services.auditReader,
     rateLimits: services.rateLimits,
     ...services.installation,
-    openEventStream: (options) => services.events.open(options),
-    pollEvents: (stream, poll) => services.events.poll(stream, poll),
+    eventStreams: services.events,
     portal: createPortal(
       withRemovalWorkflow(configuration),
       parts.dynamicWorkflows,

@@ -102,7 +102,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     loginMeter: parts.loginMeter ?? noLoginMeter,
     audit: storage.audit,
     installation: parts.installation,
-    auditAccess: new AuditReader({ replica, audit: storage.audit, clock, log }),
+    auditReader: new AuditReader({ replica, audit: storage.audit, clock, log }),
     subjects: subjectQueue(),
     runs: storage.runs,
     idempotency: storage.idempotency,

@@ -4,7 +4,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { fakeSecretBox } from '#testing/login/fake-login-services.ts'
 
-/** Second factors on a database in memory, with the engine's interface for modules. */
+/** Second factors on a database in memory. */
 export const memorySecondFactors = (database = memoryDatabase()): SecondFactors =>
   new SecondFactors({
     store: new SecondFactorStore(database),

@@ -1,18 +1,19 @@
 import type { KeyObject } from 'node:crypto'
-import type { AuditAccess } from '#audit/audit-access.ts'
-import type { SecondFactorAccess } from '#features/account/second-factors/second-factor-access.ts'
-import type { PasswordAccess } from '#features/passwords/service/password-access.ts'
+import type { AuditReader } from '#audit/audit-reader.ts'
+import type { SecondFactors } from '#features/account/second-factors/second-factors.ts'
+import { PasswordChanges } from '#features/passwords/service/password-changes.ts'
 import type { ConfigurationAccess } from '#features/portal/access/configuration-access.ts'
 import type { PortalAccess } from '#features/portal/access/portal-access.ts'
 import type { ServedProfile } from '#features/portal/access/profile-form.ts'
-import type { SystemAccess } from '#features/portal/access/system-access.ts'
+import type { SystemFacts } from '#features/portal/access/system-facts.ts'
 import type { ReadStatistics } from '#features/portal/statistics/statistics-query.ts'
-import type { RegistrationAccess, RegistrationForm } from '#features/registration/service/registration-access.ts'
-import type { ReportEndpoint } from '#features/reports/report-call.ts'
-import type { EventStreamOptions, PollEvents, SecurityEvent } from '#features/scim/events/event-stream.ts'
-import type { ReadJournal } from '#features/scim/journal/journal.ts'
-import type { JournalEntry } from '#features/scim/journal/journal-entry.ts'
-import type { TokenReportAccess } from '#features/sts/service/token-report-view.ts'
+import type { RegistrationForm } from '#features/registration/service/offered-form.ts'
+import type { Registrations } from '#features/registration/service/registrations.ts'
+import type { Reports } from '#features/reports/report-endpoint.ts'
+import type { EventStreamOptions, SecurityEvent } from '#features/scim/events/event-stream.ts'
+import type { EventStreams } from '#features/scim/events/event-streams.ts'
+import type { Journals } from '#features/scim/journal/journals.ts'
+import type { TokenReport } from '#features/sts/service/token-report.ts'
 import type { DirectorySearch, InsertEntry, MemberDirectory } from '#identity/directory.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -57,20 +58,19 @@ export interface FakeHostOptions {
   readonly signingKey?: { readonly privateKey: KeyObject; readonly publicKey: KeyObject }
   readonly secretKeys?: readonly KeyObject[]
   readonly authorize?: (subject: Subject, rules: readonly Rule[]) => RuleDecision
-  readonly readJournal?: ReadJournal
+  readonly readJournal?: Journals['list']
   readonly readStatistics?: ReadStatistics
   readonly runChanges?: ListenToRuns
   readonly sessionChanges?: ListenToSessions
-  readonly audit?: AuditAccess
-  readonly system?: SystemAccess
+  readonly audit?: AuditReader
+  readonly readSystem?: () => Promise<SystemFacts>
   readonly loaded?: ConfigurationAccess
-  readonly tokenReport?: TokenReportAccess
+  readonly tokenReport?: TokenReport
   readonly metrics?: MetricsAccess
   readonly runs?: RunAccess
   readonly sessions?: SessionAccess
-  readonly secondFactors?: SecondFactorAccess
-  readonly passwords?: PasswordAccess
-  readonly registrations?: RegistrationAccess
+  readonly secondFactors?: SecondFactors
+  readonly registrations?: Registrations
   readonly grants?: Partial<OwnAccess>
   readonly readTargets?: ReadTargets
   readonly groupMappings?: readonly GroupMapping[]
@@ -79,21 +79,19 @@ export interface FakeHostOptions {
   /** Request parameters by workflow. */
   readonly loginAttributes?: ReadonlySet<string> | 'any'
   readonly workflowParameters?: Readonly<Record<string, readonly string[]>>
-  readonly pollEvents?: PollEvents
+  readonly pollEvents?: EventStreams['poll']
   readonly portal?: PortalAccess
   readonly portalUrl?: string
   readonly texts?: ConfiguredTexts
   readonly forms?: readonly RegistrationForm[]
   readonly apis?: readonly ServedApi[]
   readonly profiles?: readonly ServedProfile[]
-  readonly reports?: ReportEndpoint
+  readonly reports?: Reports
   readonly stsPodEndpoints?: readonly PodEndpoint[]
 }
 
 export interface FakeModuleHost extends GatewayHost {
   readonly searches: DirectorySearch[]
-  /** The entries of journals, by name. */
-  readonly journals: ReadonlyMap<string, JournalEntry[]>
   /** The events of streams, in order. */
   readonly events: (SecurityEvent & { readonly stream: EventStreamOptions })[]
   /** If given, appending an event fails with it. */
@@ -104,24 +102,18 @@ const missing = (what: string): never => {
   throw new Error(`the fake host has no ${what}`)
 }
 
-const noPasswords: PasswordAccess = {
-  requestReset: async () => missing('passwords'),
-  hasLink: async () => false,
-  reset: async () => 'no link',
-  canChange: () => false,
-  change: async () => missing('passwords'),
-}
+const nothing = { services: {}, configuration: {}, directory: {}, targets: {} }
+/** Of users without a link to the directory, whom they refuse. */
+const noPasswords = new PasswordChanges(nothing as ConstructorParameters<typeof PasswordChanges>[0])
 
 /** A host with the test's parts, which records the directory searches. */
 export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
   const searches: DirectorySearch[] = []
-  const journals = new Map<string, JournalEntry[]>()
   const directories = new Map<string, UserDirectory>()
   const events: (SecurityEvent & { readonly stream: EventStreamOptions })[] = []
   const clock = () => new Date(options.now?.() ?? Date.now())
   const host: FakeModuleHost = {
     searches,
-    journals,
     events,
     name: 'test',
     javaScript: () => undefined,
@@ -144,7 +136,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     sessions: options.sessions ?? noSessions,
     secondFactors: options.secondFactors ?? absentStore('second factors'),
     registrations: options.registrations ?? absentStore('registrations'),
-    passwords: options.passwords ?? noPasswords,
+    passwords: noPasswords,
     approvals: options.approvals ?? noApprovals,
     grants: { ...noGrants, ...options.grants },
     workflowCatalog: options.workflowCatalog ?? { list: async () => [], get: async () => undefined },
@@ -177,30 +169,30 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
       directories.set(name, directory)
       return directory
     },
-    openJournal: ({ name }) => {
-      const entries = journals.get(name) ?? []
-      journals.set(name, entries)
-      return { add: (entry) => void entries.push(entry), close: async () => {} }
+    journals: {
+      open: () => ({ add: () => {}, close: async () => {} }),
+      list: options.readJournal ?? (async () => missing('journal to read')),
     },
-    readJournal: options.readJournal ?? (async () => missing('journal to read')),
     runChanges: options.runChanges ?? (() => () => {}),
     sessionChanges: options.sessionChanges ?? (() => () => {}),
     audit: options.audit ?? absentStore('audit'),
     readStatistics: options.readStatistics ?? (async () => missing('statistics')),
-    openEventStream: (stream) => ({
-      append: async (appended) => {
-        if (host.eventFailure !== undefined) throw host.eventFailure
-        events.push(...appended.map((event) => ({ ...event, stream })))
-      },
-      close: async () => {},
-    }),
-    pollEvents: options.pollEvents ?? (async () => missing('events to poll')),
+    eventStreams: {
+      open: (stream) => ({
+        append: async (appended) => {
+          if (host.eventFailure !== undefined) throw host.eventFailure
+          events.push(...appended.map((event) => ({ ...event, stream })))
+        },
+        close: async () => {},
+      }),
+      poll: options.pollEvents ?? (async () => missing('events to poll')),
+    },
     stsPodEndpoints: options.stsPodEndpoints ?? [],
     portal: options.portal ?? fakePortal(),
     ...(options.tokenReport === undefined ? {} : { tokenReport: options.tokenReport }),
     ...(options.metrics === undefined ? {} : { metrics: options.metrics }),
     ...(options.loaded === undefined ? {} : { loaded: options.loaded }),
-    ...(options.system === undefined ? {} : { system: options.system }),
+    ...(options.readSystem === undefined ? {} : { readSystem: options.readSystem }),
     ...(options.reports === undefined ? {} : { reports: options.reports }),
   }
   return host

@@ -1,9 +1,6 @@
-import type {
-  InvitationMail,
-  RegistrationEvent,
-  SecretMail,
-} from '#features/registration/service/registration-access.ts'
+import type { InvitationMail } from '#features/registration/service/invitation.ts'
 import { RegistrationStore } from '#features/registration/service/registration-store.ts'
+import type { RegistrationEvent, SecretMail } from '#features/registration/service/registrations.ts'
 import { Registrations } from '#features/registration/service/registrations.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'

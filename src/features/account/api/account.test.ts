@@ -7,7 +7,7 @@ import type {
   PasskeyEnrolment,
   TotpEnrolment,
 } from '#features/account/contract/account.ts'
-import { secondFactorProof, secondFactorSlot } from '#features/account/second-factors/second-factor-access.ts'
+import { secondFactorProof, secondFactorSlot } from '#features/account/second-factors/second-factor-proof.ts'
 import type { Identity } from '#identity/identity.ts'
 import { settle } from '#kernel/awaitable.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'

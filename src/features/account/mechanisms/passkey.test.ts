@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { secondFactorSlot } from '#features/account/second-factors/second-factor-access.ts'
+import { secondFactorSlot } from '#features/account/second-factors/second-factor-proof.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import { challengeOf, type FakeLogin, fakeLogin } from '#testing/login/fake-login-attempt.ts'
 import { memorySecondFactors } from '#testing/login/memory-second-factors.ts'

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { FactorHost } from '#features/account/second-factors/second-factor-access.ts'
+import type { FactorHost } from '#features/account/second-factors/factor-host.ts'
 import {
   type FactorDialogue,
   passkeyUser,

@@ -1,6 +1,6 @@
 import { TOTP } from 'otpauth'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { secondFactorSlot } from '#features/account/second-factors/second-factor-access.ts'
+import { secondFactorSlot } from '#features/account/second-factors/second-factor-proof.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { AuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { challengeOf, type FakeLogin, fakeLogin } from '#testing/login/fake-login-attempt.ts'

@@ -1,4 +1,4 @@
-import type { FactorHost } from '#features/account/second-factors/second-factor-access.ts'
+import type { FactorHost } from '#features/account/second-factors/factor-host.ts'
 import {
   type FactorDialogue,
   SecondFactorLogin,

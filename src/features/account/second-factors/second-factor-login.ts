@@ -10,8 +10,10 @@ import type { ParsedParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import { html, type Markup, page } from '#sdk/page/page.ts'
 import { durationText, type TextKey, textsFor } from '#sdk/page/page-texts.ts'
+import type { FactorHost } from './factor-host.ts'
 import type { NewSecondFactor, SecondFactor, SecondFactorKind } from './second-factor.ts'
-import { type FactorHost, type FactorOwner, secondFactorProof, secondFactorSlot } from './second-factor-access.ts'
+import { secondFactorProof, secondFactorSlot } from './second-factor-proof.ts'
+import type { FactorOwner } from './second-factors.ts'
 
 /** The content of a page, and the state that its answer is checked against. */
 interface FactorPage {

@@ -19,3 +19,9 @@ export interface SecondFactor extends NewSecondFactor {
   readonly created: Date
   readonly lastUsed: Date | undefined
 }
+
+/** The name to store; undefined for one without visible characters. */
+export function factorName(written: string): string | undefined {
+  const name = written.normalize('NFC').trim().replaceAll(/\p{C}/gu, '')
+  return name === '' ? undefined : name.slice(0, 60).toWellFormed()
+}

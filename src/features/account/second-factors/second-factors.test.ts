@@ -6,8 +6,8 @@ import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { memorySecondFactors } from '#testing/login/memory-second-factors.ts'
 import { subject } from '#testing/login/subjects.ts'
 import type { NewSecondFactor } from './second-factor.ts'
-import { maxFactors } from './second-factor-access.ts'
 import { SecondFactorStore } from './second-factor-store.ts'
+import { maxFactors } from './second-factors.ts'
 
 const ann = subject('uid=ann,ou=people,o=Tremolo')
 const change = { requestId: 'request-1' }

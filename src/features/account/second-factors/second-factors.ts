@@ -1,18 +1,29 @@
 import { randomBytes } from 'node:crypto'
+import type { Subject } from '#identity/subject.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId, secretHash } from '#kernel/ids.ts'
 import type { SecretBox } from '#keys/secret-box.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { OperatorChange } from '#sdk/auth/operator-change.ts'
 import { type NewSecondFactor, type SecondFactor, secondFactorKinds } from './second-factor.ts'
-import {
-  type FactorAdded,
-  type FactorChange,
-  type FactorOwner,
-  maxFactors,
-  type SecondFactorAccess,
-} from './second-factor-access.ts'
 import type { SecondFactorStore, StoredFactor } from './second-factor-store.ts'
+
+/** The owner of a factor, by identity: a user keeps it under a new login, and no one gets it with an old one. */
+export type FactorOwner = Pick<Subject, 'identity' | 'dn' | 'uid'>
+
+/** The result of adding a second factor. */
+type FactorAdded =
+  | { readonly added: false }
+  /** `recoveryCodes` are new ones, for a user who had none; they are returned only once. */
+  | { readonly added: true; readonly recoveryCodes: readonly string[] | undefined }
+
+/** The request that causes a change, for the audit. */
+interface FactorChange {
+  readonly requestId: string
+}
+
+/** How many factors one user may have. */
+export const maxFactors = 20
 
 export interface SecondFactorParts {
   readonly store: SecondFactorStore
@@ -20,20 +31,25 @@ export interface SecondFactorParts {
   readonly clock: Clock
 }
 
-/** Encrypts the secrets and audits every change. */
-export class SecondFactors implements SecondFactorAccess {
+/**
+ * What users prove their identity with in addition to a password. Shared by all gateways of a database. Encrypts the
+ * secrets and audits every change.
+ */
+export class SecondFactors {
   readonly #parts: SecondFactorParts
 
   constructor(parts: SecondFactorParts) {
     this.#parts = parts
   }
 
+  /** Earliest first. */
   async of(owner: FactorOwner): Promise<readonly SecondFactor[]> {
     const stored = await this.#parts.store.ofOwner(ownerKey(owner))
     const opened = await Promise.all(stored.map((factor) => this.#open(factor)))
     return opened.flatMap((factor) => factor ?? [])
   }
 
+  /** Refused beyond `maxFactors`. `onlyAsFirst`: refused for a user who has one, also for concurrent calls. */
   async add(
     owner: FactorOwner,
     factor: NewSecondFactor,
@@ -57,6 +73,7 @@ export class SecondFactors implements SecondFactorAccess {
     return { added: true, recoveryCodes: outcome === 'added with codes' ? codes : undefined }
   }
 
+  /** Moves the counter. False if another request was first. */
   async use(owner: FactorOwner, { id, counter }: Pick<SecondFactor, 'id' | 'counter'>, next: number): Promise<boolean> {
     const key = ownerKey(owner)
     return this.#parts.store.use({ id, owner: key, ownerName: nameKey(owner) }, counter, next)
@@ -66,6 +83,7 @@ export class SecondFactors implements SecondFactorAccess {
     return this.#parts.store.rename(id, ownerKey(owner), name)
   }
 
+  /** The recovery codes are deleted with the last factor. */
   async remove(owner: FactorOwner, id: string, { requestId }: FactorChange): Promise<boolean> {
     const { store } = this.#parts
     const key = ownerKey(owner)
@@ -74,15 +92,18 @@ export class SecondFactors implements SecondFactorAccess {
     return store.remove(id, key, [this.#row(owner, 'delete', `${known.kind} "${known.name}"`, requestId)])
   }
 
+  /** Removes all factors and recovery codes, with an audit entry; returns how many factors. */
   async reset(owner: FactorOwner, { by, reason, requestId }: OperatorChange): Promise<number> {
     const row = { ...this.#row(owner, 'delete', 'all', requestId), requestor: by, reason }
     return this.#parts.store.removeAll(ownerKey(owner), [row])
   }
 
+  /** How many recovery codes are left. */
   async recoveryCodes(owner: FactorOwner): Promise<number> {
     return this.#parts.store.recoveryCodes(ownerKey(owner))
   }
 
+  /** Replaces all codes with new ones; undefined for a user without a factor. */
   async renewRecoveryCodes(owner: FactorOwner, { requestId }: FactorChange): Promise<readonly string[] | undefined> {
     const key = ownerKey(owner)
     const codes = newRecoveryCodes()
@@ -91,6 +112,7 @@ export class SecondFactors implements SecondFactorAccess {
     return (await this.#parts.store.replaceRecoveryCodes(key, hashes, audit)) ? codes : undefined
   }
 
+  /** True once for each code. Ignores spaces, dashes and letter case. */
   async useRecoveryCode(owner: FactorOwner, code: string, { requestId }: FactorChange): Promise<boolean> {
     const key = ownerKey(owner)
     const hash = recoveryCodeHash(key, code)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { MintedTokens, TokenMinting } from '#config/configuration/issuer.ts'
+import type { Issuers } from '#features/issuer/service/issuers.ts'
+import type { MintedTokens, TokenMinting } from '#features/issuer/service/token-minting.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
@@ -29,14 +30,11 @@ async function begin(
     noIssues(),
     fakeParseContext(),
   )
-  const issuers = {
+  const issuers: Pick<Issuers, 'mint'> = {
     mint: async (call: TokenMinting) => {
       calls.push(call)
       return attempt.denied === true ? undefined : minted
     },
-    serviceToken: async () => ({ token: '', expires: new Date(0) }),
-    handle: async () => ({ status: 404, headers: {} }),
-    refreshState: async () => 'unused' as const,
   }
   const mechanism = await prepared.create(Object.assign(fakeModuleHost(), { issuers }))
   const outcome = await mechanism.begin({

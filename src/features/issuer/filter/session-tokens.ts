@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { MintedTokens } from '#config/configuration/issuer.ts'
+import type { MintedTokens } from '#features/issuer/service/token-minting.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 
 /** Tokens of an own issuer in a session, with the data for creating new ones. */

@@ -1,12 +1,6 @@
 import { decodeJwt } from 'jose/jwt/decode'
 import type { Provider } from 'oidc-provider'
-import {
-  hasTokenExchange,
-  type IssuerTrust,
-  type MintedTokens,
-  type RefreshTokenState,
-  type TokenMinting,
-} from '#config/configuration/issuer.ts'
+import { hasTokenExchange, type IssuerTrust } from '#config/configuration/issuer.ts'
 import type { Subject } from '#identity/subject.ts'
 import { networkOf } from '#kernel/address.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
@@ -46,6 +40,7 @@ import { IssuerProviders, type ProviderSource } from './issuer-providers.ts'
 import { type IssuerRecords, sessionSeconds } from './issuer-records.ts'
 import { hasDeviceGrant, issuerScopes, tokenTimes } from './provider-settings.ts'
 import { TokenExchanger } from './token-exchanger.ts'
+import type { MintedTokens, RefreshTokenState, TokenMinting } from './token-minting.ts'
 
 export interface IssuerServerParts extends ProviderSource, IssuerAuditParts {
   readonly claims: Mapping

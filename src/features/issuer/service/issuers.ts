@@ -1,7 +1,7 @@
 import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
 import { createAt } from '#config/configuration/create-at.ts'
-import { type IssuerAccess, type IssuerConfig, issuersByName } from '#config/configuration/issuer.ts'
+import { type IssuerConfig, issuersByName } from '#config/configuration/issuer.ts'
 import type { TokenKeys } from '#config/configuration/token-keys.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -10,14 +10,17 @@ import type { JsonValue } from '#kernel/json.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { SecretBox } from '#keys/secret-box.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { ChangeSubject } from '#sdk/filter/subject-filter.ts'
 import type { HostFor } from '#sdk/host/host.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
-import { serviceTokenSeconds } from '#sdk/target-module/service-tokens.ts'
+import { type ServiceTokenCall, type ServiceTokens, serviceTokenSeconds } from '#sdk/target-module/service-tokens.ts'
 import { type IssuerMeter, noIssuerMeter } from './issuer-audit.ts'
 import { IssuerServer, type IssuerServerParts } from './issuer-server.ts'
 import type { IssuerStore } from './issuer-store.ts'
+import type { MintedTokens, RefreshTokenState, TokenMinting } from './token-minting.ts'
 
 /** What own issuers need that outlives a configuration. */
 export interface IssuerServices {
@@ -39,7 +42,7 @@ interface IssuersParts {
 }
 
 /** The own issuers of a configuration. Modules may refer to it before it is started. */
-export class Issuers implements IssuerAccess {
+export class Issuers implements ServiceTokens {
   readonly #parts: IssuersParts
   /** By every name of an issuer. */
   #servers: ReadonlyMap<string, IssuerServer> = new Map()
@@ -96,13 +99,24 @@ export class Issuers implements IssuerAccess {
     )
   }
 
-  handle: IssuerAccess['handle'] = (issuer, exchange) => this.#server(issuer).handle(exchange)
+  /** Answers a request to the issuer's URL. */
+  async handle(issuer: string, exchange: Exchange): Promise<GatewayResponse> {
+    return this.#server(issuer).handle(exchange)
+  }
 
-  mint: IssuerAccess['mint'] = (call) => this.#server(call.issuer).mint(call)
+  /**
+   * Issues tokens for a logged-in user, as if the application had requested them; audited before they are returned.
+   * Undefined if no rule of the issuer allows the user.
+   */
+  async mint(call: TokenMinting): Promise<MintedTokens | undefined> {
+    return this.#server(call.issuer).mint(call)
+  }
 
-  refreshState: IssuerAccess['refreshState'] = (issuer, token) => this.#server(issuer).refreshState(token)
+  async refreshState(issuer: string, refreshToken: string): Promise<RefreshTokenState> {
+    return this.#server(issuer).refreshState(refreshToken)
+  }
 
-  serviceToken: IssuerAccess['serviceToken'] = async ({ issuer, subject, audience, host }) => {
+  async serviceToken({ issuer, subject, audience, host }: ServiceTokenCall) {
     const { configuration, services } = this.#parts
     const config = configuration.issuers.find(({ name }) => name === issuer)
     if (config === undefined || services.tokenKeys === undefined) {

@@ -1,4 +1,4 @@
-import type { PasswordWriter } from '#features/passwords/service/password-access.ts'
+import type { PasswordWriter } from '#features/passwords/service/password-writer.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { PasswordProblem } from '#protocols/passwords/password-rules.ts'

@@ -12,9 +12,10 @@ import type { DirectoryInsert } from '#sdk/directory/directory-insert.ts'
 import { openStorage } from '#server/composition/stores.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
-import type { PasswordWriter, ResetRequest } from './password-access.ts'
 import { settleAbandoned } from './password-audit.ts'
+import type { ResetRequest } from './password-changes.ts'
 import { PasswordChanges } from './password-changes.ts'
+import type { PasswordWriter } from './password-writer.ts'
 
 const suffix = Dn.parse('ou=people,o=Tremolo')
 const ada = {

@@ -3,6 +3,7 @@ import type { VirtualDirectory } from '#directory/virtual-directory.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
+import type { Filter } from '#identity/filter/ast.ts'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { shownAttributes } from '#identity/shown-attributes.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -16,19 +17,12 @@ import type { LoginServices } from '#requests/login/login-desk.ts'
 import { createGuard } from '#requests/login/login-guard.ts'
 import type { ChangeClaim, PasswordChangeStore } from '#requests/login/password-change-store.ts'
 import { endedRows } from '#requests/sessions/session-end-audit.ts'
+import type { GatewayRequest } from '#sdk/http/http.ts'
 import { checkMail, isMailAddress, type MailText } from '#sdk/mail/mail.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
 import { languageOf, type PageReader, type TextsLanguage, textsFor } from '#sdk/page/page-texts.ts'
 import { hasPasswords } from '#sdk/target/target.ts'
 import type { TaskTargets } from '#sdk/workflow/workflow-task.ts'
-import type {
-  OwnPasswordChange,
-  PasswordAccess,
-  PasswordReset,
-  PasswordWriter,
-  ResetOutcome,
-  ResetRequest,
-} from './password-access.ts'
 import {
   type Asker,
   causeOf,
@@ -38,6 +32,43 @@ import {
   resetLink,
   unknownOutcome,
 } from './password-audit.ts'
+import type { PasswordWriter } from './password-writer.ts'
+import type { ResetLinks } from './reset-links.ts'
+
+/** A request for a mail with a link to reset a password. */
+export interface ResetRequest extends ResetLinks {
+  /** Where the new password is written. */
+  readonly form: string
+  /** Finds the user by the typed text. */
+  readonly filter: Filter
+  readonly request: Pick<GatewayRequest, 'id' | 'remoteAddress' | 'headers'>
+  /** The run that mails the link, for the audit; absent if anyone requested it. */
+  readonly cause?: { readonly requestor: string; readonly workflow: { readonly id: string; readonly name: string } }
+}
+
+/** `unknown`: not exactly one active user with a mail address and a password here was found. */
+export type ResetOutcome = 'sent' | 'unknown' | 'too many'
+
+/** A new password, with the secret of the mailed link. */
+export interface PasswordReset {
+  readonly form: string
+  readonly secret: string
+  readonly password: string
+  readonly writer: PasswordWriter
+  readonly request: Pick<GatewayRequest, 'id' | 'remoteAddress' | 'headers'>
+}
+
+/** A new password of a user who is logged in. */
+interface OwnPasswordChange {
+  readonly subject: Subject
+  /** The public id of the session that stays. */
+  readonly session: string | undefined
+  readonly application: string
+  readonly current: string
+  readonly password: string
+  readonly writer: PasswordWriter
+  readonly request: GatewayRequest
+}
 
 export interface PasswordServices
   extends Pick<LoginServices, 'loginFailures' | 'loginAudit' | 'loginMeter'>,
@@ -66,7 +97,8 @@ interface Person {
   readonly login: string
 }
 
-export class PasswordChanges implements PasswordAccess {
+/** Passwords that users set themselves. Every change ends sessions, and is audited, with the commit that reports it. */
+export class PasswordChanges {
   readonly #parts: PasswordParts
   readonly #audit: PasswordAudit
 
@@ -75,6 +107,10 @@ export class PasswordChanges implements PasswordAccess {
     this.#audit = new PasswordAudit(parts.services)
   }
 
+  /**
+   * Sends a link if exactly one active user with a mail address is found. An anonymous caller must not learn the
+   * outcome. Throws only if the directory or the database doesn't answer.
+   */
   async requestReset({ form, filter, root, writer, ...rest }: ResetRequest): Promise<ResetOutcome> {
     const { services, configuration } = this.#parts
     const { request, cause, validMillis, perHour, write } = rest
@@ -105,10 +141,16 @@ export class PasswordChanges implements PasswordAccess {
     return 'too many'
   }
 
+  /** Whether the secret's link can be used now. */
   async hasLink(form: string, secret: string): Promise<boolean> {
     return (await this.#parts.services.passwordChanges.findLink(form, secretHash(secret))) !== undefined
   }
 
+  /**
+   * Sets the password and uses up the link; all sessions of the user end. `no link`: the link was used or replaced,
+   * has expired, or its user is gone or deactivated. `in use`: the link is being used right now. Throws
+   * WEAK_PASSWORD, and errors of the target; the link can then be used again.
+   */
   async reset({ form, secret, password, writer, request }: PasswordReset): Promise<'changed' | 'no link' | 'in use'> {
     const store = this.#parts.services.passwordChanges
     const tokenHash = secretHash(secret)
@@ -139,6 +181,7 @@ export class PasswordChanges implements PasswordAccess {
     return 'changed'
   }
 
+  /** Whether the subject has a password here that `change` can change. */
   canChange({ link, attributes }: Subject, writer: PasswordWriter): boolean {
     if (link === undefined) return false
     return writer.target === undefined
@@ -146,6 +189,11 @@ export class PasswordChanges implements PasswordAccess {
       : attributes.first(writer.loginAttribute) !== undefined
   }
 
+  /**
+   * Sets the subject's own password; ends the other sessions of the user, and returns their number. Throws
+   * WRONG_PASSWORD, WEAK_PASSWORD, TOO_MANY_REQUESTS after failed attempts, and NOT_SUPPORTED if `canChange` is
+   * false.
+   */
   async change(change: OwnPasswordChange): Promise<number> {
     const { subject, session, current, password, writer, request } = change
     const { link, identity, uid: login } = subject

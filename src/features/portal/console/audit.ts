@@ -1,4 +1,4 @@
-import type { AuditVerification } from '#audit/audit-access.ts'
+import type { AuditVerification } from '#audit/audit-reader.ts'
 import {
   type AuditEntryView,
   type AuditVerificationView,

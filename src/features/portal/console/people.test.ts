@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { AuditStore } from '#audit/store/audit-store.ts'
 import type { CookieConfig } from '#config/configuration/configuration.ts'
-import type { SecondFactorAccess } from '#features/account/second-factors/second-factor-access.ts'
+import type { SecondFactors } from '#features/account/second-factors/second-factors.ts'
 import {
   consoleGroupDetails,
   consolePersonDetails,
@@ -84,7 +84,7 @@ async function open(options: MainOptions = {}) {
   return { ...main, people, sessions, secondFactors, get, post, audit, olga }
 }
 
-const addPhone = (factors: SecondFactorAccess, login: string) =>
+const addPhone = (factors: SecondFactors, login: string) =>
   factors.add(
     { ...someone(login), identity: idOf(login) },
     { id: `phone of ${login}`, kind: 'totp', name: 'Phone', secret: { secret: 'S3CR3T' }, counter: 0 },

@@ -1,4 +1,4 @@
-import type { FactorOwner } from '#features/account/second-factors/second-factor-access.ts'
+import type { FactorOwner } from '#features/account/second-factors/second-factors.ts'
 import type {
   ConsolePerson,
   ConsolePersonDetails,

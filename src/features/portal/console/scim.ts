@@ -28,7 +28,7 @@ export async function listScimCalls({ settings, host }: MainParts, exchange: Exc
         name: 'entries',
         file: 'scim-journal',
         read: async (page) => {
-          const { entries, next } = await host.readJournal({ ...query, ...page })
+          const { entries, next } = await host.journals.list({ ...query, ...page })
           return { rows: entries.map(shownCall), next }
         },
         columns: {

@@ -23,7 +23,7 @@ test('administrators see version, listeners, waiting work, database and disk', a
   const validTo = new Date(Date.UTC(2031, 0, 1))
   const certificate = { subject: 'CN=a', issuer: 'CN=ca', names: ['a.example.com'], validFrom: now, validTo }
   system.showListeners(() => [{ name: 'public', address: 'https://127.0.0.1:1', certificate }])
-  const { send } = await openMain({ params, system })
+  const { send } = await openMain({ params, readSystem: () => system.describe() })
   await expect(send('GET', '/admin/system')).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
   const { body } = await send('GET', '/admin/system', undefined, admin)
   expect(body).toMatchObject({
@@ -46,7 +46,7 @@ test('administrators see version, listeners, waiting work, database and disk', a
 test('what cannot be read is absent instead of zero', async () => {
   const { system, storage } = await report()
   await storage.close()
-  const { send } = await openMain({ params, system })
+  const { send } = await openMain({ params, readSystem: () => system.describe() })
   const { body } = await send('GET', '/admin/system', undefined, admin)
   expect(body).not.toHaveProperty('queues')
   expect(body.database).toEqual({ kind: 'sqlite' })

@@ -15,6 +15,6 @@ export const systemOperations: Readonly<Record<string, OperationDescription>> = 
 
 /** The state of the installation. */
 export async function showSystem({ host }: MainParts): Promise<GatewayResponse> {
-  if (host.system === undefined) throw notFound('this process is not a gateway')
-  return answer(wireForm(system, await host.system.describe()))
+  if (host.readSystem === undefined) throw notFound('this process is not a gateway')
+  return answer(wireForm(system, await host.readSystem()))
 }

@@ -1,10 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import type { MainConfig } from '#features/portal/contract/main.ts'
+import { type ServedReport, serveReport } from '#features/reports/report.ts'
+import { Reports } from '#features/reports/report-endpoint.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Subject } from '#identity/subject.ts'
+import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { silentLogger } from '#kernel/logger.ts'
 import { privateErrors } from '#sdk/api/json-answer.ts'
+import { fakeSecretBox } from '#testing/login/fake-login-services.ts'
 import { ann, link, openMain, org, outsider, person, someone, workflow } from '#testing/modules/main-fixture.ts'
+import { absentStore } from '#testing/workflows/call-store.ts'
 
 describe('config', () => {
   /** The list of portal.md 1.1; removing a field breaks existing pages. */
@@ -287,18 +293,21 @@ describe('administration', () => {
 
 describe('reports', () => {
   test('are called with the orgs that the caller sees', async () => {
-    const calls: unknown[] = []
+    const report = (orgId: string): ServedReport =>
+      serveReport({ name: `of ${orgId}`, orgId, dataFields: ['id'], sql: 'select id from report_requests' })
     const { send } = await openMain({
       portal: { orgs: [org('root'), org('hidden', { rules: [] })] },
-      reports: {
-        answer: async ({ path, orgs, login }) => {
-          calls.push({ path, orgs: [...orgs], login })
-          return { status: 200, headers: {}, body: '{}' }
-        },
-      },
+      reports: new Reports({
+        reports: [report('root'), report('hidden')],
+        store: absentStore('database of reports'),
+        secrets: fakeSecretBox('report'),
+        clock: systemClock,
+        log: silentLogger,
+      }),
     })
-    await send('GET', '/reports/org/root')
-    expect(calls).toEqual([{ path: '/org/root', orgs: ['root'], login: ann.uid }])
+    expect((await send('GET', '/reports/org/root')).body.reports).toMatchObject([{ name: 'of root' }])
+    const hidden = send('GET', '/reports/org/hidden')
+    await expect(hidden).rejects.toMatchObject({ code: 'NOT_FOUND', message: `no org "hidden" for "${ann.uid}"` })
   })
 
   test('are 404 if there are none', async () => {

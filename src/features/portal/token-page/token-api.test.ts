@@ -1,14 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import type { RefreshTokenState, TokenMinting } from '#config/configuration/issuer.ts'
 import {
   latestTokensSlot,
   type SessionTokens,
   storeTokens,
   tokensSlot,
 } from '#features/issuer/filter/session-tokens.ts'
+import type { Issuers } from '#features/issuer/service/issuers.ts'
+import type { RefreshTokenState, TokenMinting } from '#features/issuer/service/token-minting.ts'
 import type { TokenUser } from '#features/portal/contract/token.ts'
-import type { TokenCall, TokenService } from '#features/sts/service/token-service.ts'
+import type { TokenCall } from '#features/sts/service/token-call.ts'
+import type { TokenIssuing } from '#features/sts/service/token-issuing.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { subject } from '#testing/login/subjects.ts'
@@ -54,14 +56,12 @@ async function open(params: ParamValues, call: Call = {}) {
     slots.set(latestTokensSlot, tokensSlot('people', 'k8s')).set(tokensSlot('people', 'k8s'), storeTokens(call.kept))
   }
   const mints: TokenMinting[] = []
-  const issuers = {
+  const issuers: Pick<Issuers, 'mint' | 'refreshState'> = {
     mint: async (minting: TokenMinting) => {
       mints.push(minting)
       return { ...tokens, idToken: 'new', refreshToken: 'refresh-2' }
     },
-    serviceToken: async () => ({ token: '', expires: new Date(0) }),
-    handle: async () => ({ status: 404, headers: {} }),
-    refreshState: async () => call.refresh ?? ('unused' as const),
+    refreshState: async () => call.refresh ?? 'unused',
   }
   const host = fakeModuleHost({ now: () => call.now ?? 0 })
   const keys = { ...host.keys, certificate: async (name: string) => (name === 'ca' ? certificate : undefined) }
@@ -235,7 +235,7 @@ describe('StsToken', () => {
     const context = fakeParseContext()
     const prepared = tokenApi.prepare(fakeParams(documented), issues, context)
     const calls: TokenCall[] = []
-    const service: TokenService = {
+    const service: Pick<TokenIssuing, 'endpointOf' | 'exchange'> = {
       endpointOf: ({ issuer, audience }) =>
         issuer === 'https://tokens.acme.test' && audience === 'acme' ? endpoint : undefined,
       exchange: async (call) => {
@@ -243,7 +243,6 @@ describe('StsToken', () => {
         const token = `token for ${await call.subjectToken('acme')}`
         return { token, expires: new Date(60_000), expiresInSeconds: 60, refreshAfterSeconds: 40, workload: 'w' }
       },
-      documents: async () => ({ discovery: '', keys: '' }) as never,
     }
     const filter = await prepared.create(Object.assign(fakeModuleHost(), { tokens: service }))
     const send = async (headers: Record<string, string>) => {

@@ -4,15 +4,14 @@ import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import { checkMail, type StepMail } from '#sdk/mail/mail.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
-import type { Invitation } from './invitation.ts'
 import type {
-  InvitationAccess,
+  Invitation,
   InvitationActor,
   InvitationDraft,
   InvitationMail,
   InvitationRecord,
   InvitationsPage,
-} from './registration-access.ts'
+} from './invitation.ts'
 import type { RegistrationStore } from './registration-store.ts'
 
 interface InvitationParts {
@@ -28,7 +27,7 @@ type Change = {
 }
 
 /** Invitations to the registration forms of this installation. */
-export class Invitations implements InvitationAccess {
+export class Invitations {
   readonly #store: RegistrationStore
   readonly #clock: Clock
 
@@ -37,6 +36,7 @@ export class Invitations implements InvitationAccess {
     this.#clock = clock
   }
 
+  /** Stores the invitation in one transaction with its mail. */
   async create(form: string, draft: InvitationDraft, actor: InvitationActor): Promise<InvitationRecord> {
     const { email, attributes } = draft
     const id = newId()
@@ -50,6 +50,7 @@ export class Invitations implements InvitationAccess {
     return this.#record({ ...invitation, state: 'open', sent: 1 })
   }
 
+  /** The open invitation of the secret; undefined when it was accepted or revoked, or has expired. */
   async open(form: string, secret: string): Promise<InvitationRecord | undefined> {
     const found = await this.#store.findInvitation(form, secretHash(secret))
     return found?.state === 'open' ? this.#record(found) : undefined
@@ -60,11 +61,13 @@ export class Invitations implements InvitationAccess {
     return found && this.#record(found)
   }
 
+  /** Latest first. Throws BAD_REQUEST for an `after` that isn't the `next` of a page. */
   async list(form: string, limit: number, after?: string): Promise<InvitationsPage> {
     const page = await this.#store.listInvitations({ form, limit, after })
     return { ...page, invitations: page.invitations.map((one) => this.#record(one)) }
   }
 
+  /** Sends another mail with another secret; the earlier one becomes invalid. Throws CONFLICT when it is not open, NOT_FOUND. */
   async resend(form: string, id: string, mail: InvitationMail, actor: InvitationActor): Promise<InvitationRecord> {
     const found = await this.#existing(form, id)
     const secret = newSecret()
@@ -76,6 +79,7 @@ export class Invitations implements InvitationAccess {
     return await this.#changed(form, id)
   }
 
+  /** Throws CONFLICT when it is not open, NOT_FOUND. */
   async revoke(form: string, id: string, actor: InvitationActor): Promise<InvitationRecord> {
     const { email } = await this.#existing(form, id)
     const audit = this.#audit({ id, email, form, action: 'delete' }, actor)

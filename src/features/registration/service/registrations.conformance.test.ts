@@ -10,7 +10,7 @@ import type { UniqueValue } from '#sdk/target/new-account.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { type DurableProcess, openDurable } from '#testing/workflows/durable-fixture.ts'
-import type { RegistrationStart } from './registration-access.ts'
+import type { RegistrationStart } from './registrations.ts'
 import { Registrations } from './registrations.ts'
 
 const hour = 3600_000

@@ -4,19 +4,59 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { SecretBox } from '#keys/secret-box.ts'
+import type { MailText } from '#sdk/mail/mail.ts'
 import type { UniqueValue } from '#sdk/target/new-account.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import type { RunAccess } from '#workflows/record/run-access.ts'
 import { Invitations, registrationMail } from './invitations.ts'
-import type {
-  OpenRegistration,
-  RegistrationAccess,
-  RegistrationEvent,
-  RegistrationOutcome,
-  RegistrationStart,
-  SecretMail,
-} from './registration-access.ts'
 import { type RegistrationStore, reservationScope } from './registration-store.ts'
+
+/** A mail with a secret that only its recipient learns. */
+export interface SecretMail {
+  readonly recipient: string
+  write(secret: string): MailText
+}
+
+/** A submitted registration whose link was not opened yet. */
+interface OpenRegistration {
+  readonly id: string
+  readonly data: JsonObject
+}
+
+/**
+ * The result of a call to a form: the workflow started at once, a mail was sent first, a mail was confirmed and the
+ * workflow started, or the link of a mail was invalid; the call was refused for its content, for not coming from a
+ * person, or for coming too often, or it failed. Or a user was invited.
+ */
+export type RegistrationEvent =
+  | 'started'
+  | 'mailed'
+  | 'confirmed'
+  | 'unknown-link'
+  | 'refused'
+  | 'not-human'
+  | 'limited'
+  | 'failed'
+  | 'invited'
+
+/** A confirmed registration and the workflow to start for it. */
+export interface RegistrationStart {
+  readonly id: string
+  readonly unique: readonly UniqueValue[]
+  readonly call: WorkflowCall
+  /** Returns the unique values that another user already has. */
+  check(): Promise<readonly UniqueValue[]>
+  /** The invitation that it accepts. */
+  readonly invitation?: string | undefined
+}
+
+/** Whether the workflow of a registration started. */
+export type RegistrationOutcome =
+  | { readonly kind: 'started'; readonly result: WorkflowResult }
+  /** Others have these values, or have reserved them. */
+  | { readonly kind: 'taken'; readonly values: readonly UniqueValue[] }
+  /** The invitation was used or revoked meanwhile. */
+  | { readonly kind: 'not-invited' }
 
 export interface RegistrationMeter {
   counted(form: string, event: RegistrationEvent): void
@@ -36,7 +76,11 @@ const startMillis = 5 * 60_000
 const settleMillis = 60_000
 const underWayMillis = 10_000
 
-export class Registrations implements RegistrationAccess {
+/**
+ * What the registration form of one application stores until its run ends. It survives restarts and is shared by all
+ * gateways of a database.
+ */
+export class Registrations {
   readonly invitations: Invitations
   readonly #parts: RegistrationParts
 
@@ -45,7 +89,11 @@ export class Registrations implements RegistrationAccess {
     this.invitations = new Invitations(parts)
   }
 
-  /** Reserves the values before it checks them: another registration could take them between a check and a reservation. */
+  /**
+   * Starts the run of one registration and reserves the values for it: others can't get them until the run ends.
+   * Calls `check` once they are reserved, since another registration could take them between a check and a reservation.
+   * The same id starts only one run.
+   */
   async start({ id, unique, call, check, invitation }: RegistrationStart): Promise<RegistrationOutcome> {
     const { store } = this.#parts
     const keyOf = new Map(unique.map((value) => [reservationKey(value), value]))
@@ -91,11 +139,13 @@ export class Registrations implements RegistrationAccess {
     }
   }
 
+  /** True only for the first use of a token, such as the solution of a puzzle. */
   async useOnce(token: string, forMillis: number): Promise<boolean> {
     const key = secretHash(JSON.stringify(['used', token]))
     return (await this.#parts.store.reserve(newId(), [key], forMillis)).length === 0
   }
 
+  /** Stores an encrypted registration until its mail address is confirmed, in one transaction with the mail. */
   async keep(form: string, id: string, data: JsonObject, mail: SecretMail, validMillis: number): Promise<void> {
     const { store, secrets, clock } = this.#parts
     const secret = newSecret()
@@ -105,6 +155,7 @@ export class Registrations implements RegistrationAccess {
     await store.addPending({ id, form, tokenHash: secretHash(secret), sealed, expires }, [outgoing])
   }
 
+  /** Undefined if the secret does not belong to the form, or the registration has expired. */
   async open(form: string, secret: string): Promise<OpenRegistration | undefined> {
     const found = await this.#parts.store.findPending(form, secretHash(secret))
     if (found === undefined) return undefined
@@ -115,6 +166,7 @@ export class Registrations implements RegistrationAccess {
     await this.#parts.store.removePending(id)
   }
 
+  /** For metrics. */
   counted(form: string, event: RegistrationEvent): void {
     this.#parts.meter?.counted(form, event)
   }

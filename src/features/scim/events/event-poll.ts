@@ -7,9 +7,15 @@ import { readJsonBody } from '#sdk/api/json-body.ts'
 import { allowMethods } from '#sdk/api/routes.ts'
 import { mainErrors } from '#sdk/contract/errors.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
-import type { PollHost } from './event-stream.ts'
+import type { EventStreams } from './event-streams.ts'
+
+/** What this filter uses beside what every filter may use. */
+interface PollHost extends FilterHost {
+  readonly eventStreams: Pick<EventStreams, 'poll'>
+}
 
 const maxBody = 512 * 1024
 /** Acknowledged ids and errors are limited by the reader of a poll. */
@@ -40,7 +46,7 @@ export default defineFilter({
       const refused = Object.entries(poll.setErrs).map(
         ([id, { err: error, description }]) => [id, { error, description }] as const,
       )
-      const { tokens, more } = await host.pollEvents(stream, {
+      const { tokens, more } = await host.eventStreams.poll(stream, {
         max: poll.maxEvents,
         acknowledged: poll.ack,
         refused: new Map(refused),

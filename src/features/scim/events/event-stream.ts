@@ -1,5 +1,4 @@
 import type { JsonObject } from '#kernel/json.ts'
-import type { FilterHost } from '#sdk/filter/filter-host.ts'
 
 /** Something that happened to one subject, reported as one Security Event Token (RFC 8417). */
 export interface SecurityEvent {
@@ -23,13 +22,6 @@ export interface EventStreamOptions {
   readonly push?: { readonly url: URL; readonly token?: string | undefined } | undefined
 }
 
-/** A stream of security events to one receiver. */
-export interface EventStream {
-  /** Resolves when the events are durable, in this order and after all earlier ones. */
-  append(events: readonly SecurityEvent[]): Promise<void>
-  close(): Promise<void>
-}
-
 /** A poll of RFC 8936. */
 export interface EventPoll {
   /** None: only acknowledges. */
@@ -50,11 +42,3 @@ export interface PolledEvents {
   readonly tokens: ReadonlyMap<string, string>
   readonly more: boolean
 }
-
-/** Throws TOO_MANY_REQUESTS if too many wait for the stream. */
-/** What the filter that hands out events uses beside what every filter may use. */
-export interface PollHost extends FilterHost {
-  readonly pollEvents: PollEvents
-}
-
-export type PollEvents = (stream: string, poll: EventPoll) => Promise<PolledEvents>

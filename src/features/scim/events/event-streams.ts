@@ -13,7 +13,7 @@ import { type SpanStart, tracer } from '#kernel/tracing.ts'
 import { EventPusher, eventClaims, type PushOutcome, signEventToken } from '#protocols/secevent/event-pusher.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { EventStore, StoredEvent } from './event-store.ts'
-import type { EventPoll, EventStream, EventStreamOptions, PolledEvents, SecurityEvent } from './event-stream.ts'
+import type { EventPoll, EventStreamOptions, PolledEvents, SecurityEvent } from './event-stream.ts'
 
 interface EventStreamParts {
   readonly store: EventStore
@@ -57,15 +57,17 @@ export class EventStreams {
     this.#trimmer.unref()
   }
 
-  open(options: EventStreamOptions): EventStream {
+  /** A stream that delivers events to its receiver, durably and in order. The caller closes it. */
+  open(options: EventStreamOptions) {
     const { name, push } = options
     const opened: Opened = { options, pusher: push && new EventPusher(push.url, push.token) }
     const line = this.#lines.get(name) ?? this.#newLine(name)
     line.openers.push(opened)
     line.delivery?.wake()
     return {
-      append: (events) => this.#append(options, events),
-      close: () => this.#close(name, opened),
+      /** Resolves when the events are durable, in this order and after all earlier ones. */
+      append: (events: readonly SecurityEvent[]): Promise<void> => this.#append(options, events),
+      close: (): Promise<void> => this.#close(name, opened),
     }
   }
 
@@ -104,6 +106,7 @@ export class EventStreams {
     opened.pusher?.close()
   }
 
+  /** Throws TOO_MANY_REQUESTS if too many wait for the stream. */
   async poll(stream: string, poll: EventPoll): Promise<PolledEvents> {
     const { store, meter, log } = this.#parts
     for (const [id, error] of poll.refused) log.warn('an event was refused and dropped', { stream, id, ...error })

@@ -14,9 +14,12 @@ async function open(journal?: string) {
     params: { ...tutorialParams, ...(journal === undefined ? {} : { journal }) },
     host: {
       name: 'scim-people',
-      openJournal: (options) => {
-        opened.push(options)
-        return { add: (entry) => void entries.push(entry), close: async () => {} }
+      journals: {
+        open: (options) => {
+          opened.push(options)
+          return { add: (entry) => void entries.push(entry), close: async () => {} }
+        },
+        list: async () => ({ entries: [] }),
       },
     },
   })

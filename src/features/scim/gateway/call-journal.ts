@@ -1,4 +1,4 @@
-import type { Journal } from '#features/scim/journal/journal.ts'
+import type { JournalEntry } from '#features/scim/journal/journal-entry.ts'
 import { settle } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
@@ -13,12 +13,12 @@ import { notesOf, type Router } from './scim-call.ts'
 const maxRuns = 100
 
 /** Adds an entry for every call of the gateway, whether it succeeds or fails. The values that clients send are left out. */
-export function withJournal(router: Router, journal: Journal, clock: Clock): Router {
+export function withJournal(router: Router, record: (entry: JournalEntry) => void, clock: Clock): Router {
   return (exchange) => {
     const time = clock()
     const began = performance.now()
     const add = (status: number, error?: GatewayError): void => {
-      journal.add({ time, ...callFields(exchange), status, ...errorFields(error), millis: performance.now() - began })
+      record({ time, ...callFields(exchange), status, ...errorFields(error), millis: performance.now() - began })
     }
     return settle(
       () => router(exchange),

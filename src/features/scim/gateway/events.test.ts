@@ -21,9 +21,9 @@ const patch = (...operations: JsonObject[]) => ({
 async function open(more: Readonly<Record<string, string>> = {}) {
   const people = new People()
   const fake = fakeModuleHost({ signingKey, targets: { people } })
-  const { openEventStream, keys } = fake
+  const { eventStreams, keys } = fake
   const params = { ...tutorialParams, ...eventParams, ...more }
-  const gateway = await openGateway(scimGateway, { params, people, host: { openEventStream, keys } })
+  const gateway = await openGateway(scimGateway, { params, people, host: { eventStreams, keys } })
   return { ...gateway, fake, reported: () => fake.events.map(({ events, subject }) => ({ subject, events })) }
 }
 
@@ -95,7 +95,7 @@ test('events of one user keep the order of its changes, even if calls overlap', 
   let started = 0
   const order: string[] = []
   const overtaken = Promise.withResolvers<void>()
-  const openEventStream = () => ({
+  const open = () => ({
     // The first waits, so that another could overtake it.
     append: async ([event]: readonly { readonly events: JsonObject }[]) => {
       const name = Object.keys(event?.events ?? {}).at(-1) ?? ''
@@ -106,7 +106,11 @@ test('events of one user keep the order of its changes, even if calls overlap', 
     close: async () => {},
   })
   const params = { ...tutorialParams, ...eventParams }
-  const { send } = await openGateway(scimGateway, { params, people, host: { openEventStream, keys: fake.keys } })
+  const { send } = await openGateway(scimGateway, {
+    params,
+    people,
+    host: { eventStreams: { ...fake.eventStreams, open }, keys: fake.keys },
+  })
   const set = (value: boolean) => send('PATCH', '/Users/ada', patch({ op: 'replace', path: 'active', value }))
   await Promise.all([set(false), set(true), set(false)])
   expect(order).toEqual(['deactivate', 'activate', 'deactivate'].map((name) => `${prov}:${name}`))

@@ -92,9 +92,10 @@ async function withEventsAndJournal(
   if (events !== undefined) {
     // Read or created now, so that an unusable key stops the start and not a delivery.
     await host.keys.signingKey(events.stream.key)
-    const stream = opened.own(host.openEventStream(events.stream))
-    handler = withEvents(handler, { stream, payload: events.payload, log: host.log })
+    const { append } = opened.own(host.eventStreams.open(events.stream))
+    handler = withEvents(handler, { append, payload: events.payload, log: host.log })
   }
   if (journal === 0) return handler
-  return withJournal(handler, opened.own(host.openJournal({ name: host.name, keep: journal })), host.clock)
+  const { add } = opened.own(host.journals.open({ name: host.name, keep: journal }))
+  return withJournal(handler, add, host.clock)
 }

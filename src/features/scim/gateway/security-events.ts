@@ -1,4 +1,4 @@
-import type { EventStream } from '#features/scim/events/event-stream.ts'
+import type { SecurityEvent } from '#features/scim/events/event-stream.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -13,7 +13,8 @@ export type EventPayload = 'notice' | 'full'
 const maxData = 64 * 1024
 
 interface Announcements {
-  readonly stream: EventStream
+  /** Resolves when the events are durable. */
+  readonly append: (events: readonly SecurityEvent[]) => Promise<void>
   readonly payload: EventPayload
   readonly log: Logger
 }
@@ -22,13 +23,13 @@ interface Announcements {
  * Appends an event to the stream for each change of a call, and answers the call only then: after the answer, receivers
  * are certain to get the event. A call that failed part way has events for what it did.
  */
-export function withEvents(router: Router, { stream, payload, log }: Announcements): Router {
+export function withEvents(router: Router, { append, payload, log }: Announcements): Router {
   // Events of one resource are stored in the order of its changes.
   const order = new KeyedQueue()
   const store = async (exchange: Exchange, change: ResourceChange): Promise<void> => {
     const data = payload === 'full' ? await readData(router, exchange, change) : undefined
     const transaction = exchange.request.id
-    await stream.append([{ transaction, subject: eventSubject(change), events: changeEvents(change, data) }])
+    await append([{ transaction, subject: eventSubject(change), events: changeEvents(change, data) }])
   }
   return async (exchange) => {
     const failures: unknown[] = []

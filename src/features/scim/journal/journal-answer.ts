@@ -2,9 +2,15 @@ import { GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'
 import { parseTime } from '#kernel/time.ts'
 import { badRequest } from '#sdk/api/json-answer.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
-import type { JournalHost } from './journal.ts'
 import type { JournalQuery, StoredJournalEntry } from './journal-entry.ts'
+import type { Journals } from './journals.ts'
+
+/** What the filter that shows the journals uses beside what every filter may use. */
+export interface JournalHost extends FilterHost {
+  readonly journals: Pick<Journals, 'list'>
+}
 
 const defaultLimit = 100
 const maxLimit = 500
@@ -13,12 +19,12 @@ const maxLimit = 500
 export async function answerJournal(
   request: Pick<GatewayRequest, 'method' | 'query'>,
   shown: readonly string[],
-  host: Pick<JournalHost, 'readJournal' | 'clock'>,
+  host: Pick<JournalHost, 'journals' | 'clock'>,
 ): Promise<GatewayResponse> {
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })
   }
-  const { entries, next } = await host.readJournal(readJournalQuery(request.query, shown, host.clock()))
+  const { entries, next } = await host.journals.list(readJournalQuery(request.query, shown, host.clock()))
   const lines = entries.map(shownCall)
   const headers = { 'content-type': 'application/json; charset=utf-8' }
   if (request.method === 'HEAD') return { status: 200, headers }

@@ -5,8 +5,7 @@ import { mainErrors } from '#sdk/contract/errors.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { list } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
-import type { JournalHost } from './journal.ts'
-import { answerJournal, journalFilters } from './journal-answer.ts'
+import { answerJournal, type JournalHost, journalFilters } from './journal-answer.ts'
 
 /** Shows the request journals of SCIM gateways as JSON to users that its own chain and rules allow. */
 export default defineFilter({

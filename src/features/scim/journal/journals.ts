@@ -1,7 +1,14 @@
 import type { Logger } from '#kernel/logger.ts'
-import type { Journal, JournalOptions } from './journal.ts'
 import type { JournalEntry, JournalPage, JournalQuery } from './journal-entry.ts'
 import type { JournalStore } from './journal-store.ts'
+
+/** The name and size of a journal. */
+interface JournalOptions {
+  /** Modules that open the same name share one journal. */
+  readonly name: string
+  /** How many of the latest entries stay. */
+  readonly keep: number
+}
 
 /** How many entries of one journal may wait; while the database can't be reached, the latest stay. */
 const maxWaiting = 5000
@@ -30,15 +37,17 @@ export class Journals {
     this.#log = log
   }
 
-  open({ name, keep }: JournalOptions): Journal {
+  /** The caller closes it, which writes the entries that were added. */
+  open({ name, keep }: JournalOptions) {
     const ring = this.#rings.get(name) ?? { keep, users: 0, waiting: [] }
     this.#rings.set(name, ring)
     ring.keep = keep
     ring.users++
     let open = true
     return {
-      add: (entry) => this.#add(ring, entry),
-      close: async () => {
+      /** Never throws and never waits. The entry is written within a second, so a crash may lose that second. */
+      add: (entry: JournalEntry): void => this.#add(ring, entry),
+      close: async (): Promise<void> => {
         if (!open) return
         open = false
         await this.write()
@@ -47,6 +56,7 @@ export class Journals {
     }
   }
 
+  /** Throws BAD_REQUEST for an `after` that isn't the `next` of a page. */
   async list(query: JournalQuery): Promise<JournalPage> {
     await this.write()
     return await this.#store.list(query)

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { StsHost } from '#features/sts/host.ts'
-import type { IssuedToken, TokenCall, TokenService } from '#features/sts/service/token-service.ts'
+import type { IssuedToken, TokenCall } from '#features/sts/service/token-call.ts'
+import type { TokenIssuing } from '#features/sts/service/token-issuing.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { bearerChallenge, readBearer } from '#protocols/jwt/bearer.ts'
 import {
@@ -48,7 +49,7 @@ export default defineFilter({
   },
 })
 
-function tokenService({ tokens }: StsHost): TokenService {
+function tokenService({ tokens }: StsHost): TokenIssuing {
   if (tokens === undefined) throw new Error('there is no token service: no sts.endpoints are configured')
   return tokens
 }
@@ -71,7 +72,7 @@ const callOf = (asked: Exchange, endpoint: string, subjectToken: TokenCall['subj
 })
 
 /** The form is received before the call waits for its turn, so that a slow client does not block others. */
-async function exchange(asked: Exchange, endpoint: string, service: TokenService): Promise<GatewayResponse> {
+async function exchange(asked: Exchange, endpoint: string, service: TokenIssuing): Promise<GatewayResponse> {
   const { request } = asked
   let type = jwtTokenType
   const form = request.method === 'POST' ? request.body(longestForm) : undefined
@@ -97,7 +98,7 @@ async function exchange(asked: Exchange, endpoint: string, service: TokenService
 }
 
 /** OpenUnison's answer, without the certificate, which could not verify the token. */
-async function legacy(asked: Exchange, endpoint: string, service: TokenService): Promise<GatewayResponse> {
+async function legacy(asked: Exchange, endpoint: string, service: TokenIssuing): Promise<GatewayResponse> {
   const { request } = asked
   const issued = await service.exchange(
     callOf(asked, endpoint, async () => {

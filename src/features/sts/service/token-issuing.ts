@@ -2,7 +2,7 @@ import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { StsEndpointConfig } from '#config/configuration/configuration.ts'
 import { createAt } from '#config/configuration/create-at.ts'
 import type { EndpointName, TokenEndpoint } from '#config/configuration/token-endpoint.ts'
-import type { TokenKeys } from '#config/configuration/token-keys.ts'
+import type { IssuerDocuments, TokenKeys } from '#config/configuration/token-keys.ts'
 import { consumerLimits } from '#config/kinds/sts-preset.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
@@ -25,8 +25,8 @@ import type { LookupHost, Target } from '#sdk/target/target.ts'
 import { ApiServerBreakers, type BreakerParts } from './api-server-breaker.ts'
 import { type Admit, IssuerSubjects } from './issuer-subjects.ts'
 import { SharedAudit } from './shared-audit.ts'
+import type { IssuedToken, TokenCall } from './token-call.ts'
 import { type TokenContent, tokenContent, workloadSource } from './token-content.ts'
-import type { IssuedToken, TokenCall, TokenService } from './token-service.ts'
 import { type Workload, workloadSubject } from './workload.ts'
 import { WorkloadRates } from './workload-rates.ts'
 import { type Claimant, WorkloadValidation } from './workload-validation.ts'
@@ -87,7 +87,8 @@ const busy = (reason: string): GatewayError =>
     publicText: 'Too many workloads request tokens at once.',
   })
 
-export class TokenIssuing implements TokenService {
+/** The token endpoints of the configuration. */
+export class TokenIssuing {
   readonly #parts: IssuingParts
   readonly #validation: WorkloadValidation
   readonly #issuerSubjects: IssuerSubjects
@@ -107,6 +108,7 @@ export class TokenIssuing implements TokenService {
     this.#audit = new DecisionAudit({ ...parts, audit: this.#commits })
   }
 
+  /** The name of the endpoint whose tokens have this issuer and audience; undefined if there is none. */
   endpointOf({ issuer, audience }: EndpointName): string | undefined {
     for (const [name, { endpoint }] of this.#parts.endpoints) {
       if (endpoint.issuer === issuer && endpoint.audience === audience) return name
@@ -114,7 +116,8 @@ export class TokenIssuing implements TokenService {
     return undefined
   }
 
-  async documents(endpoint: string) {
+  /** Throws NOT_FOUND for an unknown endpoint. */
+  async documents(endpoint: string): Promise<IssuerDocuments> {
     this.#find(endpoint)
     return this.#parts.keys.documents(endpoint)
   }
@@ -137,7 +140,12 @@ export class TokenIssuing implements TokenService {
     return this.#content(this.#find(endpoint), workload, newId())
   }
 
-  /** No token is read before its turn. A call that gets no turn is counted, and not audited. */
+  /**
+   * Decides, signs and audits the decision; nothing is issued that could not be audited. No token is read before its
+   * turn; a call that gets no turn is counted, and not audited. Throws a GatewayError whose keyword is that of
+   * `oauthRefusal`: `invalid_grant` for a credential that is not accepted, ACCESS_DENIED with `access_denied` if no
+   * rule allows the workload, TOO_MANY_REQUESTS and TARGET_UNREACHABLE with Retry-After.
+   */
   async exchange(call: TokenCall): Promise<IssuedToken> {
     const found = this.#find(call.endpoint)
     const leave = await this.#queue.enter(call.endpoint).catch((error: unknown) => {

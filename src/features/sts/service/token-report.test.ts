@@ -6,7 +6,7 @@ import { KeyStore } from '#keys/key-store.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { openMain, someone } from '#testing/modules/main-fixture.ts'
 import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/sts/token-keys-fixture.ts'
-import { createTokenReport } from './token-report.ts'
+import { TokenReport } from './token-report.ts'
 
 const admin = someone('root', ['people', 'admins'])
 
@@ -21,7 +21,7 @@ async function open(issuers: readonly IssuerConfig[] = []) {
   const store = new KeyStore(memoryDatabase())
   const clock = new SetClock()
   const rings = tokenKeyRings({ store, clock })
-  const tokenReport = createTokenReport({
+  const tokenReport = new TokenReport({
     store,
     log: silentLogger,
     configuration: () => ({ stsEndpoints: [endpoint], issuers }),

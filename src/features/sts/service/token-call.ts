@@ -1,6 +1,3 @@
-import type { EndpointName } from '#config/configuration/token-endpoint.ts'
-import type { IssuerDocuments } from '#config/configuration/token-keys.ts'
-
 /** One request for a token. */
 export interface TokenCall {
   /** The name of the endpoint. */
@@ -34,19 +31,4 @@ export interface IssuedToken {
   readonly refreshAfterSeconds: number
   /** `system:serviceaccount:<namespace>:<name>` */
   readonly workload: string
-}
-
-/** The token endpoints of the configuration. */
-export interface TokenService {
-  /**
-   * Decides, signs and audits the decision; nothing is issued that could not be audited. Throws a GatewayError
-   * whose keyword is that of `oauth-errors.ts`: `invalid_grant` for a credential that is not accepted,
-   * ACCESS_DENIED with `access_denied` if no rule allows the workload, TOO_MANY_REQUESTS and TARGET_UNREACHABLE
-   * with Retry-After.
-   */
-  exchange(call: TokenCall): Promise<IssuedToken>
-  /** The name of the endpoint whose tokens have this issuer and audience; undefined if there is none. */
-  endpointOf(name: EndpointName): string | undefined
-  /** Throws NOT_FOUND for an unknown endpoint. */
-  documents(endpoint: string): Promise<IssuerDocuments>
 }

@@ -1,8 +1,4 @@
 /** The state of the installation, for administrators. What can't be read is absent. */
-export interface SystemAccess {
-  describe(): Promise<SystemFacts>
-}
-
 export interface SystemFacts {
   /** The process that answers. */
   readonly replica: ReplicaFacts
