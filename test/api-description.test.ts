@@ -10,7 +10,6 @@ import { issuerApi } from '#features/issuer/filter/issuer.ts'
 import { ownPasswordApi, routes as passwordRoutes } from '#features/passwords/own-password.ts'
 import { passwordResetApi } from '#features/passwords/reset-api.ts'
 import { mainApi } from '#features/portal/main/api-description.ts'
-import { approvalRoutes, portalRoutes } from '#features/portal/main/main.ts'
 import { routes as operatorRoutes, operatorsApi } from '#features/portal/operators/operators.ts'
 import { tokenApiDescription } from '#features/portal/token-page/token-api.ts'
 import { registerApi } from '#features/registration/api-description.ts'
@@ -138,12 +137,6 @@ test('both formats describe the same operations', () => {
       ([path, one]) => `${Object.keys(one).join()} ${path}`,
     )
   for (const [, api] of apis) expect(operationsOf(api.swagger(place))).toEqual(operationsOf(api.openApi(place)))
-})
-
-test('every route of the Main API is described', () => {
-  const served = Object.keys({ ...portalRoutes, ...approvalRoutes })
-  const described = new Set<string>(Object.values(mainApi.description.operations).map(({ route }) => route))
-  expect(served.filter((route) => !described.has(route))).toEqual([])
 })
 
 test('every route of the Account API is described', () => {

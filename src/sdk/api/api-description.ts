@@ -50,7 +50,7 @@ export interface ApiOperation
 }
 
 /** The requests and answers of an HTTP API, the single source of its Swagger and OpenAPI documents. */
-interface ApiDescription {
+export interface ApiDescription {
   readonly title: string
   readonly version: string
   /** The media type of bodies and answers; JSON if absent. */

@@ -8,10 +8,9 @@ import { type MainParts, requireOperator } from '#features/portal/front/main-par
 import { answerList, listQuery, readTime } from '#features/portal/runs/list-answer.ts'
 import { usersOfItem } from '#features/portal/runs/person-names.ts'
 import { wireForm } from '#kernel/wire.ts'
-import type { OperationDescription } from '#sdk/api/api-description.ts'
 import { answer } from '#sdk/api/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#sdk/api/json-body.ts'
-import type { Routes } from '#sdk/api/routes.ts'
+import type { Operations } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { isInvolvedIn } from '#workflows/approvals/decision-influence.ts'
@@ -27,12 +26,7 @@ export const reassignSchema = z.strictObject({
 })
 
 /** The open approvals of all users. */
-export const approvalRoutes: Routes<MainParts> = {
-  'GET /admin/approvals': listApprovals,
-  'POST /admin/approvals/{id}/reassign': reassign,
-}
-
-export const approvalOperations = {
+export const approvalOperations: Operations<MainParts> = {
   listOpenApprovals: {
     route: 'GET /admin/approvals',
     summary: 'Open approvals of all users',
@@ -43,6 +37,7 @@ export const approvalOperations = {
       ...listQuery,
     },
     answer: 'ConsoleApprovals',
+    handle: listApprovals,
   },
   assignApproval: {
     route: 'POST /admin/approvals/{id}/reassign',
@@ -50,8 +45,9 @@ export const approvalOperations = {
     body: 'Reassignment',
     answer: 'ConsoleReassigned',
     failures: { '409': 'It is no longer open', '412': 'It has changed' },
+    handle: reassign,
   },
-} satisfies Readonly<Record<string, OperationDescription>>
+}
 
 async function listApprovals({ host, names }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const operator = operatorOf(exchange.subject)
