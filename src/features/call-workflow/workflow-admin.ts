@@ -5,7 +5,7 @@ import { interventions, runOperations } from '#features/portal/runs/run-administ
 import { GatewayError } from '#kernel/errors.ts'
 import { placeAtMount } from '#sdk/api/api-description.ts'
 import { problemErrors } from '#sdk/api/json-answer.ts'
-import { ServedApi } from '#sdk/api/served-api.ts'
+import { routed, ServedApi } from '#sdk/api/served-api.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { flag } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
@@ -36,9 +36,19 @@ export const workflowAdminApi = new ServedApi<AdminParts>({
   answers: { AdminRun: adminRun, AdminRuns: adminRuns, AdminRunDetails: adminRunDetails, Problem: problem },
   bodies: { RetryRun: interventions.retry, SkipRun: interventions.skip, CancelRun: interventions.cancel },
   failure: { description: 'What is wrong', schema: 'Problem', type: 'application/problem+json' },
-  operations: runOperations('', ({ readOnly }, { subject }) => {
-    if (!readOnly) return
-    throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" requested a change, but this is read-only`)
-  }),
+  operations: routed(
+    {
+      listIncidents: 'GET /incidents',
+      listRuns: 'GET /runs',
+      getRun: 'GET /runs/{id}',
+      retryRun: 'POST /runs/{id}/retry',
+      skipRun: 'POST /runs/{id}/skip',
+      cancelRun: 'POST /runs/{id}/cancel',
+    },
+    runOperations<AdminParts>(({ readOnly }, { subject }) => {
+      if (!readOnly) return
+      throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" requested a change, but this is read-only`)
+    }),
+  ),
 })
 const readOnlyApi = workflowAdminApi.only(({ method }) => method === 'get')

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import type { Route } from '#sdk/contract/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { ApiDocuments, ApiFormat, ApiPlace, FilterApi } from '#sdk/filter/filter-api.ts'
 
@@ -14,12 +15,9 @@ export interface ApiAnswer {
   readonly type?: string
 }
 
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-
 /** An operation as a filter describes it. Without `answer` and `answers` it returns 204. */
 export interface OperationDescription {
-  /** The method, and the path below that of the API, such as `GET /approvals/{id}`. */
-  readonly route: Method | `${Method} /${string}`
+  readonly route: Route
   readonly summary: string
   /** What a reader of the summary may still ask. */
   readonly description?: string

@@ -1,3 +1,4 @@
+import type { RoutesById } from '#sdk/contract/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import {
@@ -18,6 +19,23 @@ export interface Operation<P> extends OperationDescription {
 
 /** By id. */
 export type Operations<P> = Readonly<Record<string, Operation<P>>>
+
+/** Operations whose routes are in a contract. */
+export type OperationTable<P> = Readonly<Record<string, Omit<Operation<P>, 'route'>>>
+
+/** The operations with their routes, by id: each has one, and each route has an operation. */
+export function routed<P, R extends RoutesById>(
+  routes: R,
+  operations: { readonly [I in keyof R]: OperationTable<P>[string] },
+): Operations<P> {
+  return Object.fromEntries(
+    Object.entries<OperationTable<P>[string]>(operations).map(([id, operation]) => {
+      const route = routes[id]
+      if (route === undefined) throw new Error(`the operation "${id}" has no route`)
+      return [id, { ...operation, route }]
+    }),
+  )
+}
 
 interface ServedDescription<P> extends Omit<ApiDescription, 'operations'> {
   readonly operations: Operations<P>

@@ -10,7 +10,7 @@ import { usersOfItem } from '#features/portal/runs/person-names.ts'
 import { wireForm } from '#kernel/wire.ts'
 import { answer } from '#sdk/api/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#sdk/api/json-body.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { isInvolvedIn } from '#workflows/approvals/decision-influence.ts'
@@ -26,9 +26,8 @@ export const reassignSchema = z.strictObject({
 })
 
 /** The open approvals of all users. */
-export const approvalOperations: Operations<MainParts> = {
+export const approvalOperations = {
   listOpenApprovals: {
-    route: 'GET /admin/approvals',
     summary: 'Open approvals of all users',
     query: {
       workflow: 'Only of this workflow',
@@ -40,14 +39,13 @@ export const approvalOperations: Operations<MainParts> = {
     handle: listApprovals,
   },
   assignApproval: {
-    route: 'POST /admin/approvals/{id}/reassign',
     summary: 'Gives an open approval to another approver',
     body: 'Reassignment',
     answer: 'ConsoleReassigned',
     failures: { '409': 'It is no longer open', '412': 'It has changed' },
     handle: reassign,
   },
-}
+} satisfies OperationTable<MainParts>
 
 async function listApprovals({ host, names }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const operator = operatorOf(exchange.subject)

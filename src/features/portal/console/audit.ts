@@ -10,16 +10,15 @@ import { answerList, listQuery, readTime } from '#features/portal/runs/list-answ
 import { isSecretName, withoutTokens } from '#kernel/text/redaction.ts'
 import { wireForm } from '#kernel/wire.ts'
 import { answer } from '#sdk/api/json-answer.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { AuditEntry, AuditQuery } from '#sdk/audit/audit-entry.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 
 const maxText = 1000
 
-export const auditOperations: Operations<MainParts> = {
+export const auditOperations = {
   listAudit: {
-    route: 'GET /admin/audit',
     summary: 'Entries of the audit, latest first',
     query: {
       requestor: 'A login',
@@ -35,19 +34,17 @@ export const auditOperations: Operations<MainParts> = {
     handle: listAudit,
   },
   getAuditVerification: {
-    route: 'GET /admin/audit/verification',
     summary: 'The latest verification of the audit that this replica started',
     answer: 'AuditVerification',
     handle: showVerification,
   },
   verifyAudit: {
-    route: 'POST /admin/audit/verification',
     summary: 'Starts to verify the whole audit in the background, and records the outcome in the audit',
     answers: { '202': { description: 'It runs', schema: 'AuditVerification' } },
     failures: { '409': 'This replica verifies the audit already' },
     handle: startVerification,
   },
-}
+} satisfies OperationTable<MainParts>
 
 /** Entries that match the query. */
 async function listAudit({ host, names }: MainParts, exchange: Exchange): Promise<GatewayResponse> {

@@ -15,7 +15,7 @@ import { answerList, listQuery } from '#features/portal/runs/list-answer.ts'
 import { Dn } from '#identity/dn.ts'
 import { answer, badRequest, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 
@@ -40,15 +40,13 @@ export const explainSchema = z.strictObject({
   dn: storableText(maxValue).optional().describe('The name of that caller, for rules about names.'),
 })
 
-export const configurationOperations: Operations<MainParts> = {
+export const configurationOperations = {
   getConfiguration: {
-    route: 'GET /admin/configuration',
     summary: 'Which configuration runs, how the latest load ended, and its problems',
     answer: 'Configuration',
     handle: showConfiguration,
   },
   listConfigurationObjects: {
-    route: 'GET /admin/configuration/objects',
     summary: 'The objects of the configuration, with place and status',
     query: {
       kind: 'Such as Application',
@@ -60,13 +58,12 @@ export const configurationOperations: Operations<MainParts> = {
     handle: listConfigurationObjects,
   },
   explainRequest: {
-    route: 'POST /admin/configuration/explain',
     summary: 'Why a request would be allowed or denied. Sends nothing and changes nothing',
     body: 'ExplainRequest',
     answer: 'Explanation',
     handle: explainRequest,
   },
-}
+} satisfies OperationTable<MainParts>
 
 function loadedOf({ host }: MainParts): ConfigurationAccess {
   if (host.loaded === undefined) throw notFound('this process is not a gateway')

@@ -2,7 +2,7 @@ import { isAdministrator, type MainParts, requireOperator } from '#features/port
 import { runOperations } from '#features/portal/runs/run-administration.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import { approvalOperations } from './approvals.ts'
 import { auditOperations } from './audit.ts'
 import { configurationOperations } from './configuration.ts'
@@ -17,8 +17,8 @@ import { tokenOperations } from './tokens.ts'
 import { workflowOperations } from './workflows.ts'
 
 /** The console's part of the API. An operation that changes something calls `requireOperator`. */
-export const consoleOperations: Operations<MainParts> = {
-  ...runOperations('/admin', requireOperator),
+export const consoleOperations = {
+  ...runOperations<MainParts>(requireOperator),
   ...statisticsOperations,
   ...workflowOperations,
   ...approvalOperations,
@@ -31,7 +31,7 @@ export const consoleOperations: Operations<MainParts> = {
   ...peopleOperations,
   ...personChangeOperations,
   ...groupOperations,
-}
+} satisfies OperationTable<MainParts>
 
 /** Throws ACCESS_DENIED for others than administrators of the portal. */
 export async function requireAdministrator(parts: MainParts, subject: Subject): Promise<void> {

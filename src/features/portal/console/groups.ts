@@ -9,36 +9,33 @@ import { storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { answer, badRequest, notFound } from '#sdk/api/json-answer.ts'
 import { readQuery } from '#sdk/api/routes.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { groupFilter, groupNameAttribute, groupRow, isGroup, personRow, readSearch } from './directory-rows.ts'
 import { entryAttributes } from './entry-attributes.ts'
 
 /** A group, by identity or by name. */
-export const groupOperations: Operations<MainParts> = {
+export const groupOperations = {
   listGroups: {
-    route: 'GET /admin/groups',
     summary: 'The groups of the directory',
     query: { q: 'The start of a name', ...listQuery },
     answer: 'ConsoleGroups',
     handle: listGroups,
   },
   getGroup: {
-    route: 'GET /admin/groups/{id}',
     summary: 'One group, by id or name, with the attributes of the directory that are not secret',
     answer: 'ConsoleGroupDetails',
     failures: { '409': 'Several groups have this name' },
     handle: showGroup,
   },
   listMembers: {
-    route: 'GET /admin/groups/{id}/members',
     summary: 'The direct members of the group',
     query: listQuery,
     answer: 'GroupMembers',
     handle: listMembers,
   },
-}
+} satisfies OperationTable<MainParts>
 
 const everywhere = Dn.parse('')
 /** Members are shown on their own. */

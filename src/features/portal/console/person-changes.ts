@@ -11,7 +11,7 @@ import type { DirectoryEntry } from '#identity/directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { answer, badRequest, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#sdk/api/json-body.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { OperatorChange } from '#sdk/auth/operator-change.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
@@ -24,9 +24,8 @@ const failures = {
 }
 
 /** What operators change about another user, by identity alone. */
-export const personChangeOperations: Operations<MainParts> = {
+export const personChangeOperations = {
   endSessionsOfPerson: {
-    route: 'POST /admin/people/{id}/sessions/end',
     summary: "Ends one of the user's sessions, or all of them",
     body: 'EndPersonSessions',
     answer: 'EndedPersonSessions',
@@ -34,7 +33,6 @@ export const personChangeOperations: Operations<MainParts> = {
     handle: endSessions,
   },
   resetFactorsOfPerson: {
-    route: 'POST /admin/people/{id}/factors/reset',
     summary: "Removes the user's second factors and recovery codes",
     body: 'PersonChange',
     answer: 'RemovedFactors',
@@ -42,7 +40,6 @@ export const personChangeOperations: Operations<MainParts> = {
     handle: resetFactors,
   },
   deactivatePerson: {
-    route: 'POST /admin/people/{id}/deactivate',
     summary: 'Starts the workflow that deactivates the user',
     body: 'PersonChange',
     answers: { '202': { description: 'The workflow was started', schema: 'StartedDeactivation' } },
@@ -53,7 +50,7 @@ export const personChangeOperations: Operations<MainParts> = {
     },
     handle: deactivate,
   },
-}
+} satisfies OperationTable<MainParts>
 
 const maxBodyBytes = 16 * 1024
 

@@ -3,7 +3,7 @@ import type { MainParts } from '#features/portal/front/main-parts.ts'
 import { readTime } from '#features/portal/runs/list-answer.ts'
 import { answer, badRequest } from '#sdk/api/json-answer.ts'
 import { readQuery } from '#sdk/api/routes.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 
@@ -18,15 +18,14 @@ type Length = keyof typeof lengths
 
 const isLength = (word: string): word is Length => Object.hasOwn(lengths, word)
 
-export const statisticsOperations: Operations<MainParts> = {
+export const statisticsOperations = {
   getStatistics: {
-    route: 'GET /admin/statistics',
     summary: 'Counts of requests, approvals, tokens and SCIM calls',
     query: { from: 'ISO 8601', to: 'ISO 8601', by: '"hour" or "day"' },
     answer: 'Statistics',
     handle: showStatistics,
   },
-}
+} satisfies OperationTable<MainParts>
 
 /** Statistics of the whole installation. */
 async function showStatistics({ settings, host }: MainParts, { request }: Exchange): Promise<GatewayResponse> {

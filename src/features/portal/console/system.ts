@@ -2,17 +2,16 @@ import { system } from '#features/portal/contract/console-system.ts'
 import type { MainParts } from '#features/portal/front/main-parts.ts'
 import { wireForm } from '#kernel/wire.ts'
 import { answer, notFound } from '#sdk/api/json-answer.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 
-export const systemOperations: Operations<MainParts> = {
+export const systemOperations = {
   getSystem: {
-    route: 'GET /admin/system',
     summary: 'Version, replicas, waiting work, listeners with certificates, database and disk',
     answer: 'System',
     handle: showSystem,
   },
-}
+} satisfies OperationTable<MainParts>
 
 /** The state of the installation. */
 async function showSystem({ host }: MainParts): Promise<GatewayResponse> {

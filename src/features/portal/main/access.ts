@@ -15,27 +15,25 @@ import { isUser } from '#identity/identity.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { wireForm } from '#kernel/wire.ts'
 import { answer, notFound } from '#sdk/api/json-answer.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { Grant } from '#sdk/workflow/grant.ts'
 import { hasEnded, type Run } from '#workflows/record/run.ts'
 
-export const accessOperations: Operations<MainParts> = {
+export const accessOperations = {
   listAccess: {
-    route: 'GET /access',
     summary: 'What the caller has and had, since when, until when, and through which request',
     answer: 'OwnAccess',
     handle: listAccess,
   },
   giveBackAccess: {
-    route: 'POST /access/{id}/return',
     summary: 'Ends access before its expiry',
     answers: { '202': { description: 'A run removes the access', schema: 'GivenBackAccess' } },
     failures: { '409': 'It has already ended' },
     handle: giveBackAccess,
   },
-}
+} satisfies OperationTable<MainParts>
 
 /** The latest runs about the caller that are searched for the origin of access. */
 const maxRuns = 500

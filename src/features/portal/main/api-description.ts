@@ -7,6 +7,7 @@ import * as consoleApprovals from '#features/portal/contract/console-approvals.t
 import * as audit from '#features/portal/contract/console-audit.ts'
 import * as configuration from '#features/portal/contract/console-configuration.ts'
 import * as people from '#features/portal/contract/console-people.ts'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import { system } from '#features/portal/contract/console-system.ts'
 import * as consoleTargets from '#features/portal/contract/console-targets.ts'
 import * as tokens from '#features/portal/contract/console-tokens.ts'
@@ -18,10 +19,11 @@ import * as apis from '#features/portal/contract/main-apis.ts'
 import * as catalog from '#features/portal/contract/main-catalog.ts'
 import * as notifications from '#features/portal/contract/main-notifications.ts'
 import * as requests from '#features/portal/contract/main-requests.ts'
+import * as mainRoutes from '#features/portal/contract/main-routes.ts'
 import { interventions } from '#features/portal/runs/run-administration.ts'
 import * as reports from '#features/reports/contract/reports.ts'
 import * as scimJournal from '#features/scim/contract/journal.ts'
-import { ServedApi } from '#sdk/api/served-api.ts'
+import { routed, ServedApi } from '#sdk/api/served-api.ts'
 import { mainErrors } from '#sdk/contract/errors.ts'
 import { formAttributeView, listItem } from '#sdk/contract/forms.ts'
 import * as preview from '#sdk/contract/preview.ts'
@@ -129,21 +131,24 @@ export const mainApi = new ServedApi<MainApiParts>({
     ShownReport: shownReport,
   },
   failure: { description: 'What is wrong', schema: 'MainErrors' },
-  operations: {
-    ...frontPageOperations,
-    ...profileOperations,
-    ...catalogOperations,
-    ...submitOperations,
-    ...requestOperations,
-    ...eventOperations,
-    ...accessOperations,
-    ...notificationOperations,
-    ...settingOperations,
-    ...apiOperations,
-    ...approvalOperations,
-    ...reportOperations,
-    ...consoleOperations,
-  },
+  operations: routed(
+    { ...mainRoutes, ...consoleRoutes },
+    {
+      ...frontPageOperations,
+      ...profileOperations,
+      ...catalogOperations,
+      ...submitOperations,
+      ...requestOperations,
+      ...eventOperations,
+      ...accessOperations,
+      ...notificationOperations,
+      ...settingOperations,
+      ...apiOperations,
+      ...approvalOperations,
+      ...reportOperations,
+      ...consoleOperations,
+    },
+  ),
 })
 
 /** What a caller can use of it. */

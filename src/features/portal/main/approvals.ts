@@ -28,7 +28,7 @@ import { answer, emptyAnswer, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import { pauseWork } from '#sdk/api/long-request.ts'
 import { readLimit, readQuery } from '#sdk/api/routes.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { ChangePreview } from '#sdk/contract/preview.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
@@ -45,30 +45,26 @@ import { maxReason, yesOrNo } from './submit.ts'
 /** The parameters of a list, as its operation describes them. */
 export const paging = { after: 'The `next` of the page before', limit: 'How many at most' }
 
-export const approvalOperations: Operations<MainParts> = {
+export const approvalOperations = {
   listApprovals: {
-    route: 'GET /approvals',
     summary: 'The approvals that wait for the caller',
     query: paging,
     answer: 'ApprovalList',
     handle: listApprovals,
   },
   decideApprovals: {
-    route: 'PUT /approvals',
     summary: 'Decides several approvals',
     body: 'BulkVote',
     answer: 'BulkResults',
     handle: decideApprovals,
   },
   getApproval: {
-    route: 'GET /approvals/{id}',
     summary: 'One approval',
     query: { changes: '"true": with what approving it would do' },
     answer: 'ApprovalDetails',
     handle: showApproval,
   },
   decideApproval: {
-    route: 'PUT /approvals/{id}',
     summary: 'Decides an approval',
     body: 'ApprovalVote',
     answers: { '200': { description: 'Decided' } },
@@ -76,41 +72,36 @@ export const approvalOperations: Operations<MainParts> = {
     handle: decideApproval,
   },
   handOverApproval: {
-    route: 'POST /approvals/{id}/reassign',
     summary: 'Passes an approval that the caller may decide to another user',
     body: 'ApprovalHandover',
     failures: { '409': 'It was decided', '412': 'It has changed' },
     handle: reassignApproval,
   },
   askRequester: {
-    route: 'POST /approvals/{id}/questions',
     summary: 'Asks the requester of an approval that the caller may decide',
     body: 'RequestText',
     failures: { '409': 'It was decided, or the requester registered without signing in' },
     handle: askQuestion,
   },
   listDecisions: {
-    route: 'GET /decisions',
     summary: 'What the caller decided, the latest first',
     query: paging,
     answer: 'DecisionList',
     handle: listDecisions,
   },
   listDelegations: {
-    route: 'GET /delegations',
     summary: "The caller's deputies, and for whom the caller may decide",
     answer: 'DelegationList',
     handle: listDelegations,
   },
   addDelegation: {
-    route: 'POST /delegations',
     summary: 'Appoints a deputy for a period',
     body: 'NewDelegation',
     answers: { '201': { description: 'The period', schema: 'DelegationPeriod' } },
     handle: addDelegation,
   },
-  endDelegation: { route: 'DELETE /delegations/{id}', summary: 'Ends the period of a deputy', handle: endDelegation },
-}
+  endDelegation: { summary: 'Ends the period of a deputy', handle: endDelegation },
+} satisfies OperationTable<MainParts>
 
 const maxBodyBytes = 64 * 1024
 const maxAtOnce = 100

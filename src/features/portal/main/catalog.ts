@@ -7,21 +7,19 @@ import { asGatewayError } from '#kernel/errors.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { answer, badRequest, notFound } from '#sdk/api/json-answer.ts'
 import { readQuery } from '#sdk/api/routes.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
 import { filledLabel } from '#sdk/workflow/workflow-label.ts'
 
-export const catalogOperations: Operations<MainParts> = {
+export const catalogOperations = {
   listWorkflows: {
-    route: 'GET /workflows/org/{orgId}',
     summary: 'What the caller may request in one branch',
     answer: 'WorkflowListItem[]',
     handle: listWorkflows,
   },
   getDelegationRights: {
-    route: 'GET /workflows/candelegate',
     summary: 'Whether the caller may request a workflow for others, and approve it at once',
     query: { workflowName: 'The workflow', uuid: 'Returned as it is' },
     requiredQuery: ['workflowName'],
@@ -29,12 +27,11 @@ export const catalogOperations: Operations<MainParts> = {
     handle: showRights,
   },
   getCatalogItem: {
-    route: 'GET /workflows/named/{name}',
     summary: 'One workflow that the caller may request: its description, who decides, and how long that takes',
     answer: 'CatalogItem',
     handle: showWorkflow,
   },
-}
+} satisfies OperationTable<MainParts>
 
 /** One workflow that the caller can request. */
 async function showWorkflow(

@@ -6,7 +6,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { badRequest } from '#sdk/api/json-answer.ts'
 import { readQuery } from '#sdk/api/routes.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { approvalUser } from '#workflows/record/operator.ts'
@@ -27,9 +27,8 @@ export interface MainApiParts extends MainParts {
   readonly events: ChangeStreams
 }
 
-export const eventOperations: Operations<MainApiParts> = {
+export const eventOperations = {
   getEvents: {
-    route: 'GET /events',
     summary: 'Server-sent events that say what changed for the caller, until the session ends',
     query: {
       sessions: '"true": also when a session of the caller begins or ends',
@@ -44,7 +43,7 @@ export const eventOperations: Operations<MainApiParts> = {
     failures: { '403': 'sessionsOf, and the caller is not an administrator', '429': 'The caller has 32 streams open' },
     handle: (parts, exchange) => parts.events.answer(parts, exchange),
   },
-}
+} satisfies OperationTable<MainApiParts>
 
 /**
  * Streams of server-sent events that say what changed, so that open pages read it again: `requests` with the ids of the

@@ -23,7 +23,7 @@ import { wireForm } from '#kernel/wire.ts'
 import { answer, badRequest, emptyAnswer, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import { readQuery } from '#sdk/api/routes.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { FormAttributeView } from '#sdk/contract/forms.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { viewFormAttribute } from '#sdk/forms/form-attribute.ts'
@@ -31,33 +31,28 @@ import type { GatewayResponse } from '#sdk/http/http.ts'
 import { clusterGroupColumns } from '#sdk/target-module/cluster-group-parameters.ts'
 import { filledLabel } from '#sdk/workflow/workflow-label.ts'
 
-export const frontPageOperations: Operations<MainParts> = {
+export const frontPageOperations = {
   getConfig: {
-    route: 'GET /config',
     summary: 'What the portal needs to know, for the caller',
     answer: 'MainConfig',
     handle: showConfig,
   },
   getOrgs: {
-    route: 'GET /orgs',
     summary: 'The branches that the caller may see',
     answer: 'Organization',
     handle: showOrgs,
   },
   listLinks: {
-    route: 'GET /urls',
     summary: 'The links (badges) of the caller',
     answer: 'PortalLink[]',
     handle: listLinks,
   },
   listLinksOfOrg: {
-    route: 'GET /urls/org/{orgId}',
     summary: 'Those of one branch',
     answer: 'PortalLink[]',
     handle: listLinksOf,
   },
   search: {
-    route: 'GET /search',
     summary: 'Finds workflows, links and users',
     query: { q: 'What to look for', kind: '"workflow", "url" or "person"; may repeat' },
     requiredQuery: ['q'],
@@ -65,19 +60,17 @@ export const frontPageOperations: Operations<MainParts> = {
     handle: search,
   },
   listFavorites: {
-    route: 'GET /favorites',
     summary: "The caller's favorites, and what was used last",
     answer: 'MarkedItems',
     handle: listMarks,
   },
-  addFavorite: { route: 'PUT /favorites/{kind}/{name}', summary: 'Adds a favorite', handle: addFavorite },
+  addFavorite: { summary: 'Adds a favorite', handle: addFavorite },
   removeFavorite: {
-    route: 'DELETE /favorites/{kind}/{name}',
     summary: 'Removes a favorite',
     handle: removeFavorite,
   },
-  noteUse: { route: 'POST /recent', summary: 'Records that something was used', body: 'RecentUse', handle: noteUse },
-}
+  noteUse: { summary: 'Records that something was used', body: 'RecentUse', handle: noteUse },
+} satisfies OperationTable<MainParts>
 
 /** The configuration of the portal for the caller, without names of workflows. */
 async function showConfig(parts: MainParts, { subject }: Exchange): Promise<GatewayResponse> {

@@ -11,26 +11,24 @@ import {
 } from '#mail/notification.ts'
 import { answer, badRequest } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { isLanguage, languages } from '#sdk/page/languages.ts'
 
-export const settingOperations: Operations<MainParts> = {
+export const settingOperations = {
   getNotificationSettings: {
-    route: 'GET /notifications/settings',
     summary: 'When the caller is mailed about what',
     answer: 'NotificationSettings',
     handle: showNotificationSettings,
   },
   changeNotificationSettings: {
-    route: 'PUT /notifications/settings',
     summary: 'Chooses when the caller is mailed about what: as it happens, in the digest, or never',
     body: 'ChosenNotifications',
     answer: 'NotificationSettings',
     handle: changeNotificationSettings,
   },
-}
+} satisfies OperationTable<MainParts>
 
 const maxBodyBytes = 16 * 1024
 

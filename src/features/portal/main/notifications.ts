@@ -16,7 +16,7 @@ import { wireForm } from '#kernel/wire.ts'
 import { answer, badRequest } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import { readQuery } from '#sdk/api/routes.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { expiryWarning } from '#sdk/workflow/grant.ts'
@@ -24,22 +24,20 @@ import { approvalUser } from '#workflows/record/operator.ts'
 import { runOutcomes } from '#workflows/record/run.ts'
 import { outcomeId } from './requests.ts'
 
-export const notificationOperations: Operations<MainParts> = {
+export const notificationOperations = {
   listNotifications: {
-    route: 'GET /notifications',
     summary: 'Open approvals of the caller, outcomes of requests, questions and answers, and access that expires soon',
     query: { limit: 'How many at most; 0 for the count alone' },
     answer: 'NotificationList',
     handle: listNotifications,
   },
   readNotifications: {
-    route: 'PUT /notifications/read',
     summary: 'Marks notifications as read',
     body: 'ReadNotifications',
     answer: 'NotificationList',
     handle: readNotifications,
   },
-}
+} satisfies OperationTable<MainParts>
 
 /** The most notifications, of each kind and in all. */
 const most = 200

@@ -15,23 +15,22 @@ import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { answer } from '#sdk/api/json-answer.ts'
 import { readJsonBody } from '#sdk/api/json-body.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { type FormAttribute, maxFormAttributes, maxValueLength, viewFormAttribute } from '#sdk/forms/form-attribute.ts'
 import { checkForm, isServerSet } from '#sdk/forms/form-values.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 
-export const profileOperations: Operations<MainParts> = {
-  getUser: { route: 'GET /user', summary: "The caller's profile", answer: 'UserData', handle: showProfile },
+export const profileOperations = {
+  getUser: { summary: "The caller's profile", answer: 'UserData', handle: showProfile },
   changeUser: {
-    route: 'PUT /user',
     summary: "Changes the caller's profile",
     body: 'ProfileChange',
     answer: 'UserData',
     failures: { '500': 'Failed validation' },
     handle: changeProfile,
   },
-}
+} satisfies OperationTable<MainParts>
 
 const maxBodyBytes = 512 * 1024
 

@@ -1,19 +1,17 @@
 import { loginOf, type MainParts, requireOwnLogin } from '#features/portal/front/main-parts.ts'
 import { notFound } from '#sdk/api/json-answer.ts'
 import { pathBelow } from '#sdk/api/routes.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 
-export const reportOperations: Operations<MainParts> = {
+export const reportOperations = {
   listReports: {
-    route: 'GET /reports/org/{orgId}',
     summary: 'The reports of one branch',
     answer: 'ReportList',
     handle: answerReports,
   },
   runReport: {
-    route: 'GET /reports/{name}',
     summary: 'Runs a report',
     query: {
       beginDate: 'Where the report declares it',
@@ -26,7 +24,6 @@ export const reportOperations: Operations<MainParts> = {
     handle: answerReports,
   },
   convertReport: {
-    route: 'PUT /reports/excelx',
     summary: 'A workbook of a report that the caller sees, run again',
     body: 'ShownReport',
     answers: {
@@ -39,7 +36,6 @@ export const reportOperations: Operations<MainParts> = {
     handle: answerReports,
   },
   getReportFile: {
-    route: 'GET /reports/excel/{reportid}/{file}',
     summary: 'The file of a report',
     answers: {
       '200': {
@@ -49,7 +45,7 @@ export const reportOperations: Operations<MainParts> = {
     },
     handle: answerReports,
   },
-}
+} satisfies OperationTable<MainParts>
 
 async function answerReports(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const { host, visibility } = parts

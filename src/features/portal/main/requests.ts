@@ -11,7 +11,7 @@ import { wireForm } from '#kernel/wire.ts'
 import { answer, badRequest, emptyAnswer, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import { readLimit, readQuery } from '#sdk/api/routes.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { approvalUser } from '#workflows/record/operator.ts'
@@ -20,30 +20,27 @@ import { wireHead } from '#workflows/record/wire-head.ts'
 import { messageSchema, messageView, paging } from './approvals.ts'
 import { maxReason } from './submit.ts'
 
-export const requestOperations: Operations<MainParts> = {
+export const requestOperations = {
   listRequests: {
-    route: 'GET /requests',
     summary: 'What the caller requested, or what was requested for the caller',
     query: { state: 'Only of this state', about: '"mine" or "me"', ...paging },
     answer: 'RequestList',
     handle: listRequests,
   },
-  getRequest: { route: 'GET /requests/{id}', summary: 'One request', answer: 'RequestDetails', handle: showRequest },
+  getRequest: { summary: 'One request', answer: 'RequestDetails', handle: showRequest },
   cancelRequest: {
-    route: 'POST /requests/{id}/cancel',
     summary: 'Ends a request',
     body: 'CancelRequest',
     answer: 'RequestSummary',
     handle: cancelRequest,
   },
   answerApprover: {
-    route: 'POST /requests/{id}/answers',
     summary: 'Answers the question of an approver about a request of the caller',
     body: 'RequestText',
     failures: { '409': 'No one waits for an answer' },
     handle: answerQuestion,
   },
-}
+} satisfies OperationTable<MainParts>
 
 const defaultLimit = 100
 const maxListed = 500

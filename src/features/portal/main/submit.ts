@@ -20,7 +20,7 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import { answer } from '#sdk/api/json-answer.ts'
 import { jsonBounds, readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import { pauseWork } from '#sdk/api/long-request.ts'
-import type { Operations } from '#sdk/api/served-api.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { type GatewayResponse, header } from '#sdk/http/http.ts'
 import { anothersLoginText, isLoginName } from '#sdk/login/own-login.ts'
@@ -33,16 +33,15 @@ import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import { approvalUser } from '#workflows/record/operator.ts'
 import { OpenRequests } from './open-requests.ts'
 
-export const submitOperations: Operations<MainParts> = {
+export const submitOperations = {
   submit: {
-    route: 'PUT /workflows',
     summary: 'Submits requests',
     query: { outcomes: '"true": the answer also says what became of decisions' },
     body: 'WorkflowRequests',
     answer: 'SubmitAnswer',
     handle: submitCart,
   },
-}
+} satisfies OperationTable<MainParts>
 
 /** How long a line waits for the same line that came just before it. */
 const waitMillis = 10_000

@@ -7,7 +7,7 @@ import { wireForm } from '#kernel/wire.ts'
 import { answer, badRequest, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#sdk/api/json-body.ts'
 import { readQuery } from '#sdk/api/routes.ts'
-import type { Operation, Operations } from '#sdk/api/served-api.ts'
+import type { Operation, OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
@@ -62,13 +62,12 @@ const runFilter = {
 }
 
 /**
- * The runs of this installation, below `prefix`. The caller has checked that the user may see them; `requireOperator`
- * throws unless the user may also retry, skip and cancel.
+ * The runs of this installation. The caller has checked that the user may see them; `requireOperator` throws unless the
+ * user may also retry, skip and cancel.
  */
 export const runOperations = <P extends RunParts>(
-  prefix: '' | '/admin',
   requireOperator: (parts: P, exchange: Exchange) => Promise<void> | void,
-): Operations<P> => {
+) => {
   const change =
     (action: Action): Operation<P>['handle'] =>
     async (parts, exchange, id = '') => {
@@ -77,48 +76,42 @@ export const runOperations = <P extends RunParts>(
     }
   return {
     listIncidents: {
-      route: `GET ${prefix}/incidents`,
       summary: 'Runs that an administrator has to look at',
       query: runFilter,
       answer: 'AdminRuns',
       handle: listIncidents,
     },
     listRuns: {
-      route: `GET ${prefix}/runs`,
       summary: 'Stored runs',
       query: { state: 'Only of this state; may repeat', ...runFilter },
       answer: 'AdminRuns',
       handle: listRuns,
     },
     getRun: {
-      route: `GET ${prefix}/runs/{id}`,
       summary: 'One run',
       query: { after: 'The id of a step: only the steps after it' },
       answer: 'AdminRunDetails',
       handle: showRun,
     },
     retryRun: {
-      route: `POST ${prefix}/runs/{id}/retry`,
       summary: 'Tries the step again',
       body: 'RetryRun',
       answer: 'AdminRun',
       handle: change('retry'),
     },
     skipRun: {
-      route: `POST ${prefix}/runs/{id}/skip`,
       summary: 'Continues with the next step',
       body: 'SkipRun',
       answer: 'AdminRun',
       handle: change('skip'),
     },
     cancelRun: {
-      route: `POST ${prefix}/runs/{id}/cancel`,
       summary: 'Ends the run',
       body: 'CancelRun',
       answer: 'AdminRun',
       handle: change('cancel'),
     },
-  }
+  } satisfies OperationTable<P>
 }
 
 async function listIncidents(parts: RunParts, exchange: Exchange): Promise<GatewayResponse> {
