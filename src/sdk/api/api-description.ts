@@ -48,7 +48,7 @@ export interface ApiOperation
 }
 
 /** The requests and answers of an HTTP API, the single source of its Swagger and OpenAPI documents. */
-export interface ApiDescription {
+export interface ApiDescription<I extends string = string> {
   readonly title: string
   readonly version: string
   /** The media type of bodies and answers; JSON if absent. */
@@ -62,7 +62,7 @@ export interface ApiDescription {
   /** The failure answer of every operation, unless it declares another. */
   readonly failure: ApiAnswer
   /** By id. */
-  readonly operations: Readonly<Record<string, OperationDescription>>
+  readonly operations: Readonly<Record<I, OperationDescription>>
 }
 
 type PlaceOf = FilterApi['place']
@@ -98,14 +98,14 @@ export const keySetSchema = z.object({
 })
 
 /** Writes the documents of one API. The schemas are translated once. */
-export class DescribedApi implements ApiDocuments {
-  readonly description: ApiDescription
+export class DescribedApi<I extends string = string> implements ApiDocuments {
+  readonly description: ApiDescription<I>
   readonly operations: readonly ApiOperation[]
   readonly #definitions = new Map<string, JsonObject>()
 
-  constructor(description: ApiDescription) {
+  constructor(description: ApiDescription<I>) {
     this.description = description
-    this.operations = Object.entries(description.operations).map(([id, operation]) =>
+    this.operations = Object.entries<OperationDescription>(description.operations).map(([id, operation]) =>
       readOperation(id, operation, description.failure),
     )
   }
@@ -113,8 +113,8 @@ export class DescribedApi implements ApiDocuments {
   /** The API with only these operations. */
   only(keep: (operation: ApiOperation) => boolean): DescribedApi {
     const ids = new Set(this.operations.filter(keep).map(({ id }) => id))
-    const operations = Object.entries(this.description.operations).filter(([id]) => ids.has(id))
-    return new DescribedApi({ ...this.description, operations: Object.fromEntries(operations) })
+    const operations = Object.entries<OperationDescription>(this.description.operations).filter(([id]) => ids.has(id))
+    return new DescribedApi<string>({ ...this.description, operations: Object.fromEntries(operations) })
   }
 
   /** The API as the portal lists it. `users` is what callers see who are not administrators; nothing if absent. */

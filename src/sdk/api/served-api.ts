@@ -37,6 +37,23 @@ export function routed<P, R extends RoutesById>(
   )
 }
 
+/** An API whose handlers are apart from its description, since they load on first use: each operation has one. */
+export const servedBy = <P, I extends string>(
+  { description }: DescribedApi<I>,
+  handlers: Readonly<Record<NoInfer<I>, Handler<P>>>,
+  documentsBelow?: string,
+): ServedApi<P> =>
+  new ServedApi({
+    ...description,
+    operations: Object.fromEntries(
+      Object.entries<OperationDescription>(description.operations).map(([id, operation]) => [
+        id,
+        { ...operation, handle: handlers[id as I] },
+      ]),
+    ),
+    documentsBelow,
+  })
+
 interface ServedDescription<P> extends Omit<ApiDescription, 'operations'> {
   readonly operations: Operations<P>
   /** The path of the API below which callers may read its documents, such as `/ops`; nowhere if absent. */
