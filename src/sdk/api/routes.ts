@@ -55,7 +55,7 @@ export function allowMethods(method: string, ...allowed: readonly string[]): voi
   if (!allowed.includes(method)) throw methodNotAllowed(method, allowed)
 }
 
-const methodNotAllowed = (method: string, allowed: readonly string[]): GatewayError =>
+export const methodNotAllowed = (method: string, allowed: readonly string[]): GatewayError =>
   new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: allowed.join(', ') } })
 
 function decode(part: string): string {
