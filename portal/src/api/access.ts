@@ -1,13 +1,13 @@
 import { queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#features/portal/contract/constants.ts'
 import type { GivenBackAccess, OwnAccess } from '#features/portal/contract/main-access.ts'
+import * as mainRoutes from '#features/portal/contract/main-routes.ts'
 import { call } from './call.ts'
-import { mainAddress } from './main.ts'
+import { main } from './main.ts'
 
 export const accessQuery = queryOptions({
   queryKey: ['access'],
-  queryFn: ({ signal }) => call<OwnAccess>(mainAddress([mainPaths.access]), { signal }),
+  queryFn: ({ signal }) => call<OwnAccess>(main(mainRoutes.listAccess), { signal }),
 })
 
 export const giveBack = (id: string): Promise<GivenBackAccess> =>
-  call<GivenBackAccess>(mainAddress([mainPaths.access, id, 'return']), { method: 'POST' })
+  call<GivenBackAccess>(main(mainRoutes.giveBackAccess, { id }))

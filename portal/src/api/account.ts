@@ -13,58 +13,56 @@ import type {
   RecoveryCodes,
   TotpEnrolment,
 } from '#features/account/contract/account.ts'
-import { accountPaths } from '#features/account/contract/paths.ts'
+import * as routes from '#features/account/contract/routes.ts'
 import { settings } from '../app/settings.ts'
-import { address, call } from './call.ts'
+import { type ApiRequest, apiRequest, call, type Given } from './call.ts'
 
-/** Below the Account API; a path of the contract may have several parts. */
-const accountAddress = (path: string, ...more: readonly string[]): string =>
-  address(settings.apis.account ?? '', [...path.split('/'), ...more])
+type AccountRoute = (typeof routes)[keyof typeof routes]
+
+/** A call of the Account API. */
+const account = <R extends AccountRoute>(route: R, ...given: Given<R>): ApiRequest =>
+  apiRequest(settings.apis.account ?? '', route, given)
 
 export const accountQuery = queryOptions({
   queryKey: ['account', 'self'],
-  queryFn: ({ signal }) => call<AccountView>(accountAddress(accountPaths.account), { signal }),
+  queryFn: ({ signal }) => call<AccountView>(account(routes.getAccount), { signal }),
 })
 
 export const changePassword = (sent: ChangePassword): Promise<EndedSessions> =>
-  call<EndedSessions>(accountAddress(accountPaths.password), { method: 'POST', body: sent })
+  call<EndedSessions>(account(routes.changePassword), { body: sent })
 
 export const sessionsQuery = queryOptions({
   queryKey: ['account', 'sessions'],
-  queryFn: ({ signal }) => call<AccountSessions>(accountAddress(accountPaths.sessions), { signal }),
+  queryFn: ({ signal }) => call<AccountSessions>(account(routes.listSessions), { signal }),
 })
 
-export const endSession = (id: string): Promise<void> =>
-  call<void>(accountAddress(accountPaths.sessions, id), { method: 'DELETE' })
+export const endSession = (id: string): Promise<void> => call<void>(account(routes.endSession, { id }))
 
-export const endOtherSessions = (): Promise<EndedSessions> =>
-  call<EndedSessions>(accountAddress(accountPaths.sessions), { method: 'DELETE' })
+export const endOtherSessions = (): Promise<EndedSessions> => call<EndedSessions>(account(routes.endOtherSessions))
 
 export const factorsQuery = queryOptions({
   queryKey: ['account', 'factors'],
-  queryFn: ({ signal }) => call<AccountFactors>(accountAddress(accountPaths.factors), { signal }),
+  queryFn: ({ signal }) => call<AccountFactors>(account(routes.listFactors), { signal }),
 })
 
 export const renameFactor = ({ id, name }: Pick<AccountFactor, 'id' | 'name'>): Promise<void> =>
-  call<void>(accountAddress(accountPaths.factors, id), { method: 'PATCH', body: { name } })
+  call<void>(account(routes.renameFactor, { id }), { body: { name } })
 
-export const removeFactor = (id: string): Promise<void> =>
-  call<void>(accountAddress(accountPaths.factors, id), { method: 'DELETE' })
+export const removeFactor = (id: string): Promise<void> => call<void>(account(routes.removeFactor, { id }))
 
-export const beginTotp = (): Promise<TotpEnrolment> =>
-  call<TotpEnrolment>(accountAddress(accountPaths.totp), { method: 'POST', body: {} })
+export const beginTotp = (): Promise<TotpEnrolment> => call<TotpEnrolment>(account(routes.beginTotp), { body: {} })
 
 export const confirmTotp = (sent: ConfirmTotp): Promise<EnrolledFactor> =>
-  call<EnrolledFactor>(accountAddress(accountPaths.confirmTotp), { method: 'POST', body: sent })
+  call<EnrolledFactor>(account(routes.confirmTotp), { body: sent })
 
 export const beginPasskey = (): Promise<PasskeyEnrolment> =>
-  call<PasskeyEnrolment>(accountAddress(accountPaths.passkey), { method: 'POST', body: {} })
+  call<PasskeyEnrolment>(account(routes.beginPasskey), { body: {} })
 
 export const confirmPasskey = (sent: ConfirmPasskey): Promise<EnrolledFactor> =>
-  call<EnrolledFactor>(accountAddress(accountPaths.confirmPasskey), { method: 'POST', body: sent })
+  call<EnrolledFactor>(account(routes.confirmPasskey), { body: sent })
 
 export const renewRecoveryCodes = (): Promise<RecoveryCodes> =>
-  call<RecoveryCodes>(accountAddress(accountPaths.recoveryCodes), { method: 'POST', body: {} })
+  call<RecoveryCodes>(account(routes.renewRecoveryCodes), { body: {} })
 
 /** The address where a browser signs in again before it changes second factors. */
-export const stepUpAddress = (): string => accountAddress(accountPaths.stepUp)
+export const stepUpAddress = (): string => account(routes.stepUp).address

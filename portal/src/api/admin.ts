@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#features/portal/contract/constants.ts'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import type {
   AdminAction,
   AdminIntervention,
@@ -10,12 +10,12 @@ import type {
 } from '#features/portal/contract/main-admin.ts'
 import type { ScimJournalPage } from '#features/scim/contract/journal.ts'
 import { call } from './call.ts'
-import { mainAddress } from './main.ts'
+import { admin } from './console.ts'
 
 export const incidentsQuery = infiniteQueryOptions({
   queryKey: ['admin', 'incidents'],
   queryFn: ({ signal, pageParam }) =>
-    call<AdminRuns>(mainAddress([mainPaths.admin, 'incidents'], { limit: '100', ...behind(pageParam) }), { signal }),
+    call<AdminRuns>(admin(consoleRoutes.listIncidents, {}, { limit: '100', ...behind(pageParam) }), { signal }),
   initialPageParam: '',
   getNextPageParam: ({ next }) => next,
 })
@@ -23,7 +23,7 @@ export const incidentsQuery = infiniteQueryOptions({
 export const runQuery = (id: string) =>
   queryOptions({
     queryKey: ['admin', 'run', id],
-    queryFn: ({ signal }) => call<AdminRunDetails>(mainAddress([mainPaths.admin, 'runs', id]), { signal }),
+    queryFn: ({ signal }) => call<AdminRunDetails>(admin(consoleRoutes.getRun, { id }), { signal }),
   })
 
 export interface Intervention extends AdminIntervention {
@@ -31,9 +31,14 @@ export interface Intervention extends AdminIntervention {
   readonly action: AdminAction
 }
 
+const interventionRoutes = {
+  retry: consoleRoutes.retryRun,
+  skip: consoleRoutes.skipRun,
+  cancel: consoleRoutes.cancelRun,
+} as const
+
 export const intervene = ({ id, action, fence, reason, approver }: Intervention): Promise<AdminRun> =>
-  call<AdminRun>(mainAddress([mainPaths.admin, 'runs', id, action]), {
-    method: 'POST',
+  call<AdminRun>(admin(interventionRoutes[action], { id }), {
     body: {
       fence,
       ...(reason === undefined || reason === '' ? {} : { reason }),
@@ -60,10 +65,10 @@ export const journalQuery = ({ failed, since }: JournalFilter) =>
 export const statisticsQuery = (period: string, span: () => Readonly<Record<'by' | 'from' | 'to', string>>) =>
   queryOptions({
     queryKey: ['admin', 'statistics', period],
-    queryFn: ({ signal }) => call<StatisticsView>(mainAddress(mainPaths.statistics.split('/'), span()), { signal }),
+    queryFn: ({ signal }) => call<StatisticsView>(admin(consoleRoutes.getStatistics, {}, span()), { signal }),
   })
 
 const journalPage = (query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ScimJournalPage> =>
-  call<ScimJournalPage>(mainAddress(mainPaths.scimJournal.split('/'), query), { signal })
+  call<ScimJournalPage>(admin(consoleRoutes.getScimJournal, {}, query), { signal })
 
 const behind = (after: string): Readonly<Record<string, string>> => (after === '' ? {} : { after })

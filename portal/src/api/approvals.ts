@@ -1,5 +1,4 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#features/portal/contract/constants.ts'
 import type {
   ApprovalDetails,
   ApprovalHandover,
@@ -12,8 +11,9 @@ import type {
   DelegationPeriod,
   NewDelegation,
 } from '#features/portal/contract/main-requests.ts'
+import * as mainRoutes from '#features/portal/contract/main-routes.ts'
 import { call } from './call.ts'
-import { mainAddress } from './main.ts'
+import { main } from './main.ts'
 
 /** The most approvals in one decision. */
 export const maxAtOnce = 100
@@ -22,8 +22,10 @@ export const approvalsQuery = infiniteQueryOptions({
   queryKey: ['approvals'],
   queryFn: ({ signal, pageParam }) =>
     call<ApprovalList>(
-      mainAddress([mainPaths.approvals], { limit: '200', after: pageParam === '' ? undefined : pageParam }),
-      { signal },
+      main(mainRoutes.listApprovals, {}, { limit: '200', after: pageParam === '' ? undefined : pageParam }),
+      {
+        signal,
+      },
     ),
   initialPageParam: '',
   getNextPageParam: ({ next }) => next,
@@ -33,8 +35,10 @@ export const decisionsQuery = infiniteQueryOptions({
   queryKey: ['decisions'],
   queryFn: ({ signal, pageParam }) =>
     call<DecisionList>(
-      mainAddress([mainPaths.decisions], { limit: '100', after: pageParam === '' ? undefined : pageParam }),
-      { signal },
+      main(mainRoutes.listDecisions, {}, { limit: '100', after: pageParam === '' ? undefined : pageParam }),
+      {
+        signal,
+      },
     ),
   initialPageParam: '',
   getNextPageParam: ({ next }) => next,
@@ -43,7 +47,7 @@ export const decisionsQuery = infiniteQueryOptions({
 export const approvalQuery = (id: string) =>
   queryOptions({
     queryKey: ['approval', id],
-    queryFn: ({ signal }) => call<ApprovalDetails>(mainAddress([mainPaths.approvals, id]), { signal }),
+    queryFn: ({ signal }) => call<ApprovalDetails>(main(mainRoutes.getApproval, { id }), { signal }),
   })
 
 /** A preview of approving; null if it is not shown. Another version may have another preview. */
@@ -51,31 +55,30 @@ export const changesQuery = (id: string, version: number) =>
   queryOptions({
     queryKey: ['approval-changes', id, version],
     queryFn: async ({ signal }) => {
-      const address = mainAddress([mainPaths.approvals, id], { changes: 'true' })
-      return (await call<ApprovalDetails>(address, { signal })).changes ?? null
+      const request = main(mainRoutes.getApproval, { id }, { changes: 'true' })
+      return (await call<ApprovalDetails>(request, { signal })).changes ?? null
     },
     staleTime: 60_000,
   })
 
 export const decide = (id: string, vote: ApprovalVoteBody): Promise<void> =>
-  call<void>(mainAddress([mainPaths.approvals, id]), { method: 'PUT', body: vote })
+  call<void>(main(mainRoutes.decideApproval, { id }), { body: vote })
 
 export const reassign = (id: string, handover: ApprovalHandover): Promise<void> =>
-  call<void>(mainAddress([mainPaths.approvals, id, 'reassign']), { method: 'POST', body: handover })
+  call<void>(main(mainRoutes.handOverApproval, { id }), { body: handover })
 
 export const askRequester = (id: string, text: string): Promise<void> =>
-  call<void>(mainAddress([mainPaths.approvals, id, 'questions']), { method: 'POST', body: { text } })
+  call<void>(main(mainRoutes.askRequester, { id }), { body: { text } })
 
 export const decideSeveral = (vote: BulkVote): Promise<BulkResults> =>
-  call<BulkResults>(mainAddress([mainPaths.approvals]), { method: 'PUT', body: vote })
+  call<BulkResults>(main(mainRoutes.decideApprovals), { body: vote })
 
 export const delegationsQuery = queryOptions({
   queryKey: ['delegations'],
-  queryFn: ({ signal }) => call<DelegationList>(mainAddress([mainPaths.delegations]), { signal }),
+  queryFn: ({ signal }) => call<DelegationList>(main(mainRoutes.listDelegations), { signal }),
 })
 
 export const addDelegation = (period: NewDelegation): Promise<DelegationPeriod> =>
-  call<DelegationPeriod>(mainAddress([mainPaths.delegations]), { method: 'POST', body: period })
+  call<DelegationPeriod>(main(mainRoutes.addDelegation), { body: period })
 
-export const endDelegation = (id: string): Promise<void> =>
-  call<void>(mainAddress([mainPaths.delegations, id]), { method: 'DELETE' })
+export const endDelegation = (id: string): Promise<void> => call<void>(main(mainRoutes.endDelegation, { id }))

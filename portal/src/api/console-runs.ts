@@ -1,8 +1,9 @@
 import { queryOptions } from '@tanstack/react-query'
 import type { ConsoleReassigned, ConsoleReassignment } from '#features/portal/contract/console-approvals.ts'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import type { ConsoleDefinition } from '#features/portal/contract/console-workflows.ts'
 import { call } from './call.ts'
-import { consoleAddress } from './console.ts'
+import { admin } from './console.ts'
 
 /** The tasks of a workflow of the configuration. */
 export const definitionQuery = (name: string) => queryOf(name)
@@ -15,8 +16,8 @@ const queryOf = (name: string, definition?: string, run?: string) =>
   queryOptions({
     queryKey: ['admin', 'workflow', name, definition ?? '', run ?? ''],
     queryFn: ({ signal }) =>
-      call<ConsoleDefinition>(consoleAddress(`workflows/${encodeURIComponent(name)}`, { definition, run }), { signal }),
+      call<ConsoleDefinition>(admin(consoleRoutes.getWorkflowDefinition, { name }, { definition, run }), { signal }),
   })
 
 export const reassign = (id: string, body: ConsoleReassignment): Promise<ConsoleReassigned> =>
-  call<ConsoleReassigned>(consoleAddress(`approvals/${encodeURIComponent(id)}/reassign`), { method: 'POST', body })
+  call<ConsoleReassigned>(admin(consoleRoutes.assignApproval, { id }), { body })

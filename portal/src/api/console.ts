@@ -1,15 +1,25 @@
 import { infiniteQueryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#features/portal/contract/constants.ts'
+import type * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import type { PersonNames } from '#features/portal/contract/person-names.ts'
-import { call } from './call.ts'
-import { mainAddress } from './main.ts'
+import { settings } from '../app/settings.ts'
+import { type ApiRequest, apiRequest, call, type Given, type Query, withQuery } from './call.ts'
 
 /** The filters of a list; empty ones are not sent. */
-export type ListFilter = Readonly<Record<string, string | readonly string[] | undefined>>
+export type ListFilter = Query
 
-/** An address of the console's API, such as `people` or `people/ada/runs`. */
-export const consoleAddress = (path: string, query?: ListFilter): string =>
-  mainAddress([mainPaths.admin, ...path.split('/').map(decodeURIComponent)], query)
+type ConsoleRoute = (typeof consoleRoutes)[keyof typeof consoleRoutes]
+
+/** A call of the console's API. */
+export const admin = <R extends ConsoleRoute>(route: R, ...given: Given<R>): ApiRequest =>
+  apiRequest(settings.apis.main ?? '', route, given)
+
+/** The path of a list or an entry in the console's API, such as `people` or `people/ada/runs`. */
+export const consolePath = <R extends ConsoleRoute>(route: R, ...given: Given<R>): string =>
+  apiRequest('', route, given).address.slice('/admin/'.length)
+
+/** The address of such a path. */
+export const consoleAddress = (path: string, query?: Query): string =>
+  withQuery(`${settings.apis.main ?? ''}/admin/${path}`, query)
 
 const sent = (filter: ListFilter): ListFilter =>
   Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined && value !== ''))

@@ -1,5 +1,4 @@
 import { queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#features/portal/contract/constants.ts'
 import type {
   MainConfig,
   Organization,
@@ -8,29 +7,30 @@ import type {
   SearchResults,
   UserData,
 } from '#features/portal/contract/main.ts'
+import * as mainRoutes from '#features/portal/contract/main-routes.ts'
 import { settings } from '../app/settings.ts'
-import { address, call } from './call.ts'
+import { type ApiRequest, apiRequest, call, type Given } from './call.ts'
 import { noteOwner } from './page-owner.ts'
 
-/** An address of the Main API. */
-export const mainAddress = (
-  parts: readonly string[],
-  query?: Readonly<Record<string, string | readonly string[] | undefined>>,
-): string => address(settings.apis.main ?? '', parts, query)
+type MainRoute = (typeof mainRoutes)[keyof typeof mainRoutes]
+
+/** A call of the Main API. */
+export const main = <R extends MainRoute>(route: R, ...given: Given<R>): ApiRequest =>
+  apiRequest(settings.apis.main ?? '', route, given)
 
 /** For data that hardly changes while a user looks at it. */
 const staleMillis = 5 * 60_000
 
 export const configQuery = queryOptions({
   queryKey: ['config'],
-  queryFn: ({ signal }) => call<MainConfig>(mainAddress([mainPaths.config]), { signal }),
+  queryFn: ({ signal }) => call<MainConfig>(main(mainRoutes.getConfig), { signal }),
   staleTime: staleMillis,
 })
 
 export const userQuery = queryOptions({
   queryKey: ['user'],
   queryFn: async ({ signal }) => {
-    const user = await call<UserData>(mainAddress([mainPaths.user]), { signal })
+    const user = await call<UserData>(main(mainRoutes.getUser), { signal })
     noteOwner(user.dn)
     return user
   },
@@ -39,13 +39,13 @@ export const userQuery = queryOptions({
 
 export const orgsQuery = queryOptions({
   queryKey: ['orgs'],
-  queryFn: ({ signal }) => call<Organization>(mainAddress([mainPaths.orgs]), { signal }),
+  queryFn: ({ signal }) => call<Organization>(main(mainRoutes.getOrgs), { signal }),
   staleTime: staleMillis,
 })
 
 export const urlsQuery = queryOptions({
   queryKey: ['urls'],
-  queryFn: ({ signal }) => call<readonly PortalLink[]>(mainAddress([mainPaths.urls]), { signal }),
+  queryFn: ({ signal }) => call<readonly PortalLink[]>(main(mainRoutes.listLinks), { signal }),
   staleTime: staleMillis,
 })
 
@@ -55,13 +55,13 @@ export const minSearch = 2
 export const searchQuery = (q: string, kind: 'workflow' | 'url' | 'person') =>
   queryOptions({
     queryKey: ['search', kind, q],
-    queryFn: ({ signal }) => call<SearchResults>(mainAddress([mainPaths.search], { q, kind }), { signal }),
+    queryFn: ({ signal }) => call<SearchResults>(main(mainRoutes.search, {}, { q, kind }), { signal }),
     enabled: q.length >= minSearch && q.length <= 100,
     staleTime: staleMillis,
   })
 
 /** Each use extends the session. */
-export const extendSession = (): Promise<MainConfig> => call<MainConfig>(mainAddress([mainPaths.config]))
+export const extendSession = (): Promise<MainConfig> => call<MainConfig>(main(mainRoutes.getConfig))
 
 export const saveProfile = (change: ProfileChange): Promise<UserData> =>
-  call<UserData>(mainAddress([mainPaths.user]), { method: 'PUT', body: change })
+  call<UserData>(main(mainRoutes.changeUser), { body: change })

@@ -1,12 +1,12 @@
 import { type QueryClient, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query'
-import { mainPaths } from '#features/portal/contract/constants.ts'
 import type { MarkedItems, MarkedKind, RecentUse } from '#features/portal/contract/main.ts'
+import * as mainRoutes from '#features/portal/contract/main-routes.ts'
 import { call } from './call.ts'
-import { mainAddress } from './main.ts'
+import { main } from './main.ts'
 
 export const marksQuery = queryOptions({
   queryKey: ['favorites'],
-  queryFn: ({ signal }) => call<MarkedItems>(mainAddress([mainPaths.favorites]), { signal }),
+  queryFn: ({ signal }) => call<MarkedItems>(main(mainRoutes.listFavorites), { signal }),
   staleTime: 60_000,
 })
 
@@ -22,7 +22,7 @@ export function useMark() {
   const client = useQueryClient()
   return useMutation({
     mutationFn: ({ kind, name, on }: Mark) =>
-      call<void>(mainAddress([mainPaths.favorites, kind, name]), { method: on ? 'PUT' : 'DELETE' }),
+      call<void>(main(on ? mainRoutes.addFavorite : mainRoutes.removeFavorite, { kind, name })),
     onMutate: async (mark) => {
       await client.cancelQueries({ queryKey: marksQuery.queryKey })
       const before = client.getQueryData(marksQuery.queryKey)
@@ -42,7 +42,7 @@ function withMark(items: MarkedItems, { kind, name, label, on }: Mark): MarkedIt
 
 /** Also sent when the browser leaves for the link. Failures are ignored. */
 export function noteUse(client: QueryClient, use: RecentUse): void {
-  call<void>(mainAddress([mainPaths.recent]), { method: 'POST', body: use, now: true })
+  call<void>(main(mainRoutes.noteUse), { body: use, now: true })
     .then(() => client.invalidateQueries({ queryKey: marksQuery.queryKey }))
     .catch(() => undefined)
 }

@@ -1,26 +1,26 @@
 import { type QueryClient, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query'
-import { mainPaths } from '#features/portal/contract/constants.ts'
 import type {
   ChosenNotifications,
   NotificationList,
   NotificationSettingsView,
   ReadNotifications,
 } from '#features/portal/contract/main-notifications.ts'
+import * as mainRoutes from '#features/portal/contract/main-routes.ts'
 import type { Language } from '#sdk/page/languages.ts'
 import { call } from './call.ts'
-import { mainAddress } from './main.ts'
+import { main } from './main.ts'
 
 /** The number of unread notifications, for the header. */
 export const unreadQuery = queryOptions({
   queryKey: ['notifications', 'unread'],
   queryFn: async ({ signal }) =>
-    (await call<NotificationList>(mainAddress([mainPaths.notifications], { limit: '0' }), { signal })).unread,
+    (await call<NotificationList>(main(mainRoutes.listNotifications, {}, { limit: '0' }), { signal })).unread,
 })
 
 export const notificationsQuery = queryOptions({
   queryKey: ['notifications', 'list'],
   queryFn: async ({ signal, client }) => {
-    const list = await call<NotificationList>(mainAddress([mainPaths.notifications]), { signal })
+    const list = await call<NotificationList>(main(mainRoutes.listNotifications), { signal })
     noteUnread(client, list)
     return list
   },
@@ -32,12 +32,11 @@ const noteUnread = (client: QueryClient, { unread }: NotificationList): void => 
 
 export const notificationSettingsQuery = queryOptions({
   queryKey: ['notification-settings'],
-  queryFn: ({ signal }) =>
-    call<NotificationSettingsView>(mainAddress([mainPaths.notifications, 'settings']), { signal }),
+  queryFn: ({ signal }) => call<NotificationSettingsView>(main(mainRoutes.getNotificationSettings), { signal }),
 })
 
 const saveSettings = (body: ChosenNotifications): Promise<NotificationSettingsView> =>
-  call(mainAddress([mainPaths.notifications, 'settings']), { method: 'PUT', body })
+  call(main(mainRoutes.changeNotificationSettings), { body })
 
 /** Mails are in the language that the user chose for the pages. */
 export const saveMailLanguage = (language: Language): Promise<NotificationSettingsView> =>
@@ -59,8 +58,7 @@ export function useMarkRead() {
   const client = useQueryClient()
   return useMutation({
     mutationFn: (ids: readonly string[]) =>
-      call<NotificationList>(mainAddress([mainPaths.notifications, 'read']), {
-        method: 'PUT',
+      call<NotificationList>(main(mainRoutes.readNotifications), {
         body: { ids } satisfies ReadNotifications,
       }),
     onSuccess: (list) => {

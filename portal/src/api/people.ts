@@ -8,12 +8,9 @@ import type {
   RemovedFactors,
   StartedDeactivation,
 } from '#features/portal/contract/console-people.ts'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import { call } from './call.ts'
-import { consoleAddress } from './console.ts'
-
-/** The path of a user or group in the console's API, such as `people/ada/runs`. */
-export const entryPath = (list: 'people' | 'groups', id: string, ...rest: readonly string[]): string =>
-  [list, encodeURIComponent(id), ...rest].join('/')
+import { admin, consoleAddress, consolePath } from './console.ts'
 
 const read = <T>(path: string) =>
   queryOptions({
@@ -21,23 +18,22 @@ const read = <T>(path: string) =>
     queryFn: ({ signal }) => call<T>(consoleAddress(path), { signal }),
   })
 
-export const personQuery = (id: string) => read<ConsolePersonDetails>(entryPath('people', id))
+export const personQuery = (id: string) => read<ConsolePersonDetails>(consolePath(consoleRoutes.getPerson, { id }))
 
-export const personSessionsQuery = (id: string) => read<PersonSessions>(entryPath('people', id, 'sessions'))
+export const personSessionsQuery = (id: string) =>
+  read<PersonSessions>(consolePath(consoleRoutes.listSessionsOfPerson, { id }))
 
-export const personFactorsQuery = (id: string) => read<PersonFactors>(entryPath('people', id, 'factors'))
+export const personFactorsQuery = (id: string) =>
+  read<PersonFactors>(consolePath(consoleRoutes.listFactorsOfPerson, { id }))
 
-export const groupQuery = (id: string) => read<ConsoleGroupDetails>(entryPath('groups', id))
-
-const change = <T>(id: string, rest: readonly string[], body: object): Promise<T> =>
-  call<T>(consoleAddress(entryPath('people', id, ...rest)), { method: 'POST', body })
+export const groupQuery = (id: string) => read<ConsoleGroupDetails>(consolePath(consoleRoutes.getGroup, { id }))
 
 /** Ends one session, or all without one. */
 export const endPersonSessions = (id: string, reason: string, session?: string): Promise<EndedPersonSessions> =>
-  change(id, ['sessions', 'end'], { reason, ...(session === undefined ? {} : { session }) })
+  call(admin(consoleRoutes.endSessionsOfPerson, { id }), { body: { reason, session } })
 
 export const resetFactors = (id: string, reason: string): Promise<RemovedFactors> =>
-  change(id, ['factors', 'reset'], { reason })
+  call(admin(consoleRoutes.resetFactorsOfPerson, { id }), { body: { reason } })
 
 export const deactivate = (id: string, reason: string): Promise<StartedDeactivation> =>
-  change(id, ['deactivate'], { reason })
+  call(admin(consoleRoutes.deactivatePerson, { id }), { body: { reason } })

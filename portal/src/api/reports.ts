@@ -1,16 +1,16 @@
 import { queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#features/portal/contract/constants.ts'
+import * as mainRoutes from '#features/portal/contract/main-routes.ts'
 import type { ReportList, ReportParameter, ReportResult } from '#features/reports/contract/reports.ts'
 import { call } from './call.ts'
 import { download } from './download.ts'
-import { mainAddress } from './main.ts'
+import { main } from './main.ts'
 
 export type ReportValues = Readonly<Partial<Record<ReportParameter, string>>>
 
 export const reportListQuery = (org: string) =>
   queryOptions({
     queryKey: ['reports', org],
-    queryFn: ({ signal }) => call<ReportList>(mainAddress([mainPaths.reports, 'org', org]), { signal }),
+    queryFn: ({ signal }) => call<ReportList>(main(mainRoutes.listReports, { orgId: org }), { signal }),
     staleTime: 5 * 60_000,
   })
 
@@ -18,7 +18,7 @@ export const reportListQuery = (org: string) =>
 export const reportQuery = (name: string, values: ReportValues) =>
   queryOptions({
     queryKey: ['report', name, values],
-    queryFn: ({ signal }) => call<ReportResult>(mainAddress([mainPaths.reports, name], values), { signal }),
+    queryFn: ({ signal }) => call<ReportResult>(main(mainRoutes.runReport, { name }, values), { signal }),
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 60_000,
     retry: false,
@@ -27,4 +27,4 @@ export const reportQuery = (name: string, values: ReportValues) =>
 export type ReportFile = 'csv' | 'xlsx'
 
 export const downloadReport = (name: string, values: ReportValues, format: ReportFile): Promise<void> =>
-  download(mainAddress([mainPaths.reports, name], { ...values, format }))
+  download(main(mainRoutes.runReport, { name }, { ...values, format }).address)

@@ -1,13 +1,13 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#features/portal/contract/constants.ts'
 import type {
   RequestDetails,
   RequestList,
   RequestState,
   RequestSummary,
 } from '#features/portal/contract/main-requests.ts'
+import * as mainRoutes from '#features/portal/contract/main-routes.ts'
 import { call } from './call.ts'
-import { mainAddress } from './main.ts'
+import { main } from './main.ts'
 
 export type About = 'mine' | 'me'
 
@@ -19,12 +19,16 @@ export const requestsQuery = (about: About, states: readonly RequestState[]) =>
     queryKey: ['requests', about, states],
     queryFn: ({ signal, pageParam }) =>
       call<RequestList>(
-        mainAddress([mainPaths.requests], {
-          about,
-          state: states,
-          limit: pageSize,
-          after: pageParam === '' ? undefined : pageParam,
-        }),
+        main(
+          mainRoutes.listRequests,
+          {},
+          {
+            about,
+            state: states,
+            limit: pageSize,
+            after: pageParam === '' ? undefined : pageParam,
+          },
+        ),
         { signal },
       ),
     initialPageParam: '',
@@ -36,10 +40,14 @@ export const troubledQuery = queryOptions({
   queryKey: ['requests', 'troubled'],
   queryFn: ({ signal }) =>
     call<RequestList>(
-      mainAddress([mainPaths.requests], {
-        state: ['failed', 'incident', 'denied', 'expired', 'cancelled'],
-        limit: '20',
-      }),
+      main(
+        mainRoutes.listRequests,
+        {},
+        {
+          state: ['failed', 'incident', 'denied', 'expired', 'cancelled'],
+          limit: '20',
+        },
+      ),
       { signal },
     ),
 })
@@ -50,14 +58,13 @@ export const isGoing = (state: RequestState): boolean => going.has(state)
 export const requestQuery = (id: string) =>
   queryOptions({
     queryKey: ['request', id],
-    queryFn: ({ signal }) => call<RequestDetails>(mainAddress([mainPaths.requests, id]), { signal }),
+    queryFn: ({ signal }) => call<RequestDetails>(main(mainRoutes.getRequest, { id }), { signal }),
   })
 
 export const cancelRequest = (id: string, reason: string): Promise<RequestSummary> =>
-  call<RequestSummary>(mainAddress([mainPaths.requests, id, 'cancel']), {
-    method: 'POST',
+  call<RequestSummary>(main(mainRoutes.cancelRequest, { id }), {
     body: reason === '' ? {} : { reason },
   })
 
 export const answerApprover = (id: string, text: string): Promise<void> =>
-  call<void>(mainAddress([mainPaths.requests, id, 'answers']), { method: 'POST', body: { text } })
+  call<void>(main(mainRoutes.answerApprover, { id }), { body: { text } })

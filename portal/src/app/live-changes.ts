@@ -1,8 +1,8 @@
 import { useDocumentVisibility, useIdle } from '@mantine/hooks'
 import { type QueryKey, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
-import { mainPaths } from '#features/portal/contract/constants.ts'
-import { mainAddress } from '../api/main.ts'
+import * as mainRoutes from '#features/portal/contract/main-routes.ts'
+import { main } from '../api/main.ts'
 import { awayMillis, setAnnounced, useWatchedSessions } from '../components/live.ts'
 
 /** What to read again after an event of the gateway. */
@@ -45,7 +45,7 @@ export function useLiveChanges(): void {
   const watched = useWatchedSessions()
   useEffect(() => {
     if (isAway || isHidden) return
-    const source = new EventSource(mainAddress([mainPaths.events], watched?.query))
+    const source = new EventSource(main(mainRoutes.getEvents, {}, watched?.query).address)
     source.onopen = () => setAnnounced(true)
     source.onerror = () => setAnnounced(false)
     for (const [event, keys] of Object.entries(staleAfter)) {

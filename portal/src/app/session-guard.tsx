@@ -1,9 +1,9 @@
 import { Button, Modal, Text } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useState } from 'react'
-import { mainPaths } from '#features/portal/contract/constants.ts'
+import * as mainRoutes from '#features/portal/contract/main-routes.ts'
 import { ApiError, call } from '../api/call.ts'
-import { extendSession, mainAddress } from '../api/main.ts'
+import { extendSession, main } from '../api/main.ts'
 import { reloadPage } from '../api/page-owner.ts'
 import { isEndingSoon, minutesLeft } from '../api/session.ts'
 import { resumeSession, useSessionState } from '../api/session-state.ts'
@@ -63,7 +63,7 @@ function SessionEnded({ opened }: { readonly opened: boolean }) {
     setProblem(undefined)
     try {
       // Reloads if another user has signed in.
-      await call(mainAddress([mainPaths.user]), { now: true })
+      await call(main(mainRoutes.getUser), { now: true })
     } catch (error) {
       const isEnded = error instanceof ApiError && error.status === 401
       return setProblem(isEnded || !(error instanceof Error) ? t('session.notYet') : failureText(error))

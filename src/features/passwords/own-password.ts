@@ -12,10 +12,11 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { wireForm } from '#kernel/wire.ts'
 import { openPasswordRules, type PasswordRules } from '#protocols/passwords/password-rules.ts'
-import { apiPlace, DescribedApi, placeBelow } from '#sdk/api/api-description.ts'
+import { placeBelow } from '#sdk/api/api-description.ts'
 import { answer, privateErrors } from '#sdk/api/json-answer.ts'
 import { readJsonBody } from '#sdk/api/json-body.ts'
-import { answerRoute, pathBelow, type Routes } from '#sdk/api/routes.ts'
+import { pathBelow } from '#sdk/api/routes.ts'
+import { ServedApi } from '#sdk/api/served-api.ts'
 import { mainErrors } from '#sdk/contract/errors.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
@@ -100,16 +101,9 @@ function createOwnPassword(settings: OwnPasswordSettings, host: PasswordHost): F
       if (subject.level === 0 || isAnonymousLogin(subject.uid)) {
         throw new GatewayError('AUTH_REQUIRED', 'a password needs a login')
       }
-      return await answerRoute(routes, parts, exchange, pathBelow('/password', exchange))
+      return await ownPasswordApi.answer(parts, exchange, pathBelow('/password', exchange))
     },
   }
-}
-
-export const routes: Routes<OwnPasswordParts> = {
-  'GET /config': showConfig,
-  'POST /submit': setPassword,
-  'GET /swagger.json': async (_, exchange) => answer(ownPasswordApi.swagger(apiPlace('/password', exchange))),
-  'GET /openapi.json': async (_, exchange) => answer(ownPasswordApi.openApi(apiPlace('/password', exchange))),
 }
 
 async function showConfig({ given }: OwnPasswordParts, { subject }: Exchange): Promise<GatewayResponse> {
@@ -195,14 +189,20 @@ function requireFreshLogin({ given: { maxLoginMinutes }, host }: OwnPasswordPart
 }
 
 /** Everything below `/password`. */
-export const ownPasswordApi = new DescribedApi({
+export const ownPasswordApi = new ServedApi<OwnPasswordParts>({
   title: 'Password API',
   version: '1.0.0',
   answers: { PasswordConfig: ownPasswordConfig, PasswordResult: ownPasswordAnswer, Errors: mainErrors },
   bodies: { NewPassword: bodySchema },
   failure: { description: 'What is wrong', schema: 'Errors' },
+  documentsBelow: '/password',
   operations: {
-    getConfig: { route: 'GET /config', summary: 'What the password page needs to know', answer: 'PasswordConfig' },
+    getConfig: {
+      route: 'GET /config',
+      summary: 'What the password page needs to know',
+      answer: 'PasswordConfig',
+      handle: showConfig,
+    },
     setPassword: {
       route: 'POST /submit',
       summary: "Sets the caller's own password by a workflow",
@@ -213,6 +213,7 @@ export const ownPasswordApi = new DescribedApi({
         '403': "The login is too old, or the caller's login belongs to another user",
         '500': 'A password that is not accepted',
       },
+      handle: setPassword,
     },
   },
 })

@@ -9,6 +9,7 @@ import { type Rate, requireRate } from '#kernel/rate-limit.ts'
 import { openPasswordRules, type PasswordRules } from '#protocols/passwords/password-rules.ts'
 import { readJsonBody } from '#sdk/api/json-body.ts'
 import { answerRoute, type Routes } from '#sdk/api/routes.ts'
+import { servedBy } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
@@ -16,7 +17,7 @@ import type { Theme } from '#sdk/http/page-look.ts'
 import { readForm } from '#sdk/http/read-form.ts'
 import { failureText, html, type Markup, page } from '#sdk/page/page.ts'
 import { durationText, type TextKey, textsFor } from '#sdk/page/page-texts.ts'
-import { maxPassword, maxToken, maxUser, requestSchema, setSchema } from './reset-api.ts'
+import { maxPassword, maxToken, maxUser, passwordResetApi, requestSchema, setSchema } from './reset-api.ts'
 import type { ResetSettings } from './reset-settings.ts'
 
 const maxBody = 16 * 1024
@@ -41,7 +42,7 @@ class PasswordReset implements Filter {
   readonly #rules: PasswordRules
   readonly #pages: ResetPages
   readonly #writer: PasswordWriter
-  readonly #script = readFileSync(new URL('./set-page.js', import.meta.url), 'utf8')
+  readonly #scriptText = readFileSync(new URL('./set-page.js', import.meta.url), 'utf8')
 
   constructor(settings: ResetSettings, host: PasswordHost, rules: PasswordRules, pages: ResetPages) {
     this.#settings = settings
@@ -53,17 +54,24 @@ class PasswordReset implements Filter {
     this.#writer = passwordWriter(settings.given, check, true)
   }
 
-  static readonly #routes: Routes<PasswordReset> = {
-    'GET ': async (reset, exchange) => reset.#pages.request(exchange),
-    'POST ': (reset, exchange) => reset.#request(exchange),
-    'GET /set': async (reset, exchange) => reset.#pages.set(exchange),
-    'POST /set': (reset, exchange) => reset.#set(exchange),
-    'GET /set.js': async (reset) => reset.#scriptAnswer(),
+  static readonly #api = servedBy<PasswordReset, keyof typeof passwordResetApi.description.operations>(
+    passwordResetApi,
+    {
+      showRequestPage: async (reset, exchange) => reset.#pages.request(exchange),
+      requestReset: (reset, exchange) => reset.#request(exchange),
+      showSetPage: async (reset, exchange) => reset.#pages.set(exchange),
+      setPassword: (reset, exchange) => reset.#set(exchange),
+    },
+  )
+
+  async handle(exchange: Exchange): Promise<GatewayResponse> {
+    const path = exchange.pathInfo.replace(/\/$/, '')
+    if (path !== '/set.js') return await PasswordReset.#api.answer(this, exchange, path)
+    return await answerRoute(PasswordReset.#script, this, exchange, path)
   }
 
-  handle(exchange: Exchange): Promise<GatewayResponse> {
-    return answerRoute(PasswordReset.#routes, this, exchange, exchange.pathInfo.replace(/\/$/, ''))
-  }
+  /** What the page loads is no operation. */
+  static readonly #script: Routes<PasswordReset> = { 'GET /set.js': async (reset) => reset.#scriptAnswer() }
 
   close(): void {
     this.#rules.close()
@@ -159,7 +167,7 @@ class PasswordReset implements Filter {
   #scriptAnswer(): GatewayResponse {
     const type = 'text/javascript; charset=utf-8'
     const headers = { 'content-type': type, 'cache-control': 'no-cache', 'x-content-type-options': 'nosniff' }
-    return { status: 200, headers, body: this.#script }
+    return { status: 200, headers, body: this.#scriptText }
   }
 }
 

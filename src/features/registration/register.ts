@@ -3,10 +3,10 @@ import type { RegistrationEvent } from '#features/registration/service/registrat
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'
 import { openPasswordRules, type PasswordRules } from '#protocols/passwords/password-rules.ts'
-import { apiPlace, placeBelow } from '#sdk/api/api-description.ts'
+import { placeBelow } from '#sdk/api/api-description.ts'
 import { answer, jsonHeaders } from '#sdk/api/json-answer.ts'
 import { readJsonBody } from '#sdk/api/json-body.ts'
-import { answerRoute, type Routes } from '#sdk/api/routes.ts'
+import { servedBy } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import { localizedAttribute, viewFormAttribute } from '#sdk/forms/form-attribute.ts'
@@ -204,24 +204,26 @@ class RegisterFilter implements Filter {
     // The mount may end in /register or be above it.
     const path = exchange.pathInfo.replace(/^\/register(?=\/)/, '')
     if (path !== '/submit') await this.#limits.takeRead(exchange.request.remoteAddress)
-    return await answerRoute(RegisterFilter.#routes, this, exchange, path)
+    return await RegisterFilter.#api.answer(this, exchange, path)
   }
 
-  static readonly #routes: Routes<RegisterFilter> = {
-    'GET /config': (filter, exchange) => filter.#config(exchange),
-    'GET /values': (filter, exchange) => filter.#values(exchange),
-    'GET /challenge': (filter) => filter.#challenge(),
-    'POST /submit': (filter, exchange) => filter.#submit(exchange),
-    'GET /verify': (filter, exchange) => filter.#verification.show(exchange),
-    'POST /verify': (filter, exchange) => filter.#verification.confirm(exchange),
-    'GET /invitation': (filter, exchange) => filter.#invitations.offer(exchange),
-    'GET /invitations': (filter, exchange) => filter.#invitations.list(exchange),
-    'POST /invitations': (filter, exchange) => filter.#invitations.create(exchange),
-    'DELETE /invitations/{id}': (filter, exchange, id = '') => filter.#invitations.revoke(exchange, id),
-    'POST /invitations/{id}/resend': (filter, exchange, id = '') => filter.#invitations.resend(exchange, id),
-    'GET /swagger.json': async (_, exchange) => answer(registerApi.swagger(apiPlace('/register', exchange))),
-    'GET /openapi.json': async (_, exchange) => answer(registerApi.openApi(apiPlace('/register', exchange))),
-  }
+  static readonly #api = servedBy<RegisterFilter, keyof typeof registerApi.description.operations>(
+    registerApi,
+    {
+      getConfig: (filter, exchange) => filter.#config(exchange),
+      getValues: (filter, exchange) => filter.#values(exchange),
+      submit: (filter, exchange) => filter.#submit(exchange),
+      getChallenge: (filter) => filter.#challenge(),
+      showVerification: (filter, exchange) => filter.#verification.show(exchange),
+      verify: (filter, exchange) => filter.#verification.confirm(exchange),
+      getInvitation: (filter, exchange) => filter.#invitations.offer(exchange),
+      listInvitations: (filter, exchange) => filter.#invitations.list(exchange),
+      invite: (filter, exchange) => filter.#invitations.create(exchange),
+      revokeInvitation: (filter, exchange, id = '') => filter.#invitations.revoke(exchange, id),
+      resendInvitation: (filter, exchange, id = '') => filter.#invitations.resend(exchange, id),
+    },
+    '/register',
+  )
 
   async #config({ request, subject }: Exchange): Promise<GatewayResponse> {
     const language = acceptedLanguage(request)

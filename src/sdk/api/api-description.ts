@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import type { Route } from '#sdk/contract/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { ApiDocuments, ApiFormat, ApiPlace, FilterApi } from '#sdk/filter/filter-api.ts'
 
@@ -14,12 +15,9 @@ export interface ApiAnswer {
   readonly type?: string
 }
 
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-
 /** An operation as a filter describes it. Without `answer` and `answers` it returns 204. */
 export interface OperationDescription {
-  /** The method, and the path below that of the API, such as `GET /approvals/{id}`. */
-  readonly route: Method | `${Method} /${string}`
+  readonly route: Route
   readonly summary: string
   /** What a reader of the summary may still ask. */
   readonly description?: string
@@ -50,7 +48,7 @@ export interface ApiOperation
 }
 
 /** The requests and answers of an HTTP API, the single source of its Swagger and OpenAPI documents. */
-interface ApiDescription {
+export interface ApiDescription<I extends string = string> {
   readonly title: string
   readonly version: string
   /** The media type of bodies and answers; JSON if absent. */
@@ -64,7 +62,7 @@ interface ApiDescription {
   /** The failure answer of every operation, unless it declares another. */
   readonly failure: ApiAnswer
   /** By id. */
-  readonly operations: Readonly<Record<string, OperationDescription>>
+  readonly operations: Readonly<Record<I, OperationDescription>>
 }
 
 type PlaceOf = FilterApi['place']
@@ -100,14 +98,14 @@ export const keySetSchema = z.object({
 })
 
 /** Writes the documents of one API. The schemas are translated once. */
-export class DescribedApi implements ApiDocuments {
-  readonly description: ApiDescription
+export class DescribedApi<I extends string = string> implements ApiDocuments {
+  readonly description: ApiDescription<I>
   readonly operations: readonly ApiOperation[]
   readonly #definitions = new Map<string, JsonObject>()
 
-  constructor(description: ApiDescription) {
+  constructor(description: ApiDescription<I>) {
     this.description = description
-    this.operations = Object.entries(description.operations).map(([id, operation]) =>
+    this.operations = Object.entries<OperationDescription>(description.operations).map(([id, operation]) =>
       readOperation(id, operation, description.failure),
     )
   }
@@ -115,8 +113,8 @@ export class DescribedApi implements ApiDocuments {
   /** The API with only these operations. */
   only(keep: (operation: ApiOperation) => boolean): DescribedApi {
     const ids = new Set(this.operations.filter(keep).map(({ id }) => id))
-    const operations = Object.entries(this.description.operations).filter(([id]) => ids.has(id))
-    return new DescribedApi({ ...this.description, operations: Object.fromEntries(operations) })
+    const operations = Object.entries<OperationDescription>(this.description.operations).filter(([id]) => ids.has(id))
+    return new DescribedApi<string>({ ...this.description, operations: Object.fromEntries(operations) })
   }
 
   /** The API as the portal lists it. `users` is what callers see who are not administrators; nothing if absent. */

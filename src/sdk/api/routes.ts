@@ -4,7 +4,7 @@ import type { GatewayResponse } from '#sdk/http/http.ts'
 import { badRequest, notFound } from './json-answer.ts'
 
 /** `names` are the parts of the path in braces, decoded, in their order. */
-type Handler<P> = (parts: P, exchange: Exchange, ...names: string[]) => Promise<GatewayResponse>
+export type Handler<P> = (parts: P, exchange: Exchange, ...names: string[]) => Promise<GatewayResponse>
 
 /** Handlers by method and path, such as `GET /approvals/{id}`. A part in braces is any single part. */
 export type Routes<P> = Readonly<Record<string, Handler<P>>>
@@ -55,7 +55,7 @@ export function allowMethods(method: string, ...allowed: readonly string[]): voi
   if (!allowed.includes(method)) throw methodNotAllowed(method, allowed)
 }
 
-const methodNotAllowed = (method: string, allowed: readonly string[]): GatewayError =>
+export const methodNotAllowed = (method: string, allowed: readonly string[]): GatewayError =>
   new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: allowed.join(', ') } })
 
 function decode(part: string): string {

@@ -11,11 +11,12 @@ import { openTotp } from '#protocols/otp/totp.ts'
 import { openPasswordRules } from '#protocols/passwords/password-rules.ts'
 import { answer, emptyAnswer, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody } from '#sdk/api/json-body.ts'
-import { answerRoute, pathBelow, type Routes } from '#sdk/api/routes.ts'
+import { pathBelow } from '#sdk/api/routes.ts'
+import { servedBy } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { changePasswordBody } from './api-description.ts'
+import { accountApi, changePasswordBody } from './api-description.ts'
 import {
   beginPasskey,
   beginTotp,
@@ -33,13 +34,12 @@ import type { AccountSettings } from './settings.ts'
 export async function createAccount(settings: AccountSettings, host: AccountHost): Promise<Filter> {
   const passwords = settings.changePassword ? openOwnPassword(settings, host) : undefined
   const parts: AccountParts = { settings, host, totp: await openTotp(), passwords }
-  const served = passwords === undefined ? routes : { ...routes, 'POST /password': passwords.change }
   return {
     close: () => passwords?.close(),
     async handle(exchange) {
       const path = pathBelow('/account', exchange).replace(/\/$/, '')
       if (!/^[\w/-]{0,100}$/.test(path)) throw notFound('no such path')
-      return await answerRoute(served, parts, exchange, path)
+      return await served.answer(parts, exchange, path)
     },
   }
 }
@@ -49,21 +49,26 @@ interface AccountParts extends FactorParts {
   readonly passwords: OwnPassword | undefined
 }
 
-/** Every route is described in `api-description.ts`. */
-export const routes: Routes<AccountParts> = {
-  'GET ': showAccount,
-  'GET /sessions': listSessions,
-  'DELETE /sessions': endOtherSessions,
-  'DELETE /sessions/{id}': endSession,
-  'GET /factors': listFactors,
-  'POST /factors/totp': beginTotp,
-  'POST /factors/totp/confirm': confirmTotp,
-  'POST /factors/passkey': beginPasskey,
-  'POST /factors/passkey/confirm': confirmPasskey,
-  'PATCH /factors/{id}': renameFactor,
-  'DELETE /factors/{id}': removeFactor,
-  'POST /recovery-codes': renewCodes,
-  'GET /step-up': stepUp,
+const served = servedBy<AccountParts, keyof typeof accountApi.description.operations>(accountApi, {
+  getAccount: showAccount,
+  changePassword,
+  listSessions,
+  endOtherSessions,
+  endSession,
+  listFactors,
+  beginTotp,
+  confirmTotp,
+  beginPasskey,
+  confirmPasskey,
+  renameFactor,
+  removeFactor,
+  renewRecoveryCodes: renewCodes,
+  stepUp,
+})
+
+async function changePassword({ passwords }: AccountParts, exchange: Exchange): Promise<GatewayResponse> {
+  if (passwords === undefined) throw notFound('no one changes a password here')
+  return await passwords.change(exchange)
 }
 
 async function showAccount(
@@ -131,7 +136,7 @@ const maxBody = 16 * 1024
 interface OwnPassword {
   /** Undefined if the caller has no password that can be changed here. */
   rulesFor(subject: Subject): PasswordRuleView | undefined
-  change(parts: unknown, exchange: Exchange): Promise<GatewayResponse>
+  change(exchange: Exchange): Promise<GatewayResponse>
   close(): void
 }
 
@@ -144,7 +149,7 @@ function openOwnPassword(settings: AccountSettings, { passwords, log }: AccountH
   const writer = passwordWriter(settings, check, settings.confirmByMail)
   return {
     rulesFor: (subject) => (passwords.canChange(subject, writer) ? { minChars, maxChars } : undefined),
-    change: async (_, { request, subject, session, application }) => {
+    change: async ({ request, subject, session, application }) => {
       const { currentPassword: current, newPassword } = await readJsonBody(request, changePasswordBody, maxBody)
       const change = { subject, session: session?.id, application, current, password: newPassword, writer, request }
       const ended = await passwords.change(change)

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import * as schemas from '#features/account/contract/account.ts'
+import * as routes from '#features/account/contract/routes.ts'
 import { type ApiAnswer, DescribedApi } from '#sdk/api/api-description.ts'
 
 const password = z.string().min(1).max(1_024)
@@ -45,57 +46,61 @@ export const accountApi = new DescribedApi({
   },
   failure: { description: 'What is wrong', schema: 'AccountErrors' },
   operations: {
-    getAccount: { route: 'GET', summary: 'The account and the session of the caller', answer: 'AccountView' },
+    getAccount: {
+      route: routes.getAccount,
+      summary: 'The account and the session of the caller',
+      answer: 'AccountView',
+    },
     changePassword: {
-      route: 'POST /password',
+      route: routes.changePassword,
       summary: "Changes the caller's password and ends the other sessions",
       body: 'ChangePassword',
       answer: 'EndedSessions',
     },
-    listSessions: { route: 'GET /sessions', summary: 'The sessions of the caller', answer: 'AccountSessions' },
+    listSessions: { route: routes.listSessions, summary: 'The sessions of the caller', answer: 'AccountSessions' },
     endOtherSessions: {
-      route: 'DELETE /sessions',
+      route: routes.endOtherSessions,
       summary: 'Ends all sessions of the caller except the current one',
       answer: 'EndedSessions',
     },
-    endSession: { route: 'DELETE /sessions/{id}', summary: 'Ends one session of the caller' },
-    listFactors: { route: 'GET /factors', summary: 'The second factors of the caller', answer: 'AccountFactors' },
+    endSession: { route: routes.endSession, summary: 'Ends one session of the caller' },
+    listFactors: { route: routes.listFactors, summary: 'The second factors of the caller', answer: 'AccountFactors' },
     beginTotp: {
-      route: 'POST /factors/totp',
+      route: routes.beginTotp,
       summary: 'Begins to add an authenticator app',
       answer: 'TotpEnrolment',
       failures: freshLogin,
     },
     confirmTotp: {
-      route: 'POST /factors/totp/confirm',
+      route: routes.confirmTotp,
       summary: 'Adds the authenticator app',
       body: 'ConfirmTotp',
       answers: { '201': enrolled },
       failures: freshLogin,
     },
     beginPasskey: {
-      route: 'POST /factors/passkey',
+      route: routes.beginPasskey,
       summary: 'Begins to add a passkey',
       answer: 'PasskeyEnrolment',
       failures: freshLogin,
     },
     confirmPasskey: {
-      route: 'POST /factors/passkey/confirm',
+      route: routes.confirmPasskey,
       summary: 'Adds the passkey',
       body: 'ConfirmPasskey',
       answers: { '201': enrolled },
       failures: freshLogin,
     },
-    renameFactor: { route: 'PATCH /factors/{id}', summary: 'Renames a second factor', body: 'RenameFactor' },
-    removeFactor: { route: 'DELETE /factors/{id}', summary: 'Removes a second factor', failures: freshLogin },
+    renameFactor: { route: routes.renameFactor, summary: 'Renames a second factor', body: 'RenameFactor' },
+    removeFactor: { route: routes.removeFactor, summary: 'Removes a second factor', failures: freshLogin },
     renewRecoveryCodes: {
-      route: 'POST /recovery-codes',
+      route: routes.renewRecoveryCodes,
       summary: 'Replaces all recovery codes',
       answer: 'RecoveryCodes',
       failures: { ...freshLogin, '409': 'The caller has no second factor' },
     },
     stepUp: {
-      route: 'GET /step-up',
+      route: routes.stepUp,
       summary: 'Signs in again, by a browser',
       answers: { '303': { description: 'To the login, or back to the portal' } },
     },

@@ -8,10 +8,9 @@ import { type MainParts, requireOperator } from '#features/portal/front/main-par
 import { answerList, listQuery, readTime } from '#features/portal/runs/list-answer.ts'
 import { usersOfItem } from '#features/portal/runs/person-names.ts'
 import { wireForm } from '#kernel/wire.ts'
-import type { OperationDescription } from '#sdk/api/api-description.ts'
 import { answer } from '#sdk/api/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#sdk/api/json-body.ts'
-import type { Routes } from '#sdk/api/routes.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { isInvolvedIn } from '#workflows/approvals/decision-influence.ts'
@@ -27,14 +26,8 @@ export const reassignSchema = z.strictObject({
 })
 
 /** The open approvals of all users. */
-export const approvalRoutes: Routes<MainParts> = {
-  'GET /admin/approvals': listApprovals,
-  'POST /admin/approvals/{id}/reassign': reassign,
-}
-
 export const approvalOperations = {
   listOpenApprovals: {
-    route: 'GET /admin/approvals',
     summary: 'Open approvals of all users',
     query: {
       workflow: 'Only of this workflow',
@@ -43,15 +36,16 @@ export const approvalOperations = {
       ...listQuery,
     },
     answer: 'ConsoleApprovals',
+    handle: listApprovals,
   },
   assignApproval: {
-    route: 'POST /admin/approvals/{id}/reassign',
     summary: 'Gives an open approval to another approver',
     body: 'Reassignment',
     answer: 'ConsoleReassigned',
     failures: { '409': 'It is no longer open', '412': 'It has changed' },
+    handle: reassign,
   },
-} satisfies Readonly<Record<string, OperationDescription>>
+} satisfies OperationTable<MainParts>
 
 async function listApprovals({ host, names }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const operator = operatorOf(exchange.subject)

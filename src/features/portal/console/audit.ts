@@ -9,17 +9,16 @@ import { loginOf, type MainParts } from '#features/portal/front/main-parts.ts'
 import { answerList, listQuery, readTime } from '#features/portal/runs/list-answer.ts'
 import { isSecretName, withoutTokens } from '#kernel/text/redaction.ts'
 import { wireForm } from '#kernel/wire.ts'
-import type { OperationDescription } from '#sdk/api/api-description.ts'
 import { answer } from '#sdk/api/json-answer.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { AuditEntry, AuditQuery } from '#sdk/audit/audit-entry.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 
 const maxText = 1000
 
-export const auditOperations: Readonly<Record<string, OperationDescription>> = {
+export const auditOperations = {
   listAudit: {
-    route: 'GET /admin/audit',
     summary: 'Entries of the audit, latest first',
     query: {
       requestor: 'A login',
@@ -32,22 +31,23 @@ export const auditOperations: Readonly<Record<string, OperationDescription>> = {
       ...listQuery,
     },
     answer: 'AuditPage',
+    handle: listAudit,
   },
   getAuditVerification: {
-    route: 'GET /admin/audit/verification',
     summary: 'The latest verification of the audit that this replica started',
     answer: 'AuditVerification',
+    handle: showVerification,
   },
   verifyAudit: {
-    route: 'POST /admin/audit/verification',
     summary: 'Starts to verify the whole audit in the background, and records the outcome in the audit',
     answers: { '202': { description: 'It runs', schema: 'AuditVerification' } },
     failures: { '409': 'This replica verifies the audit already' },
+    handle: startVerification,
   },
-}
+} satisfies OperationTable<MainParts>
 
 /** Entries that match the query. */
-export async function listAudit({ host, names }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+async function listAudit({ host, names }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const filters = ['requestor', 'subject', 'workflow', 'target', 'requestId', 'from', 'until'] as const
   return await answerList(exchange, filters, (given) => {
     const now = host.clock()
@@ -113,11 +113,11 @@ function shownText(text: string | undefined): string | undefined {
   return shown !== undefined && shown.length > maxText ? `${shown.slice(0, maxText)}…` : shown
 }
 
-export async function showVerification(parts: MainParts): Promise<GatewayResponse> {
+async function showVerification(parts: MainParts): Promise<GatewayResponse> {
   return answer(await shownVerification(parts.host.audit.verification(), parts))
 }
 
-export async function startVerification(parts: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
+async function startVerification(parts: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
   const started = await parts.host.audit.startVerification(loginOf(parts, subject))
   return answer(await shownVerification(started, parts), 202)
 }

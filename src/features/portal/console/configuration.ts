@@ -13,9 +13,9 @@ import type {
 import type { MainParts } from '#features/portal/front/main-parts.ts'
 import { answerList, listQuery } from '#features/portal/runs/list-answer.ts'
 import { Dn } from '#identity/dn.ts'
-import type { OperationDescription } from '#sdk/api/api-description.ts'
 import { answer, badRequest, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 
@@ -40,14 +40,13 @@ export const explainSchema = z.strictObject({
   dn: storableText(maxValue).optional().describe('The name of that caller, for rules about names.'),
 })
 
-export const configurationOperations: Readonly<Record<string, OperationDescription>> = {
+export const configurationOperations = {
   getConfiguration: {
-    route: 'GET /admin/configuration',
     summary: 'Which configuration runs, how the latest load ended, and its problems',
     answer: 'Configuration',
+    handle: showConfiguration,
   },
   listConfigurationObjects: {
-    route: 'GET /admin/configuration/objects',
     summary: 'The objects of the configuration, with place and status',
     query: {
       kind: 'Such as Application',
@@ -56,21 +55,22 @@ export const configurationOperations: Readonly<Record<string, OperationDescripti
       ...listQuery,
     },
     answer: 'ConfigurationObjects',
+    handle: listConfigurationObjects,
   },
   explainRequest: {
-    route: 'POST /admin/configuration/explain',
     summary: 'Why a request would be allowed or denied. Sends nothing and changes nothing',
     body: 'ExplainRequest',
     answer: 'Explanation',
+    handle: explainRequest,
   },
-}
+} satisfies OperationTable<MainParts>
 
 function loadedOf({ host }: MainParts): ConfigurationAccess {
   if (host.loaded === undefined) throw notFound('this process is not a gateway')
   return host.loaded
 }
 
-export async function showConfiguration(parts: MainParts): Promise<GatewayResponse> {
+async function showConfiguration(parts: MainParts): Promise<GatewayResponse> {
   const { running, latest, problems, objects } = loadedOf(parts).describe()
   const causes = causesOf(objects)
   return answer({
@@ -105,7 +105,7 @@ function causesOf(objects: readonly ConfigurationObject[]): SetAsideGroup[] {
 const statuses = ['loaded', 'warnings', 'set aside', 'errors', 'not loaded'] as const
 
 /** The objects that match the query. They are in memory, and `after` counts them. */
-export async function listConfigurationObjects(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+async function listConfigurationObjects(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   return await answerList(exchange, ['kind', 'name', 'status'], (given) => {
     const [kind = ''] = given.kind
     const [name = ''] = given.name
@@ -166,7 +166,7 @@ function statusOf({ loaded, setAside, errors, warnings }: ConfigurationObject): 
   return warnings > 0 ? 'warnings' : 'loaded'
 }
 
-export async function explainRequest(parts: MainParts, { request }: Exchange): Promise<GatewayResponse> {
+async function explainRequest(parts: MainParts, { request }: Exchange): Promise<GatewayResponse> {
   const { method, url, ...caller } = await readJsonBody(request, explainSchema, maxBodyBytes)
   const parsed = URL.parse(url)
   if (parsed === null || !/^https?:$/.test(parsed.protocol)) throw badRequest('url must be an http or https URL.')

@@ -7,41 +7,35 @@ import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { OperationDescription } from '#sdk/api/api-description.ts'
 import { answer, badRequest, notFound } from '#sdk/api/json-answer.ts'
-import { type Routes, readQuery } from '#sdk/api/routes.ts'
+import { readQuery } from '#sdk/api/routes.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { groupFilter, groupNameAttribute, groupRow, isGroup, personRow, readSearch } from './directory-rows.ts'
 import { entryAttributes } from './entry-attributes.ts'
 
 /** A group, by identity or by name. */
-export const groupRoutes: Routes<MainParts> = {
-  'GET /admin/groups': listGroups,
-  'GET /admin/groups/{id}': showGroup,
-  'GET /admin/groups/{id}/members': listMembers,
-}
-
-export const groupOperations: Readonly<Record<string, OperationDescription>> = {
+export const groupOperations = {
   listGroups: {
-    route: 'GET /admin/groups',
     summary: 'The groups of the directory',
     query: { q: 'The start of a name', ...listQuery },
     answer: 'ConsoleGroups',
+    handle: listGroups,
   },
   getGroup: {
-    route: 'GET /admin/groups/{id}',
     summary: 'One group, by id or name, with the attributes of the directory that are not secret',
     answer: 'ConsoleGroupDetails',
     failures: { '409': 'Several groups have this name' },
+    handle: showGroup,
   },
   listMembers: {
-    route: 'GET /admin/groups/{id}/members',
     summary: 'The direct members of the group',
     query: listQuery,
     answer: 'GroupMembers',
+    handle: listMembers,
   },
-}
+} satisfies OperationTable<MainParts>
 
 const everywhere = Dn.parse('')
 /** Members are shown on their own. */

@@ -12,9 +12,9 @@ import { runList } from '#features/portal/runs/run-administration.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { wireForm } from '#kernel/wire.ts'
-import type { OperationDescription } from '#sdk/api/api-description.ts'
 import { answer, notFound } from '#sdk/api/json-answer.ts'
-import { type Routes, readQuery } from '#sdk/api/routes.ts'
+import { readQuery } from '#sdk/api/routes.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { groupRow, personRow, readSearch } from './directory-rows.ts'
@@ -22,51 +22,42 @@ import { entryAttributes } from './entry-attributes.ts'
 import { groupColumns, groupsOfMember } from './groups.ts'
 
 /** A user, by identity; for reading also by login. Changes are in `person-changes.ts`. */
-export const peopleRoutes: Routes<MainParts> = {
-  'GET /admin/people': listPeople,
-  'GET /admin/people/{id}': showPerson,
-  'GET /admin/people/{id}/groups': listGroupsOfPerson,
-  'GET /admin/people/{id}/sessions': listSessions,
-  'GET /admin/people/{id}/factors': listFactors,
-  'GET /admin/people/{id}/runs': listRuns,
-}
-
-export const peopleOperations: Readonly<Record<string, OperationDescription>> = {
+export const peopleOperations = {
   listPeople: {
-    route: 'GET /admin/people',
     summary: 'The users of the directory',
     query: { q: 'The start of a login, display name or mail address', ...listQuery },
     answer: 'ConsolePeople',
+    handle: listPeople,
   },
   getPerson: {
-    route: 'GET /admin/people/{id}',
     summary: 'One user, by id or login, with the attributes of the directory that are not secret',
     answer: 'ConsolePersonDetails',
     failures: { '409': 'Several users have this login' },
+    handle: showPerson,
   },
   listGroupsOfPerson: {
-    route: 'GET /admin/people/{id}/groups',
     summary: 'The groups that the user is a direct member of',
     query: listQuery,
     answer: 'ConsoleGroups',
+    handle: listGroupsOfPerson,
   },
   listSessionsOfPerson: {
-    route: 'GET /admin/people/{id}/sessions',
     summary: "The user's sessions in all applications",
     answer: 'PersonSessions',
+    handle: listSessions,
   },
   listFactorsOfPerson: {
-    route: 'GET /admin/people/{id}/factors',
     summary: "The user's second factors, without their secrets",
     answer: 'PersonFactors',
+    handle: listFactors,
   },
   listRunsOfPerson: {
-    route: 'GET /admin/people/{id}/runs',
     summary: 'The stored runs about the user, latest first',
     query: listQuery,
     answer: 'AdminRuns',
+    handle: listRuns,
   },
-}
+} satisfies OperationTable<MainParts>
 
 /** Throws NOT_FOUND, and CONFLICT for a login that several users have. */
 export async function findPerson({ people }: MainParts, id: string): Promise<DirectoryEntry> {

@@ -9,45 +9,37 @@ import { isEntryId } from '#features/portal/front/people.ts'
 import { Attributes, isDeactivated } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { OperationDescription } from '#sdk/api/api-description.ts'
 import { answer, badRequest, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#sdk/api/json-body.ts'
-import type { Routes } from '#sdk/api/routes.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { OperatorChange } from '#sdk/auth/operator-change.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { hasOwnLogin } from '#sdk/login/own-login.ts'
 import { findPerson, ownerOf } from './people.ts'
 
-/** What operators change about another user, by identity alone. */
-export const personChangeRoutes: Routes<MainParts> = {
-  'POST /admin/people/{id}/sessions/end': endSessions,
-  'POST /admin/people/{id}/factors/reset': resetFactors,
-  'POST /admin/people/{id}/deactivate': deactivate,
-}
-
 const failures = {
   '400': 'The user is not named by id, or there is no reason',
   '403': 'The caller is not an operator, or is the user',
 }
 
-export const personChangeOperations: Readonly<Record<string, OperationDescription>> = {
+/** What operators change about another user, by identity alone. */
+export const personChangeOperations = {
   endSessionsOfPerson: {
-    route: 'POST /admin/people/{id}/sessions/end',
     summary: "Ends one of the user's sessions, or all of them",
     body: 'EndPersonSessions',
     answer: 'EndedPersonSessions',
     failures,
+    handle: endSessions,
   },
   resetFactorsOfPerson: {
-    route: 'POST /admin/people/{id}/factors/reset',
     summary: "Removes the user's second factors and recovery codes",
     body: 'PersonChange',
     answer: 'RemovedFactors',
     failures,
+    handle: resetFactors,
   },
   deactivatePerson: {
-    route: 'POST /admin/people/{id}/deactivate',
     summary: 'Starts the workflow that deactivates the user',
     body: 'PersonChange',
     answers: { '202': { description: 'The workflow was started', schema: 'StartedDeactivation' } },
@@ -56,8 +48,9 @@ export const personChangeOperations: Readonly<Record<string, OperationDescriptio
       '404': 'No workflow for this is configured',
       '409': 'The user is deactivated already, or another user has the same login',
     },
+    handle: deactivate,
   },
-}
+} satisfies OperationTable<MainParts>
 
 const maxBodyBytes = 16 * 1024
 

@@ -1,21 +1,21 @@
 import type { MainParts } from '#features/portal/front/main-parts.ts'
 import { answerList, listParameters, listQuery } from '#features/portal/runs/list-answer.ts'
 import { journalFilters, readJournalQuery, shownCall } from '#features/scim/journal/journal-answer.ts'
-import type { OperationDescription } from '#sdk/api/api-description.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 
-export const scimOperations: Readonly<Record<string, OperationDescription>> = {
+export const scimOperations = {
   getScimJournal: {
-    route: 'GET /admin/scim-journal',
     summary: 'Calls of SCIM clients',
     query: { ...journalFilters, ...listQuery },
     answer: 'ScimJournalPage',
+    handle: listScimCalls,
   },
-}
+} satisfies OperationTable<MainParts>
 
 /** The journals of the SCIM gateways that the portal shows, latest first. */
-export async function listScimCalls({ settings, host }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+async function listScimCalls({ settings, host }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const filters = new URLSearchParams(exchange.request.query)
   for (const name of listParameters) filters.delete(name)
   for (const [name, value] of [...filters]) if (value === '') filters.delete(name, value)

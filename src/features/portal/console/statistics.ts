@@ -3,6 +3,7 @@ import type { MainParts } from '#features/portal/front/main-parts.ts'
 import { readTime } from '#features/portal/runs/list-answer.ts'
 import { answer, badRequest } from '#sdk/api/json-answer.ts'
 import { readQuery } from '#sdk/api/routes.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 
@@ -17,8 +18,17 @@ type Length = keyof typeof lengths
 
 const isLength = (word: string): word is Length => Object.hasOwn(lengths, word)
 
+export const statisticsOperations = {
+  getStatistics: {
+    summary: 'Counts of requests, approvals, tokens and SCIM calls',
+    query: { from: 'ISO 8601', to: 'ISO 8601', by: '"hour" or "day"' },
+    answer: 'Statistics',
+    handle: showStatistics,
+  },
+} satisfies OperationTable<MainParts>
+
 /** Statistics of the whole installation. */
-export async function showStatistics({ settings, host }: MainParts, { request }: Exchange): Promise<GatewayResponse> {
+async function showStatistics({ settings, host }: MainParts, { request }: Exchange): Promise<GatewayResponse> {
   const { by, from, to } = readSpan(request.query, host.clock())
   const { scimJournals: journals } = settings.given
   const counted = await host.readStatistics({

@@ -2,23 +2,20 @@ import { type ConsoleTarget, consoleTarget } from '#features/portal/contract/con
 import type { MainParts } from '#features/portal/front/main-parts.ts'
 import { answerList, listQuery } from '#features/portal/runs/list-answer.ts'
 import { wireForm } from '#kernel/wire.ts'
-import type { OperationDescription } from '#sdk/api/api-description.ts'
-import type { Routes } from '#sdk/api/routes.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { TargetStatus } from '#workflows/targets/target-status.ts'
 import { pageByName } from './named-page.ts'
 
-export const targetRoutes: Routes<MainParts> = { 'GET /admin/targets': listTargets }
-
 export const targetOperations = {
   listTargets: {
-    route: 'GET /admin/targets',
     summary: 'The targets, each checked now, with the failures that this process saw',
     query: { q: 'A part of the name or the class', ...listQuery },
     answer: 'ConsoleTargets',
+    handle: listTargets,
   },
-} satisfies Readonly<Record<string, OperationDescription>>
+} satisfies OperationTable<MainParts>
 
 async function listTargets({ host }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   return await answerList(exchange, ['q'], ({ q: [q = ''] }) => ({

@@ -1,36 +1,31 @@
 import type { ConsoleDefinition, ConsoleWorkflow } from '#features/portal/contract/console-workflows.ts'
 import type { MainParts } from '#features/portal/front/main-parts.ts'
 import { answerList, listQuery } from '#features/portal/runs/list-answer.ts'
-import type { OperationDescription } from '#sdk/api/api-description.ts'
 import { answer, notFound } from '#sdk/api/json-answer.ts'
-import { type Routes, readQuery } from '#sdk/api/routes.ts'
+import { readQuery } from '#sdk/api/routes.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { pageByName } from './named-page.ts'
 
 /** The workflows of the configuration. */
-export const workflowRoutes: Routes<MainParts> = {
-  'GET /admin/workflows': listWorkflows,
-  'GET /admin/workflows/{name}': showWorkflow,
-}
-
 export const workflowOperations = {
   listConfiguredWorkflows: {
-    route: 'GET /admin/workflows',
     summary: 'The workflows of the configuration, with their open runs',
     query: { q: 'A part of the name or the label', ...listQuery },
     answer: 'ConsoleWorkflows',
+    handle: listWorkflows,
   },
   getWorkflowDefinition: {
-    route: 'GET /admin/workflows/{name}',
     summary: 'The tasks of a workflow, without the values that they write',
     query: {
       definition: 'The hash of a definition that a run follows; that of the configuration if absent',
       run: 'The id of a run: its parameters fill the names of the tasks',
     },
     answer: 'ConsoleDefinition',
+    handle: showWorkflow,
   },
-} satisfies Readonly<Record<string, OperationDescription>>
+} satisfies OperationTable<MainParts>
 
 async function listWorkflows({ host }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   return await answerList(exchange, ['q'], ({ q: [q = ''] }) => ({

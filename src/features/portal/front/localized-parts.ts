@@ -6,9 +6,9 @@ import { type MainParts, Visibility } from './main-parts.ts'
 import type { MainSettings } from './main-settings.ts'
 
 /** The parts of the API for callers of each language: the same, with the texts of the configuration in that language. */
-export function localizedParts(parts: MainParts): (request: Pick<GatewayRequest, 'headers'>) => MainParts {
+export function localizedParts<P extends MainParts>(parts: P): (request: Pick<GatewayRequest, 'headers'>) => P {
   const { host, settings } = parts
-  const known = new Map<string, MainParts>()
+  const known = new Map<string, P>()
   return (request) => {
     const language = acceptedLanguage(request)
     if (host.texts?.has(language) !== true) return parts

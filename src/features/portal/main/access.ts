@@ -15,10 +15,25 @@ import { isUser } from '#identity/identity.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { wireForm } from '#kernel/wire.ts'
 import { answer, notFound } from '#sdk/api/json-answer.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { Grant } from '#sdk/workflow/grant.ts'
 import { hasEnded, type Run } from '#workflows/record/run.ts'
+
+export const accessOperations = {
+  listAccess: {
+    summary: 'What the caller has and had, since when, until when, and through which request',
+    answer: 'OwnAccess',
+    handle: listAccess,
+  },
+  giveBackAccess: {
+    summary: 'Ends access before its expiry',
+    answers: { '202': { description: 'A run removes the access', schema: 'GivenBackAccess' } },
+    failures: { '409': 'It has already ended' },
+    handle: giveBackAccess,
+  },
+} satisfies OperationTable<MainParts>
 
 /** The latest runs about the caller that are searched for the origin of access. */
 const maxRuns = 500
@@ -26,7 +41,7 @@ const maxEnded = 50
 const atOnce = 8
 
 /** What the caller has, had, and how the caller got it. */
-export async function listAccess(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+async function listAccess(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const login = await requireOwnLogin(parts, exchange)
   const { grants } = parts.host
   const [active, revoked, history] = await Promise.all([
@@ -49,7 +64,7 @@ export async function listAccess(parts: MainParts, exchange: Exchange): Promise<
 }
 
 /** Revokes a grant now. Its run removes the access. */
-export async function giveBackAccess(parts: MainParts, exchange: Exchange, id = ''): Promise<GatewayResponse> {
+async function giveBackAccess(parts: MainParts, exchange: Exchange, id = ''): Promise<GatewayResponse> {
   const { subject, request } = exchange
   const login = await requireOwnLogin(parts, exchange)
   const grant = await parts.host.grants.get(id)

@@ -5,10 +5,25 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { apiFile } from '#sdk/api/api-description.ts'
 import { answer, notFound } from '#sdk/api/json-answer.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { ApiCredential, ApiDocuments, ApiFormat, ServedApi } from '#sdk/filter/filter-api.ts'
 import { hostOrigins } from '#sdk/http/host-origins.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
+
+export const apiOperations = {
+  listApis: {
+    summary: 'The APIs of the running configuration that the caller may know of',
+    answer: 'ApiList',
+    handle: listApis,
+  },
+  getApiDocument: {
+    summary: 'A document of one of them: openapi.json, or swagger.json where the list names it',
+    answer: 'ApiDocument',
+    failures: { '404': 'The caller knows no such API or document' },
+    handle: showApiDocument,
+  },
+} satisfies OperationTable<MainParts>
 
 /** An API that the caller may know of, with the documents for this caller. */
 interface KnownApi {
@@ -31,7 +46,7 @@ async function knownApis(parts: MainParts, subject: Subject): Promise<readonly K
 }
 
 /** The APIs of the running configuration that the caller may know of. */
-export async function listApis(parts: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
+async function listApis(parts: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
   const apis = (await knownApis(parts, subject)).map(({ served }): ApiEntry => {
     const { name, application, credentials, api } = served
     return {
@@ -48,7 +63,7 @@ export async function listApis(parts: MainParts, { request, subject }: Exchange)
 }
 
 /** A document of one of them. */
-export async function showApiDocument(
+async function showApiDocument(
   parts: MainParts,
   { request, subject }: Exchange,
   name = '',

@@ -28,6 +28,7 @@ import { answer, emptyAnswer, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import { pauseWork } from '#sdk/api/long-request.ts'
 import { readLimit, readQuery } from '#sdk/api/routes.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { ChangePreview } from '#sdk/contract/preview.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
@@ -40,6 +41,67 @@ import { approvalUser } from '#workflows/record/operator.ts'
 import { wireHead } from '#workflows/record/wire-head.ts'
 import { attributeValues } from './profile.ts'
 import { maxReason, yesOrNo } from './submit.ts'
+
+/** The parameters of a list, as its operation describes them. */
+export const paging = { after: 'The `next` of the page before', limit: 'How many at most' }
+
+export const approvalOperations = {
+  listApprovals: {
+    summary: 'The approvals that wait for the caller',
+    query: paging,
+    answer: 'ApprovalList',
+    handle: listApprovals,
+  },
+  decideApprovals: {
+    summary: 'Decides several approvals',
+    body: 'BulkVote',
+    answer: 'BulkResults',
+    handle: decideApprovals,
+  },
+  getApproval: {
+    summary: 'One approval',
+    query: { changes: '"true": with what approving it would do' },
+    answer: 'ApprovalDetails',
+    handle: showApproval,
+  },
+  decideApproval: {
+    summary: 'Decides an approval',
+    body: 'ApprovalVote',
+    answers: { '200': { description: 'Decided' } },
+    failures: { '409': 'It was decided, or has changed' },
+    handle: decideApproval,
+  },
+  handOverApproval: {
+    summary: 'Passes an approval that the caller may decide to another user',
+    body: 'ApprovalHandover',
+    failures: { '409': 'It was decided', '412': 'It has changed' },
+    handle: reassignApproval,
+  },
+  askRequester: {
+    summary: 'Asks the requester of an approval that the caller may decide',
+    body: 'RequestText',
+    failures: { '409': 'It was decided, or the requester registered without signing in' },
+    handle: askQuestion,
+  },
+  listDecisions: {
+    summary: 'What the caller decided, the latest first',
+    query: paging,
+    answer: 'DecisionList',
+    handle: listDecisions,
+  },
+  listDelegations: {
+    summary: "The caller's deputies, and for whom the caller may decide",
+    answer: 'DelegationList',
+    handle: listDelegations,
+  },
+  addDelegation: {
+    summary: 'Appoints a deputy for a period',
+    body: 'NewDelegation',
+    answers: { '201': { description: 'The period', schema: 'DelegationPeriod' } },
+    handle: addDelegation,
+  },
+  endDelegation: { summary: 'Ends the period of a deputy', handle: endDelegation },
+} satisfies OperationTable<MainParts>
 
 const maxBodyBytes = 64 * 1024
 const maxAtOnce = 100
@@ -60,7 +122,7 @@ export const bulkSchema = z.strictObject({
   reason,
 })
 
-export async function listApprovals(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+async function listApprovals(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const { approvals, next } = await parts.host.approvals.list(approvalUser(exchange.subject), readPage(exchange))
   const names = await parts.names(approvals.flatMap(usersOfItem))
   const summary = await summaries(approvals, parts)
@@ -73,7 +135,7 @@ export async function listApprovals(parts: MainParts, exchange: Exchange): Promi
 }
 
 /** What the caller decided, the latest first. */
-export async function listDecisions(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+async function listDecisions(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const { approvals, next } = await parts.host.approvals.decided(approvalUser(exchange.subject), readPage(exchange))
   const users = approvals.flatMap((one) => [...usersOfItem(one), ...approversOf({ ...one, approvers: [] })])
   const names = await parts.names(users)
@@ -129,11 +191,7 @@ function summaryOf(item: ApprovalItem, displayName: string, wfLabel: string, { h
 }
 
 /** Built member by member, so that approvers see nothing else. */
-export async function showApproval(
-  parts: MainParts,
-  { request, subject }: Exchange,
-  id = '',
-): Promise<GatewayResponse> {
+async function showApproval(parts: MainParts, { request, subject }: Exchange, id = ''): Promise<GatewayResponse> {
   const found = approvalId.safeParse(id).success ? await parts.host.approvals.get(approvalUser(subject), id) : undefined
   if (found === undefined) throw notFound(`no approval "${id}" for "${subject.uid}"`, 'There is no such approval.')
   const [details, changes] = await Promise.all([
@@ -239,11 +297,7 @@ function parametersOf({ data }: ApprovalView, { settings }: MainParts): Record<s
 const texts = (value: JsonValue | undefined): string[] =>
   Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : []
 
-export async function decideApproval(
-  { host }: MainParts,
-  { request, subject }: Exchange,
-  id = '',
-): Promise<GatewayResponse> {
+async function decideApproval({ host }: MainParts, { request, subject }: Exchange, id = ''): Promise<GatewayResponse> {
   if (!approvalId.safeParse(id).success) throw notFound(`no approval "${id}"`, 'There is no such approval.')
   const { approved, reason: given, version } = await readJsonBody(request, voteSchema, maxBodyBytes)
   await host.approvals.decide(approvalUser(subject), {
@@ -263,7 +317,7 @@ export const handoverSchema = z.strictObject({
 })
 
 /** Passes an approval that the caller may decide to another user. */
-export async function reassignApproval(
+async function reassignApproval(
   { host }: MainParts,
   { request, subject }: Exchange,
   id = '',
@@ -283,11 +337,7 @@ export async function reassignApproval(
 export const messageSchema = z.strictObject({ text: storableText(maxReason).min(1) })
 
 /** Asks the requester of an approval that the caller may decide. */
-export async function askQuestion(
-  { host }: MainParts,
-  { request, subject }: Exchange,
-  id = '',
-): Promise<GatewayResponse> {
+async function askQuestion({ host }: MainParts, { request, subject }: Exchange, id = ''): Promise<GatewayResponse> {
   if (!approvalId.safeParse(id).success) throw notFound(`no approval "${id}"`, 'There is no such approval.')
   const { text } = await readJsonBody(request, messageSchema, maxBodyBytes)
   const user = approvalUser(subject)
@@ -305,7 +355,7 @@ export const messageView = ({ by, ...message }: RequestMessage): RequestMessageV
   wireForm(requestMessage, { ...message, by: by.login })
 
 /** Decides each one separately: one that another user has decided does not stop the others. */
-export async function decideApprovals({ host }: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
+async function decideApprovals({ host }: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
   const { approvals, approved, reason: given } = await readJsonBody(request, bulkSchema, maxBodyBytes)
   const comment = given?.trim() ?? ''
   const user = approvalUser(subject)
@@ -345,7 +395,7 @@ function stepView(step: Preview['steps'][number]): ChangePreview['steps'][number
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
 export const delegationSchema = z.strictObject({ deputy: storableText(256).min(1), starts: time, ends: time })
 
-export async function listDelegations({ host, names }: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
+async function listDelegations({ host, names }: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
   const user = approvalUser(subject)
   const [periods, represents] = await Promise.all([host.approvals.delegations(user), host.approvals.represents(user)])
   const deputies = periods.map(({ deputy: login, deputyIdentity: identity }) => ({ login, identity }))
@@ -356,12 +406,12 @@ export async function listDelegations({ host, names }: MainParts, { subject }: E
   } satisfies DelegationList)
 }
 
-export async function addDelegation({ host }: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
+async function addDelegation({ host }: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
   const period = await readJsonBody(request, delegationSchema, 16 * 1024)
   return answer(periodOf(await host.approvals.delegate(approvalUser(subject), period)), 201)
 }
 
-export async function endDelegation({ host }: MainParts, { subject }: Exchange, id = ''): Promise<GatewayResponse> {
+async function endDelegation({ host }: MainParts, { subject }: Exchange, id = ''): Promise<GatewayResponse> {
   if (!/^[\w-]{1,64}$/.test(id)) throw notFound(`no delegation "${id}"`)
   await host.approvals.endDelegation(approvalUser(subject), id)
   return emptyAnswer(204)

@@ -6,6 +6,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { badRequest } from '#sdk/api/json-answer.ts'
 import { readQuery } from '#sdk/api/routes.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { approvalUser } from '#workflows/record/operator.ts'
@@ -21,6 +22,28 @@ const maxUnread = 64 * 1024
 const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
 /** More requests than this are announced as `all`. */
 const maxNamed = 50
+
+export interface MainApiParts extends MainParts {
+  readonly events: ChangeStreams
+}
+
+export const eventOperations = {
+  getEvents: {
+    summary: 'Server-sent events that say what changed for the caller, until the session ends',
+    query: {
+      sessions: '"true": also when a session of the caller begins or ends',
+      sessionsOf: 'For administrators: also when a session of the user with this id begins or ends',
+    },
+    answers: {
+      '200': {
+        description: 'Events "requests", "approvals", "runs", "sessions" and "all"',
+        type: 'text/event-stream',
+      },
+    },
+    failures: { '403': 'sessionsOf, and the caller is not an administrator', '429': 'The caller has 32 streams open' },
+    handle: (parts, exchange) => parts.events.answer(parts, exchange),
+  },
+} satisfies OperationTable<MainApiParts>
 
 /**
  * Streams of server-sent events that say what changed, so that open pages read it again: `requests` with the ids of the

@@ -23,6 +23,7 @@ import { wireForm } from '#kernel/wire.ts'
 import { answer, badRequest, emptyAnswer, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import { readQuery } from '#sdk/api/routes.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { FormAttributeView } from '#sdk/contract/forms.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { viewFormAttribute } from '#sdk/forms/form-attribute.ts'
@@ -30,8 +31,49 @@ import type { GatewayResponse } from '#sdk/http/http.ts'
 import { clusterGroupColumns } from '#sdk/target-module/cluster-group-parameters.ts'
 import { filledLabel } from '#sdk/workflow/workflow-label.ts'
 
+export const frontPageOperations = {
+  getConfig: {
+    summary: 'What the portal needs to know, for the caller',
+    answer: 'MainConfig',
+    handle: showConfig,
+  },
+  getOrgs: {
+    summary: 'The branches that the caller may see',
+    answer: 'Organization',
+    handle: showOrgs,
+  },
+  listLinks: {
+    summary: 'The links (badges) of the caller',
+    answer: 'PortalLink[]',
+    handle: listLinks,
+  },
+  listLinksOfOrg: {
+    summary: 'Those of one branch',
+    answer: 'PortalLink[]',
+    handle: listLinksOf,
+  },
+  search: {
+    summary: 'Finds workflows, links and users',
+    query: { q: 'What to look for', kind: '"workflow", "url" or "person"; may repeat' },
+    requiredQuery: ['q'],
+    answer: 'SearchResults',
+    handle: search,
+  },
+  listFavorites: {
+    summary: "The caller's favorites, and what was used last",
+    answer: 'MarkedItems',
+    handle: listMarks,
+  },
+  addFavorite: { summary: 'Adds a favorite', handle: addFavorite },
+  removeFavorite: {
+    summary: 'Removes a favorite',
+    handle: removeFavorite,
+  },
+  noteUse: { summary: 'Records that something was used', body: 'RecentUse', handle: noteUse },
+} satisfies OperationTable<MainParts>
+
 /** The configuration of the portal for the caller, without names of workflows. */
-export async function showConfig(parts: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
+async function showConfig(parts: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
   const { settings, translate } = parts
   const { given } = settings
   const shown = shownAttributes(settings, subject)
@@ -68,22 +110,18 @@ const toLink = ({ name, label, org, url, icon }: PortalUrl): PortalLink => ({
   icon: icon ?? '',
 })
 
-export async function listLinks({ visibility }: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
+async function listLinks({ visibility }: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
   return answer((await visibility.urls(subject)).map(toLink))
 }
 
 /** The links of the org and those of every org. NOT_FOUND for an org that the caller does not see. */
-export async function listLinksOf(
-  { visibility }: MainParts,
-  { subject }: Exchange,
-  org = '',
-): Promise<GatewayResponse> {
+async function listLinksOf({ visibility }: MainParts, { subject }: Exchange, org = ''): Promise<GatewayResponse> {
   if (!(await visibility.orgIds(subject)).has(org)) throw notFound(`no org "${org}" for "${subject.uid}"`)
   const urls = await visibility.urls(subject)
   return answer(urls.filter((url) => url.org === undefined || url.org === org).map(toLink))
 }
 
-export async function showOrgs({ visibility }: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
+async function showOrgs({ visibility }: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
   return answer(orgTree(await visibility.orgs(subject)))
 }
 
@@ -123,7 +161,7 @@ const kinds = ['workflow', 'url', 'person'] as const
 type Kind = (typeof kinds)[number]
 
 /** Searches what the caller sees; users only for callers that may request for others. */
-export async function search(
+async function search(
   { settings, visibility, people }: MainParts,
   { request, subject }: Exchange,
 ): Promise<GatewayResponse> {
@@ -178,7 +216,7 @@ async function labelsOf(subject: Subject, { visibility }: MainParts): Promise<Re
 
 const keyOf = ({ kind, name }: PortalItem): string => `${kind} ${name}`
 
-export async function listMarks(parts: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
+async function listMarks(parts: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
   const { memory } = parts.host.portal
   const user = userOf(parts, subject)
   const labels = await labelsOf(subject, parts)
@@ -191,12 +229,7 @@ export async function listMarks(parts: MainParts, { subject }: Exchange): Promis
   return answer({ favorites: shown(favorites), recent: shown(recent) } satisfies MarkedItems)
 }
 
-export async function addFavorite(
-  parts: MainParts,
-  { subject }: Exchange,
-  kind = '',
-  name = '',
-): Promise<GatewayResponse> {
+async function addFavorite(parts: MainParts, { subject }: Exchange, kind = '', name = ''): Promise<GatewayResponse> {
   const item = await seenItem(kind, name, subject, parts)
   if (!(await parts.host.portal.memory.addFavorite(userOf(parts, subject), item))) {
     throw new GatewayError('CONFLICT', `"${subject.uid}" has too many favorites`, {
@@ -207,17 +240,12 @@ export async function addFavorite(
 }
 
 /** Also removes items that the caller no longer sees. */
-export async function removeFavorite(
-  parts: MainParts,
-  { subject }: Exchange,
-  kind = '',
-  name = '',
-): Promise<GatewayResponse> {
+async function removeFavorite(parts: MainParts, { subject }: Exchange, kind = '', name = ''): Promise<GatewayResponse> {
   await parts.host.portal.memory.removeFavorite(userOf(parts, subject), readItem(kind, name))
   return emptyAnswer(204)
 }
 
-export async function noteUse(parts: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
+async function noteUse(parts: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
   const { kind, name } = await readJsonBody(request, useSchema, 4_096)
   const item = await seenItem(kind, name, subject, parts)
   await parts.host.portal.memory.noteUse(userOf(parts, subject), item)

@@ -242,6 +242,13 @@ describe('favorites and recent', () => {
 describe('administration', () => {
   const params = { administrators: 'filter;(groups=admins)' }
 
+  test('no spelling of its paths leads around that', async () => {
+    const { send } = await openMain({ params })
+    for (const path of ['/%61dmin/runs', '/admi%6E/people', '/%61dmin/audit']) {
+      await expect(send('GET', path)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    }
+  })
+
   test('is for administrators, and for no one if none are configured', async () => {
     const closed = await openMain()
     await expect(closed.send('GET', '/admin/runs')).rejects.toMatchObject({ code: 'ACCESS_DENIED' })

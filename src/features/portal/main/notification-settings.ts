@@ -11,9 +11,24 @@ import {
 } from '#mail/notification.ts'
 import { answer, badRequest } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { isLanguage, languages } from '#sdk/page/languages.ts'
+
+export const settingOperations = {
+  getNotificationSettings: {
+    summary: 'When the caller is mailed about what',
+    answer: 'NotificationSettings',
+    handle: showNotificationSettings,
+  },
+  changeNotificationSettings: {
+    summary: 'Chooses when the caller is mailed about what: as it happens, in the digest, or never',
+    body: 'ChosenNotifications',
+    answer: 'NotificationSettings',
+    handle: changeNotificationSettings,
+  },
+} satisfies OperationTable<MainParts>
 
 const maxBodyBytes = 16 * 1024
 
@@ -23,14 +38,11 @@ export const settingsSchema = z.strictObject({
 })
 
 /** When the caller is mailed about what. */
-export async function showNotificationSettings(parts: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
+async function showNotificationSettings(parts: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
   return answer(settingsView(await parts.host.portal.memory.notificationSettings(userOf(parts, subject)), parts))
 }
 
-export async function changeNotificationSettings(
-  parts: MainParts,
-  { request, subject }: Exchange,
-): Promise<GatewayResponse> {
+async function changeNotificationSettings(parts: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
   const { mails, language } = await readJsonBody(request, settingsSchema, maxBodyBytes)
   for (const kind of notificationKinds) {
     const mail = mails[kind]

@@ -16,12 +16,28 @@ import { wireForm } from '#kernel/wire.ts'
 import { answer, badRequest } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import { readQuery } from '#sdk/api/routes.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { expiryWarning } from '#sdk/workflow/grant.ts'
 import { approvalUser } from '#workflows/record/operator.ts'
 import { runOutcomes } from '#workflows/record/run.ts'
 import { outcomeId } from './requests.ts'
+
+export const notificationOperations = {
+  listNotifications: {
+    summary: 'Open approvals of the caller, outcomes of requests, questions and answers, and access that expires soon',
+    query: { limit: 'How many at most; 0 for the count alone' },
+    answer: 'NotificationList',
+    handle: listNotifications,
+  },
+  readNotifications: {
+    summary: 'Marks notifications as read',
+    body: 'ReadNotifications',
+    answer: 'NotificationList',
+    handle: readNotifications,
+  },
+} satisfies OperationTable<MainParts>
 
 /** The most notifications, of each kind and in all. */
 const most = 200
@@ -36,7 +52,7 @@ export const readSchema = z.strictObject({ ids: z.array(storableText(200).min(1)
  * What the caller should know, from what the caller may see now: nothing is copied, so a notification never says what
  * is no longer so. Only which of them were read is stored.
  */
-export async function listNotifications(parts: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
+async function listNotifications(parts: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
   const { limit } = readQuery(request.query, ['limit'])
   const [written = String(most)] = limit
   if (!/^\d{1,3}$/.test(written) || Number(written) > most) {
@@ -46,7 +62,7 @@ export async function listNotifications(parts: MainParts, { request, subject }: 
 }
 
 /** Marks the given ones of the current notifications as read. */
-export async function readNotifications(parts: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
+async function readNotifications(parts: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
   const { ids } = await readJsonBody(request, readSchema, maxBodyBytes)
   const current = (await currentNotifications(parts, subject)).map(({ notification }) => notification.id)
   const read = current.filter((id) => ids.includes(id))

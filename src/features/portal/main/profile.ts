@@ -15,10 +15,22 @@ import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { answer } from '#sdk/api/json-answer.ts'
 import { readJsonBody } from '#sdk/api/json-body.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { type FormAttribute, maxFormAttributes, maxValueLength, viewFormAttribute } from '#sdk/forms/form-attribute.ts'
 import { checkForm, isServerSet } from '#sdk/forms/form-values.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
+
+export const profileOperations = {
+  getUser: { summary: "The caller's profile", answer: 'UserData', handle: showProfile },
+  changeUser: {
+    summary: "Changes the caller's profile",
+    body: 'ProfileChange',
+    answer: 'UserData',
+    failures: { '500': 'Failed validation' },
+    handle: changeProfile,
+  },
+} satisfies OperationTable<MainParts>
 
 const maxBodyBytes = 512 * 1024
 
@@ -30,7 +42,7 @@ export const changesSchema = z
 type Changes = z.infer<typeof changesSchema>
 
 /** The caller's own entry as the directory has it now; for a user who isn't in the directory, the attributes of the login. */
-export async function showProfile(parts: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
+async function showProfile(parts: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
   return answer(await readProfile(parts, subject))
 }
 
@@ -73,7 +85,7 @@ function valuesIn(
 }
 
 /** Changes the permitted fields by the workflow, and shows the profile after it. 202: the run has to wait. */
-export async function changeProfile(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+async function changeProfile(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const { settings, host, people } = parts
   const { request, subject } = exchange
   const { workflowName } = settings.given

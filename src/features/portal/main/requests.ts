@@ -11,13 +11,36 @@ import { wireForm } from '#kernel/wire.ts'
 import { answer, badRequest, emptyAnswer, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import { readLimit, readQuery } from '#sdk/api/routes.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { approvalUser } from '#workflows/record/operator.ts'
 import { hasEnded, isRunState, type Run, type RunState, runStates } from '#workflows/record/run.ts'
 import { wireHead } from '#workflows/record/wire-head.ts'
-import { messageSchema, messageView } from './approvals.ts'
+import { messageSchema, messageView, paging } from './approvals.ts'
 import { maxReason } from './submit.ts'
+
+export const requestOperations = {
+  listRequests: {
+    summary: 'What the caller requested, or what was requested for the caller',
+    query: { state: 'Only of this state', about: '"mine" or "me"', ...paging },
+    answer: 'RequestList',
+    handle: listRequests,
+  },
+  getRequest: { summary: 'One request', answer: 'RequestDetails', handle: showRequest },
+  cancelRequest: {
+    summary: 'Ends a request',
+    body: 'CancelRequest',
+    answer: 'RequestSummary',
+    handle: cancelRequest,
+  },
+  answerApprover: {
+    summary: 'Answers the question of an approver about a request of the caller',
+    body: 'RequestText',
+    failures: { '409': 'No one waits for an answer' },
+    handle: answerQuestion,
+  },
+} satisfies OperationTable<MainParts>
 
 const defaultLimit = 100
 const maxListed = 500
@@ -26,7 +49,7 @@ const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export const cancelSchema = z.strictObject({ reason: storableText(maxReason).nullish() })
 
 /** The caller's requests or, with `about=me`, all requests about the caller. */
-export async function listRequests(parts: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
+async function listRequests(parts: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
   const query = readQuery(request.query, ['state', 'about', 'after', 'limit'], ['state'])
   const [about = 'mine'] = query.about
   if (about !== 'mine' && about !== 'me') throw badRequest('about must be mine or me.')
@@ -56,7 +79,7 @@ function readState(word: string): RunState {
   return word
 }
 
-export async function showRequest(parts: MainParts, { subject }: Exchange, id = ''): Promise<GatewayResponse> {
+async function showRequest(parts: MainParts, { subject }: Exchange, id = ''): Promise<GatewayResponse> {
   const run = await ownRun(id, subject, parts)
   const [steps, approvals, messages] = await Promise.all([
     parts.host.runs.steps(run.head.id),
@@ -91,11 +114,7 @@ async function delayOf(
 }
 
 /** Only for the requester, while no target was changed. */
-export async function cancelRequest(
-  parts: MainParts,
-  { request, subject }: Exchange,
-  id = '',
-): Promise<GatewayResponse> {
+async function cancelRequest(parts: MainParts, { request, subject }: Exchange, id = ''): Promise<GatewayResponse> {
   const { reason } = await readJsonBody(request, cancelSchema, maxBodyBytes)
   const run = await ownRun(id, subject, parts)
   if (!isRequester(run, subject)) {
@@ -119,11 +138,7 @@ export async function cancelRequest(
 export const outcomeId = ({ head: { id }, state, fence }: Run): string => `request:${id}:${state}:${fence}`
 
 /** Answers the question of an approver. Only for the requester. */
-export async function answerQuestion(
-  parts: MainParts,
-  { request, subject }: Exchange,
-  id = '',
-): Promise<GatewayResponse> {
+async function answerQuestion(parts: MainParts, { request, subject }: Exchange, id = ''): Promise<GatewayResponse> {
   const { text } = await readJsonBody(request, messageSchema, maxBodyBytes)
   const run = await ownRun(id, subject, parts)
   if (!isRequester(run, subject)) {

@@ -20,6 +20,7 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import { answer } from '#sdk/api/json-answer.ts'
 import { jsonBounds, readJsonBody, storableText } from '#sdk/api/json-body.ts'
 import { pauseWork } from '#sdk/api/long-request.ts'
+import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { type GatewayResponse, header } from '#sdk/http/http.ts'
 import { anothersLoginText, isLoginName } from '#sdk/login/own-login.ts'
@@ -31,6 +32,16 @@ import { isEngineKey, type WorkflowCall, type WorkflowResult } from '#sdk/workfl
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import { approvalUser } from '#workflows/record/operator.ts'
 import { OpenRequests } from './open-requests.ts'
+
+export const submitOperations = {
+  submit: {
+    summary: 'Submits requests',
+    query: { outcomes: '"true": the answer also says what became of decisions' },
+    body: 'WorkflowRequests',
+    answer: 'SubmitAnswer',
+    handle: submitCart,
+  },
+} satisfies OperationTable<MainParts>
 
 /** How long a line waits for the same line that came just before it. */
 const waitMillis = 10_000
@@ -44,7 +55,7 @@ const maxUnknown = 10
  * Each line is its own request; the failure of one does not affect the others. Carts of one user are submitted one
  * after the other, so that the limit of open requests holds and equal requests are found.
  */
-export function submitCart(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+function submitCart(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   return parts.carts.run(exchange.subject.identity, () => submitInTurn(parts, exchange))
 }
 

@@ -9,10 +9,11 @@ import type { Filter as EntryFilter } from '#identity/filter/ast.ts'
 import { groupNamesOf } from '#identity/group-names.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { wireForm } from '#kernel/wire.ts'
-import { apiPlace, DescribedApi, placeBelow } from '#sdk/api/api-description.ts'
+import { placeBelow } from '#sdk/api/api-description.ts'
 import { answer, badRequest, notFound, privateErrors } from '#sdk/api/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#sdk/api/json-body.ts'
-import { answerRoute, pathBelow, type Routes, readQuery } from '#sdk/api/routes.ts'
+import { pathBelow, readQuery } from '#sdk/api/routes.ts'
+import { ServedApi } from '#sdk/api/served-api.ts'
 import { mainErrors } from '#sdk/contract/errors.ts'
 import { formAttributeView, listItem } from '#sdk/contract/forms.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
@@ -57,19 +58,9 @@ function createOperators(settings: OperatorsSettings, host: PortalHost): Filter 
       if (subject.level === 0 || isAnonymousLogin(subject.uid)) {
         throw new GatewayError('AUTH_REQUIRED', 'operators must log in')
       }
-      return await answerRoute(routes, parts, exchange, pathBelow('/ops', exchange))
+      return await operatorsApi.answer(parts, exchange, pathBelow('/ops', exchange))
     },
   }
-}
-
-export const routes: Routes<OperatorParts> = {
-  'GET /config': showConfig,
-  'PUT /search': searchUsers,
-  'GET /user': showUser,
-  'POST /user': changeUser,
-  'PUT /user': changeUser,
-  'GET /swagger.json': async (_, exchange) => answer(operatorsApi.swagger(apiPlace('/ops', exchange))),
-  'GET /openapi.json': async (_, exchange) => answer(operatorsApi.openApi(apiPlace('/ops', exchange))),
 }
 
 async function showConfig({ settings: { given, bases, searched, shown } }: OperatorParts): Promise<GatewayResponse> {
@@ -248,10 +239,11 @@ const change = {
     '404': 'No user of that name below the search bases',
     '500': 'Values that the profile does not accept',
   },
+  handle: changeUser,
 } as const
 
 /** Everything below `/ops`. */
-export const operatorsApi = new DescribedApi({
+export const operatorsApi = new ServedApi<OperatorParts>({
   title: 'Operator API',
   version: '1.0.0',
   answers: {
@@ -265,8 +257,14 @@ export const operatorsApi = new DescribedApi({
   },
   bodies: { UserSearch: searchSchema, UserUpdate: updateSchema },
   failure: { description: 'What is wrong', schema: 'Errors' },
+  documentsBelow: '/ops',
   operations: {
-    getConfig: { route: 'GET /config', summary: 'What the operator page needs to know', answer: 'OperatorsConfig' },
+    getConfig: {
+      route: 'GET /config',
+      summary: 'What the operator page needs to know',
+      answer: 'OperatorsConfig',
+      handle: showConfig,
+    },
     searchUsers: {
       route: 'PUT /search',
       summary: 'Finds users by the attributes that are picked',
@@ -274,6 +272,7 @@ export const operatorsApi = new DescribedApi({
         'A star at an end of a value matches any text. A header X-More-Results says that the search found more users than the answer contains.',
       body: 'UserSearch',
       answer: 'FoundUser[]',
+      handle: searchUsers,
     },
     getUser: {
       route: 'GET /user',
@@ -282,6 +281,7 @@ export const operatorsApi = new DescribedApi({
       requiredQuery: ['dn'],
       answer: 'User',
       failures: { '404': 'No user of that name below the search bases' },
+      handle: showUser,
     },
     changeUser: {
       route: 'POST /user',

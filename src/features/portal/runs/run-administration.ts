@@ -4,10 +4,10 @@ import { adminRun, adminStep } from '#features/portal/contract/main-admin.ts'
 import type { DecisionView, RequestApproval } from '#features/portal/contract/main-requests.ts'
 import type { Subject } from '#identity/subject.ts'
 import { wireForm } from '#kernel/wire.ts'
-import type { OperationDescription } from '#sdk/api/api-description.ts'
 import { answer, badRequest, notFound } from '#sdk/api/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#sdk/api/json-body.ts'
-import { type Routes, readQuery } from '#sdk/api/routes.ts'
+import { readQuery } from '#sdk/api/routes.ts'
+import type { Operation, OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
@@ -50,30 +50,6 @@ interface RunParts {
   readonly names?: LookUpNames
 }
 
-/**
- * The runs of this installation, below `prefix`. The caller has checked that the user may see them; `requireOperator`
- * throws unless the user may also retry, skip and cancel.
- */
-export const runRoutes = <P extends RunParts>(
-  prefix: string,
-  requireOperator: (parts: P, exchange: Exchange) => Promise<void> | void,
-): Routes<P> => {
-  const change =
-    (action: Action): Routes<P>[string] =>
-    async (parts, exchange, id = '') => {
-      await requireOperator(parts, exchange)
-      return await intervene(parts, exchange, action, id)
-    }
-  return {
-    [`GET ${prefix}/incidents`]: listIncidents,
-    [`GET ${prefix}/runs`]: listRuns,
-    [`GET ${prefix}/runs/{id}`]: showRun,
-    [`POST ${prefix}/runs/{id}/retry`]: change('retry'),
-    [`POST ${prefix}/runs/{id}/skip`]: change('skip'),
-    [`POST ${prefix}/runs/{id}/cancel`]: change('cancel'),
-  }
-}
-
 const runFilter = {
   name: 'The workflow',
   subject: 'A login',
@@ -85,46 +61,58 @@ const runFilter = {
   ...listQuery,
 }
 
-/** The operations of `runRoutes`. */
-export const runOperations = (prefix: '' | '/admin') =>
-  ({
+/**
+ * The runs of this installation. The caller has checked that the user may see them; `requireOperator` throws unless the
+ * user may also retry, skip and cancel.
+ */
+export const runOperations = <P extends RunParts>(
+  requireOperator: (parts: P, exchange: Exchange) => Promise<void> | void,
+) => {
+  const change =
+    (action: Action): Operation<P>['handle'] =>
+    async (parts, exchange, id = '') => {
+      await requireOperator(parts, exchange)
+      return await intervene(parts, exchange, action, id)
+    }
+  return {
     listIncidents: {
-      route: `GET ${prefix}/incidents`,
       summary: 'Runs that an administrator has to look at',
       query: runFilter,
       answer: 'AdminRuns',
+      handle: listIncidents,
     },
     listRuns: {
-      route: `GET ${prefix}/runs`,
       summary: 'Stored runs',
       query: { state: 'Only of this state; may repeat', ...runFilter },
       answer: 'AdminRuns',
+      handle: listRuns,
     },
     getRun: {
-      route: `GET ${prefix}/runs/{id}`,
       summary: 'One run',
       query: { after: 'The id of a step: only the steps after it' },
       answer: 'AdminRunDetails',
+      handle: showRun,
     },
     retryRun: {
-      route: `POST ${prefix}/runs/{id}/retry`,
       summary: 'Tries the step again',
       body: 'RetryRun',
       answer: 'AdminRun',
+      handle: change('retry'),
     },
     skipRun: {
-      route: `POST ${prefix}/runs/{id}/skip`,
       summary: 'Continues with the next step',
       body: 'SkipRun',
       answer: 'AdminRun',
+      handle: change('skip'),
     },
     cancelRun: {
-      route: `POST ${prefix}/runs/{id}/cancel`,
       summary: 'Ends the run',
       body: 'CancelRun',
       answer: 'AdminRun',
+      handle: change('cancel'),
     },
-  }) satisfies Readonly<Record<string, OperationDescription>>
+  } satisfies OperationTable<P>
+}
 
 async function listIncidents(parts: RunParts, exchange: Exchange): Promise<GatewayResponse> {
   return await answerList(exchange, runFilters, (given) =>

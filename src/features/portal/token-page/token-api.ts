@@ -2,13 +2,13 @@ import { endpointName } from '#config/configuration/token-endpoint.ts'
 import type { TokenConfig, TokenUser } from '#features/portal/contract/token.ts'
 import * as schemas from '#features/portal/contract/token.ts'
 import type { PortalHost } from '#features/portal/host.ts'
-import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { jsonBody } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { wireForm } from '#kernel/wire.ts'
-import { apiPlace, DescribedApi, placeBelow } from '#sdk/api/api-description.ts'
-import { answerRoute, pathBelow, type Routes } from '#sdk/api/routes.ts'
+import { placeBelow } from '#sdk/api/api-description.ts'
+import { methodNotAllowed, pathBelow } from '#sdk/api/routes.ts'
+import { ServedApi } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { themeParameters } from '#sdk/forms/theme-parameters.ts'
@@ -281,8 +281,7 @@ export default defineFilter<TokenSettings>({
     tokenApiDescription.served(placeBelow('/token'), { formats: ['openapi', 'swagger'], users: tokenApiDescription }),
   create: (settings, host: PortalHost) => {
     const parts: TokenParts = { settings, loader: settings.open(host) }
-    const served = parts.loader.renew === undefined ? routes : { ...routes, 'POST /user': renewTokens }
-    return { handle: async (exchange) => answerRoute(served, parts, exchange, pathBelow('/token', exchange)) }
+    return { handle: async (exchange) => tokenApiDescription.answer(parts, exchange, pathBelow('/token', exchange)) }
   },
 })
 
@@ -291,15 +290,8 @@ interface TokenParts {
   readonly loader: TokenLoader
 }
 
-const routes: Routes<TokenParts> = {
-  'GET /config': async ({ settings }) => json(settings.config),
-  'GET /user': async ({ settings, loader }, exchange) => json(user(exchange, settings, await loader.load(exchange))),
-  'GET /swagger.json': async (_, exchange) => json(tokenApiDescription.swagger(apiPlace('/token', exchange))),
-  'GET /openapi.json': async (_, exchange) => json(tokenApiDescription.openApi(apiPlace('/token', exchange))),
-}
-
 async function renewTokens({ settings, loader }: TokenParts, exchange: Exchange): Promise<GatewayResponse> {
-  if (loader.renew === undefined) throw new GatewayError('INTERNAL', 'the loader does not renew tokens')
+  if (loader.renew === undefined) throw methodNotAllowed(exchange.request.method, ['GET, HEAD'])
   return json(user(exchange, settings, await loader.renew(exchange)))
 }
 
@@ -311,7 +303,7 @@ const user = ({ subject }: Exchange, { displayNameAttribute }: TokenSettings, lo
 const json = (body: unknown): GatewayResponse => ({ status: 200, headers, body: jsonBody(body) })
 
 /** Everything below `/token`. */
-export const tokenApiDescription = new DescribedApi({
+export const tokenApiDescription = new ServedApi<TokenParts>({
   title: 'Token API',
   version: '1.0.0',
   answers: {
@@ -322,18 +314,26 @@ export const tokenApiDescription = new DescribedApi({
   },
   bodies: {},
   failure: { description: 'What is wrong', schema: 'TokenErrors' },
+  documentsBelow: '/token',
   operations: {
-    getConfig: { route: 'GET /config', summary: 'What the token page needs to know', answer: 'TokenConfig' },
+    getConfig: {
+      route: 'GET /config',
+      summary: 'What the token page needs to know',
+      answer: 'TokenConfig',
+      handle: async ({ settings }) => json(settings.config),
+    },
     getTokens: {
       route: 'GET /user',
       summary: 'The tokens of the session; reading changes nothing',
       answer: 'TokenUser',
+      handle: async ({ settings, loader }, exchange) => json(user(exchange, settings, await loader.load(exchange))),
     },
     renewTokens: {
       route: 'POST /user',
       summary: 'Makes new tokens within the session, where that is configured',
       answer: 'TokenUser',
       failures: { '403': 'New tokens require logging out and in' },
+      handle: renewTokens,
     },
   },
 })

@@ -2,6 +2,8 @@ import { Button } from '@mantine/core'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { ConsoleApproval } from '#features/portal/contract/console-approvals.ts'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
+import { consolePath } from '../../../api/console.ts'
 import { useConfig } from '../../../app/config.tsx'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
@@ -39,7 +41,7 @@ export function OpenApprovalsPage() {
     <ConsolePage title={t('page.openApprovals')} intro={t('openApprovals.intro')}>
       <ConsoleList<ConsoleApproval>
         label={t('page.openApprovals')}
-        path="approvals"
+        path={consolePath(consoleRoutes.listOpenApprovals)}
         filter={filled(values)}
         columns={columns}
         empty={t('openApprovals.none')}

@@ -2,6 +2,8 @@ import { Code, Modal, Stack, Text, UnstyledButton } from '@mantine/core'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { AuditEntryView } from '#features/portal/contract/console-audit.ts'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
+import { consolePath } from '../../../api/console.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { type Fact, Facts } from '../../../components/facts.tsx'
@@ -28,7 +30,7 @@ export function AuditPage() {
       <Verification />
       <ConsoleList<AuditEntryView>
         label={t('audit.title')}
-        path="audit"
+        path={consolePath(consoleRoutes.listAudit)}
         filter={filter}
         empty={t('audit.none')}
         columns={[

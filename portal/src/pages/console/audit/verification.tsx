@@ -1,8 +1,9 @@
 import { Button, Card, Group, List, Progress, Stack, Text, Title } from '@mantine/core'
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { AuditProblemView, AuditVerificationView } from '#features/portal/contract/console-audit.ts'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import { call } from '../../../api/call.ts'
-import { consoleAddress } from '../../../api/console.ts'
+import { admin } from '../../../api/console.ts'
 import { type Translation, useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import type { MessageKey } from '../../../app/messages.ts'
@@ -15,7 +16,7 @@ const pollMillis = 1000
 
 const verificationQuery = queryOptions({
   queryKey: ['admin', 'audit', 'verification'],
-  queryFn: ({ signal }) => call<AuditVerificationView>(consoleAddress('audit/verification'), { signal }),
+  queryFn: ({ signal }) => call<AuditVerificationView>(admin(consoleRoutes.getAuditVerification), { signal }),
   refetchInterval: ({ state }) => (state.data?.state === 'running' ? pollMillis : false),
 })
 
@@ -25,7 +26,7 @@ export function Verification() {
   const client = useQueryClient()
   const latest = useQuery(verificationQuery)
   const start = useMutation({
-    mutationFn: () => call<AuditVerificationView>(consoleAddress('audit/verification'), { method: 'POST' }),
+    mutationFn: () => call<AuditVerificationView>(admin(consoleRoutes.verifyAudit)),
     onSuccess: (started) => client.setQueryData(verificationQuery.queryKey, started),
     onError: () => void latest.refetch(),
   })

@@ -6,8 +6,9 @@ import type {
   ConfigurationProblemView,
   ConfigurationView,
 } from '#features/portal/contract/console-configuration.ts'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import { call } from '../../../api/call.ts'
-import { consoleAddress } from '../../../api/console.ts'
+import { admin, consolePath } from '../../../api/console.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import type { MessageKey } from '../../../app/messages.ts'
@@ -30,7 +31,7 @@ const pollMillis = 15_000
 
 const configurationQuery = queryOptions({
   queryKey: ['admin', 'configuration'],
-  queryFn: ({ signal }) => call<ConfigurationView>(consoleAddress('configuration'), { signal }),
+  queryFn: ({ signal }) => call<ConfigurationView>(admin(consoleRoutes.getConfiguration), { signal }),
 })
 
 type StatusName = ConfigurationObjectView['status']
@@ -129,7 +130,7 @@ function Objects() {
     <Section title={t('configuration.objects')}>
       <ConsoleList<ConfigurationObjectView>
         label={t('configuration.objects')}
-        path="configuration/objects"
+        path={consolePath(consoleRoutes.listConfigurationObjects)}
         name="objects"
         filter={filter}
         empty={t('configuration.none')}

@@ -2,8 +2,9 @@ import { Button, Group, NativeSelect, Stack, Text, Textarea, TextInput } from '@
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import type { ExplanationView } from '#features/portal/contract/console-configuration.ts'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import { call } from '../../../api/call.ts'
-import { consoleAddress } from '../../../api/console.ts'
+import { admin } from '../../../api/console.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { Failure } from '../../../components/states.tsx'
@@ -25,8 +26,7 @@ interface Question {
 export function Explain() {
   const { t } = useTranslation()
   const explained = useMutation({
-    mutationFn: (body: Question) =>
-      call<ExplanationView>(consoleAddress('configuration/explain'), { method: 'POST', body }),
+    mutationFn: (body: Question) => call<ExplanationView>(admin(consoleRoutes.explainRequest), { body }),
   })
   return (
     <Section title={t('explain.title')}>

@@ -2,7 +2,9 @@ import { Stack, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import type { GroupMember } from '#features/portal/contract/console-people.ts'
-import { entryPath, groupQuery } from '../../../api/people.ts'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
+import { consolePath } from '../../../api/console.ts'
+import { groupQuery } from '../../../api/people.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import type { MessageKey } from '../../../app/messages.ts'
@@ -49,7 +51,7 @@ function Members({ id }: { readonly id: string }) {
   return (
     <ConsoleList<GroupMember>
       label={t('groups.members')}
-      path={entryPath('groups', id, 'members')}
+      path={consolePath(consoleRoutes.listMembers, { id })}
       name="members"
       filter={{}}
       empty={t('groups.noMembers')}

@@ -1,6 +1,8 @@
 import { useDebouncedValue } from '@mantine/hooks'
 import { getRouteApi } from '@tanstack/react-router'
 import type { ConsoleGroup } from '#features/portal/contract/console-people.ts'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
+import { consolePath } from '../../../api/console.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { SearchBox } from '../../../components/search-box.tsx'
@@ -23,7 +25,7 @@ export function GroupsPage() {
     <ConsolePage title={t('page.groups')} intro={t('groups.intro')}>
       <ConsoleList<ConsoleGroup>
         label={t('page.groups')}
-        path="groups"
+        path={consolePath(consoleRoutes.listGroups)}
         filter={{ q: searched }}
         empty={t('groups.none')}
         columns={[

@@ -1,6 +1,8 @@
 import { useDebouncedValue } from '@mantine/hooks'
 import { getRouteApi } from '@tanstack/react-router'
 import type { ConsolePerson } from '#features/portal/contract/console-people.ts'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
+import { consolePath } from '../../../api/console.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { SearchBox } from '../../../components/search-box.tsx'
@@ -24,7 +26,7 @@ export function PeoplePage() {
     <ConsolePage title={t('page.users')} intro={t('users.intro')}>
       <ConsoleList<ConsolePerson>
         label={t('page.users')}
-        path="people"
+        path={consolePath(consoleRoutes.listPeople)}
         filter={{ q: searched }}
         empty={t('people.none')}
         columns={[

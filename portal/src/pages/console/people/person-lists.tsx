@@ -2,8 +2,9 @@ import { Anchor, Stack, Text } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import type { AuditEntryView } from '#features/portal/contract/console-audit.ts'
 import type { ConsoleGroup } from '#features/portal/contract/console-people.ts'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import type { AdminRun } from '#features/portal/contract/main-admin.ts'
-import { entryPath } from '../../../api/people.ts'
+import { consolePath } from '../../../api/console.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { PersonName } from '../../../components/person-names.tsx'
@@ -19,7 +20,7 @@ export function PersonGroups({ id }: { readonly id: string }) {
   return (
     <ConsoleList<ConsoleGroup>
       label={t('page.groups')}
-      path={entryPath('people', id, 'groups')}
+      path={consolePath(consoleRoutes.listGroupsOfPerson, { id })}
       name="groups"
       filter={{}}
       empty={t('users.noGroups')}
@@ -48,7 +49,7 @@ export function PersonRuns({ id }: { readonly id: string }) {
   return (
     <ConsoleList<AdminRun>
       label={t('page.runs')}
-      path={entryPath('people', id, 'runs')}
+      path={consolePath(consoleRoutes.listRunsOfPerson, { id })}
       name="runs"
       filter={{}}
       everyMillis={10_000}
@@ -78,7 +79,7 @@ export function PersonAudit({ login }: { readonly login: string }) {
       </Text>
       <ConsoleList<AuditEntryView>
         label={t('audit.title')}
-        path="audit"
+        path={consolePath(consoleRoutes.listAudit)}
         filter={{ subject: login }}
         empty={t('audit.none')}
         columns={[

@@ -1,5 +1,7 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import type { AdminRun } from '#features/portal/contract/main-admin.ts'
+import { consolePath } from '../../../api/console.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { PersonName } from '../../../components/person-names.tsx'
@@ -33,7 +35,7 @@ export function RunsPage() {
     <ConsolePage title={t('page.runs')} intro={t('runs.intro')}>
       <ConsoleList<AdminRun>
         label={t('page.runs')}
-        path="runs"
+        path={consolePath(consoleRoutes.listRuns)}
         filter={{ ...filled(values), state: statesOf(state) }}
         columns={columns}
         empty={t('runs.none')}

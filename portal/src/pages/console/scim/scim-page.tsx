@@ -1,7 +1,9 @@
 import { UnstyledButton } from '@mantine/core'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import type { ScimCall } from '#features/scim/contract/journal.ts'
+import { consolePath } from '../../../api/console.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { callOutcome, callTones } from '../../../components/call-outcome.ts'
@@ -25,7 +27,7 @@ export function ScimPage() {
     <ConsolePage title={t('dashboard.journal')} intro={t('scim.intro')}>
       <ConsoleList<ScimCall>
         label={t('dashboard.journal')}
-        path="scim-journal"
+        path={consolePath(consoleRoutes.getScimJournal)}
         name="entries"
         filter={filter}
         empty={t(Object.values(filter).some((value) => value !== undefined) ? 'scim.none' : 'scim.noneYet')}

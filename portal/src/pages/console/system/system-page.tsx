@@ -1,8 +1,9 @@
 import { SimpleGrid, Stack, Text } from '@mantine/core'
 import { queryOptions, useQuery } from '@tanstack/react-query'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import type { CertificateView, SystemView } from '#features/portal/contract/console-system.ts'
 import { call } from '../../../api/call.ts'
-import { consoleAddress } from '../../../api/console.ts'
+import { admin } from '../../../api/console.ts'
 import { gatewayNow } from '../../../api/gateway-clock.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
@@ -20,7 +21,7 @@ const soonMillis = 30 * 24 * 3_600_000
 
 const systemQuery = queryOptions({
   queryKey: ['admin', 'system'],
-  queryFn: ({ signal }) => call<SystemView>(consoleAddress('system'), { signal }),
+  queryFn: ({ signal }) => call<SystemView>(admin(consoleRoutes.getSystem), { signal }),
 })
 
 /** The processes of the installation, their listeners, the database, and the work that waits. */

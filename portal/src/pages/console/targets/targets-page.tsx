@@ -1,6 +1,8 @@
 import { Text } from '@mantine/core'
 import { getRouteApi, Link } from '@tanstack/react-router'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import type { ConsoleTarget } from '#features/portal/contract/console-targets.ts'
+import { consolePath } from '../../../api/console.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import type { MessageKey } from '../../../app/messages.ts'
@@ -30,7 +32,7 @@ export function TargetsPage() {
     <ConsolePage title={t('page.targets')} intro={t('targets.intro')}>
       <ConsoleList<ConsoleTarget>
         label={t('page.targets')}
-        path="targets"
+        path={consolePath(consoleRoutes.listTargets)}
         filter={{ q }}
         columns={columns}
         empty={t('targets.none')}

@@ -2,10 +2,11 @@ import { Anchor, Badge, Group, SimpleGrid, Stack, Text, Title } from '@mantine/c
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { AuditEntryView } from '#features/portal/contract/console-audit.ts'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import type { TokenIssuersView, TokenIssuerView, TokenKeyView } from '#features/portal/contract/console-tokens.ts'
 import { statisticsQuery } from '../../../api/admin.ts'
 import { call } from '../../../api/call.ts'
-import { consoleAddress } from '../../../api/console.ts'
+import { admin, consolePath } from '../../../api/console.ts'
 import { gatewayNow } from '../../../api/gateway-clock.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
@@ -26,7 +27,7 @@ const hourMillis = 3_600_000
 
 const issuersQuery = queryOptions({
   queryKey: ['admin', 'tokens'],
-  queryFn: ({ signal }) => call<TokenIssuersView>(consoleAddress('tokens'), { signal }),
+  queryFn: ({ signal }) => call<TokenIssuersView>(admin(consoleRoutes.getTokenIssuers), { signal }),
 })
 
 const lastDay = () => ({
@@ -183,7 +184,7 @@ function Decisions({ issuers }: { readonly issuers: readonly TokenIssuerView[] }
     <Section title={t('tokens.decisions')}>
       <ConsoleList<AuditEntryView>
         label={t('tokens.decisions')}
-        path="audit"
+        path={consolePath(consoleRoutes.listAudit)}
         filter={{ target: endpoint, subject: subjectOf(search) }}
         empty={t('audit.none')}
         everyMillis={pollMillis}

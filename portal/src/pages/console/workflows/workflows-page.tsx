@@ -1,5 +1,7 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
+import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import type { ConsoleWorkflow } from '#features/portal/contract/console-workflows.ts'
+import { consolePath } from '../../../api/console.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { stateLooks } from '../../../components/request-states.ts'
@@ -50,7 +52,7 @@ export function WorkflowsPage() {
     <ConsolePage title={t('page.workflows')} intro={t('workflows.intro')}>
       <ConsoleList<ConsoleWorkflow>
         label={t('page.workflows')}
-        path="workflows"
+        path={consolePath(consoleRoutes.listConfiguredWorkflows)}
         filter={{ q }}
         columns={columns}
         empty={t('workflows.none')}

@@ -1,0 +1,16 @@
+/** The operations of the Account API, below its mount, which may end in `/account` or be its parent. Times are ISO 8601. */
+
+export const getAccount = 'GET'
+export const changePassword = 'POST /password'
+export const listSessions = 'GET /sessions'
+export const endOtherSessions = 'DELETE /sessions'
+export const endSession = 'DELETE /sessions/{id}'
+export const listFactors = 'GET /factors'
+export const beginTotp = 'POST /factors/totp'
+export const confirmTotp = 'POST /factors/totp/confirm'
+export const beginPasskey = 'POST /factors/passkey'
+export const confirmPasskey = 'POST /factors/passkey/confirm'
+export const renameFactor = 'PATCH /factors/{id}'
+export const removeFactor = 'DELETE /factors/{id}'
+export const renewRecoveryCodes = 'POST /recovery-codes'
+export const stepUp = 'GET /step-up'
