@@ -430,6 +430,12 @@ onEachDatabase('runs', (freshUrl) => {
     expect(await found({ states: ['ready', 'running'] })).toEqual(['retried', 'asynchronous'])
     expect(await found({ subject: 'Ada', name: 'create-user' })).toEqual(['stuck'])
     expect((await two.runs.figures()).unfinished).toBe(4)
+    // Its first attempt failed; it stays in the list while a worker tries again.
+    const again = { state: 'ready', due: { inMillis: -minute }, attempt: 0 } as const
+    await one.runs.commit({ ...commitOf(await shown(one.runs, 'executed'), again), touched: true })
+    expect((await claimOne(one.runs)).head.id).toBe('executed')
+    expect(await found({ states: ['running'] })).toEqual(['executed'])
+    expect((await two.runs.figures()).unfinished).toBe(5)
   })
 
   test('figures count open runs and their age; prune deletes ended ones', async () => {

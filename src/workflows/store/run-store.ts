@@ -100,9 +100,13 @@ interface EndedQuery {
   readonly limit: number
 }
 
-/** The condition on rows of `runs`: a change that failed part way, and is tried again or needs an administrator. */
-export const isUnfinished = `touched = 1
-  and (state = 'incident' or state = 'ready' and (resource is not null or attempt > 0))`
+/**
+ * The condition on rows of `runs`: a change that failed part way, and waits for its next attempt, is tried again now or needs
+ * an administrator. The first attempt has not failed yet: it has attempt and fence 1.
+ */
+export const isUnfinished = `touched = 1 and (state = 'incident'
+  or state = 'ready' and (resource is not null or attempt > 0)
+  or state = 'running' and (resource is not null and fence > 1 or attempt > 1))`
 
 export interface RunFigures {
   readonly ready: number
@@ -569,7 +573,11 @@ const disorderMillis = 3_600_000
 function listText(query: RunQuery, limit: number, dialect: SqlDialect): Sql {
   const { name, subject, requester, requestedBy, about, from, until, changedSince, target, unfinished, after } = query
   const possible =
-    target !== undefined ? (['incident'] as const) : unfinished ? (['ready', 'incident'] as const) : undefined
+    target !== undefined
+      ? (['incident'] as const)
+      : unfinished
+        ? (['ready', 'running', 'incident'] as const)
+        : undefined
   const states = query.states ?? possible ?? (name === undefined ? undefined : runStates)
   const targetOf =
     dialect === 'sqlite' ? sql`json_extract(incident, '$.target')` : sql`cast(incident as json) ->> 'target'`
