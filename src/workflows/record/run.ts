@@ -1,5 +1,7 @@
 import type { Identity, UserRef } from '#identity/identity.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { shownReason } from '#kernel/secret-values.ts'
 import type { RunHead } from '#sdk/workflow/run-head.ts'
 
 /**
@@ -32,6 +34,15 @@ export interface Incident {
   /** Skipping the task would skip no approval, and decide no condition that leads to one. Absent if that is unknown. */
   readonly maySkip?: boolean
 }
+
+const maxMessage = 2_000
+
+export const incidentOf = (error: unknown, task: string, target?: string): Incident => ({
+  task,
+  code: error instanceof GatewayError ? error.code : 'WORKFLOW_FAILED',
+  message: shownReason(error).slice(0, maxMessage),
+  ...(target === undefined ? {} : { target }),
+})
 
 export interface Cancellation {
   readonly by: string

@@ -2,9 +2,8 @@ import { loginIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { shownReason } from '#kernel/secret-values.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
-import type { Incident, RunClaim } from '#workflows/record/run.ts'
+import { type Incident, incidentOf, type RunClaim, type RunState } from '#workflows/record/run.ts'
 import { UnfinishedRun } from '#workflows/record/run-access.ts'
 import {
   type ExecutedSteps,
@@ -245,12 +244,15 @@ export class CallExecution implements RunKeeper {
     }
   }
 
-  /** Stores a run that has changed something, or may have, so that it continues from the failed step. Undefined for others. */
+  /**
+   * Stores a run that has changed something, or may have, so that it continues from the failed step, and returns the answer.
+   * Undefined for others.
+   */
   async #leave(
     { end, open, trail, log }: ExecutedSteps,
     failure: GatewayError,
     effects: RunEffects,
-  ): Promise<UnfinishedRun | undefined> {
+  ): Promise<GatewayError | undefined> {
     if (this.#saved === undefined || end.kind !== 'failed' || trail.count + open.length === 0) return undefined
     const { services, saveDefinitions } = this.#parts
     const { runs, secrets, leaseMillis } = services
@@ -263,7 +265,10 @@ export class CallExecution implements RunKeeper {
     const delay = retryDelay(failure, 1)
     const next: NextState =
       delay === undefined
-        ? { state: 'incident', incident: await this.#incidentOf(failure, task, target, form.data) }
+        ? {
+            state: 'incident',
+            incident: { ...incidentOf(failure, task, target), ...(await this.#skipping(form.data)) },
+          }
         : { state: 'ready', due: { inMillis: delay }, attempt: 1 }
     await saveDefinitions()
     if (this.#claim === undefined) {
@@ -271,13 +276,18 @@ export class CallExecution implements RunKeeper {
       this.#claim = { id, fence: 1 }
     }
     try {
-      await this.#commit(this.#claim, next, form, { ...effects, steps: log.take(1) })
+      const state = await this.#commit(this.#claim, next, form, { ...effects, steps: log.take(1) })
+      if (state !== next.state) return cancelled(id)
     } catch (error) {
       // Another worker counted this process as dead.
       if (error instanceof GatewayError && error.code === 'VERSION_MISMATCH') return undefined
       throw error
     }
     const isRetried = delay !== undefined
+    if (next.state === 'incident') {
+      const { workflow } = head
+      services.log.error('a run needs an administrator', { workflowId: id, workflow, ...next.incident })
+    }
     return new UnfinishedRun(id, {
       state: isUnknown ? 'unknown' : 'part',
       isRetried,
@@ -286,18 +296,9 @@ export class CallExecution implements RunKeeper {
     })
   }
 
-  async #incidentOf(
-    { code, message }: GatewayError,
-    task: string,
-    target: string | undefined,
-    data: JsonObject,
-  ): Promise<Incident> {
+  async #skipping(data: JsonObject): Promise<Pick<Incident, 'maySkip'>> {
     const maySkip = await this.#parts.maySkip(data)
-    return {
-      ...{ task, code, message: message.slice(0, 2_000) },
-      ...(target === undefined ? {} : { target }),
-      ...(maySkip === undefined ? {} : { maySkip }),
-    }
+    return maySkip === undefined ? {} : { maySkip }
   }
 
   /** All effects of the run are one transaction, with its end if the run can be read later. */
@@ -346,19 +347,17 @@ export class CallExecution implements RunKeeper {
     next: NextState,
     { data, secret, touched = true }: Pick<NewRun, 'data' | 'secret' | 'touched'>,
     effects: RunEffects,
-  ): Promise<void> {
+  ): Promise<RunState> {
     const form = { data, touched, ...(secret === undefined ? {} : { secret }) }
     const state = await this.#parts.services.runs.commit({ run, next, effects, ...form })
     // The run was cancelled before the next change.
-    if (next.state === 'running' && state !== 'running') {
-      throw new GatewayError('CONFLICT', `the run ${run.id} was cancelled`, { publicText: 'The run was cancelled.' })
-    }
+    if (next.state === 'running' && state !== 'running') throw cancelled(run.id)
+    return state
   }
 
   #endState(failure: GatewayError | undefined) {
     if (failure === undefined) return { state: 'completed' } as const
-    const incident = { task: taskOf(this.#state), code: failure.code, message: shownReason(failure).slice(0, 2_000) }
-    return { state: 'failed', incident } as const
+    return { state: 'failed', incident: incidentOf(failure, taskOf(this.#state)) } as const
   }
 
   #unaudited(error: unknown, failure: GatewayError | undefined): GatewayError {
@@ -369,10 +368,13 @@ export class CallExecution implements RunKeeper {
     const text = `the audit of workflow "${workflow}" could not be written`
     return new GatewayError(unreachable?.code ?? 'WORKFLOW_FAILED', text, {
       cause: failure === undefined ? error : new AggregateError([failure, error]),
-      retryAfter: unreachable?.retryAfter === undefined ? undefined : unreachable.retryAfter,
+      retryAfter: unreachable?.retryAfter,
     })
   }
 }
+
+const cancelled = (run: string): GatewayError =>
+  new GatewayError('CONFLICT', `the run ${run} was cancelled`, { publicText: 'The run was cancelled.' })
 
 /** The stored form of a response. */
 export const resultToJson = ({ id, status, changes }: WorkflowResult): JsonObject => ({ id, status, changes })

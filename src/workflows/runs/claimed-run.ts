@@ -1,7 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { shownReason } from '#kernel/secret-values.ts'
 import { newMails } from '#mail/mail-outbox.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { AttributeWrite } from '#sdk/flow/flow.ts'
@@ -9,7 +8,7 @@ import type { NewMail } from '#sdk/mail/new-mail.ts'
 import { AccountExists } from '#sdk/target/new-account.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { ownTarget } from '#workflows/approvals/approval-audit.ts'
-import type { Incident, RunState, StoredRun } from '#workflows/record/run.ts'
+import { type Incident, incidentOf, type RunState, type StoredRun } from '#workflows/record/run.ts'
 import { AnotherSubject } from '#workflows/record/run-access.ts'
 import { auditedRun } from '#workflows/record/run-audit.ts'
 import {
@@ -140,8 +139,7 @@ export class ClaimedRunExecution {
     if (this.#failure !== undefined) {
       const { error, task, target } = this.#failure
       logFailure(this.#parts.services.log, state, error)
-      const incident = { task, code: error.code, message: error.message.slice(0, 2_000), ...(target && { target }) }
-      return await this.#commit({ state: 'failed', incident }, this.#form, {})
+      return await this.#commit({ state: 'failed', incident: incidentOf(error, task, target) }, this.#form, {})
     }
     for (;;) {
       const reached = await this.#advance(state, stepAbort())
@@ -219,7 +217,9 @@ export class ClaimedRunExecution {
           return
         }
         const next: NextState =
-          unknown.length === 0 ? { state: 'failed', incident } : this.#incident(unknownOutcome(unknown), task)
+          unknown.length === 0
+            ? { state: 'failed', incident }
+            : { state: 'incident', incident: incidentOf(unknownOutcome(unknown), task) }
         await this.#commit(next, { data: remainingForm(data, unknown) }, { audit })
       } catch (error) {
         await this.#commit(await this.#afterFailure(error, 'call'), this.#form, {})
@@ -328,7 +328,7 @@ export class ClaimedRunExecution {
       return await this.#commit(next, form, effects)
     } catch (error) {
       if (retryDelay(error, 1, this.#parts.retries) !== undefined) throw error
-      return await this.#commit(this.#incident(error, 'commit'), this.#form, common)
+      return await this.#commit({ state: 'incident', incident: incidentOf(error, 'commit') }, this.#form, common)
     }
   }
 
@@ -353,10 +353,10 @@ export class ClaimedRunExecution {
     if (error instanceof ClaimLost) return { state: 'ready', due: { inMillis: 0 }, attempt: this.#attempt }
     // What was made in part is left to an administrator, who can remove the other account, or this one.
     if (isAccountExists(error) && !(await this.#hasChanged(error))) {
-      return { state: 'failed', incident: { task, code: error.code, message: error.message } }
+      return { state: 'failed', incident: incidentOf(error, task) }
     }
     const delay = retryDelay(error, this.#attempt, this.#parts.retries)
-    if (delay === undefined) return this.#incident(error, task, target)
+    if (delay === undefined) return { state: 'incident', incident: incidentOf(error, task, target) }
     return { state: 'ready', due: { inMillis: delay }, attempt: this.#attempt }
   }
 
@@ -365,18 +365,6 @@ export class ClaimedRunExecution {
     if (this.#changes > 0 || targets.length > 0) return true
     const { rows } = await this.#parts.services.audit.list({ workflowId: this.#run.head.id, limit: 500 })
     return rows.some(({ target }) => target !== ownTarget)
-  }
-
-  #incident(error: unknown, task: string, target?: string): NextState {
-    const code = error instanceof GatewayError ? error.code : 'WORKFLOW_FAILED'
-    const message = shownReason(error).slice(0, 2_000)
-    const incident: Incident = { task, code, message, ...(target === undefined ? {} : { target }) }
-    this.#parts.services.log.error('a run needs an administrator', {
-      workflowId: this.#run.head.id,
-      workflow: this.#run.head.workflow,
-      ...incident,
-    })
-    return { state: 'incident', incident }
   }
 
   async #withMaySkip<S extends { readonly incident: Incident }>(next: S, data: JsonObject): Promise<S> {
@@ -390,13 +378,17 @@ export class ClaimedRunExecution {
     effects: RunEffects,
     attempts?: number,
   ): Promise<RunState | 'void'> {
-    const { id } = this.#run.head
+    const { id, workflow } = this.#run.head
     const { fence } = this.#run
     const { attempts: _, ...plain } = data
     const form = { ...secret, data: attempts === undefined ? plain : { ...plain, attempts } }
     const marked = next.state === 'incident' ? await this.#withMaySkip(next, form.data) : next
     const step = { run: { id, fence }, next: marked, ...form, touched: this.#touched, effects }
     const state = await this.#parts.commit(step)
+    // A call that failed without a change is not stored as an incident.
+    if (state === 'incident' && next.state === 'incident') {
+      this.#parts.services.log.error('a run needs an administrator', { workflowId: id, workflow, ...next.incident })
+    }
     this.#form = form
     return state
   }

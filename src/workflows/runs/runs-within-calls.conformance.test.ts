@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { TargetRequest } from '#sdk/target/target.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { next, type TaskContext, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
@@ -166,6 +167,24 @@ onEachDatabase('runs within calls', (freshUrl) => {
         ['fails:2', 'failed'],
         ['fails:2', 'next'],
       ])
+    })
+
+    test('and fails after a change and its cancellation is not tried again, and says so', async () => {
+      const cancels = async (): Promise<never> => {
+        const [run] = (await process.storage.runs.list({ states: ['running'], limit: 1 })).runs
+        if (run === undefined) throw new Error('nothing was planned')
+        expect(await process.runs.cancel({ id: run.head.id, fence: run.fence, by: userRef('admin') })).toBe('running')
+        throw new GatewayError('TARGET_UNREACHABLE', 'down')
+      }
+      const options = { workflows, tasks: { breaks: onContext(cancels) }, targets: { store: new MemoryTarget() } }
+      const process = await openDurable(await freshUrl(), options)
+      const error = await process.run('fails', { kept: true }).catch((thrown: unknown) => thrown)
+      expect(error).not.toBeInstanceOf(UnfinishedRun)
+      expect(error).toMatchObject({ code: 'CONFLICT', publicText: 'The run was cancelled.' })
+      const { runs } = await process.storage.runs.list({ limit: 10 })
+      expect(runs).toMatchObject([{ state: 'cancelled', touched: true }])
+      const changes = ['add mail a@example.com', 'add userID jjackson']
+      expect(await auditOf(process, runs[0]?.head.id ?? '')).toEqual(expect.arrayContaining(changes))
     })
 
     test.each([

@@ -3,7 +3,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { processName } from '#kernel/ids.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { WorkflowResult } from '#sdk/workflow/workflow.ts'
-import { claimOf, type RunState, type StoredRun } from '#workflows/record/run.ts'
+import { claimOf, incidentOf, type RunState, type StoredRun } from '#workflows/record/run.ts'
 import { stillUnderWay, UnfinishedRun } from '#workflows/record/run-access.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import type { NewRun, RunEffects, StepCommit } from '#workflows/store/run-commit.ts'
@@ -81,8 +81,16 @@ export class StoredCall {
     const { head, data, secret } = run
     const now = clock()
     return {
-      ...{ head, data, secret },
-      ...{ state: 'running', attempt: 1, fence: 1, touched: false, due: now, created: now, updated: now },
+      head,
+      data,
+      secret,
+      state: 'running',
+      attempt: 1,
+      fence: 1,
+      touched: false,
+      due: now,
+      created: now,
+      updated: now,
     }
   }
 
@@ -166,13 +174,8 @@ export class StoredCall {
       return isRefused ? 'failed' : next.state
     }
     if (!isRefused) return await runs.commit({ ...step, effects })
-    const { error, task = 'unknown', target } = failure ?? {}
-    const incident = {
-      task,
-      code: error?.code ?? 'WORKFLOW_FAILED',
-      message: (error?.message ?? '').slice(0, 2_000),
-      ...(target === undefined ? {} : { target }),
-    }
+    const { error = 'unknown', task = 'unknown', target } = failure ?? {}
+    const incident = incidentOf(error, task, target)
     return await runs.commit({ ...step, next: { state: 'failed', incident }, effects })
   }
 

@@ -11,6 +11,7 @@ import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { type DurableProcess, dyingStore, openDurable } from '#testing/workflows/durable-fixture.ts'
 import type { GivenCall } from '#testing/workflows/given-call.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
+import { recordingLogger } from '#testing/workflows/workflow-fixture.ts'
 import { UnfinishedRun } from '#workflows/record/run-access.ts'
 
 const addMail = { taskType: 'addAttribute', name: 'mail', value: 'a@example.com' }
@@ -107,6 +108,24 @@ onEachDatabase('runs that change several targets within their calls', (freshUrl)
       { state: 'failed', incident: { task: 'both:1', code: 'BAD_REQUEST', target: 'first' } },
     ])
     expect(first.stored('ann')).toBeUndefined()
+  })
+
+  test('are logged for an administrator only if one can find them', async () => {
+    const [first, second] = [new FailingTarget(), new FailingTarget()]
+    const log = recordingLogger()
+    const process = await openDurable(await freshUrl(), { workflows, targets: { first, second } }, { log })
+    const logged = (): unknown[] =>
+      log.lines
+        .filter(({ message }) => message === 'a run needs an administrator')
+        .map(({ fields }) => fields['workflowId'])
+    first.code = 'BAD_REQUEST'
+    await expect(process.runs.run(callOf())).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    expect(logged()).toEqual([])
+    first.code = undefined
+    second.code = 'BAD_REQUEST'
+    const { run } = await failureOf(process.runs.run(callOf()))
+    expect(logged()).toEqual([run])
+    expect(await process.storage.runs.get(run)).toMatchObject({ state: 'incident' })
   })
 
   describe('are refused before the first of them changes', () => {
