@@ -17,7 +17,7 @@ test('a refused value is reported under the name that a layer has for its attrib
   expect(repeated.textNaming('emails')).toBe('The value of emails cannot be stored.')
 })
 
-test('an error without a text of its own can be told apart, and keeps the text of its code', () => {
+test('an error without a text of its own says so, and has the text of its code', () => {
   const error = new GatewayError('TARGET_FAILED', 'detail')
   expect([error.ownText, error.textNaming('emails')]).toEqual([undefined, 'A downstream system refused the change.'])
 })

@@ -57,14 +57,14 @@ describe('a refusal', () => {
     expect(`${error} ${(error as Error).cause}`).not.toContain('very-secret')
   })
 
-  test('a webhook that takes no part in a dry run is told apart', async () => {
+  test('a refused dry run has an error of its own', async () => {
     always(400, status('BadRequest', 'admission webhook "w" does not support dry run'))
     const write = client.replace(users, 'ada', ada, { dryRun: true })
     await expect(write).rejects.toBeInstanceOf(DryRunRefused)
     await expect(write).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
-  test('a status of an object that is gone is told apart', async () => {
+  test('the status of an object that is gone has an error of its own', async () => {
     always(404, status('NotFound', 'users "ada" not found'))
     await expect(client.replaceStatus(users, 'ada', ada)).rejects.toBeInstanceOf(ObjectMissing)
     always(404, '404 page not found')

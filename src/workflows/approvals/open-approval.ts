@@ -76,9 +76,14 @@ export async function openApproval(
   }
   const id = newId()
   const mailAbout = {
-    ...({ subject: 'mail.approval', label, run: run.head, parties } as const),
-    ...{ step: run.step, occasion: id, approval: { id, version: 1 } },
-  }
+    subject: 'mail.approval',
+    label,
+    run: run.head,
+    parties,
+    step: run.step,
+    occasion: id,
+    approval: { id, version: 1 },
+  } as const
   return {
     id,
     step: run.step,

@@ -91,9 +91,14 @@ async function reassign(
   const { mail } = plan
   const occasion = `${id} ${escalation}`
   const about = {
-    ...({ subject: 'mail.approval', label, run, parties: plan } as const),
-    ...{ step, occasion, approval: { id, version: version + 1 } },
-  }
+    subject: 'mail.approval',
+    label,
+    run,
+    parties: plan,
+    step,
+    occasion,
+    approval: { id, version: version + 1 },
+  } as const
   const logins = approvers.map(({ login }) => login)
   try {
     await parts.approvals.reassign({

@@ -36,9 +36,14 @@ export async function reassignToUser(
   const isAlready = state === 'open' && approvers.length === 1 && approvers[0]?.identity === identity
   if (isAlready) throw refused(`"${login}" is the approver already`)
   const about = {
-    ...({ subject: 'mail.approval', label, run, parties: { ...plan, ...chosenBy } } as const),
-    ...{ step, occasion: `${id} reassigned ${version}`, approval: { id, version: version + 1 } },
-  }
+    subject: 'mail.approval',
+    label,
+    run,
+    parties: { ...plan, ...chosenBy },
+    step,
+    occasion: `${id} reassigned ${version}`,
+    approval: { id, version: version + 1 },
+  } as const
   try {
     return await parts.approvals.reassign({
       approval: id,

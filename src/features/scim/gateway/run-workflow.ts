@@ -59,8 +59,8 @@ export class ChangePending extends Error {
 }
 
 /**
- * Runs a workflow to its end, and returns the attributes that it changed. Throws ChangePending for a run that has to wait. SCIM never replaces the list of a user's
- * groups, so the workflow keeps them unless its own tasks change them.
+ * Runs a workflow to its end, and returns the attributes that it changed. Throws ChangePending for a run that has to wait.
+ * SCIM never replaces the list of a user's groups, so the workflow keeps them unless its own tasks change them.
  */
 export async function runWorkflow(
   parts: GatewayParts,
@@ -134,7 +134,11 @@ export async function runGroupWorkflow(
   if (name === undefined) throw notSupported('This gateway has no workflow for this change of a group.')
   const user = { userID: call.exchange.subject.uid, attributes, groups: [] }
   return await runWorkflow(parts, call, {
-    ...{ name, user, cleared, params, subject: groupKey(params.groupname) },
+    name,
+    user,
+    cleared,
+    params,
+    subject: groupKey(params.groupname),
     settled,
   })
 }
