@@ -351,6 +351,6 @@ describe.skipIf(inject('kube') === undefined)('an API server that trusts our iss
     const ended = new Promise((resolve) => sidecar.process.once('close', (code) => resolve(code)))
     sidecar.process.kill('SIGTERM')
     expect(await ended).toBe(0)
-    expect(Date.now() - asked).toBeLessThan(2000)
+    expect(Date.now() - asked).toBeLessThan(10_000)
   })
 })

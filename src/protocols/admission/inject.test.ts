@@ -499,10 +499,10 @@ describe('hostile pods', () => {
   })
 
   test('a mount path of only slashes takes no time', () => {
-    const mountPath = `${'/'.repeat(60_000)}x`
+    const mountPath = `${'/'.repeat(200_000)}x`
     const began = performance.now()
     run(podOf({ spec: { containers: [{ name: 'app', volumeMounts: [{ name: 'v', mountPath }] }] } }))
-    expect(performance.now() - began).toBeLessThan(1000)
+    expect(performance.now() - began).toBeLessThan(8_000)
   })
 
   test('every name of a long list of containers counts', () => {

@@ -60,7 +60,7 @@ test.each(['ab', 'abcd'])(
     await leave()
     await expect(request.body()).rejects.toMatchObject({ code: 'REQUEST_TIMEOUT' })
   },
-  3_000,
+  20_000,
 )
 
 test.each([

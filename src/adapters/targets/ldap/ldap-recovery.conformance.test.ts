@@ -138,7 +138,7 @@ describe('a broken server', () => {
       for (const call of [() => target.lookupUserByLogin('ada'), () => target.createUser(userOf('ada'), [], request)]) {
         await expect(call()).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
       }
-      expect(performance.now() - since).toBeLessThan(2000)
+      expect(performance.now() - since).toBeLessThan(15_000)
     })
   }
 })

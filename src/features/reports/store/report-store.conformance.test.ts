@@ -69,11 +69,10 @@ onEachDatabase('reports', (freshUrl) => {
       one.reports.run({ parts: [endless(5)], values: [], limit: 10, timeoutMillis: 1500 }),
     ).rejects.toMatchObject({ code: 'TARGET_TIMEOUT' })
     await delay(300)
-    const asked = performance.now()
-    await one.runs.start(newRun('meanwhile'))
-    expect(performance.now() - asked).toBeLessThan(1000)
+    const first = await Promise.race([one.runs.start(newRun('meanwhile')).then(() => 'run'), slow.then(() => 'report')])
+    expect(first).toBe('run')
     await slow
-    expect(performance.now() - started).toBeLessThan(6000)
+    expect(performance.now() - started).toBeLessThan(30_000)
     expect((await allRows(one.reports, ['select id from report_requests where id =', ''], ['meanwhile'])).rows).toEqual(
       [['meanwhile']],
     )
