@@ -69,7 +69,7 @@ const form = 'use http://HOST:PORT or https://HOST:PORT, such as http://proxy.ex
 const notProxy = `HTTPS_PROXY is not the address of a proxy; ${form}`
 const notProxyWithoutScheme = `HTTPS_PROXY has no http:// or https:// in front, and is not HOST:PORT either; ${form}`
 
-test.each([
+test.each<readonly [string, string]>([
   ['socks5://user:secret@proxy:1080', 'HTTPS_PROXY names a proxy of the kind socks5:; use an http: or https: proxy'],
   ['http://user:secret@', notProxy],
   ['http://user:secret@proxy:99999', notProxy],
