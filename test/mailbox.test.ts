@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { createServer } from 'node:net'
+import { text as textOf } from 'node:stream/consumers'
 import { createTransport } from 'nodemailer'
 import { expect, onTestFinished, test } from 'vitest'
 import { until } from '#testing/gateway/gateway-process.ts'
@@ -35,4 +37,19 @@ test('the mailbox of the examples shows mails as people read them, whatever thei
   await until(async () => output.includes('It is done.'), 60_000)
   expect(output).toContain(`To: ada@example.com\nSubject: ${subject}\n\n${text}`)
   expect(output).toContain('Subject: Done: a car\n\nIt is done.\n')
+})
+
+test.each([
+  [['--help'], 0],
+  [['-h'], 0],
+  [['x'], 2],
+  [['99999'], 2],
+  [['2525', '2526'], 2],
+])('the mailbox with %j prints its usage', async (args, expected) => {
+  const mailbox = spawn('bin/node', ['examples/approvals/mailbox.js', ...args])
+  onTestFinished(() => void mailbox.kill())
+  const closed = once(mailbox, 'close')
+  const [out, errors, [code]] = await Promise.all([textOf(mailbox.stdout), textOf(mailbox.stderr), closed])
+  expect([code, expected === 0 ? errors : out]).toEqual([expected, ''])
+  expect(expected === 0 ? out : errors).toContain('Usage: bin/node examples/approvals/mailbox.js [PORT]\n')
 })

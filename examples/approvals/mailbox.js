@@ -1,7 +1,20 @@
 // A mail server for trying things out: it shows the text of the mails it gets, and sends them nowhere.
 import { SMTPServer } from 'smtp-server'
 
-const [port = '2525'] = process.argv.slice(2)
+const usage = `Usage: bin/node examples/approvals/mailbox.js [PORT]
+
+Accepts mails at 127.0.0.1 and PORT (default 2525), and shows them instead of delivering them.
+The examples send their mails to the port in MAIL_PORT of their values.yaml, or of the environment.`
+
+const [port = '2525', ...others] = process.argv.slice(2)
+if (port === '--help' || port === '-h') {
+  console.log(usage)
+  process.exit()
+}
+if (others.length > 0 || !/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65535) {
+  console.error(`mailbox: the only argument is a port from 1 to 65535\n\n${usage}`)
+  process.exit(2)
+}
 
 /** The bytes of quoted-printable text as the UTF-8 that Gatehouse writes. */
 const quotedPrintable = (text) => {
@@ -45,7 +58,7 @@ const server = new SMTPServer({
   },
 })
 server.on('error', (error) => {
-  console.error(`mailbox: ${error.message}. Give another port as argument, and the same one to the Notifier.`)
+  console.error(`mailbox: ${error.message}. Give another port as argument, and the same one to the gateway as MAIL_PORT.`)
   process.exitCode = 1
 })
 server.listen(Number(port), '127.0.0.1', () => console.log(`mails to 127.0.0.1:${port} are shown here`))

@@ -119,7 +119,7 @@ describe('outcomes', () => {
       expect(text).toContain(before)
       writeFileSync(join(config, file), text.replace(before, after))
     }
-    change('workflows.yaml', '"2525"', `"${mails.port}"`)
+    change('values.yaml', '"2525"', `"${mails.port}"`)
     change('portal.yaml', 'canPreApprove: "NO"', 'canPreApprove: "YES"')
     writeFileSync(join(config, 'outcomes.yaml'), documents(application.url))
     return config

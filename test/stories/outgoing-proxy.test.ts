@@ -86,7 +86,7 @@ test.each(['http', 'https'])(
     await until(async () => receiver.tokens.size > 0, 60_000)
     expect([...receiver.tokens]).toEqual(['Bearer receiver-token undefined'])
     expect(proxy.seen[0]).toBe('CONNECT audit.example.com:443')
-    const way = `Outgoing calls: https: through ${scheme}://127.0.0.1:${proxy.port}, http: directly; NO_PROXY has exceptions.`
+    const way = `Outgoing calls: https: through ${scheme}://127.0.0.1:${proxy.port} (HTTPS_PROXY), http: directly; NO_PROXY has exceptions.`
     expect(gateway.output()).toContain(way)
     expect(gateway.output()).not.toContain('hunter2')
   },

@@ -65,7 +65,7 @@ export async function withConfiguration<T>(
 
 /**
  * Opens the database of a gateway, running or not. Throws an Error if there is no database, unless `absent` is
- * `create`, and SchemaMismatch if migrations are pending: only `migrate` and `serve` change an existing schema.
+ * `create`, which also seals an empty audit if the keys of the installation are known, and SchemaMismatch if migrations are pending: only `migrate` and `serve` change an existing schema.
  */
 export async function withDatabase<T>(
   place: { readonly data: string; readonly database?: string | undefined },
@@ -83,10 +83,17 @@ export async function withDatabase<T>(
   const storage = openStorage({ ...where, clock: systemClock, log: silentLogger, auditKeys, migrations })
   try {
     await storage.ready()
+    if (absent === 'create' && auditKeys.length > 0) await sealNewAudit(storage)
     return await work(storage)
   } finally {
     await storage.close()
   }
+}
+
+/** As the first start of a gateway does, so that an entry from before it is authenticated too. */
+async function sealNewAudit({ audit }: Storage): Promise<void> {
+  const { tokens, others } = await audit.size()
+  if (tokens + others === 0) await audit.authenticate()
 }
 
 /** Makes the data folder and an embedded database private, and reports changes on stderr. */

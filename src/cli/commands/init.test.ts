@@ -138,8 +138,28 @@ describe('--create-target', () => {
     expect(database.prepare('select external_id, locale from accounts').all()).toEqual([])
     database.close()
     const { text: printed } = await run([join(around, 'other'), ...domain, ...sqlite(join(around, 'new.db'))])
-    expect(printed).toMatch(/sqlite3 FILE < \S*target-schema\.sql/)
+    expect(printed).toContain(`${join(around, 'new.db')} does not exist yet`)
+    expect(printed).toContain(`sqlite3 ${join(around, 'new.db')} < ${join(around, 'other/target-schema.sql')}`)
     expect(existsSync(join(around, 'new.db'))).toBe(false)
+    const { text: existing } = await run([join(around, 'third'), ...domain, ...sqlite(file)])
+    expect(existing).not.toContain('does not exist')
+    expect(existing).toContain(`sqlite3 ${file} < ${join(around, 'third/target-schema.sql')}`)
+  })
+
+  test('a database in a folder that is missing is not created, and the error says what to do', async () => {
+    const around = temporaryFolder()
+    const [folder, file] = [join(around, 'gateway'), join(around, 'missing/crm.db')]
+    const { code, errors } = await run([folder, ...domain, ...sqlite(file), '--create-target'])
+    expect([code, errors]).toEqual([
+      1,
+      expect.stringContaining(
+        `--create-target: the folder ${join(around, 'missing')} does not exist. Create it first.`,
+      ),
+    ])
+    expect(existsSync(folder)).toBe(false)
+    const { text } = await run([folder, ...domain, ...sqlite(file)])
+    expect(text).toContain(`${file} does not exist yet, nor does its folder`)
+    expect(text).toContain(`mkdir -p ${join(around, 'missing')} && sqlite3 ${file} < `)
   })
 
   test('leaves nothing behind if it fails', async () => {

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import process from 'node:process'
 import type { CommandIo, RunCommand, Values } from '#cli/command-line/command-line.ts'
 import { commandName, defineCommand } from '#cli/command-line/command-line.ts'
 import { checkNewFolder, writeNewFolder } from '#cli/command-line/new-folder.ts'
-import { createTarget } from '#cli/init/create-target.ts'
+import { createTarget, sqliteFile } from '#cli/init/create-target.ts'
 import { gatewayFiles } from '#cli/init/files.ts'
 import { folderCommands, quoted } from '#cli/init/folder-commands.ts'
 import { type GatewayPlan, planOptions, readPlan } from '#cli/init/plan.ts'
@@ -121,13 +122,7 @@ function notes(folder: string, { login, target, origin }: GatewayPlan, created: 
   const lines = [
     ...(login.kind === 'passwords' ? [] : [`At the issuer, register the redirect address ${origin}/auth/oidc.`]),
     ...(created === undefined ? [] : [created]),
-    ...(target.kind === 'sql' && created === undefined
-      ? [
-          'Assumed of the database: the tables and columns in config/target.yaml. Replace them by your own, or create them:',
-          '',
-          `  ${target.dialect === 'sqlite' ? 'sqlite3 FILE <' : 'psql ADDRESS -f'} ${quoted(join(folder, 'target-schema.sql'))}`,
-        ]
-      : []),
+    ...(target.kind === 'sql' && created === undefined ? sqlNotes(folder, target) : []),
     ...(target.kind === 'ldap' ? ldapNotes(folder, target.values, created !== undefined) : []),
     ...(target.kind === 'scim'
       ? [
@@ -140,6 +135,27 @@ function notes(folder: string, { login, target, origin }: GatewayPlan, created: 
     ...(target.kind === 'kubernetes' ? ['The cluster must have the kind User: see config/target.yaml.'] : []),
   ]
   return lines.length === 0 ? [] : [...lines, '']
+}
+
+const assumedTables = 'Assumed of the database: the tables and columns in config/target.yaml.'
+
+function sqlNotes(folder: string, target: GatewayPlan['target']): string[] {
+  const schema = quoted(join(folder, 'target-schema.sql'))
+  const file = sqliteFile(target)
+  // The address of PostgreSQL has a password.
+  if (file === undefined) {
+    return [`${assumedTables} Replace them by your own, or create them:`, '', `  psql ADDRESS -f ${schema}`]
+  }
+  const create = `sqlite3 ${quoted(file)} < ${schema}`
+  if (existsSync(file)) return [`${assumedTables} Replace them by your own, or create them:`, '', `  ${create}`]
+  const parent = dirname(file)
+  const isLost = !existsSync(parent)
+  return [
+    `${file} does not exist yet${isLost ? ', nor does its folder' : ''}. ${assumedTables}`,
+    'Create it with the tables of your application, or, for trying it out, with sample tables, as --create-target does:',
+    '',
+    `  ${isLost ? `mkdir -p ${quoted(parent)} && ` : ''}${create}`,
+  ]
 }
 
 function ldapNotes(folder: string, values: Readonly<Record<string, string>>, isCreated: boolean): string[] {

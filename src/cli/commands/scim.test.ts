@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { globSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
@@ -12,6 +12,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#server/composition/stores.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
+import { initCommandOn } from './init.ts'
 import { journalJson, journalLines, scimCommand } from './scim.ts'
 
 const row = (path: string, more: Partial<JournalEntry> = {}): JournalEntry => ({
@@ -223,6 +224,44 @@ describe('scim init', () => {
   test.each(documented)('$page: $line works as written', async ({ line }) => {
     const { code, errors } = await run(...line.split(' '), '--out', temporaryFolder())
     expect([code, errors]).toEqual([0, []])
+  })
+
+  test.each(['okta', 'entra'])('the guide of %s has the names of what both commands write', async (client) => {
+    const page = readFileSync(`docs/guides/${client === 'entra' ? 'entra-id' : client}.md`, 'utf8')
+    const rows = new Map(
+      Array.from(page.matchAll(/^\| (.+?) \| (.+) \| (.+) \|$/gm), ([, row = '', ...cells]) => [
+        row.replace(/\[(.+)\]\(.+\)/, '$1'),
+        cells.slice(0, 2).map((cell) => Array.from(cell.matchAll(/`([^`]+)`/g), ([, name = '']) => name)),
+      ]),
+    )
+    const [, line = ''] = /^bin\/gatehouse init my-gateway (.*)$/m.exec(page) ?? []
+    const folder = temporaryFolder()
+    const made = join(folder, 'made')
+    const files = join(folder, 'config')
+    const printed: string[] = []
+    const io = { stdout: (text: string) => void printed.push(text), stderr: (text: string) => void printed.push(text) }
+    expect([await initCommandOn(undefined)([made, ...line.split(' ')], io), printed.length > 9]).toEqual([0, true])
+    const added = await init(files, client, 'https://idm.example.com')
+    for (const [i, { config, text }] of [
+      { config: files, text: added.output.join('\n') },
+      { config: join(made, 'config'), text: printed.join('\n') },
+    ].entries()) {
+      const named = (row: string): readonly string[] => rows.get(row)?.[i] ?? []
+      const yaml = globSync(join(config, '*.yaml'))
+        .map((file) => readFileSync(file, 'utf8'))
+        .join('\n')
+      const [address = 'none'] = named('Address')
+      expect(text).toMatch(new RegExp(`${address}$`, 'm'))
+      expect(named('Files in `config`').length).toBeGreaterThan(1)
+      for (const file of named('Files in `config`')) expect(existsSync(join(config, file)), file).toBe(true)
+      const [gateway, target] = [named('Gateway in the journal')[0], named('Target of the users')[0]]
+      expect(yaml).toContain(`kind: Application\nmetadata:\n  name: ${gateway}\n`)
+      expect(yaml).toContain(`lookupTarget: ${target}\n`)
+      expect(yaml).toContain(`client: ${client}\n`)
+      const [write, remove] = named('Workflows')
+      expect(yaml).toContain(` workflowName: ${write}\n`)
+      expect(yaml).toContain(` deleteUserWorkflowName: ${remove}\n`)
+    }
   })
 
   test.each(scimClientNames)('examples/scim/%s.yaml is what the command writes', (client) => {

@@ -1,13 +1,15 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import type { AuditKey } from '#database/audit-seal.ts'
 import { SecondFactors } from '#features/account/second-factors/second-factors.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { entryIdentity } from '#identity/identity.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { loadAuditKeys } from '#keys/audit-keys.ts'
 import type { Session } from '#requests/sessions/session.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
@@ -35,8 +37,8 @@ function setUp(...inserts: string[]) {
     const code = await userCommandReading(input)([...args, '--config', config, '--data', data], io)
     return { code, output, errors: errors.join('\n') }
   }
-  const look = async <T>(work: (storage: Storage) => Awaitable<T>): Promise<T> => {
-    const storage = openStorage({ dataFolder: data, clock: systemClock, log: silentLogger })
+  const look = async <T>(work: (storage: Storage) => Awaitable<T>, auditKeys: readonly AuditKey[] = []): Promise<T> => {
+    const storage = openStorage({ dataFolder: data, clock: systemClock, log: silentLogger, auditKeys })
     try {
       return await work(storage)
     } finally {
@@ -172,6 +174,26 @@ test('a failed add reports the problem and adds no user', async () => {
   expect((await run('', 'list')).output).toHaveLength(1)
   expect(await run('long enough', 'add', 'ada')).toMatchObject({ code: 0 })
   expect(await run('long enough', 'add', 'Ada')).toMatchObject({ code: 1, errors: expect.stringContaining('already') })
+})
+
+test('the command that creates the database seals its audit with the key of the gateway, as the gateway would', async () => {
+  const { run, look } = setUp('people')
+  vi.stubEnv('GATEHOUSE_AUDIT_KEY', Buffer.alloc(32, 7).toString('base64'))
+  onTestFinished(() => void vi.unstubAllEnvs())
+  expect(await run('', 'add', 'ada', '--no-password')).toMatchObject({ code: 0 })
+  const auditKeys = await loadAuditKeys({ environment: process.env, dataFolder: 'unused' }, 'command')
+  const check = () => look(({ audit }) => audit.verify(), auditKeys)
+  // Not "sealed as they were": nothing was written before the seal.
+  expect(await check()).toMatchObject({ checked: 1, authenticated: true, problems: [], sealed: [] })
+  expect(await run('', 'add', 'bob', '--no-password')).toMatchObject({ code: 0 })
+  expect(await look(({ audit }) => audit.authenticate(), auditKeys)).toEqual({ sealed: false, records: 0, forged: [] })
+  expect(await check()).toMatchObject({ checked: 2, authenticated: true, problems: [], sealed: [] })
+})
+
+test('without the key of the gateway, a new database is left for the gateway to seal', async () => {
+  const { run, look } = setUp('people')
+  expect(await run('', 'add', 'ada', '--no-password')).toMatchObject({ code: 0 })
+  expect(await look(({ audit }) => audit.verify())).toMatchObject({ checked: 1, authenticated: false, problems: [] })
 })
 
 test('wrong usage, and a missing choice', async () => {

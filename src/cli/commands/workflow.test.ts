@@ -82,6 +82,22 @@ test('list shows unfinished changes, and why a run was cancelled', async () => {
   expect(output.at(-1)).toBe('    idp requested to cancel it: A later change replaced it.')
 })
 
+test('a list without runs says so on standard error, also with --json', async () => {
+  const folder = temporaryFolder()
+  await withStorage(folder, async (storage) => await storage.ready())
+  const empty = { code: 0, output: [] }
+  expect(await run(folder, 'list')).toEqual({ ...empty, errors: ['There are no stored runs.'] })
+  expect(await run(folder, 'list', '--unfinished')).toEqual({ ...empty, errors: ['There are no unfinished changes.'] })
+  for (const args of [
+    ['--unfinished', '--json', '--subject', 'ada'],
+    ['--state', 'incident'],
+    ['--name', 'join'],
+  ]) {
+    expect(await run(folder, 'list', ...args)).toEqual({ ...empty, errors: ['No stored run matches.'] })
+  }
+  expect((await run(await dataFolder(), 'list')).errors).toEqual([])
+})
+
 test('a run is shown with its timeline and approvals, and without its data', async () => {
   const folder = await dataFolder()
   const stuck = (await run(folder, 'show', 'stuck')).output.join('\n')

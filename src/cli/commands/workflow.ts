@@ -104,6 +104,7 @@ const maxText = 2_000
 async function list(values: WorkflowValues, _: readonly string[], io: CommandIo): Promise<void> {
   const query = readQuery(values)
   const limit = readLimit(values.limit)
+  let isEmpty = true
   await withDatabase(values, async ({ runs }) => {
     const read = async (most: number, after: string | undefined) => {
       const page = await runs.list({ ...query, limit: most, ...(after === undefined ? {} : { after }) })
@@ -112,8 +113,16 @@ async function list(values: WorkflowValues, _: readonly string[], io: CommandIo)
     for await (const run of listItems(read, limit)) {
       if (values.json) io.stdout(JSON.stringify(wireRun(run)))
       else printLines(runLines(run), io)
+      isEmpty = false
     }
   })
+  if (isEmpty) io.stderr(nothingFound(query))
+}
+
+/** Goes to stderr, so that programs that read JSON don't get it. */
+function nothingFound({ states, name, subject, requester, unfinished }: Omit<RunQuery, 'limit'>): string {
+  if ([states, name, subject, requester].some((filter) => filter !== undefined)) return 'No stored run matches.'
+  return unfinished ? 'There are no unfinished changes.' : 'There are no stored runs.'
 }
 
 async function show(values: WorkflowValues, [id = '']: readonly string[], io: CommandIo): Promise<void> {
@@ -200,7 +209,7 @@ function readQuery({ state, name, subject, requestor, unfinished }: WorkflowValu
     name,
     subject,
     requester: requestor,
-    ...(unfinished ? { unfinished } : {}),
+    unfinished: unfinished || undefined,
   }
 }
 

@@ -1,4 +1,5 @@
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { messageOf, WrongUsage } from '#cli/command-line/command-line.ts'
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import { LdapServer } from '#protocols/ldap/ldap-server.ts'
@@ -19,10 +20,18 @@ export async function createTarget({ target }: GatewayPlan): Promise<string> {
   throw new WrongUsage(`--create-target has no effect with --target ${target.kind}`)
 }
 
+/** The file of an SQL target with SQLite. */
+export const sqliteFile = ({ dialect, secret }: GatewayPlan['target']): string | undefined =>
+  dialect === 'sqlite' ? secret?.slice('sqlite:'.length) : undefined
+
 /** All tables or none. Throws if one of them exists. */
-async function createTables({ secret: url = '', dialect = 'sqlite' }: GatewayPlan['target']): Promise<string> {
-  const file = dialect === 'sqlite' ? url.slice('sqlite:'.length) : undefined
+async function createTables(target: GatewayPlan['target']): Promise<string> {
+  const { secret: url = '', dialect = 'sqlite' } = target
+  const file = sqliteFile(target)
   const isNew = file !== undefined && !existsSync(file)
+  if (isNew && !existsSync(dirname(file))) {
+    throw new Error(`the folder ${dirname(file)} does not exist. Create it first`)
+  }
   if (file !== undefined && isNew) closeSync(openSync(file, 'wx', 0o600))
   const database = await openDatabase({ url, timeoutMillis, maxConnections: 1, onIdleLoss: () => {} })
   try {

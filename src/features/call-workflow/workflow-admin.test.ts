@@ -78,12 +78,14 @@ test('changes that failed part way have a filter', async () => {
   const { runs, send } = await open()
   const incident = { task: 'w:0', code: 'TARGET_FAILED', message: 'no' }
   const half = runs.add({ state: 'incident', incident, touched: true })
-  runs.add({ state: 'incident', incident })
-  runs.add({ state: 'completed', touched: true })
+  const unchanged = runs.add({ state: 'incident', incident }).head.id
+  const done = runs.add({ state: 'completed', touched: true }).head.id
   for (const list of ['/runs', '/incidents']) {
     expect((await send('GET', `${list}?unfinished=true`)).body.runs).toMatchObject([{ id: half.head.id }])
   }
-  expect((await send('GET', '/runs?unfinished=false')).body.runs).toHaveLength(3)
+  expect((await send('GET', '/runs?unfinished=false')).body.runs).toMatchObject([{ id: done }, { id: unchanged }])
+  expect((await send('GET', '/incidents?unfinished=false')).body.runs).toMatchObject([{ id: unchanged }])
+  expect((await send('GET', '/runs')).body.runs).toHaveLength(3)
   const wrong = send('GET', '/runs?unfinished=yes')
   await expect(wrong).rejects.toMatchObject({ code: 'BAD_REQUEST', publicText: 'unfinished must be true or false.' })
 })

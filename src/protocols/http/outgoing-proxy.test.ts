@@ -22,7 +22,11 @@ test('each scheme has its proxy, and lower case counts before upper case', () =>
   expect(named(proxies, 'https://api.example.com')).toBe('http://secure.example.com:3128')
   expect(named(proxies, 'http://api.example.com')).toBe('http://plain.example.com:8080')
   expect(proxies.describe()).toBe(
-    'Outgoing calls: https: through http://secure.example.com:3128, http: through http://plain.example.com:8080.',
+    'Outgoing calls: https: through http://secure.example.com:3128 (https_proxy), http: through http://plain.example.com:8080 (HTTP_PROXY).',
+  )
+  const empty = new OutgoingProxies({ https_proxy: '', HTTPS_PROXY: 'proxy.example.com', HTTP_PROXY: '' })
+  expect(empty.describe()).toBe(
+    'Outgoing calls: https: through http://proxy.example.com (HTTPS_PROXY), http: directly.',
   )
   expect(new OutgoingProxies({}).describe()).toBeUndefined()
   expect(named(new OutgoingProxies({ HTTPS_PROXY: 'proxy' }), 'http://api.example.com')).toBeUndefined()
@@ -61,9 +65,17 @@ test.each([
   for (const url of proxied) expect(named(proxies, url), url).toBe('http://proxy:3128')
 })
 
-test.each([
+const form = 'use http://HOST:PORT or https://HOST:PORT, such as http://proxy.example.com:3128'
+const notProxy = `HTTPS_PROXY is not the address of a proxy; ${form}`
+const notProxyWithoutScheme = `HTTPS_PROXY has no http:// or https:// in front, and is not HOST:PORT either; ${form}`
+
+test.each<readonly [string, string]>([
   ['socks5://user:secret@proxy:1080', 'HTTPS_PROXY names a proxy of the kind socks5:; use an http: or https: proxy'],
-  ['http://user:secret@', 'HTTPS_PROXY is not the address of a proxy, such as http://proxy.example.com:3128'],
+  ['http://user:secret@', notProxy],
+  ['http://user:secret@proxy:99999', notProxy],
+  ...['user:se#cret@proxy', 'proxy.example.com:port', 'http:proxy:3128', 'socks5:proxy:1080', ':3128'].map(
+    (value) => [value, notProxyWithoutScheme] as const,
+  ),
   ['http://user:secret%zz@proxy', 'HTTPS_PROXY has a user name or password that is not URL-encoded'],
 ])('%s can not be a proxy', (value, message) => {
   expect(() => new OutgoingProxies({ HTTPS_PROXY: value })).toThrow(new Error(message))

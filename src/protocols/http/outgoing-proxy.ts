@@ -11,6 +11,8 @@ import { Duplex } from 'node:stream'
 const { request: httpRequest } = process.getBuiltinModule('node:http')
 
 export interface OutgoingProxy {
+  /** The environment variable that names it. */
+  readonly variable: string
   /** Its URL without a password, for messages. */
   readonly name: string
   readonly isSecure: boolean
@@ -25,7 +27,10 @@ export interface OutgoingProxy {
 type Scheme = 'http' | 'https'
 type Variables = Readonly<Record<string, string | undefined>>
 
-/** The variables that `OutgoingProxies` reads: lower case counts before upper case, as for curl and Node.js. */
+/**
+ * The variables that `OutgoingProxies` reads: lower case counts before upper case, and an empty one as if it was not set,
+ * as for curl.
+ */
 export const proxyVariables: readonly string[] = ['http_proxy', 'https_proxy', 'no_proxy'].flatMap((name) => [
   name,
   name.toUpperCase(),
@@ -60,7 +65,7 @@ export class OutgoingProxies {
     const { http, https } = this.#proxies
     if (http === undefined && https === undefined) return undefined
     const way = (proxy: OutgoingProxy | undefined): string =>
-      proxy === undefined ? 'directly' : `through ${proxy.name}`
+      proxy === undefined ? 'directly' : `through ${proxy.name} (${proxy.variable})`
     const exceptions = this.#exceptions.length === 0 ? '' : '; NO_PROXY has exceptions'
     return `Outgoing calls: https: ${way(https)}, http: ${way(http)}${exceptions}.`
   }
@@ -89,9 +94,15 @@ function readVariable(variables: Variables, name: string): readonly [name: strin
 function readProxy(variables: Variables, name: string): OutgoingProxy | undefined {
   const [used, text] = readVariable(variables, name)
   if (text === undefined) return undefined
-  const url = URL.parse(/^[a-z][a-z\d+.-]*:\/\//i.test(text) ? text : `http://${text}`)
+  const hasScheme = /^[a-z][a-z\d+.-]*:\/\//i.test(text)
+  const url = URL.parse(hasScheme ? text : `http://${text}`)
   if (url === null || url.hostname === '') {
-    throw new Error(`${used} is not the address of a proxy, such as http://proxy.example.com:3128`)
+    const problem = hasScheme
+      ? 'is not the address of a proxy'
+      : 'has no http:// or https:// in front, and is not HOST:PORT either'
+    throw new Error(
+      `${used} ${problem}; use http://HOST:PORT or https://HOST:PORT, such as http://proxy.example.com:3128`,
+    )
   }
   const { protocol, hostname, port, username, password } = url
   if (protocol !== 'http:' && protocol !== 'https:') {
@@ -101,6 +112,7 @@ function readProxy(variables: Variables, name: string): OutgoingProxy | undefine
   const hasLogin = username !== '' || password !== ''
   const host = hostname.replace(/^\[|\]$/g, '')
   return {
+    variable: used,
     name: `${protocol}//${url.host}`,
     isSecure,
     host,

@@ -144,8 +144,8 @@ export interface RunQuery {
   readonly changedSince?: Date
   /** Only incidents at this target. */
   readonly target?: string | undefined
-  /** Only changes that failed part way, and are tried again or need an administrator. */
-  readonly unfinished?: true | undefined
+  /** Only changes that failed part way, and are tried again or need an administrator; with `false` only all others. */
+  readonly unfinished?: boolean | undefined
   /** The `next` of the previous page. */
   readonly after?: string | undefined
   /** At most 500. */

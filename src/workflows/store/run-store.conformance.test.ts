@@ -429,6 +429,10 @@ onEachDatabase('runs', (freshUrl) => {
     expect(await found({})).toEqual(['retried', 'stuck', 'of no client', 'asynchronous'])
     expect(await found({ states: ['ready', 'running'] })).toEqual(['retried', 'asynchronous'])
     expect(await found({ subject: 'Ada', name: 'create-user' })).toEqual(['stuck'])
+    // The others, of every state.
+    expect(await found({ unfinished: false })).toEqual(['decided', 'executed', 'ended', 'unchanged'])
+    expect(await found({ unfinished: false, states: ['running', 'completed'] })).toEqual(['executed', 'ended'])
+    expect(await found({ unfinished: false, subject: 'eve' })).toEqual(['decided'])
     expect((await two.runs.figures()).unfinished).toBe(4)
     // Its first attempt failed; it stays in the list while a worker tries again.
     const again = { state: 'ready', due: { inMillis: -minute }, attempt: 0 } as const

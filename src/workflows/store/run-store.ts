@@ -594,7 +594,7 @@ function listText(query: RunQuery, limit: number, dialect: SqlDialect): Sql {
     until &&
       sql`created < ${until.getTime()} and seq < coalesce((select seq from runs
         where created >= ${until.getTime() + disorderMillis} order by created limit 1), ${Number.MAX_SAFE_INTEGER})`,
-    unfinished && sql`${raw(isUnfinished)}`,
+    unfinished === undefined ? undefined : sql`${raw(unfinished ? isUnfinished : `not (${isUnfinished})`)}`,
     changedSince && sql`updated >= ${changedSince.getTime()}`,
     after === undefined ? undefined : sql`seq < ${Number(after)}`,
   ].filter((condition) => condition !== undefined)

@@ -133,7 +133,7 @@ export class MemoryRuns implements RunAccess {
         (from === undefined || run.created >= from) &&
         (until === undefined || run.created < until) &&
         (target === undefined || run.incident?.target === target) &&
-        (unfinished === undefined || (run.touched && run.state === 'incident')),
+        (unfinished === undefined || unfinished === (run.touched && run.state === 'incident')),
     )
     return { runs: found.slice(0, limit), ...(found.length > limit ? { next: 'more' } : {}) }
   }

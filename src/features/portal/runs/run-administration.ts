@@ -55,7 +55,8 @@ const runFilter = {
   subject: 'A login',
   requestor: 'A login',
   target: 'Only incidents at this target',
-  unfinished: '"true": only changes that failed part way, and are tried again or are incidents',
+  unfinished:
+    '"true": only changes that failed part way, and are tried again or are incidents; "false": only all others',
   from: 'Created since then: ISO 8601, or such as 7d',
   until: 'Created before then',
   ...listQuery,
@@ -172,14 +173,16 @@ export const runList = (
 })
 
 function readRunFilter(given: Readonly<Record<(typeof runFilters)[number], readonly string[]>>, now: Date): RunFilter {
-  const [unfinished = 'false'] = given.unfinished
-  if (unfinished !== 'true' && unfinished !== 'false') throw badRequest('unfinished must be true or false.')
+  const [unfinished] = given.unfinished
+  if (unfinished !== undefined && unfinished !== 'true' && unfinished !== 'false') {
+    throw badRequest('unfinished must be true or false.')
+  }
   return {
     name: given.name[0],
     subject: given.subject[0],
     requester: given.requestor[0],
     target: given.target[0],
-    unfinished: unfinished === 'true' ? true : undefined,
+    unfinished: unfinished === undefined ? undefined : unfinished === 'true',
     from: readTime('from', given.from, now),
     until: readTime('until', given.until, now),
   }
