@@ -21,7 +21,7 @@ import { type Diagnosis, ok, type Probe, problem, reasonOf, runProbes, warning, 
 import { machineProbes, secretFilesProbe } from '#cli/doctor/machine-probes.ts'
 import { issuerProbe, publicAddressProbes } from '#cli/doctor/network-probes.ts'
 import { ConfiguredObjects, type ServeSettings } from '#cli/production/production-check.ts'
-import { findBadCertificates, findUnsafeKeys } from '#cli/production/serving-checks.ts'
+import { closedModes, findBadCertificates, findUnsafeKeys } from '#cli/production/serving-checks.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
 import { formatIssue } from '#config/context/located-issue.ts'
 import { causeText, servedCount, titleOf } from '#config/load/set-aside.ts'
@@ -213,8 +213,7 @@ function filesProbes(
       if (!existsSync(values.data)) return [ok('the data folder does not exist yet: serve creates it')]
       const found = findUnsafeKeys(setup)
       if (found.length === 0) return [ok('closed to other users')]
-      const advice = 'Use mode 0700 for folders and 0600 for files, and set GATEHOUSE_SECRET_KEY for PostgreSQL.'
-      return found.map(({ at, message }) => problem(`${at}: ${message}`, advice))
+      return found.map(({ at, message, remedy = closedModes }) => problem(`${at}: ${message}`, remedy))
     },
   }
   if (tls === undefined) return [keys]
@@ -225,8 +224,9 @@ function filesProbes(
       at: tls.certFile,
       advice: 'Check that both files are PEM, and that this user can read them.',
       run: async () => {
-        const found = findBadCertificates(setup).map(({ level, message }) =>
-          (level === 'fail' ? problem : warning)(message, 'Replace certificate and key together.'),
+        const found = findBadCertificates(setup).map(
+          ({ level, message, remedy = 'Replace certificate and key together.' }) =>
+            (level === 'fail' ? problem : warning)(message, remedy),
         )
         if (found.length > 0) return found
         const certificate = new X509Certificate(readSmallFileSync(tls.certFile))
