@@ -34,7 +34,11 @@ const ready: ServeSettings = {
 type Change = readonly [from: string, to: string]
 
 /** The findings in the example after changes to its text or to the settings. */
-async function findings({ changes = [], settings = {} }: Omit<Case, 'found'> = {}): Promise<string[]> {
+async function findings({
+  changes = [],
+  settings = {},
+  remedies = false,
+}: Omit<Case, 'found'> = {}): Promise<string[]> {
   const sources = await readDirectory(example)
   const pending = new Set(changes)
   const files = sources.files.map((file) => {
@@ -57,12 +61,13 @@ async function findings({ changes = [], settings = {} }: Omit<Case, 'found'> = {
   }
   return runProductionChecks(setup)
     .filter(({ level }) => level !== 'ok')
-    .map((line) => formatChecked(line).replace(` ${line.remedy}`, ''))
+    .map((line) => formatChecked(line).replace(remedies ? '' : ` ${line.remedy}`, ''))
 }
 
 interface Case {
   readonly changes?: readonly Change[]
   readonly settings?: Partial<ServeSettings>
+  readonly remedies?: boolean
   /** Lines without their remedy; empty for a variation that also passes. */
   readonly found: readonly string[]
 }
@@ -235,14 +240,14 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     {
       settings: { environment: { GATEHOUSE_URL }, data: dataFolder },
       found: [
-        'FAIL keys: GATEHOUSE_SECRET_KEY: each gateway creates its own key, and cannot read what another sealed.',
+        'FAIL keys: GATEHOUSE_SECRET_KEY: it is not set, so each gateway creates its own key, and cannot read what another sealed.',
       ],
     },
     { settings: { environment: { GATEHOUSE_URL }, data: dataFolder, databaseUrl: undefined }, found: [] },
     {
       settings: { databaseUrl: undefined, data: '/tmp/gone/gatehouse' },
       found: [
-        'FAIL keys: --data: /tmp/gone/gatehouse is a place for temporary files: the database and its keys are lost with it.',
+        'FAIL keys: --data: /tmp/gone/gatehouse is in /tmp/gone, a place for temporary files: the database and its keys are lost with it.',
       ],
     },
     {
@@ -664,6 +669,31 @@ describe('the output of gatehouse check --production', () => {
     expect(await checkCommand(['--config', example, '--listen=127.0.0.1:1'], io)).toBe(2)
     expect(await checkCommand(['--config', example], io)).toBe(0)
   })
+})
+
+test.each<[string, Omit<Case, 'found'>, string]>([
+  [
+    'data in a temporary place, with a key',
+    { settings: { databaseUrl: undefined, data: '/tmp/gone/gatehouse' } },
+    'FAIL keys: --data: /tmp/gone/gatehouse is in /tmp/gone, a place for temporary files: the database and its keys are lost with it. Put it on a disk that stays.',
+  ],
+  [
+    'no key',
+    { settings: { environment: { GATEHOUSE_URL }, data: mkdtempSync(join(folder, 'own-')) } },
+    'FAIL keys: GATEHOUSE_SECRET_KEY: it is not set, so each gateway creates its own key, and cannot read what another sealed. Give it to every gateway; "openssl rand -base64 32" makes one.',
+  ],
+  [
+    'an open key',
+    { settings: { tls: open } },
+    `FAIL keys: ${open.keyFile}: other users can read this private key (mode 0644). Use mode 0700 for folders and 0600 for files.`,
+  ],
+  [
+    'any proxy',
+    { settings: { trustedProxies: ['0.0.0.0/0'] } },
+    'FAIL tls: --trusted-proxy: 0.0.0.0/0 lets every client choose its own address and scheme. Name the addresses of the proxy only.',
+  ],
+])('a finding says what to do about its own cause: %s', async (_, given, expected) => {
+  expect(await findings({ ...given, remedies: true })).toEqual([expected])
 })
 
 test('the guide has a section for each check, in the same order, and names its id', () => {

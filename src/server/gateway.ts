@@ -18,6 +18,7 @@ import { createRuntime } from '#server/composition/runtime.ts'
 import { createServices } from '#server/composition/services.ts'
 import { createKeyKeeper, keyIssuers } from '#server/composition/token-keys.ts'
 import { ConfigurationReport } from '#server/configuration-report.ts'
+import { CreationRetries } from '#server/creation-retries.ts'
 import { openListeners, type Sharing } from '#server/listeners.ts'
 import type { AccessLog } from '#server/log/log.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
@@ -132,7 +133,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     log,
     configuration: () => running.current.configuration,
   })
-  const services = createServices({
+  const retries = scope.own(new CreationRetries(log))
+  const shared = createServices({
     storage,
     configFolder: source.folder,
     dataFolder,
@@ -160,6 +162,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
       metrics: metricsAccess(options.sharing?.metricsOfAll ?? (() => metrics.registry)),
     },
   })
+  const services = { ...shared, secondsToRetry: () => retries.seconds }
   scope.own(services.journals)
   scope.own(services.auditReader)
   scope.own(services.events)
@@ -215,9 +218,19 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   // Reading back the documents may call this gateway, so the listeners open first.
   keeping.start()
 
-  const apply = async (loaded: LoadResult): Promise<void> => {
-    const parts = { running, services, metrics, strict, served: loads.served, log }
-    const { outcome, served } = await applyConfiguration(loaded, parts)
+  let latest = first
+  let applied = { loaded: first, notCreated: started.notCreated ?? [] }
+  /** `again`: for another attempt with the same configuration, what could not be created. */
+  const apply = async (loaded: LoadResult, again?: readonly string[]): Promise<void> => {
+    if (again === undefined) latest = loaded
+    const parts = { running, services, metrics, strict, served: loads.served, log, again }
+    const { outcome, served, notCreated } = await applyConfiguration(loaded, parts)
+    if (outcome === 'applied') applied = { loaded, notCreated }
+    // After a change that is refused for its errors, what the running configuration lacks is still tried.
+    const isRefused = again === undefined && outcome !== 'applied' && notCreated.length === 0
+    if (!isRefused) retryLater(loaded, notCreated, again !== undefined)
+    else if (tried !== applied.loaded) retryLater(applied.loaded, applied.notCreated, false)
+    if (outcome === 'unchanged') return
     loads.settled(served, outcome)
     void source.settled(served, outcome)
     if (outcome === 'applied') void configureAudit(running.current.configuration)
@@ -225,6 +238,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     keeping.wake()
     listeners.wakeWebhook()
     if (outcome === 'applied') options.sharing?.onServed(running.current.configuration.hash)
+    // The attempt was for the running configuration, and the latest change is still refused.
+    if (loaded !== latest) await apply(latest)
   }
   void source.settled(started, 'applied')
   options.sharing?.onServed(configuration.hash)
@@ -240,12 +255,22 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     return applying
   }
   scope.defer(() => applying)
+  let tried = first
+  const retryLater = (loaded: LoadResult, problems: readonly string[], isRepeated: boolean): void => {
+    tried = loaded
+    retries.plan(problems, isRepeated, () => {
+      void inOrder(async () => {
+        if (tried === loaded) await apply(loaded, problems)
+      })
+    })
+  }
+  retryLater(first, applied.notCreated, false)
   const reload = async (): Promise<void> => {
-    const applied = inOrder(async () => {
+    const reapplied = inOrder(async () => {
       isRereadDue = true
       await apply(await source.load())
     })
-    await Promise.all([listeners.reloadCertificate(), applied])
+    await Promise.all([listeners.reloadCertificate(), reapplied])
     listeners.wakeWebhook()
   }
   const onChange = (result: LoadResult): Promise<void> =>

@@ -2,10 +2,11 @@ import type { Configuration } from '#config/configuration/configuration.ts'
 import { NotCreated } from '#config/configuration/create-at.ts'
 import { formatIssue } from '#config/context/located-issue.ts'
 import type { LoadResult } from '#config/load/load.ts'
-import { causeText, type FoundObject, lostObjects, servedCount, titleOf } from '#config/load/set-aside.ts'
+import { causeText, type FoundObject, lostObjects, objectKey, servedCount, titleOf } from '#config/load/set-aside.ts'
 import type { LoadOutcome } from '#config/watch/configuration-source.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { shownReason } from '#kernel/secret-values.ts'
 import { createRuntime, type Runtime } from '#server/composition/runtime.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
 
@@ -77,11 +78,14 @@ export class RunningConfiguration {
 /** A configuration that is not served; `problems` are the lines that `gatehouse check` prints. */
 export class ConfigurationRefused extends Error {
   readonly problems: readonly string[]
+  /** What was refused: all of what was read, or what is left of it without what could not be created. */
+  readonly loaded: LoadResult
 
-  constructor(problems: readonly string[], reason: string) {
+  constructor(problems: readonly string[], reason: string, loaded: LoadResult) {
     super(reason)
     this.name = 'ConfigurationRefused'
     this.problems = problems
+    this.loaded = loaded
   }
 }
 
@@ -89,6 +93,17 @@ interface ApplyParts extends StartOptions {
   readonly running: RunningConfiguration
   readonly services: Parameters<typeof createRuntime>[1]
   readonly metrics: Pick<Metrics, 'reloads' | 'configurationOk' | 'objects'>
+}
+
+/** Another attempt failed like the one before it. */
+class StillNotCreated extends Error {
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super('what could not be created still cannot')
+    this.name = 'StillNotCreated'
+    this.problems = problems
+  }
 }
 
 interface UseOptions {
@@ -100,37 +115,44 @@ interface UseOptions {
 
 interface StartOptions extends UseOptions {
   readonly log: Logger
+  /** For another attempt: what could not be created in the one before it. */
+  readonly again?: readonly string[] | undefined
 }
 
 /**
  * The configuration, if it may replace the one that runs. Throws ConfigurationRefused if nothing of it can be served, or
  * if it would set aside an object that is being served.
  */
-export function usable({ configuration, issues, found }: LoadResult, { strict, served }: UseOptions): Configuration {
+export function usable(loaded: LoadResult, { strict, served }: UseOptions): Configuration {
+  const { configuration, issues, found } = loaded
   const errors = issues.filter(({ level }) => level === 'error').map(formatIssue)
   if (configuration === undefined || (strict && errors.length > 0)) {
     const count = errors.length === 1 ? 'an error' : `${errors.length} errors`
     const rule = configuration === undefined ? '' : ', which --strict does not allow'
-    throw new ConfigurationRefused(issues.map(formatIssue), `the configuration has ${count}${rule}`)
+    throw new ConfigurationRefused(issues.map(formatIssue), `the configuration has ${count}${rule}`, loaded)
   }
   const lost = lostObjects(served, found)
   if (lost.length === 0) return configuration
   const more = lost.length > mostLost ? ` and ${lost.length - mostLost} more` : ''
   const names = lost.slice(0, mostLost).map(titleOf).join(', ')
-  throw new ConfigurationRefused(errors, `objects that are served would be set aside: ${names}${more}`)
+  throw new ConfigurationRefused(errors, `objects that are served would be set aside: ${names}${more}`, loaded)
 }
 
 /**
  * Creates everything that can be served, and sets aside what can't be created. Logs warnings and what is set aside.
- * Throws ConfigurationRefused, or the failure of a part that isn't an object of its own.
+ * Throws ConfigurationRefused, or the failure of a part that isn't an object of its own. Another attempt that finds all of
+ * `again` still failing ends there, and throws StillNotCreated.
  */
 export async function startConfiguration(
   loaded: LoadResult,
   create: (configuration: Configuration) => Promise<Runtime>,
   options: StartOptions,
 ): Promise<{ readonly runtime: Runtime; readonly served: LoadResult }> {
+  const { again } = options
   let served = loaded
   for (;;) {
+    const { notCreated = [] } = served
+    if (again?.every((problem) => notCreated.includes(problem)) === true) throw new StillNotCreated(notCreated)
     const configuration = usable(served, options)
     try {
       const runtime = await create(configuration)
@@ -138,7 +160,9 @@ export async function startConfiguration(
       return { runtime, served }
     } catch (error) {
       const isObject = error instanceof NotCreated && !options.strict
-      const rest = isObject ? served.without?.(error.at, `cannot be created: ${error.reason}`) : undefined
+      const rest = isObject
+        ? served.without?.(error.at, `cannot be created: ${error.reason} (the gateway tries again)`)
+        : undefined
       if (rest === undefined) throw error
       served = rest
     }
@@ -163,6 +187,14 @@ const mostLost = 20
 
 const placeOf = ({ file, line }: FoundObject): string => (line === undefined ? file : `${file}:${line}:1`)
 
+interface Applied {
+  /** `unchanged`: another attempt failed, so that everything is as it was. */
+  readonly outcome: LoadOutcome | 'unchanged'
+  readonly served: LoadResult
+  /** What could not be created, with the reasons. Another attempt may succeed. */
+  readonly notCreated: readonly string[]
+}
+
 /**
  * Replaces the running configuration, and returns what of it is served. One that can't be used is reported, and the
  * running one stays.
@@ -170,8 +202,8 @@ const placeOf = ({ file, line }: FoundObject): string => (line === undefined ? f
 export async function applyConfiguration(
   loaded: LoadResult,
   { running, services, metrics, ...options }: ApplyParts,
-): Promise<{ readonly outcome: LoadOutcome; readonly served: LoadResult }> {
-  const { log } = options
+): Promise<Applied> {
+  const { log, again, served: before } = options
   try {
     const create = (configuration: Configuration) => createRuntime(configuration, services)
     const { runtime, served } = await startConfiguration(loaded, create, options)
@@ -179,14 +211,35 @@ export async function applyConfiguration(
     metrics.reloads.inc({ outcome: 'applied' })
     metrics.configurationOk.set(1)
     metrics.objects(served.found)
-    log.info('configuration change applied', { hash: runtime.configuration.hash })
-    return { outcome: 'applied', served }
+    const { hash } = runtime.configuration
+    if (again === undefined) log.info('configuration change applied', { hash })
+    else
+      log.info('another attempt to create objects was applied', { hash, created: createdSince(before, served.found) })
+    return { outcome: 'applied', served, notCreated: served.notCreated ?? [] }
   } catch (err) {
+    const notCreated = problemsOf(err)
+    if (again !== undefined) return { outcome: 'unchanged', served: loaded, notCreated }
     metrics.reloads.inc({ outcome: 'refused' })
     metrics.configurationOk.set(0)
     const refused = err instanceof ConfigurationRefused ? { reason: err.message, problems: err.problems } : undefined
     // Problems in the YAML have a place; only other failures need a stack trace.
     log.error('configuration change refused; the running one stays', refused ?? { err })
-    return { outcome: refused === undefined ? 'failed' : 'refused', served: loaded }
+    if (err instanceof ConfigurationRefused) return { outcome: 'refused', served: err.loaded, notCreated }
+    return { outcome: 'failed', served: loaded, notCreated }
   }
+}
+
+/** Empty if another attempt can't help, since only errors of the YAML are the cause. */
+function problemsOf(error: unknown): readonly string[] {
+  if (error instanceof StillNotCreated) return error.problems
+  return error instanceof ConfigurationRefused ? (error.loaded.notCreated ?? []) : [shownReason(error)]
+}
+
+/** The objects that were not served before. */
+function createdSince(before: readonly FoundObject[], now: readonly FoundObject[]): readonly string[] {
+  const known = new Set(before.filter(({ cause }) => cause === undefined).map(objectKey))
+  return now
+    .filter((object) => object.cause === undefined && !known.has(objectKey(object)))
+    .slice(0, mostLost)
+    .map(titleOf)
 }

@@ -210,6 +210,24 @@ describe.each<{ order: readonly System[] }>([
   })
 })
 
+test('a table that is gone is found before the first system changes', async () => {
+  const { client } = await start(configurationOf(['people', 'remote', 'tables']))
+  const login = `user${count++}`
+  const user = { userName: login, title: 'Dr', active: true }
+  const table = outages['the table is gone']
+  table?.begin()
+  try {
+    const refused = await client.post('/Users', user)
+    expect([refused.status, refused.body.detail]).toEqual([502, 'Target "tables" can\'t be read.'])
+    expect((await client.filter('/Users', `userName eq "${login}"`)).body.totalResults).toBe(0)
+    expect((await remote.filter('/Users', `userName eq "${login}"`)).body.totalResults).toBe(0)
+  } finally {
+    table?.end()
+  }
+  expect((await client.post('/Users', user)).status).toBe(201)
+  expect(await inSystems(client, login)).toEqual(everywhere({ title: 'Dr', active: 'true' }))
+})
+
 describe('a killed gateway', () => {
   const points = [
     ['after-target-call', 1],

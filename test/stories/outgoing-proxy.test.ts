@@ -1,11 +1,14 @@
+import { spawn } from 'node:child_process'
 import { cpSync, writeFileSync } from 'node:fs'
 import https from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
+import process from 'node:process'
+import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { authoritiesOf, renewWebhookTls } from '#protocols/admission/webhook-tls.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { type GatewayProcess, gatehouse, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { freshCertificate } from '#testing/gateway/test-certificates.ts'
 import { type ForwardProxy, startForwardProxy } from '#testing/servers/forward-proxy.ts'
 
@@ -69,6 +72,63 @@ async function startAudited(environment: Record<string, string>): Promise<Gatewa
   expect(response.status).toBe(200)
   return gateway
 }
+
+/** The lines of `doctor` about a SCIM service behind a proxy. */
+async function diagnosed(proxy: string, seconds = 20): Promise<string[]> {
+  const config = temporaryFolder()
+  writeFileSync(
+    join(config, 'target.yaml'),
+    `
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: crm }
+spec: { className: targets.Scim, params: { url: "https://audit.example.com/scim", caFile: ca.pem, token: secret } }
+`,
+  )
+  writeFileSync(join(config, 'ca.pem'), authoritiesOf(tls))
+  const doctor = spawn(
+    gatehouse,
+    ['doctor', '--config', config, '--data', join(config, 'data'), '--timeout', String(seconds)],
+    {
+      env: { ...process.env, HTTPS_PROXY: proxy },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
+  const lines = (await text(doctor.stdout)).split('\n')
+  return lines.filter((line) => line.includes(' target '))
+}
+
+test('doctor names the proxy of a target, dead or alive', async () => {
+  const [dead] = await diagnosed('http://user:hunter2@127.0.0.1:1')
+  expect(dead).toMatch(/^PROBLEM target crm: .*the proxy http:\/\/127\.0\.0\.1:1 .*ECONNREFUSED/)
+  expect(dead).toContain('Check the proxy, which HTTPS_PROXY names.')
+  expect(dead).not.toContain('hunter2')
+  const service = https.createServer({ cert: tls.server.certificate, key: tls.server.privateKey }, (_, response) => {
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:ListResponse']
+    response.setHeader('content-type', 'application/scim+json')
+    response.end(JSON.stringify({ schemas, totalResults: 0, Resources: [] }))
+  })
+  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void service.close().closeAllConnections())
+  const proxy = await startForwardProxy({ target: (service.address() as AddressInfo).port })
+  onTestFinished(() => proxy.close())
+  const [alive] = await diagnosed(`http://127.0.0.1:${proxy.port}`)
+  expect(alive).toMatch(
+    new RegExp(
+      `^OK +target crm: .* answered a look-up in \\d+ ms \\(through the proxy http://127.0.0.1:${proxy.port}\\)$`,
+    ),
+  )
+})
+
+test('doctor names a proxy that never answers', async () => {
+  const silent = createTcpServer()
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void silent.close())
+  const { port } = silent.address() as AddressInfo
+  const [line] = await diagnosed(`http://127.0.0.1:${port}`, 5)
+  expect(line).toMatch(/^PROBLEM target crm: /)
+  expect(line).toContain(`the proxy http://127.0.0.1:${port}`)
+})
 
 test.each(['http', 'https'])(
   'a gateway reaches the outside by %s through the proxy of its environment, which alone gets its password',

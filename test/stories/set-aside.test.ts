@@ -94,11 +94,10 @@ test('an application that is set aside is not reachable, and no wider URL answer
     for (const headers of [{}, { authorization: `Bearer ${token}` }]) {
       const answer = await fetch(gateway.url + path, { headers })
       expect([path, answer.status]).toEqual([path, 503])
-      expect(await answer.json()).toEqual({
-        errors: ['This application is not available.'],
-        code: 'NOT_AVAILABLE',
-        requestId: expect.any(String),
-      })
+      const text = 'This application is not available.'
+      const asScim = { schemas: ['urn:ietf:params:scim:api:messages:2.0:Error'], status: '503', detail: text }
+      const asJson = { errors: [text], code: 'NOT_AVAILABLE', requestId: expect.any(String) }
+      expect(await answer.json()).toEqual(path.startsWith('/scim/') ? asScim : asJson)
     }
   }
   const write = await fetch(`${gateway.url}/scim/crm/Users`, { method: 'POST', body: '{}' })

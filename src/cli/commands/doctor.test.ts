@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { createServer as createSocketServer } from 'node:net'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { clockFinding, type Diagnosis, runProbes } from '#cli/doctor/diagnosis.ts'
 import { nodeFinding } from '#cli/doctor/machine-probes.ts'
@@ -288,6 +289,31 @@ test('a target that does not answer is a problem', async () => {
     [{ level: 'problem', at: 'crm', seen: expect.stringContaining('targets.Scim') }],
   ])
   expect(text).not.toContain('a-token-that-is-secret')
+})
+
+test('a target that can not be created in time, or at all, is named, and the others are checked', async () => {
+  const server = createSocketServer()
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const file = join(temporaryFolder(), 'hr.db')
+  const tables = new DatabaseSync(file)
+  tables.exec('create table persons (login text not null primary key)')
+  tables.close()
+  const target = (name: string, url: string, userTable: string) =>
+    object('Target', name, { className: 'targets.Sql', params: { url, userTable, userName: 'login' } })
+  const yaml = [
+    target('slow', `postgres://gatehouse@127.0.0.1:${port}/hr`, 'persons'),
+    target('good', `sqlite:${file}`, 'persons'),
+    target('empty', `sqlite:${file}`, 'people'),
+  ].join('')
+  const { of } = await examine(configFolder(yaml), '--timeout', '3')
+  expect(of('target')).toMatchObject([
+    { at: 'slow', level: 'problem', seen: "targets.Sql: it can't be created: no answer within 3 seconds" },
+    { at: 'good', level: 'ok', seen: expect.stringMatching(/^targets\.Sql answered a look-up in \d+ ms$/) },
+    { at: 'empty', level: 'problem', seen: expect.stringContaining('there is no table "people"') },
+  ])
+  expect(of('targets')).toEqual([])
 })
 
 test('secrets that other users can read are a problem, unless their folder is closed', async () => {

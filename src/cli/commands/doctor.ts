@@ -1,7 +1,6 @@
 import { X509Certificate } from 'node:crypto'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { isIP } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { catalog } from '#catalog/catalog.ts'
@@ -14,24 +13,22 @@ import {
   WrongUsage,
   wholeNumber,
 } from '#cli/command-line/command-line.ts'
-import { openRuntime } from '#cli/command-line/installation.ts'
 import { checkListenOptions, databaseOptions, listenOptions, sourceOptions } from '#cli/command-line/options.ts'
 import { databaseProbe } from '#cli/doctor/database-probe.ts'
-import { type Diagnosis, ok, type Probe, problem, reasonOf, runProbes, warning, within } from '#cli/doctor/diagnosis.ts'
+import { type Diagnosis, ok, type Probe, problem, reasonOf, runProbes, warning } from '#cli/doctor/diagnosis.ts'
 import { machineProbes, secretFilesProbe } from '#cli/doctor/machine-probes.ts'
 import { issuerProbe, publicAddressProbes } from '#cli/doctor/network-probes.ts'
+import { targetProbes } from '#cli/doctor/target-probes.ts'
 import { ConfiguredObjects, type ServeSettings } from '#cli/production/production-check.ts'
-import { findBadCertificates, findUnsafeKeys } from '#cli/production/serving-checks.ts'
+import { closedModes, findBadCertificates, findUnsafeKeys } from '#cli/production/serving-checks.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
 import { formatIssue } from '#config/context/located-issue.ts'
 import { causeText, servedCount, titleOf } from '#config/load/set-aside.ts'
-import type { ConfigurationSource } from '#config/watch/configuration-source.ts'
 import { isKubernetes, openConfigurationSource } from '#config/watch/open-source.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
 import { withoutSecrets } from '#kernel/secret-values.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
-import { checkTarget } from '#workflows/targets/target-health.ts'
 
 const formats = ['text', 'json'] as const
 
@@ -161,7 +158,7 @@ async function configuredProbes(
         .filter(({ className, params }) => className !== 'auth.Totp' && params.values('idpURL').length === 0)
         .flatMap(({ params }) => params.values('issuer')),
     )
-    const { diagnoses, probes } = await targetProbes(configuration, source, parts)
+    const { diagnoses, probes } = await targetProbes(configuration, { secrets: source.secrets, millis, scope })
     const folder = values.secrets ?? (isKubernetes(config) ? undefined : join(config, 'secrets'))
     return {
       configured: [
@@ -213,8 +210,7 @@ function filesProbes(
       if (!existsSync(values.data)) return [ok('the data folder does not exist yet: serve creates it')]
       const found = findUnsafeKeys(setup)
       if (found.length === 0) return [ok('closed to other users')]
-      const advice = 'Use mode 0700 for folders and 0600 for files, and set GATEHOUSE_SECRET_KEY for PostgreSQL.'
-      return found.map(({ at, message }) => problem(`${at}: ${message}`, advice))
+      return found.map(({ at, message, remedy = closedModes }) => problem(`${at}: ${message}`, remedy))
     },
   }
   if (tls === undefined) return [keys]
@@ -225,8 +221,9 @@ function filesProbes(
       at: tls.certFile,
       advice: 'Check that both files are PEM, and that this user can read them.',
       run: async () => {
-        const found = findBadCertificates(setup).map(({ level, message }) =>
-          (level === 'fail' ? problem : warning)(message, 'Replace certificate and key together.'),
+        const found = findBadCertificates(setup).map(
+          ({ level, message, remedy = 'Replace certificate and key together.' }) =>
+            (level === 'fail' ? problem : warning)(message, remedy),
         )
         if (found.length > 0) return found
         const certificate = new X509Certificate(readSmallFileSync(tls.certFile))
@@ -238,45 +235,4 @@ function filesProbes(
       },
     },
   ]
-}
-
-/** Targets work on an empty database of their own, so that nothing of the gateway is changed. */
-async function targetProbes(
-  configuration: Configuration,
-  { secrets }: ConfigurationSource,
-  { millis, scope }: DoctorParts,
-): Promise<{ probes: readonly Probe[]; diagnoses: readonly Diagnosis[] }> {
-  const names = Array.from(configuration.targets, ([name, { target }]) => ({ name, className: target.className }))
-  // Its users are in the database, which has a probe of its own.
-  const outside = names.filter(({ className }) => className !== 'targets.Database')
-  if (outside.length === 0) return { probes: [], diagnoses: [] }
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-doctor-'))
-  scope.defer(() => rmSync(folder, { recursive: true, force: true }))
-  const database = `sqlite:${join(folder, 'empty.db')}`
-  let runtime: Awaited<ReturnType<typeof openRuntime>>
-  try {
-    runtime = await within(millis, () => openRuntime({ configuration, secrets, scope }, { database }))
-  } catch (error) {
-    const advice = 'Correct what it names. Until then, targets are not checked.'
-    return { probes: [], diagnoses: [{ level: 'problem', probe: 'targets', seen: reasonOf(error), advice }] }
-  }
-  const probes = outside.map(({ name, className }): Probe => {
-    const advice = 'Check the address, the credentials and the certificate authority of the target.'
-    return {
-      probe: 'target',
-      at: name,
-      advice,
-      run: async () => {
-        const { health, millis: took, problem: why } = await checkTarget(runtime.target(name), millis - 100)
-        if (health === 'unchecked') {
-          return [
-            warning(`${className} has no look-ups, so it was not called`, 'Check it with a workflow that uses it.'),
-          ]
-        }
-        if (health === 'up') return [ok(`${className} answered a look-up in ${took} ms`)]
-        return [problem(`${className}: ${why}`, advice)]
-      },
-    }
-  })
-  return { probes, diagnoses: [] }
 }

@@ -1,4 +1,5 @@
 import { messageOf } from '#cli/command-line/command-line.ts'
+import { type OutgoingProxy, usedProxies } from '#protocols/http/outgoing-proxy.ts'
 
 /** One line of the doctor: what a probe saw, and what to do about it. Contains no secret. */
 export interface Diagnosis {
@@ -17,6 +18,8 @@ export interface Probe {
   readonly at?: string
   /** What to do if it throws or takes too long. */
   readonly advice: string
+  /** The proxies of its earlier calls; those of `run` are added. */
+  readonly proxies?: Set<OutgoingProxy> | undefined
   run(signal: AbortSignal): Promise<readonly Finding[]>
 }
 
@@ -29,16 +32,26 @@ export const problem = (seen: string, advice: string): Finding => ({ level: 'pro
 /** The findings of all probes, in their order. They run in parallel, each for at most `millis`. */
 export async function runProbes(probes: readonly Probe[], millis: number): Promise<readonly Diagnosis[]> {
   const found = await Promise.all(
-    probes.map(async ({ probe, at, advice, run }): Promise<Diagnosis[]> => {
+    probes.map(async ({ probe, at, advice, run, proxies = new Set() }): Promise<Diagnosis[]> => {
       const of = at === undefined ? { probe } : { probe, at }
-      try {
-        return (await within(millis, run)).map((finding) => ({ ...of, ...finding }))
-      } catch (error) {
-        return [{ ...of, level: 'problem', seen: reasonOf(error), advice }]
-      }
+      const findings = await usedProxies
+        .run(proxies, () => within(millis, run))
+        .catch((error: unknown) => [problem(reasonOf(error), advice)])
+      return findings.map((finding, i) => ({ ...of, ...(i === 0 ? throughProxies(finding, proxies) : finding) }))
     }),
   )
   return found.flat()
+}
+
+/** The finding with the proxies, unless it names them; a problem also with the advice to check them. */
+function throughProxies(finding: Finding, proxies: ReadonlySet<OutgoingProxy>): Finding {
+  const { level, seen, advice = '' } = finding
+  if (proxies.size === 0) return finding
+  const unnamed = Array.from(proxies, ({ name }) => name).filter((name) => !seen.includes(name))
+  const named = unnamed.length === 0 ? seen : `${seen} (through the proxy ${unnamed.join(' and ')})`
+  if (level !== 'problem') return { ...finding, seen: named }
+  const variables = Array.from(proxies, ({ variable }) => variable).join(' and ')
+  return { level, seen: named, advice: `Check the proxy, which ${variables} names. ${advice}`.trim() }
 }
 
 /** Rejects after `millis`, and then aborts the signal. */

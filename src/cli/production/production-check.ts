@@ -34,13 +34,15 @@ export interface Finding {
   /** `file:line:col: path`, the name of an option, or a path of what is not ready. */
   readonly at: string
   readonly message: string
+  /** What to do about it; that of the check if absent. */
+  readonly remedy?: string | undefined
 }
 
 export interface ProductionCheck {
   readonly id: string
   /** The heading of its section in docs/guides/hardening.md. */
   readonly title: string
-  /** What to do if it fails; one sentence. */
+  /** What to do about findings that don't say it; one sentence. */
   readonly remedy: string
   /** Empty if everything is valid. */
   find(setup: ProductionSetup): readonly Finding[]

@@ -4,6 +4,7 @@ import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 import type { ConfiguredFilter, Finding, ProductionCheck, ProductionSetup } from './production-check.ts'
 import {
   certificateNote,
+  closedModes,
   findBadCertificates,
   findOwnCertificate,
   findPlainDatabase,
@@ -14,8 +15,8 @@ import {
   isBesideDatabase,
 } from './serving-checks.ts'
 
-const fail = (at: string, message: string): Finding => ({ level: 'fail', at, message })
-const warn = (at: string, message: string): Finding => ({ level: 'warn', at, message })
+const fail = (at: string, message: string, remedy?: string): Finding => ({ level: 'fail', at, message, remedy })
+const warn = (at: string, message: string, remedy?: string): Finding => ({ level: 'warn', at, message, remedy })
 const isOn = (text: string | undefined): boolean => text?.toLowerCase() === 'true'
 
 function findDemoPasswords({ objects }: ProductionSetup): Finding[] {
@@ -34,7 +35,11 @@ function findDevelopmentIssuers({ objects }: ProductionSetup): Finding[] {
     .mechanisms()
     .filter(({ params }) => params.values('issuer').some((issuer) => issuer.toLowerCase().startsWith('http:')))
     .map(({ at }) =>
-      fail(at('issuer'), 'the chain trusts an issuer over plain HTTP, as only development issuers are reached'),
+      fail(
+        at('issuer'),
+        'the chain trusts an issuer over plain HTTP, as only development issuers are reached',
+        'Name an issuer that is reached by https.',
+      ),
     )
   return [...served, ...trusted]
 }
@@ -70,15 +75,22 @@ function findWeakAdministrators(setup: ProductionSetup): Finding[] {
     if (!administers(filter)) return []
     const at = filter.at('administrators')
     const { chain } = filter
-    if (chain === undefined) return [fail(at, 'administrators need no login here')]
+    if (chain === undefined)
+      return [fail(at, 'administrators need no login here', 'Add an "authChain" with auth.Totp or auth.Passkey.')]
     const strength = strengthOf(chain, setup)
     if (strength === 'none') return [fail(at, `the chain "${chain}" lets administrators in without a second factor`)]
     const weaker = chainsThatReplace(chain, setup).map((other) =>
-      fail(at, `a session of the chain "${other}" has no second factor, and its level is enough here`),
+      fail(
+        at,
+        `a session of the chain "${other}" has no second factor, and its level is enough here`,
+        `Give the chain "${other}" a lower level, or a second factor.`,
+      ),
     )
     if (strength === 'second factor') return weaker
     const message = `the chain "${chain}" leaves it to another issuer whether administrators need a second factor`
-    return [warn(at, message), ...weaker]
+    const remedy =
+      'Make sure that the issuer requires one, or add auth.Totp or auth.Passkey as a required link of the chain.'
+    return [warn(at, message, remedy), ...weaker]
   })
 }
 
@@ -198,9 +210,21 @@ function findOpenCallWorkflow({ objects }: ProductionSetup): Finding[] {
     }
     const off = params.values('requireRequestorMatch').some((text) => text.toLowerCase() === 'false')
     return [
-      ...(off ? [fail(at('requireRequestorMatch'), 'callers can name someone else as the requester')] : []),
-      ...(params.values('allowGroups').includes('*') ? [fail(at('allowGroups'), 'callers can write every group')] : []),
-      ...(params.values('subject').includes('any') ? [warn(at('subject'), 'callers can act for every user')] : []),
+      ...(off
+        ? [
+            fail(
+              at('requireRequestorMatch'),
+              'callers can name someone else as the requester',
+              'Leave "requireRequestorMatch" on.',
+            ),
+          ]
+        : []),
+      ...(params.values('allowGroups').includes('*')
+        ? [fail(at('allowGroups'), 'callers can write every group', 'List the groups in "allowGroups".')]
+        : []),
+      ...(params.values('subject').includes('any')
+        ? [warn(at('subject'), 'callers can act for every user', 'Name the subjects that callers may act for.')]
+        : []),
     ]
   })
 }
@@ -245,8 +269,7 @@ export const productionChecks: readonly ProductionCheck[] = [
   {
     id: 'keys',
     title: 'Keep the keys',
-    remedy:
-      'Give GATEHOUSE_SECRET_KEY, put --data on a disk that stays, and use mode 0700 for folders and 0600 for files.',
+    remedy: closedModes,
     find: findUnsafeKeys,
   },
   {
@@ -270,19 +293,19 @@ export const productionChecks: readonly ProductionCheck[] = [
   {
     id: 'development-issuer',
     title: 'Remove the development issuer',
-    remedy: 'Remove filters.DevelopmentIssuer, and name an issuer that is reached by https.',
+    remedy: 'Remove filters.DevelopmentIssuer.',
     find: findDevelopmentIssuers,
   },
   {
     id: 'cookies',
     title: 'Protect session cookies',
-    remedy: 'Remove "secure: false", "httpOnly: false", "sameSite: None" and "domain" from cookieConfig.',
+    remedy: 'Remove the field.',
     find: findOpenCookies,
   },
   {
     id: 'second-factor',
     title: 'Require a second factor of administrators',
-    remedy: 'Add auth.Totp or auth.Passkey as a required link of the chain, and give weaker chains a lower level.',
+    remedy: 'Add auth.Totp or auth.Passkey as a required link of the chain.',
     find: findWeakAdministrators,
   },
   {
@@ -302,7 +325,7 @@ export const productionChecks: readonly ProductionCheck[] = [
     id: 'call-workflow',
     title: 'Narrow call-workflow',
     remedy:
-      'List groups in "allowGroups", leave "requireRequestorMatch" on, and name the subjects that callers may act for.',
+      'List groups in "allowGroups", leave "requireRequestorMatch" on, or name the subjects that callers may act for.',
     find: findOpenCallWorkflow,
   },
   {
@@ -333,7 +356,7 @@ export function runProductionChecks(setup: ProductionSetup): CheckedLine[] {
       message: withoutSecrets(finding.message),
       check,
       title,
-      remedy,
+      remedy: finding.remedy ?? remedy,
     }))
   })
 }

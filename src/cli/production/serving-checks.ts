@@ -10,7 +10,7 @@ import { isOfOwnAuthority } from '#protocols/admission/webhook-tls.ts'
 import { checkPair, timeProblem } from '#server/listener-certificate.ts'
 import type { Finding, ProductionSetup, ServeSettings } from './production-check.ts'
 
-const fail = (at: string, message: string): Finding => ({ level: 'fail', at, message })
+const fail = (at: string, message: string, remedy?: string): Finding => ({ level: 'fail', at, message, remedy })
 const warn = (at: string, message: string): Finding => ({ level: 'warn', at, message })
 
 export function findPlainListener({ settings }: ProductionSetup): Finding[] {
@@ -20,7 +20,13 @@ export function findPlainListener({ settings }: ProductionSetup): Finding[] {
     ...(tls === undefined && trustedProxies.length === 0
       ? [fail('--listen', `${listen} speaks plain HTTP, and no proxy with TLS is trusted`)]
       : []),
-    ...everyone.map((range) => fail('--trusted-proxy', `${range} lets every client choose its own address and scheme`)),
+    ...everyone.map((range) =>
+      fail(
+        '--trusted-proxy',
+        `${range} lets every client choose its own address and scheme`,
+        'Name the addresses of the proxy only.',
+      ),
+    ),
   ]
 }
 
@@ -57,7 +63,8 @@ export function findBadCertificates(setup: ProductionSetup): Finding[] {
       const days = Math.floor((expires.getTime() - now.getTime()) / dayMillis)
       return days >= soonDays ? [] : [warn(at, `the certificate expires on ${expires.toISOString()}, in ${days} days`)]
     } catch (error) {
-      return [fail(at, `it cannot be used: ${error instanceof Error ? error.message : String(error)}`)]
+      const message = `it cannot be used: ${error instanceof Error ? error.message : String(error)}`
+      return [fail(at, message, 'Correct the certificate and its key, which are PEM and belong together.')]
     }
   })
 }
@@ -67,7 +74,7 @@ export function findOwnCertificate({ settings: { tls } }: ProductionSetup): Find
   if (tls === undefined || !isOfOwnAuthority(new NamedFiles().read(tls.certFile))) return []
   const message =
     'the certificate is the one that init made for a first start, which browsers and identity providers do not trust'
-  return [fail('--tls-cert', message)]
+  return [fail('--tls-cert', message, 'Replace both by a certificate of an authority that clients trust and its key.')]
 }
 
 export function certificateNote(setup: ProductionSetup): string | undefined {
@@ -104,13 +111,22 @@ const otherUsers = 0o077
 /** Their content is lost when the machine or the container restarts. */
 export const temporaryFolders: readonly string[] = [tmpdir(), '/tmp', '/var/tmp', '/dev/shm', '/run', '/var/run']
 
+/** What to do about keys that other users can access. */
+export const closedModes = 'Use mode 0700 for folders and 0600 for files.'
+
 export function findUnsafeKeys({ configuration, settings }: ProductionSetup): Finding[] {
   const { environment, databaseUrl } = settings
   const given = (environment['GATEHOUSE_SECRET_KEY'] ?? '') !== ''
   const isEmbedded = databaseUrl === undefined || readAddress(databaseUrl).dialect === 'sqlite'
   const findings: Finding[] = []
   if (!given && !isEmbedded) {
-    findings.push(fail('GATEHOUSE_SECRET_KEY', 'each gateway creates its own key, and cannot read what another sealed'))
+    findings.push(
+      fail(
+        'GATEHOUSE_SECRET_KEY',
+        'it is not set, so each gateway creates its own key, and cannot read what another sealed',
+        'Give it to every gateway; "openssl rand -base64 32" makes one.',
+      ),
+    )
   }
   if (isEmbedded || !given) findings.push(...dataFolderFindings(settings, isEmbedded))
   const keys = globSync('keys/*.{key,pem}', { cwd: configuration.folder }).map((name) =>
@@ -128,11 +144,14 @@ export function findUnsafeKeys({ configuration, settings }: ProductionSetup): Fi
 function dataFolderFindings({ data, temporary }: ServeSettings, isEmbedded: boolean): Finding[] {
   const folder = resolve(data)
   const holds = isEmbedded ? 'the database and its keys are' : 'its keys are'
-  if (temporary.some((place) => `${folder}${sep}`.startsWith(`${resolve(place)}${sep}`))) {
-    return [fail('--data', `${folder} is a place for temporary files: ${holds} lost with it`)]
+  const place = temporary.find((one) => `${folder}${sep}`.startsWith(`${resolve(one)}${sep}`))
+  if (place !== undefined) {
+    const message = `${folder} is in ${place}, a place for temporary files: ${holds} lost with it`
+    return [fail('--data', message, 'Put it on a disk that stays.')]
   }
   const found = statIfPresent(folder)
-  if (found === undefined) return [fail('--data', `${folder} does not exist`)]
+  if (found === undefined)
+    return [fail('--data', `${folder} does not exist`, 'Create it with mode 0700, or correct the option.')]
   const isVolume = found.uid === 0 && found.dev !== lstatSync(dirname(folder)).dev
   const inside = ['keys', 'keys/*', 'gatehouse.db*'].flatMap((pattern) => globSync(pattern, { cwd: folder })).sort()
   return [...(isVolume ? [] : [folder]), ...inside.map((name) => join(folder, name))].flatMap((path) => {

@@ -111,10 +111,18 @@ export interface StsEndpointConfig {
   readonly pods: PodEndpoint | undefined
 }
 
+/** Why an application is set aside. */
+export interface ClosedReason {
+  /** For operators. */
+  readonly reason: string
+  /** Something could not be created that another attempt may create. */
+  readonly mayPass: boolean
+}
+
 /** An application with its URLs. */
 export interface ApplicationConfig extends Placed {
   /** Why it is set aside. Its URLs then have no rules and filters, and every request to them fails. */
-  readonly setAside?: string
+  readonly setAside?: ClosedReason
   /** How long an authorization decision is cached per subject and URL. */
   readonly azTimeoutMillis: number
   readonly cookies: CookieConfig | undefined

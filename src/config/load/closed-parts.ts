@@ -1,3 +1,4 @@
+import type { Catalog } from '#config/configuration/catalog.ts'
 import type { ApplicationConfig, InsertConfig, Placed, UrlConfig } from '#config/configuration/configuration.ts'
 import type { ParsedObject } from '#config/sources/parse.ts'
 import { Dn } from '#identity/dn.ts'
@@ -10,6 +11,9 @@ interface ClosedObject {
   readonly object: ParsedObject
   readonly value: unknown
   readonly reason: string
+  /** Another attempt to create what it needs may succeed. */
+  readonly mayPass: boolean
+  readonly filters: Catalog['filters']
 }
 
 const placedOf = ({ name = '(unnamed)', document }: ParsedObject): Placed => ({
@@ -20,25 +24,35 @@ const placedOf = ({ name = '(unnamed)', document }: ParsedObject): Placed => ({
 
 /**
  * Keeps the addresses of an application that is set aside, without rules and filters: a request must not reach a wider
- * URL of another application instead.
+ * URL of another application instead. Its errors have the format of the API that it would be.
  */
-export function closedApplication({ object, value, reason }: ClosedObject): ApplicationConfig {
+export function closedApplication({ object, value, reason, mayPass, filters }: ClosedObject): ApplicationConfig {
   const urls = specOf(value)['urls']
   return {
     ...placedOf(object),
     azTimeoutMillis: 0,
     cookies: undefined,
-    setAside: reason,
+    setAside: { reason, mayPass },
     urls: (Array.isArray(urls) ? urls : []).flatMap((url: unknown, i): UrlConfig[] => {
-      const { uri, hosts, regex } = isJsonObject(url) ? url : {}
+      const { uri, hosts, regex, filterChain } = isJsonObject(url) ? url : {}
       if (typeof uri !== 'string') return []
       // A host that can't be read, such as a value that is not set, could be any.
       const names = [hosts].flat().map((host) => (typeof host === 'string' && host !== '' ? host.toLowerCase() : '*'))
       const pattern = regex === true ? patternOf(uri) : undefined
       if (regex === true && pattern === undefined) return []
-      return [closedUrl({ at: object.document.at(['spec', 'urls', i]), hosts: names, uri, pattern })]
+      const errors = errorsOf(filterChain, filters)
+      return [closedUrl({ at: object.document.at(['spec', 'urls', i]), hosts: names, uri, pattern, errors })]
     }),
   }
+}
+
+function errorsOf(filterChain: unknown, filters: Catalog['filters']): UrlConfig['errors'] {
+  for (const filter of Array.isArray(filterChain) ? filterChain : []) {
+    const { className } = isJsonObject(filter) ? filter : {}
+    const errors = typeof className === 'string' ? filters.find(className)?.errors : undefined
+    if (errors !== undefined) return errors
+  }
+  return undefined
 }
 
 export const closedUrl = ({
@@ -47,7 +61,9 @@ export const closedUrl = ({
   uri,
   pattern,
   filters = [],
-}: Pick<UrlConfig, 'at' | 'hosts' | 'uri' | 'pattern'> & Partial<Pick<UrlConfig, 'filters'>>): UrlConfig => ({
+  errors,
+}: Pick<UrlConfig, 'at' | 'hosts' | 'uri' | 'pattern' | 'errors'> &
+  Partial<Pick<UrlConfig, 'filters'>>): UrlConfig => ({
   at,
   hosts,
   uri,
@@ -55,7 +71,7 @@ export const closedUrl = ({
   chain: undefined,
   rules: [],
   filters: [],
-  errors: filters.find(({ answers }) => answers === true)?.errors,
+  errors: errors ?? filters.find(({ answers }) => answers === true)?.errors,
   results: { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined },
 })
 
@@ -71,7 +87,11 @@ function patternOf(uri: string): SafePattern | undefined {
  * The part of the directory that an insert would be: a search there fails, as if its system did not answer. Without it,
  * its users would look as if they had been removed. If its suffix can't be read, it could be any part.
  */
-export function closedInsert({ object, value, reason }: ClosedObject, root: Dn, roots: readonly Dn[]): InsertConfig {
+export function closedInsert(
+  { object, value, reason }: Pick<ClosedObject, 'object' | 'value' | 'reason'>,
+  root: Dn,
+  roots: readonly Dn[],
+): InsertConfig {
   const { suffix, order } = specOf(value)
   const placed = placedOf(object)
   const refuse = (): Promise<never> =>

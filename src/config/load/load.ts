@@ -21,7 +21,7 @@ import type { LoadState } from '#config/context/build-context.ts'
 import { type ConfigDocument, FixedPlace, PartPlace, type Place } from '#config/context/config-document.ts'
 import { checkReferences, Draft, missingReferences, type Reference } from '#config/context/draft.ts'
 import { HiddenValues } from '#config/context/hidden-values.ts'
-import { type LocatedIssue, locateIssues } from '#config/context/located-issue.ts'
+import { formatIssue, type LocatedIssue, locateIssues } from '#config/context/located-issue.ts'
 import { NamedFiles, type SecretLookup, SecretSource } from '#config/context/secrets.ts'
 import { type Environment, Substitution, urlName } from '#config/context/substitute.ts'
 import { readDirectory, type Sources } from '#config/sources/folder-documents.ts'
@@ -94,6 +94,8 @@ export interface LoadResult {
   without?(at: string, message: string): LoadResult | undefined
   /** What was read, if this is a part of it by `without`. */
   readonly origin?: LoadResult | undefined
+  /** The errors that were given to `without`, with their places. */
+  readonly notCreated?: readonly string[] | undefined
 }
 
 /** The inline scripts of a configuration. */
@@ -159,7 +161,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   checkTogether(providers, namesOf(files, 'target'), options.environment, state)
   const isIgnored = (issue: Issue, i: number): boolean =>
     ignored.some((one) => i >= one.since && issue.document === one.document && within(issue.path, one.path))
-  const reserved = reservedApplications(sources, substitution)
+  const reserved = reservedApplications(sources, substitution, options.catalog)
   const hash = hashOf(sources, substitution.used, secrets.used, state.files.used)
   const conclusion = new Conclusion({
     state,
@@ -234,7 +236,11 @@ function checkTogether(
 const namesBy = (providers: Providers, kind: ReferenceKind): ReadonlySet<string> => new Set(providers(kind).keys())
 
 /** Routes give an address to the application that is served, if there is one. */
-function reservedApplications(sources: Sources, substitution: Substitution): ApplicationConfig[] {
+function reservedApplications(
+  sources: Sources,
+  substitution: Substitution,
+  { filters }: Pick<Catalog, 'filters'>,
+): ApplicationConfig[] {
   return parseFiles(sources.reserved ?? [], new Issues()).objects.flatMap((object) =>
     object.kind.kind === 'Application'
       ? [
@@ -242,6 +248,8 @@ function reservedApplications(sources: Sources, substitution: Substitution): App
             object,
             value: readBroken(object.document, substitution),
             reason: 'its place in set-aside/',
+            mayPass: false,
+            filters,
           }),
         ]
       : [],
@@ -291,9 +299,12 @@ class Conclusion {
     const { issues, hidden, scripts } = state
     const { nodes } = this.#dependencies
     const shown = [...reported, ...later]
+    const located = (list: readonly Issue[]) =>
+      locateIssues(list.map((issue) => ({ ...issue, message: hidden.messageOf(issue) })))
     const result: LoadResult = {
-      issues: locateIssues(shown.map((issue) => ({ ...issue, message: hidden.messageOf(issue) }))),
-      found: findObjects(nodes, shown, this.#causesIn(shown), (issue) => this.#concernedBy(issue)),
+      issues: located(shown),
+      notCreated: located(later).map(formatIssue),
+      found: findObjects(nodes, shown, this.#causesIn(shown, later), (issue) => this.#concernedBy(issue)),
       scripts: countScripts(scripts),
       hash,
       objects,
@@ -302,7 +313,7 @@ class Conclusion {
     const isWhole = (issue: Issue): boolean => this.#concernedBy(issue) === 'everything'
     if (issues.list.some((issue) => issue.level === 'error' && isWhole(issue))) return result
     // Also without the objects whose errors are not reported, because a check tolerates their cause.
-    const aside = this.#causesIn([...issues.list, ...later])
+    const aside = this.#causesIn([...issues.list, ...later], later)
     const without = (self: LoadResult, at: string, message: string): LoadResult | undefined => {
       const document = placeAt(nodes, at)
       if (document === undefined || aside.has(document)) return undefined
@@ -329,12 +340,12 @@ class Conclusion {
     return concernedBy(issue, this.#shared, this.#endpoints)
   }
 
-  #causesIn(list: readonly Issue[]): ReadonlyMap<Place, Cause> {
+  #causesIn(list: readonly Issue[], later: readonly Issue[]): ReadonlyMap<Place, Cause> {
     const errors = list.flatMap((issue) => {
       const place = this.#concernedBy(issue)
       return issue.level === 'error' && place !== 'everything' ? [[place, issue] as const] : []
     })
-    return findCauses(this.#dependencies, errors, this.#parts.state.hidden)
+    return findCauses(this.#dependencies, errors, later, this.#parts.state.hidden)
   }
 }
 

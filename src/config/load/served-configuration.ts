@@ -123,8 +123,10 @@ function closedInserts(parts: ServedParts, gone: readonly ParsedObject[]): Confi
     .map((object) => closedInsert(closedPart(object, parts), root, searchedRoots(state.draft, root)))
 }
 
-const closedPart = (object: ParsedObject, { raw, aside }: ServedParts) => ({
+const closedPart = (object: ParsedObject, { raw, aside, state }: ServedParts) => ({
   object,
+  filters: state.catalog.filters,
+  mayPass: aside.get(object.document)?.mayPass ?? false,
   value: raw.get(object.document),
   reason: causeText(aside.get(object.document)),
 })
@@ -158,16 +160,23 @@ function tokenApplications(
   const lost = stsEndpoints.filter(({ place }) => place.document === document && aside.has(place))
   const own = config.urls.filter((url) => !lost.some(({ urls }) => urls.includes(url)))
   const shared =
-    cause === undefined ? { ...config, urls: own } : { ...config, setAside: causeText(cause), urls: own.map(closedUrl) }
+    cause === undefined
+      ? { ...config, urls: own }
+      : { ...config, setAside: setAsideBy(cause), urls: own.map(closedUrl) }
   const closed = lost.map(({ name = unnamed, place, urls }) => ({
     ...config,
     name: `${config.name} ${name}`,
     at: place.at([]),
-    setAside: causeText(aside.get(place)),
+    setAside: setAsideBy(aside.get(place)),
     urls: urls.map(closedUrl),
   }))
   return [shared, ...closed].filter(({ urls }) => urls.length > 0)
 }
+
+const setAsideBy = (cause: Cause | undefined): NonNullable<ApplicationConfig['setAside']> => ({
+  reason: causeText(cause),
+  mayPass: cause?.mayPass ?? false,
+})
 
 /** Each with the texts that it includes before it. */
 function scriptTexts(scripts: Draft['javaScripts']): Map<string, string> {

@@ -85,7 +85,7 @@ describe('what is set aside', () => {
     expect(applications).toMatchObject([
       {
         name: 'guarded',
-        setAside: 'mechanism "none": no mechanism named "none"',
+        setAside: { reason: 'mechanism "none": no mechanism named "none"', mayPass: false },
         urls: [{ uri: '/guarded', ...closed }],
       },
       { name: 'custom', urls: [{ uri: '/custom', ...closed }] },
@@ -142,7 +142,7 @@ describe('what is set aside', () => {
     expect(aside(text).map(([name]) => name)).toEqual(['Application "broken"', 'Ingress "i"', 'document list.yaml'])
     const { configuration } = load(text)
     expect([...(configuration?.workflows.keys() ?? [])]).toEqual(['w'])
-    expect(configuration?.applications).toMatchObject([{ name: 'broken', setAside: expect.any(String) }])
+    expect(configuration?.applications).toMatchObject([{ name: 'broken', setAside: { mayPass: false } }])
     expect(configuration?.applications[0]?.urls).toHaveLength(1)
   })
 
@@ -334,7 +334,7 @@ describe('nothing is served with less protection', () => {
       problems: [{ name: 'more.yaml', message: 'cannot be read' }],
     }
     const { configuration } = buildConfiguration(sources, { folder: '/nowhere', catalog, environment: {} })
-    expect(configuration?.applications).toMatchObject([{ name: 'open', setAside: expect.any(String) }])
+    expect(configuration?.applications).toMatchObject([{ name: 'open', setAside: { mayPass: false } }])
     const known = buildConfiguration(sources, { folder: '/nowhere', catalog, environment: { GROUP: '(uid=a)' } })
     expect(known.configuration?.applications[0]?.setAside).toBeUndefined()
   })
@@ -397,7 +397,7 @@ describe('nothing is served with less protection', () => {
   test('the address of an application is reserved even if its hosts are no list', () => {
     const { configuration } = load(open.replace("hosts: ['*']", 'hosts: X.test'))
     expect(configuration?.applications).toMatchObject([
-      { setAside: expect.any(String), urls: [{ hosts: ['x.test'], uri: '/open' }] },
+      { setAside: { mayPass: false }, urls: [{ hosts: ['x.test'], uri: '/open' }] },
     ])
   })
 
@@ -406,7 +406,7 @@ describe('nothing is served with less protection', () => {
     (hosts) => {
       const { configuration } = load(open.replace("hosts: ['*']", hosts))
       expect(configuration?.applications).toMatchObject([
-        { setAside: expect.any(String), urls: [{ hosts: ['*'], uri: '/open' }] },
+        { setAside: { mayPass: false }, urls: [{ hosts: ['*'], uri: '/open' }] },
       ])
     },
   )
@@ -486,7 +486,7 @@ test('applications in set-aside/ keep their addresses, unless another applicatio
   const routes = new Routes((configuration?.applications ?? []) as unknown as ConstructorParameters<typeof Routes>[0])
   const answers = (path: string) => {
     const { name, setAside } = routes.find('acme.test', path)?.application ?? {}
-    return [name, setAside]
+    return [name, setAside?.reason]
   }
   expect(answers('/portal')).toEqual(['portal', undefined])
   expect(answers('/portal/other')).toEqual(['portal', undefined])

@@ -14,6 +14,8 @@ export interface Cause {
   readonly message: string
   /** Whether it is the object itself. */
   readonly own: boolean
+  /** The YAML has no error, but the object could not be created: another attempt may succeed. */
+  readonly mayPass?: boolean
 }
 
 /** An object of the configuration, without its content. */
@@ -65,10 +67,11 @@ export function concernedBy(
   return isShared ? 'everything' : place
 }
 
-/** The objects that can't be served: those with errors, and all that depend on them. */
+/** The objects that can't be served: those with errors, of which those in `later` may pass, and all that depend on them. */
 export function findCauses(
   { nodes, dependents, missing }: Dependencies,
   errors: readonly (readonly [Place, Issue])[],
+  later: readonly Issue[],
   hidden: HiddenValues,
 ): Map<Place, Cause> {
   const titles = new Map(nodes.map((node) => [node.place, titleOf(node)]))
@@ -88,7 +91,8 @@ export function findCauses(
       const { document, path } = first
       const at = (document as Place).at(path)
       const message = withPath(path, hidden.messageOf(first))
-      causes.set(place, { object: titles.get(place) ?? place.file, at, message, own: true })
+      const object = titles.get(place) ?? place.file
+      causes.set(place, { object, at, message, own: true, ...(later.includes(first) ? { mayPass: true } : {}) })
     }
   }
   // Objects are added while the loop runs, so that each gets the nearest cause.

@@ -1,6 +1,7 @@
 /**
  * The proxies of outgoing calls. Threads of scripts get this file as a text, so it imports only Node.js itself.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { ClientRequest, OutgoingHttpHeaders } from 'node:http'
 import { type AgentOptions, Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from 'node:https'
 import { BlockList, isIP } from 'node:net'
@@ -23,6 +24,9 @@ export interface OutgoingProxy {
   /** With its password, so never for a server. */
   readonly headers: Readonly<Record<string, string>>
 }
+
+/** Where a caller collects the proxies that its calls go through. */
+export const usedProxies = new AsyncLocalStorage<Set<OutgoingProxy>>()
 
 type Scheme = 'http' | 'https'
 type Variables = Readonly<Record<string, string | undefined>>
@@ -57,7 +61,9 @@ export class OutgoingProxies {
     const family = isIP(host) === 4 ? 'ipv4' : 'ipv6'
     if (isIP(host) === 0 ? /(?:^|\.)localhost$/.test(host) : loopback.check(host, family)) return undefined
     const number = Number(port || (scheme === 'https' ? 443 : 80))
-    return this.#exceptions.some((matches) => matches(host, number)) ? undefined : proxy
+    if (this.#exceptions.some((matches) => matches(host, number))) return undefined
+    usedProxies.getStore()?.add(proxy)
+    return proxy
   }
 
   /** For the operator who starts the gateway; undefined without a proxy. */

@@ -24,12 +24,14 @@ export interface PipelineParts extends LoginServices {
   readonly chains: ChainRunner
   readonly rules: RuleEvaluator
   readonly renewal: Pick<SessionRenewal, 'current'>
+  /** Seconds until what could not be created is tried again; undefined if it isn't. */
+  readonly secondsToRetry?: (() => number | undefined) | undefined
 }
 
 /** The order of these steps keeps applications closed: changing it needs a security review. */
 const requestSteps = (parts: PipelineParts, desk: LoginDesk): readonly Step[] => [
   (context) => serveLogin(desk, context), // the mechanisms' own addresses
-  matchUrl(parts.routes), //        no match: 404; an application that is set aside: 503
+  matchUrl(parts), //               no match: 404; an application that is set aside: 503
   serveOpenPath(runFilterChain({ ...parts, desk })), // content that a URL's filter declares public
   loadSession(parts.sessions, parts.renewal, createLogout(parts)), // only where the application keeps cookies; answers its logout address
   authenticate(desk, parts.sessions), // the URL's chain, when the session is not already at its level
@@ -107,7 +109,7 @@ function withHeaders(response: GatewayResponse, { headers: added }: RequestConte
 }
 
 const matchUrl =
-  (routes: Routes): Step =>
+  ({ routes, secondsToRetry }: Pick<PipelineParts, 'routes' | 'secondsToRetry'>): Step =>
   (context) => {
     const match = routes.find(context.request.host, context.request.path)
     if (match === undefined) {
@@ -118,7 +120,10 @@ const matchUrl =
     context.errors = match.url.errors
     const { name, setAside } = match.application
     if (setAside !== undefined) {
-      throw new GatewayError('NOT_AVAILABLE', `the application "${name}" is set aside because of ${setAside}`)
+      const { reason, mayPass } = setAside
+      throw new GatewayError('NOT_AVAILABLE', `the application "${name}" is set aside because of ${reason}`, {
+        retryAfter: mayPass ? secondsToRetry?.() : undefined,
+      })
     }
     context.application = match.application
     context.url = match

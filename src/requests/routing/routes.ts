@@ -1,4 +1,4 @@
-import type { CookieConfig, ResultGroupConfig } from '#config/configuration/configuration.ts'
+import type { ClosedReason, CookieConfig, ResultGroupConfig } from '#config/configuration/configuration.ts'
 import type { SafePattern } from '#kernel/text/safe-pattern.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { ErrorFormat } from '#sdk/http/error-format.ts'
@@ -14,7 +14,7 @@ export interface Application {
   readonly cookies: CookieConfig | undefined
   readonly urls: readonly Url[]
   /** Why it is set aside: every request to its URLs fails. */
-  readonly setAside?: string | undefined
+  readonly setAside?: ClosedReason | undefined
 }
 
 /** A URL of an application with everything that a request needs. */

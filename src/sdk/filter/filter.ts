@@ -69,7 +69,10 @@ export interface PreparedFilter {
 }
 
 /** A kind of filter, as the catalog lists it. */
-export type FilterModule = ModuleOf<PreparedFilter>
+export interface FilterModule extends ModuleOf<PreparedFilter> {
+  /** Of the API that it answers, for a URL whose application is set aside. */
+  readonly errors?: ErrorFormat | undefined
+}
 
 /** `H` is the host of the filter's feature; the gateway's own host has the members of all of them. */
 interface FilterDefinition<C, H extends FilterHost> extends Omit<ModuleDefinition<C, Filter, H>, 'lookups'> {
@@ -109,6 +112,7 @@ export function defineFilter<C, H extends FilterHost = FilterHost>(definition: F
     className,
     aliases: definition.aliases ?? [],
     parameters,
+    errors: answers === true ? definition.errors : undefined,
     prepare: (params, issues, context) => {
       const config = definition.parse(params, issues, context)
       return {

@@ -41,6 +41,8 @@ export interface RuntimeServices
   /** Whether the public listener is a loopback address. */
   readonly loopbackOnly?: boolean | undefined
   readonly targetMeter?: TargetMeter | undefined
+  /** See the pipeline. */
+  readonly secondsToRetry?: (() => number | undefined) | undefined
   /** Absent if no reports are served. */
   readonly reports?: Pick<ReportParts, 'store' | 'secrets' | 'meter'>
 }

@@ -34,7 +34,7 @@ export async function explainRequest(
   const { application, url: found } = match
   lines.push(`application  ${application.name}`, `url          ${found.uri} (${found.at})`)
   if (application.setAside !== undefined) {
-    lines.push(`             is set aside because of ${application.setAside}`, 'decision     not served: 503')
+    lines.push(`             is set aside because of ${application.setAside.reason}`, 'decision     not served: 503')
     return { allowed: false, lines }
   }
   if (isOpenPath(match, method, path)) {

@@ -2,6 +2,7 @@ import { Attributes } from '#identity/attributes.ts'
 import { groupChanges, valueChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { type ClusterObject, type ClusterResource, objectPath } from '#protocols/kubernetes/cluster.ts'
@@ -28,6 +29,23 @@ interface PreviewTargetParts {
   readonly steps: PreviewSteps
   /** Counts a read; throws when there were too many. */
   readonly countRead: () => void
+}
+
+/** The target refuses to be read, as without a table that it needs: a write would fail as well. */
+export class UnreadableTarget extends GatewayError {
+  constructor(target: string, cause: GatewayError) {
+    const { message, ownText } = cause
+    super('TARGET_FAILED', message, { cause, publicText: ownText ?? `Target "${target}" can't be read.` })
+    this.name = 'UnreadableTarget'
+  }
+}
+
+async function readFrom<T>(target: string, read: () => Awaitable<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    throw error instanceof GatewayError && error.code === 'TARGET_FAILED' ? new UnreadableTarget(target, error) : error
+  }
 }
 
 /**
@@ -253,7 +271,8 @@ class PreviewUsers implements Target {
     if (known !== undefined && missing.length === 0) return known
     this.#parts.countRead()
     const login = known?.login ?? userID
-    const found = await this.#target.findUser(login, known === undefined ? attributes : missing, request)
+    const read = () => this.#target.findUser(login, known === undefined ? attributes : missing, request)
+    const found = await readFrom(this.#parts.name, read)
     const names = new Set([...(readNames ?? []), ...attributes.map((name) => name.toLowerCase())])
     const user = joined(known?.user, found, missing)
     const now: KnownUser = { user, login, readNames: found === undefined ? undefined : names }
@@ -288,7 +307,7 @@ class PreviewGroups {
     const key = name.toLowerCase()
     if (!this.#known.has(key)) {
       this.#parts.countRead()
-      this.#known.set(key, await this.#target.findGroup(name))
+      this.#known.set(key, await readFrom(this.#parts.name, () => this.#target.findGroup(name)))
     }
     return this.#known.get(key)
   }

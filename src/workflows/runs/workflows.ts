@@ -20,6 +20,7 @@ import { ownTarget } from '#workflows/approvals/approval-audit.ts'
 import { createDefinition, type Definition, Definitions } from '#workflows/definitions/definitions.ts'
 import { withExpiry } from '#workflows/definitions/expiry-parameter.ts'
 import { type PreviewCalls, previewRun } from '#workflows/preview/preview-run.ts'
+import { UnreadableTarget } from '#workflows/preview/preview-target.ts'
 import {
   type ExecutedSteps,
   executeSteps,
@@ -353,7 +354,8 @@ export class Workflows implements WorkflowStarter, Closable {
 }
 
 /** Another attempt can't help, or needs a newer version of what the run is based on. */
-const isRefusal = ({ code, isRefusal: isRefused }: GatewayError): boolean =>
-  isRefused && (!isPassing(code) || code === 'VERSION_MISMATCH')
+const isRefusal = (error: GatewayError): boolean =>
+  error instanceof UnreadableTarget ||
+  (error.isRefusal && (!isPassing(error.code) || error.code === 'VERSION_MISMATCH'))
 
 export const accepted = (id: string): WorkflowResult => ({ id, status: 'accepted', changes: 0 })

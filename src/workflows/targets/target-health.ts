@@ -133,7 +133,11 @@ function currentCheck(watched: Watched): Promise<Check> {
 }
 
 /** Looks up a user whom no target has, which needs a connection and valid credentials, and changes nothing. */
-export async function checkTarget(target: Target, millis: number): Promise<Check> {
+export async function checkTarget(
+  target: Target,
+  millis: number,
+  reasonOf: (error: unknown) => string = shownReason,
+): Promise<Check> {
   if (!hasLookups(target)) return { health: 'unchecked' }
   const started = performance.now()
   const late = Promise.withResolvers<never>()
@@ -142,7 +146,7 @@ export async function checkTarget(target: Target, millis: number): Promise<Check
     await Promise.race([target.lookupUserByLogin(probe), late.promise])
     return { health: 'up', millis: Math.round(performance.now() - started) }
   } catch (error) {
-    const problem = shownReason(error).slice(0, maxMessage)
+    const problem = reasonOf(error).slice(0, maxMessage)
     return { health: 'down', millis: Math.round(performance.now() - started), problem }
   } finally {
     clearTimeout(timer)
