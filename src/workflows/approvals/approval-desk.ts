@@ -244,8 +244,7 @@ export class ApprovalDesk implements ApprovalAccess {
     checkLength({ comment: reason })
     if (barOf(readPlan(approval.rules), by, await finder.entriesOf(by)) === 'involved') throw operatorInvolved(by)
     checkVersion(approval, version)
-    const actor = { requestor: by.login, reason, ...(requestId === undefined ? {} : { requestId }) }
-    return await reassignToUser(approval, to, actor, this.#parts, by)
+    return await reassignToUser(approval, to, { requester: by.login, reason, requestId }, this.#parts, by)
   }
 
   async appoint(run: Run, to: string, by: Operator): Promise<AppointedApprover> {
@@ -363,10 +362,10 @@ const actorOf = (
   { login }: ApprovalUser,
   { comment, requestId }: { readonly comment?: string | undefined; readonly requestId?: string | undefined },
 ): Actor => ({
-  requestor: onBehalfOf ?? login,
-  ...(onBehalfOf === undefined ? {} : { caller: login }),
-  ...(comment === undefined || comment === '' ? {} : { reason: comment }),
-  ...(requestId === undefined ? {} : { requestId }),
+  requester: onBehalfOf ?? login,
+  caller: onBehalfOf === undefined ? undefined : login,
+  reason: comment === '' ? undefined : comment,
+  requestId,
 })
 
 /** Of concurrent decisions one succeeds; the others get CONFLICT. */
