@@ -14,22 +14,26 @@ import type { ConnectionLimits } from '#requests/listener/http-limits.ts'
 import type { RenewalTimes } from '#requests/pipeline/session-renewal.ts'
 import { BackgroundWork } from '#server/background-work.ts'
 import { ownPlaces, protectGivenKey } from '#server/composition/private-files.ts'
-import { createRuntime } from '#server/composition/runtime.ts'
+import { createRuntime, type Runtime } from '#server/composition/runtime.ts'
 import { createServices } from '#server/composition/services.ts'
+import type { Storage } from '#server/composition/stores.ts'
 import { createKeyKeeper, keyIssuers } from '#server/composition/token-keys.ts'
+import { ConfigurationChanges } from '#server/configuration-changes.ts'
 import { ConfigurationReport } from '#server/configuration-report.ts'
 import { CreationRetries } from '#server/creation-retries.ts'
 import { openListeners, type Sharing } from '#server/listeners.ts'
 import type { AccessLog } from '#server/log/log.ts'
-import { createMetrics } from '#server/metrics/metrics.ts'
+import { createMetrics, type Metrics } from '#server/metrics/metrics.ts'
 import { metricsAccess } from '#server/metrics/metrics-access.ts'
 import { openDatabase } from '#server/open-database.ts'
 import type { Operations } from '#server/operations.ts'
 import { applyConfiguration, RunningConfiguration, startConfiguration, usable } from '#server/reload.ts'
 import { SystemReport } from '#server/system-report.ts'
+import type { openTracing } from '#server/tracing/open-tracing.ts'
 import { readTracingOptions } from '#server/tracing/tracing-options.ts'
 import { defaultRetries } from '#workflows/runs/retry-policy.ts'
 import type { CrashHook } from '#workflows/steps/workflow-services.ts'
+import type { RunWakeUp } from '#workflows/store/wake-up.ts'
 
 interface GatewayOptions {
   /** Closed with the gateway, or if it does not start. */
@@ -93,11 +97,83 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   return { ...value, close: () => scope.close() }
 }
 
+/** What the steps of the start need of those before them. */
+interface ProcessParts {
+  readonly options: GatewayOptions
+  readonly scope: Scope
+  readonly metrics: Metrics
+  readonly replica: string
+  readonly storage: Storage
+}
+
+const clock = systemClock
+
 async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gateway, 'close'>> {
-  const { log, dataFolder, environment } = options
-  const clock = systemClock
+  const { log, dataFolder, sharing } = options
   const source = scope.own(options.source)
-  const { strict = false } = options
+  const first = await loadFirst(source, options)
+  if (options.tls !== undefined) protectGivenKey(options.tls.keyFile, { log })
+  const metrics = createMetrics()
+  const replica = processName()
+  await startTracing(options, { replica, meter: metrics.spans, log }, scope)
+  const { storage, wakeUp } = await openDatabase(options, scope)
+  const parts: ProcessParts = { options, scope, metrics, replica, storage }
+  const configureAudit = openAuditCopies(parts)
+  const loads = new ConfigurationReport(first, clock)
+  const system = scope.own(await SystemReport.start({ replica, storage, dataFolder, clock, log }))
+  const configuration = (): Configuration => running.current.configuration
+  const tokenReport = new TokenReport({ store: storage.keys, log, configuration })
+  const retries = scope.own(new CreationRetries(log))
+  const services = openServices(parts, retries, { readSystem: () => system.describe(), loaded: loads, tokenReport })
+  const { running, started } = await startRunning(parts, first, services)
+  loads.settled(started, 'applied')
+  loads.explainWith((work) => running.use(work))
+  await startBackgroundWork(parts, { services, running, wakeUp })
+  watchMetrics(parts, started)
+  const keeping = openKeyKeeping(parts, services.tokenKeys, running)
+  const metricsListen = options.metrics
+  const objects = () => loads.served
+  const listeners = await openListeners(
+    { ...options, metricsListen, sharing, clock, metrics, running, objects, storage },
+    scope,
+  )
+  system.showListeners(listeners.describe)
+  await configureAudit(configuration())
+  // Reading back the documents may call this gateway, so the listeners open first.
+  keeping.start()
+  void source.settled(started, 'applied')
+  sharing?.onServed(configuration().hash)
+  const wakeFollowers = (): void => {
+    keeping.wake()
+    listeners.wakeWebhook()
+  }
+  const changes = openChanges(parts, {
+    first,
+    started,
+    retries,
+    running,
+    services,
+    loads,
+    configureAudit,
+    wakeFollowers,
+  })
+  scope.own(changes.watch())
+  scope.defer(() => {
+    listeners.startShutdown()
+    services.events.drain()
+    services.runChanges.drain()
+    services.sessionChanges.drain()
+  })
+  const reload = async (): Promise<void> => {
+    await Promise.all([changes.reload(), listeners.reloadCertificate()])
+    listeners.wakeWebhook()
+  }
+  const { address, metricsAddress, webhookAddress, operations } = listeners
+  return { address, metricsAddress, webhookAddress, operations, reload }
+}
+
+/** Throws ConfigurationRefused if it can't be served, before anything else is opened. */
+async function loadFirst(source: ConfigurationSource, { strict = false }: GatewayOptions): Promise<LoadResult> {
   const first = await source.load()
   try {
     usable(first, { strict, served: [] })
@@ -105,35 +181,41 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     await source.settled(first, 'refused')
     throw error
   }
-  if (options.tls !== undefined) protectGivenKey(options.tls.keyFile, { log })
-  const metrics = createMetrics()
-  const replica = processName()
+  return first
+}
+
+/** Loaded only where it is used. Filters and targets are created with the tracer, so it comes before them. */
+async function startTracing(
+  { environment }: GatewayOptions,
+  parts: Parameters<typeof openTracing>[1],
+  scope: Scope,
+): Promise<void> {
   const tracing = readTracingOptions(environment)
-  if (tracing !== undefined) {
-    // Loaded only where it is used. Filters and targets are created with the tracer, so it comes before them.
-    const { openTracing } = await import('#server/tracing/open-tracing.ts')
-    scope.own(await openTracing(tracing, { replica, meter: metrics.spans, log }))
-  }
-  const { storage, wakeUp } = await openDatabase(options, scope)
-  const outside = { ...ownPlaces(dataFolder, options.databaseUrl), clock, log, meter: metrics.audit }
+  if (tracing === undefined) return
+  const loaded = await import('#server/tracing/open-tracing.ts')
+  scope.own(await loaded.openTracing(tracing, parts))
+}
+
+/** Copies of the audit outside of the database, and what configures them. */
+function openAuditCopies({ options, scope, metrics, storage }: ProcessParts): (one: Configuration) => Promise<void> {
+  const { log, dataFolder, databaseUrl } = options
+  const outside = { ...ownPlaces(dataFolder, databaseUrl), clock, log, meter: metrics.audit }
   const anchors = scope.own(new AuditAnchors({ ...outside, audit: storage.audit }))
   const sinks = scope.own(new AuditSinks({ ...outside, store: storage.auditSinks }))
-  const configureAudit = async ({ auditSinks, auditAnchors, setAside = [] }: Configuration): Promise<void> => {
+  return async ({ auditSinks, auditAnchors, setAside = [] }) => {
     const waiting = setAside.flatMap(({ kind, name }) => (kind === 'AuditSink' ? [name] : []))
     await Promise.all([sinks.configure(auditSinks, waiting), anchors.configure(auditAnchors)])
   }
-  const { attempts, ...workerLimits } = options.workflowLimits
-  const { crash, leaseMillis } = options.faults ?? {}
-  const lease = leaseMillis === undefined ? {} : { leaseMillis }
-  const limits = { ...workerLimits, retries: { ...defaultRetries, attempts }, ...lease }
-  const loads = new ConfigurationReport(first, clock)
-  const system = scope.own(await SystemReport.start({ replica, storage, dataFolder, clock, log }))
-  const tokenReport = new TokenReport({
-    store: storage.keys,
-    log,
-    configuration: () => running.current.configuration,
-  })
-  const retries = scope.own(new CreationRetries(log))
+}
+
+type ProcessServices = ReturnType<typeof createServices> & { secondsToRetry(): number | undefined }
+
+function openServices(
+  { options, scope, metrics, replica, storage }: ProcessParts,
+  retries: CreationRetries,
+  installation: Omit<NonNullable<ProcessServices['installation']>, 'metrics'>,
+): ProcessServices {
+  const { source, log, dataFolder, environment, sharing, faults, workflowLimits } = options
   const shared = createServices({
     storage,
     configFolder: source.folder,
@@ -149,18 +231,13 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     loginMeter: metrics.logins,
     targetMeter: metrics.targets,
     peopleMetrics: metrics.people,
-    leaseMillis: limits.leaseMillis,
-    crash,
+    leaseMillis: faults?.leaseMillis ?? workflowLimits.leaseMillis,
+    crash: faults?.crash,
     renewalTimes: options.renewalTimes,
     loopbackOnly: isLoopbackHost(parseHostPort(options.listen).host),
     environment,
     replica,
-    installation: {
-      readSystem: () => system.describe(),
-      loaded: loads,
-      tokenReport,
-      metrics: metricsAccess(options.sharing?.metricsOfAll ?? (() => metrics.registry)),
-    },
+    installation: { ...installation, metrics: metricsAccess(sharing?.metricsOfAll ?? (() => metrics.registry)) },
   })
   const services = { ...shared, secondsToRetry: () => retries.seconds }
   scope.own(services.journals)
@@ -168,30 +245,51 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   scope.own(services.events)
   scope.own(services.runChanges)
   scope.own(services.sessionChanges)
-  const { tokenKeys } = services
-  const create = (one: Configuration) => {
-    tokenKeys.configure(keyIssuers(one))
+  return services
+}
+
+/** Creates what the configuration says, apart from objects that can't be created. */
+async function startRunning({ options, scope }: ProcessParts, first: LoadResult, services: ProcessServices) {
+  const { strict = false, log } = options
+  const create = (one: Configuration): Promise<Runtime> => {
+    services.tokenKeys.configure(keyIssuers(one))
     return createRuntime(one, services)
   }
   const { runtime, served: started } = await startConfiguration(first, create, { strict, served: [], log })
-  const { configuration } = runtime
-  loads.settled(started, 'applied')
-  const running = scope.own(new RunningConfiguration(runtime, log))
-  loads.explainWith((work) => running.use(work))
-  const leases = {
-    timers: lease,
-    mails: leaseMillis === undefined ? {} : { leaseMillis: leaseMillis * mailLeases },
-  }
-  const background = scope.own(
-    new BackgroundWork({ storage, services, running, wakeUp, limits, leases, mailMeter: metrics.mails }),
-  )
+  return { running: scope.own(new RunningConfiguration(runtime, log)), started }
+}
+
+/** Runs, timers, mails and jobs. */
+async function startBackgroundWork(
+  { options, scope, metrics, storage }: ProcessParts,
+  parts: { readonly services: ProcessServices; readonly running: RunningConfiguration; readonly wakeUp: RunWakeUp },
+): Promise<void> {
+  const { attempts, ...workerLimits } = options.workflowLimits
+  const { leaseMillis } = options.faults ?? {}
+  const lease = leaseMillis === undefined ? {} : { leaseMillis }
+  const limits = { ...workerLimits, retries: { ...defaultRetries, attempts }, ...lease }
+  const mails = leaseMillis === undefined ? {} : { leaseMillis: leaseMillis * mailLeases }
+  const leases = { timers: lease, mails }
+  const background = scope.own(new BackgroundWork({ ...parts, storage, limits, leases, mailMeter: metrics.mails }))
   await background.start()
-  metrics.workflows.watch(storage, log)
-  metrics.audit.watch(storage.audit, log)
+}
+
+function watchMetrics({ options, metrics, storage }: ProcessParts, { found }: LoadResult): void {
+  metrics.workflows.watch(storage, options.log)
+  metrics.audit.watch(storage.audit, options.log)
   metrics.configurationOk.set(1)
-  metrics.objects(started.found)
+  metrics.objects(found)
+}
+
+/** The rotation and publishing of the keys of token endpoints; it has not started. */
+function openKeyKeeping(
+  { options, scope, metrics, storage }: ProcessParts,
+  rings: ProcessServices['tokenKeys'],
+  running: RunningConfiguration,
+): KeeperLoop {
+  const { dataFolder, log } = options
   const keeper = createKeyKeeper({
-    rings: tokenKeys,
+    rings,
     store: storage.keys,
     dataFolder,
     clock,
@@ -199,94 +297,43 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     meter: metrics.keys,
     useTarget: (name, work) => running.use((runtime) => work(runtime.target(name))),
   })
-  const keeping = scope.own(new KeeperLoop({ keeper, rings: tokenKeys, log }))
-  const listeners = await openListeners(
-    {
-      ...options,
-      metricsListen: options.metrics,
-      sharing: options.sharing,
-      clock,
-      metrics,
-      running,
-      objects: () => loads.served,
-      storage,
-    },
-    scope,
-  )
-  system.showListeners(listeners.describe)
-  await configureAudit(configuration)
-  // Reading back the documents may call this gateway, so the listeners open first.
-  keeping.start()
+  return scope.own(new KeeperLoop({ keeper, rings, log }))
+}
 
-  let latest = first
-  let applied = { loaded: first, notCreated: started.notCreated ?? [] }
-  /** `again`: for another attempt with the same configuration, what could not be created. */
-  const apply = async (loaded: LoadResult, again?: readonly string[]): Promise<void> => {
-    if (again === undefined) latest = loaded
-    const parts = { running, services, metrics, strict, served: loads.served, log, again }
-    const { outcome, served, notCreated } = await applyConfiguration(loaded, parts)
-    if (outcome === 'applied') applied = { loaded, notCreated }
-    // After a change that is refused for its errors, what the running configuration lacks is still tried.
-    const isRefused = again === undefined && outcome !== 'applied' && notCreated.length === 0
-    if (!isRefused) retryLater(loaded, notCreated, again !== undefined)
-    else if (tried !== applied.loaded) retryLater(applied.loaded, applied.notCreated, false)
-    if (outcome === 'unchanged') return
-    loads.settled(served, outcome)
-    void source.settled(served, outcome)
-    if (outcome === 'applied') void configureAudit(running.current.configuration)
-    tokenKeys.configure(keyIssuers(running.current.configuration))
-    keeping.wake()
-    listeners.wakeWebhook()
-    if (outcome === 'applied') options.sharing?.onServed(running.current.configuration.hash)
-    // The attempt was for the running configuration, and the latest change is still refused.
-    if (loaded !== latest) await apply(latest)
-  }
-  void source.settled(started, 'applied')
-  options.sharing?.onServed(configuration.hash)
-  const unread = (err: unknown): void => {
-    loads.unread()
-    log.error('configuration could not be read', { err })
-  }
-  // One at a time, in the order in which they were read: otherwise an older configuration could replace a newer one.
-  let applying = Promise.resolve()
-  let isRereadDue = false
-  const inOrder = (work: () => Promise<void>): Promise<void> => {
-    applying = applying.then(work).catch(unread)
-    return applying
-  }
-  scope.defer(() => applying)
-  let tried = first
-  const retryLater = (loaded: LoadResult, problems: readonly string[], isRepeated: boolean): void => {
-    tried = loaded
-    retries.plan(problems, isRepeated, () => {
-      void inOrder(async () => {
-        if (tried === loaded) await apply(loaded, problems)
-      })
-    })
-  }
-  retryLater(first, applied.notCreated, false)
-  const reload = async (): Promise<void> => {
-    const reapplied = inOrder(async () => {
-      isRereadDue = true
-      await apply(await source.load())
-    })
-    await Promise.all([listeners.reloadCertificate(), reapplied])
-    listeners.wakeWebhook()
-  }
-  const onChange = (result: LoadResult): Promise<void> =>
-    inOrder(async () => {
-      // The watcher may have read this before a reload that is applied by now.
-      const latest = isRereadDue ? await source.load().catch(() => result) : result
-      isRereadDue = false
-      await apply(latest)
-    })
-  scope.own(source.watch({ hash: first.hash, onChange, onError: unread }))
-  scope.defer(() => {
-    listeners.startShutdown()
-    services.events.drain()
-    services.runChanges.drain()
-    services.sessionChanges.drain()
+interface ChangeParts {
+  /** What was read at the start, and what of it runs. */
+  readonly first: LoadResult
+  readonly started: LoadResult
+  readonly retries: CreationRetries
+  readonly running: RunningConfiguration
+  readonly services: ProcessServices
+  readonly loads: ConfigurationReport
+  configureAudit(one: Configuration): Promise<void>
+  /** Calls what looks at the configuration again after each change, also one that is refused. */
+  wakeFollowers(): void
+}
+
+function openChanges({ options, scope, metrics }: ProcessParts, parts: ChangeParts): ConfigurationChanges {
+  const { source, log, strict = false, sharing } = options
+  const { first, started, retries, running, services, loads } = parts
+  const changes = new ConfigurationChanges(first, started.notCreated ?? [], {
+    source,
+    retries,
+    apply: (loaded, again) =>
+      applyConfiguration(loaded, { running, services, metrics, strict, served: loads.served, log, again }),
+    settled: (outcome, served) => {
+      loads.settled(served, outcome)
+      void source.settled(served, outcome)
+      const { configuration } = running.current
+      if (outcome === 'applied') void parts.configureAudit(configuration)
+      services.tokenKeys.configure(keyIssuers(configuration))
+      parts.wakeFollowers()
+      if (outcome === 'applied') sharing?.onServed(configuration.hash)
+    },
+    unread: (err) => {
+      loads.unread()
+      log.error('configuration could not be read', { err })
+    },
   })
-  const { address, metricsAddress, webhookAddress, operations } = listeners
-  return { address, metricsAddress, webhookAddress, operations, reload }
+  return scope.own(changes)
 }

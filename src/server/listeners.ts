@@ -66,73 +66,26 @@ interface Listeners {
   startShutdown(): void
 }
 
+/** What the three listeners share. */
+interface SharedParts {
+  readonly parts: ListenersParts
+  readonly limits: ReturnType<typeof limitListeners>
+  ready(): Promise<void>
+}
+
 /** Opens the metrics, public and webhook listeners; the gateway is ready when all are open. */
 export async function openListeners(parts: ListenersParts, scope: Scope): Promise<Listeners> {
-  const { running, storage, metrics, clock, log, accessLog, tls: files } = parts
   let state: 'starting' | 'serving' | 'shutting down' = 'starting'
   const ready = async (): Promise<void> => {
     if (state !== 'serving') throw new Error(state)
-    await storage.ready()
+    await parts.storage.ready()
   }
+  const shared: SharedParts = { parts, limits: limitListeners(parts.connectionLimits, parts.log), ready }
+  const operations = operationsOf(shared)
   // The metrics listener opens first and closes last, so that operators can watch a drain.
-  const connections = limitListeners(parts.connectionLimits, log)
-  const check = () => running.use((runtime) => runtime.checkOutside())
-  const operations: Operations = {
-    metrics: () => metrics.registry,
-    ready,
-    health: () => readHealth({ ready, check, objects: parts.objects, log }),
-  }
-  const metricsAddress =
-    parts.metricsListen === undefined
-      ? undefined
-      : await listen(
-          createOperationsApp({ operations, limits: connections.operations, meter: metrics.connections, log }),
-          parts.metricsListen,
-          scope,
-        )
-  const ignored = reportIgnoredHeaders({ count: () => metrics.forwardedHeadersIgnored(), log, clock })
-  const proxies = new TrustedProxies(parts.trustedProxies, ignored)
-  const pair = files === undefined ? undefined : await readPair(files)
-  const tls = pair === undefined ? undefined : { cert: pair.certificate, key: pair.privateKey }
-  const app = createApp({ running, metrics, log, accessLog, proxies, limits: connections.public, tls, ready })
-  const address = await listen(app, parts.listen, scope)
-  const certificate =
-    files === undefined || pair === undefined
-      ? undefined
-      : scope.own(
-          new CertificateReload({
-            listener: 'public',
-            files,
-            served: pair,
-            server: app.server as unknown as https.Server,
-            clock,
-            log,
-            meter: metrics.certificates,
-          }),
-        )
-  const webhook = scope.own(
-    new WebhookListener({
-      configuration: () => running.current.configuration,
-      store: storage.keys,
-      box: createKeyBox({ environment: parts.environment, dataFolder: parts.dataFolder }),
-      clock,
-      log,
-      meter: metrics.webhook,
-      useObjects: (cluster, work) => running.use((runtime) => work(objectsOf(runtime.target(cluster), cluster))),
-      createApp: (webhookTls) =>
-        createApp({
-          running,
-          metrics,
-          log,
-          accessLog,
-          proxies: new TrustedProxies([]),
-          limits: connections.webhook,
-          tls: webhookTls,
-          ready,
-          only: { host: webhookHost, path: webhookPath },
-        }),
-    }),
-  )
+  const metricsAddress = await openMetrics(shared, operations, scope)
+  const { address, certificate } = await openPublic(shared, scope)
+  const webhook = scope.own(createWebhook(shared))
   await webhook.start()
   state = 'serving'
   const shownMetrics = metricsAddress ?? parts.sharing?.metricsAddress
@@ -142,27 +95,83 @@ export async function openListeners(parts: ListenersParts, scope: Scope): Promis
     webhookAddress: webhook.address,
     operations,
     reloadCertificate: () => certificate?.look(),
-    describe: () => {
-      const ofWebhook = webhook.certificate()
-      return [
-        { name: 'public', address, ...(certificate === undefined ? {} : { certificate: certificate.describe() }) },
-        ...(shownMetrics === undefined ? [] : [{ name: 'metrics', address: shownMetrics } as const]),
-        ...(webhook.address === undefined
-          ? []
-          : [
-              {
-                name: 'webhook',
-                address: webhook.address,
-                ...(ofWebhook === undefined ? {} : { certificate: ofWebhook }),
-              } as const,
-            ]),
-      ]
-    },
+    describe: () => [
+      { name: 'public', address, certificate: certificate?.describe() },
+      ...(shownMetrics === undefined ? [] : [{ name: 'metrics', address: shownMetrics } as const]),
+      ...(webhook.address === undefined
+        ? []
+        : [{ name: 'webhook', address: webhook.address, certificate: webhook.certificate() } as const]),
+    ],
     wakeWebhook: () => webhook.wake(),
     startShutdown: () => {
       state = 'shutting down'
     },
   }
+}
+
+function operationsOf({ parts: { running, metrics, objects, log }, ready }: SharedParts): Operations {
+  const check = () => running.use((runtime) => runtime.checkOutside())
+  return {
+    metrics: () => metrics.registry,
+    ready,
+    health: () => readHealth({ ready, check, objects, log }),
+  }
+}
+
+async function openMetrics(
+  { parts: { metricsListen, metrics, log }, limits }: SharedParts,
+  operations: Operations,
+  scope: Scope,
+): Promise<string | undefined> {
+  if (metricsListen === undefined) return undefined
+  const app = createOperationsApp({ operations, limits: limits.operations, meter: metrics.connections, log })
+  return await listen(app, metricsListen, scope)
+}
+
+/** Without TLS there is no certificate. */
+async function openPublic(
+  { parts, limits, ready }: SharedParts,
+  scope: Scope,
+): Promise<{ readonly address: string; readonly certificate?: CertificateReload }> {
+  const { running, metrics, clock, log, accessLog, tls: files } = parts
+  const ignored = reportIgnoredHeaders({ count: () => metrics.forwardedHeadersIgnored(), log, clock })
+  const proxies = new TrustedProxies(parts.trustedProxies, ignored)
+  const served = files === undefined ? undefined : await readPair(files)
+  const tls = served === undefined ? undefined : { cert: served.certificate, key: served.privateKey }
+  const app = createApp({ running, metrics, log, accessLog, proxies, limits: limits.public, tls, ready })
+  const address = await listen(app, parts.listen, scope)
+  if (files === undefined || served === undefined) return { address }
+  const server = app.server as unknown as https.Server
+  const meter = metrics.certificates
+  return {
+    address,
+    certificate: scope.own(new CertificateReload({ listener: 'public', files, served, server, clock, log, meter })),
+  }
+}
+
+function createWebhook({ parts, limits, ready }: SharedParts): WebhookListener {
+  const { running, storage, metrics, clock, log, accessLog, environment, dataFolder } = parts
+  return new WebhookListener({
+    configuration: () => running.current.configuration,
+    store: storage.keys,
+    box: createKeyBox({ environment, dataFolder }),
+    clock,
+    log,
+    meter: metrics.webhook,
+    useObjects: (cluster, work) => running.use((runtime) => work(objectsOf(runtime.target(cluster), cluster))),
+    createApp: (tls) =>
+      createApp({
+        running,
+        metrics,
+        log,
+        accessLog,
+        proxies: new TrustedProxies([]),
+        limits: limits.webhook,
+        tls,
+        ready,
+        only: { host: webhookHost, path: webhookPath },
+      }),
+  })
 }
 
 async function listen(listener: Listener, at: string, scope: Scope): Promise<string> {

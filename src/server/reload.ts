@@ -187,7 +187,8 @@ const mostLost = 20
 
 const placeOf = ({ file, line }: FoundObject): string => (line === undefined ? file : `${file}:${line}:1`)
 
-interface Applied {
+/** The outcome of a change. */
+export interface Applied {
   /** `unchanged`: another attempt failed, so that everything is as it was. */
   readonly outcome: LoadOutcome | 'unchanged'
   readonly served: LoadResult

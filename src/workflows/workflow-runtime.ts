@@ -15,7 +15,7 @@ import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { HostFor } from '#sdk/host/host.ts'
 import type { JobHost } from '#sdk/job/job.ts'
 import type { TaskHost } from '#sdk/workflow/workflow-task.ts'
-import { type ApprovalDesk, createApprovalDesk } from '#workflows/approvals/approval-desk.ts'
+import { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
 import { linksFor } from '#workflows/approvals/approval-links.ts'
 import { ApproverFinder } from '#workflows/approvals/approver-finder.ts'
 import { revokeDue } from '#workflows/grants/grant-revoker.ts'
@@ -69,7 +69,7 @@ export class WorkflowRuntime {
     this.#parts = parts
     this.#choices = new MailChoices(services.notifications, configuration)
     const preview = new ApprovalPreview({ ...services, workflows: () => this.workflows })
-    this.approvals = createApprovalDesk({
+    this.approvals = new ApprovalDesk({
       ...parts,
       ...services,
       linksFor: linksFor(configuration, services),

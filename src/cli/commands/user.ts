@@ -304,7 +304,7 @@ function describe(error: unknown): string {
 /** Works for users of any directory. Throws an Error for an invalid DN, and for a DN without second factors. */
 async function resetFactors(
   written: string,
-  requestor: string,
+  by: string,
   { secondFactors }: Pick<Storage, 'secondFactors'>,
   io: CommandIo,
 ): Promise<void> {
@@ -314,7 +314,7 @@ async function resetFactors(
     {
       id: newId(),
       time: systemClock(),
-      requestor,
+      requestor: by,
       subject,
       workflow: { id: '', name: 'gatehouse user reset-factors' },
       target: 'gatehouse',

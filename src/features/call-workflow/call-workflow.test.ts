@@ -60,7 +60,11 @@ async function open(
         throw new Error('there is nothing behind this filter')
       },
     )
-    return { status: response.status, headers: response.headers, body: JSON.parse(String(response.body)) }
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: response.body === undefined ? undefined : JSON.parse(String(response.body)),
+    }
   }
   const post = (body: unknown, headers: Record<string, string> = {}, as: Caller = {}) =>
     send(
@@ -764,6 +768,19 @@ test('the caller that started a run may cancel it while no target was changed', 
   await expect(send({ method: 'DELETE', url: `${address}/${touched.head.id}` })).rejects.toMatchObject({
     code: 'CONFLICT',
   })
+})
+
+test('HEAD is GET without the body, and the description of the API is no run', async () => {
+  const { send, runs } = await open()
+  const run = runs.add({ head: { workflow: 'join', requester: 'svc' } })
+  const shown = await send({ method: 'HEAD', url: `${address}/${run.head.id}` })
+  expect([shown.status, shown.body]).toEqual([200, undefined])
+  const { status, body: described } = await send({ url: `${address}/openapi.json` })
+  expect([status, described.servers, Object.keys(described.paths)]).toEqual([
+    200,
+    [{ url: 'https://gw.example.com' }],
+    ['/call-workflow', '/call-workflow/{workflowId}'],
+  ])
 })
 
 test('other methods, types and query parameters are rejected', async () => {

@@ -10,12 +10,12 @@ import { type ErrorCode, errorCodes, type FieldProblem, GatewayError } from '#ke
 import type { Path } from '#kernel/issues.ts'
 import { jsonBody } from '#kernel/json.ts'
 import { wireForm } from '#kernel/wire.ts'
-import { DescribedApi, placeAtSegment } from '#sdk/api/api-description.ts'
+import { placeAtSegment } from '#sdk/api/api-description.ts'
 import { problemErrors } from '#sdk/api/json-answer.ts'
 import { jsonPointer, readJsonBody } from '#sdk/api/json-body.ts'
-import { allowMethods } from '#sdk/api/routes.ts'
+import { ServedApi } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
+import { defineFilter } from '#sdk/filter/filter.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 import { flag, list, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
@@ -106,10 +106,10 @@ export default defineFilter({
     trustsPrograms: !namesRights,
   }),
   api: () => callWorkflowApi.served(placeAtSegment, { formats: ['openapi', 'swagger'], users: callWorkflowApi }),
-  create: (config, host: CallHost) => new CallWorkflow(config, host),
+  create: (config, host: CallHost) => callWorkflowApi.filter(new CallWorkflow(config, host)),
 })
 
-class CallWorkflow implements Filter {
+class CallWorkflow {
   readonly #allowed: ReadonlySet<string>
   readonly #config: Config
   readonly #host: CallHost
@@ -120,26 +120,7 @@ class CallWorkflow implements Filter {
     this.#host = host
   }
 
-  async handle(exchange: Exchange): Promise<GatewayResponse> {
-    const { request, pathInfo } = exchange
-    if (pathInfo === '' || pathInfo === '/') {
-      allowMethods(request.method, 'POST')
-      return await this.#start(exchange)
-    }
-    const document = callWorkflowApi.document(pathInfo.slice(1), {
-      origin: request.origin,
-      ...placeAtSegment(exchange.mount),
-    })
-    if (document !== undefined) {
-      allowMethods(request.method, 'GET')
-      return jsonAnswer(200, document)
-    }
-    allowMethods(request.method, 'GET', 'DELETE')
-    const run = await this.#own(exchange, pathInfo.slice(1))
-    return request.method === 'GET' ? await this.#show(exchange, run) : await this.#cancel(exchange, run)
-  }
-
-  async #start({ request, application, mount, subject, session }: Exchange): Promise<GatewayResponse> {
+  async start({ request, application, mount, subject, session }: Exchange): Promise<GatewayResponse> {
     const body = await readJsonBody(request, callSchema, maxBodyBytes)
     // A workflow that may not be called looks like one that doesn't exist.
     if (!this.#allowed.has(body.name)) {
@@ -240,11 +221,15 @@ class CallWorkflow implements Filter {
     return run
   }
 
-  async #show({ request }: Exchange, run: Run): Promise<GatewayResponse> {
-    return statusAnswer(run, await this.#host.runs.steps(run.head.id, readAfter(request.query)))
+  async show(exchange: Exchange, name: string): Promise<GatewayResponse> {
+    const run = await this.#own(exchange, name)
+    return statusAnswer(run, await this.#host.runs.steps(run.head.id, readAfter(exchange.request.query)))
   }
 
-  async #cancel({ subject }: Exchange, { head: { id }, fence }: Run): Promise<GatewayResponse> {
+  async cancel(exchange: Exchange, name: string): Promise<GatewayResponse> {
+    const { subject } = exchange
+    const { head, fence } = await this.#own(exchange, name)
+    const { id } = head
     const status = await this.#host.runs.withdraw({ id, fence, by: subject.uid })
     return jsonAnswer(status === 'cancelled' ? 200 : 202, { workflowId: id, status })
   }
@@ -423,12 +408,13 @@ function readParams(
 }
 
 /** The call itself, and everything below it. */
-export const callWorkflowApi = new DescribedApi({
+export const callWorkflowApi = new ServedApi<CallWorkflow>({
   title: 'Call-workflow API',
   version: '1.0.0',
   answers: { StartedRun: startedRun, RunStatus: runStatus, EndedRun: endedRun, Problem: problem },
   bodies: { WorkflowCall: callSchema },
   failure: { description: 'What is wrong', schema: 'Problem', type: 'application/problem+json' },
+  documentsAt: placeAtSegment,
   operations: {
     callWorkflow: {
       route: 'POST',
@@ -443,6 +429,7 @@ export const callWorkflowApi = new DescribedApi({
         '403': 'The call asks for something that callers may not ask for here',
         '422': 'The body has values that are not allowed',
       },
+      handle: (calls, exchange) => calls.start(exchange),
     },
     getRun: {
       route: 'GET /{workflowId}',
@@ -450,6 +437,7 @@ export const callWorkflowApi = new DescribedApi({
       query: { after: 'The id of a step: only the steps after it' },
       answer: 'RunStatus',
       failures: { '404': 'The caller started no such run' },
+      handle: (calls, exchange, id = '') => calls.show(exchange, id),
     },
     endRun: {
       route: 'DELETE /{workflowId}',
@@ -457,6 +445,7 @@ export const callWorkflowApi = new DescribedApi({
       answer: 'EndedRun',
       answers: { '202': { description: 'The run will be cancelled when its task ends', schema: 'EndedRun' } },
       failures: { '409': 'The run has changed something' },
+      handle: (calls, exchange, id = '') => calls.cancel(exchange, id),
     },
   },
 })

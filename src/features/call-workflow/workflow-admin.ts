@@ -19,9 +19,7 @@ export default defineFilter({
   answers: true,
   errors: problemErrors,
   api: ({ readOnly }) => (readOnly ? readOnlyApi : workflowAdminApi).served(placeAtMount),
-  create: ({ readOnly }, host: CallHost) => ({
-    handle: (exchange) => workflowAdminApi.answer({ host, readOnly }, exchange, exchange.pathInfo),
-  }),
+  create: ({ readOnly }, host: CallHost) => workflowAdminApi.filter({ host, readOnly }),
 })
 
 interface AdminParts {

@@ -195,7 +195,7 @@ export const ownPasswordApi = new ServedApi<OwnPasswordParts>({
   answers: { PasswordConfig: ownPasswordConfig, PasswordResult: ownPasswordAnswer, Errors: mainErrors },
   bodies: { NewPassword: bodySchema },
   failure: { description: 'What is wrong', schema: 'Errors' },
-  documentsBelow: '/password',
+  documentsAt: placeBelow('/password'),
   operations: {
     getConfig: {
       route: 'GET /config',

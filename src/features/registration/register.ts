@@ -222,7 +222,7 @@ class RegisterFilter implements Filter {
       revokeInvitation: (filter, exchange, id = '') => filter.#invitations.revoke(exchange, id),
       resendInvitation: (filter, exchange, id = '') => filter.#invitations.resend(exchange, id),
     },
-    '/register',
+    placeBelow('/register'),
   )
 
   async #config({ request, subject }: Exchange): Promise<GatewayResponse> {

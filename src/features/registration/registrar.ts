@@ -212,7 +212,7 @@ export class Registrar {
       params: {},
       userID,
       values,
-      requestor: subject.uid,
+      requester: subject.uid,
       identity: subject.identity,
       anonymous: subject.level === 0,
       reason: reason === '' ? undefined : reason,
@@ -288,8 +288,7 @@ interface Registration {
   /** The subject of the workflow. */
   readonly userID: string
   readonly values: ReadonlyMap<string, string>
-  /** The requester. */
-  readonly requestor: string
+  readonly requester: string
   readonly identity: Identity | undefined
   /** The requester was not signed in. */
   readonly anonymous: boolean
@@ -300,7 +299,7 @@ interface Registration {
 
 function workflowCall(
   { given }: RegisterSettings,
-  { workflow, params, userID, values, requestor, identity, reason, password }: Registration,
+  { workflow, params, userID, values, requester, identity, reason, password }: Registration,
   requestId: string,
 ): WorkflowCall {
   const attributes = Attributes.from([...values].map(([name, value]) => [name, [value]] as const))
@@ -308,7 +307,7 @@ function workflowCall(
   return {
     head: {
       workflow,
-      requester: requestor,
+      requester,
       who: identity === undefined ? undefined : { requester: identity },
       requestId,
       reason,
@@ -325,7 +324,7 @@ function workflowCall(
 /** The form that is sealed until its mail is confirmed. */
 const storedSchema = z.object({
   userID: z.string(),
-  requestor: z.string(),
+  requester: z.string(),
   identity: z.string().optional(),
   anonymous: z.boolean(),
   values: z.record(z.string(), z.string()),

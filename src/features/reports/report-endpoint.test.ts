@@ -6,13 +6,14 @@ import type { ReportSpec } from '#config/kinds/portal.ts'
 import { issuerIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { answerRoute, type Routes } from '#sdk/api/routes.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 import { unzipped } from '#testing/gateway/unzipped.ts'
 import { fakeSecretBox } from '#testing/login/fake-login-services.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { serveReport } from './report.ts'
-import { createReports, type ReportLimits, Reports } from './report-endpoint.ts'
+import { createReports, type ReportCall, type ReportLimits, Reports } from './report-endpoint.ts'
 import type { ReportCursor, ReportReader, ReportRow, ReportRun } from './report-reader.ts'
 
 interface MemoryReportOptions {
@@ -111,6 +112,12 @@ function setUp({ limits, ...options }: Setting = {}) {
     meter: { ran: (name, format, outcome) => void counted.push(`${name} ${format} ${outcome}`) },
     ...(limits === undefined ? {} : { limits }),
   })
+  const routes: Routes<ReportCall> = {
+    'GET /org/{orgId}': (call, _, org = '') => reports.list(call, org),
+    'GET /{name}': (call, _, name = '') => reports.show(call, name),
+    'PUT /excelx': (call) => reports.workbook(call),
+    'GET /excel/{reportid}/{file}': (call, _, reference = '') => reports.file(call, reference),
+  }
   const ask = (
     path: string,
     {
@@ -125,27 +132,27 @@ function setUp({ limits, ...options }: Setting = {}) {
       type = 'application/json',
       parts = {} as Partial<GatewayRequest>,
     } = {},
-  ) =>
-    reports.answer({
-      exchange: {
-        request: {
-          ...fakeRequest({
-            method,
-            url: `http://localhost/main/reports${path}`,
-            ...(body === '' ? {} : { body, headers: { 'content-type': type } }),
-          }),
-          signal,
-          ...parts,
-        },
-        application: 'portal',
-        mount: '/main',
-        pathInfo: `/reports${path.split('?')[0]}`,
-        subject: {
-          ...subject(`uid=${login},o=x`),
-          ...(identity === '' ? {} : { identity: issuerIdentity('https://idp.example.com', identity) }),
-        },
+  ) => {
+    const exchange = {
+      request: {
+        ...fakeRequest({
+          method,
+          url: `http://localhost/main/reports${path}`,
+          ...(body === '' ? {} : { body, headers: { 'content-type': type } }),
+        }),
+        signal,
+        ...parts,
       },
-      path: path.split('?')[0] ?? '',
+      application: 'portal',
+      mount: '/main',
+      pathInfo: `/reports${path.split('?')[0]}`,
+      subject: {
+        ...subject(`uid=${login},o=x`),
+        ...(identity === '' ? {} : { identity: issuerIdentity('https://idp.example.com', identity) }),
+      },
+    }
+    const call: ReportCall = {
+      exchange,
       orgs: new Set(orgs),
       login,
       translate: (text) => translations.get(text) ?? text,
@@ -153,7 +160,9 @@ function setUp({ limits, ...options }: Setting = {}) {
         if (isOwn) return login
         throw new GatewayError('ACCESS_DENIED', 'the login belongs to another user')
       },
-    })
+    }
+    return answerRoute(routes, call, exchange, path.split('?')[0] ?? '')
+  }
   return { ask, store, time, counted }
 }
 
@@ -560,6 +569,7 @@ describe('a report that a page sends back', () => {
     await expect(ask('/excelx', text)).rejects.toMatchObject({ code: 'UNSUPPORTED_MEDIA_TYPE' })
     await expect(ask('/excelx', { method: 'POST', body: '{}' })).rejects.toMatchObject({ status: 405 })
     expect(await ask('/excelx')).toEqual({ status: 204, headers: { 'cache-control': 'no-store' } })
+    expect(await ask('/excelx', { method: 'HEAD' })).toMatchObject({ status: 204 })
   })
 })
 

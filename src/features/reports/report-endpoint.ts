@@ -10,6 +10,7 @@ import { isJsonObject } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { SecretBox } from '#keys/secret-box.ts'
+import { answer, emptyAnswer } from '#sdk/api/json-answer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { Translate } from '#sdk/page/configured-texts.ts'
@@ -20,10 +21,8 @@ import { reportXlsx } from './report-xlsx.ts'
 import { maxReference, readShownReport } from './shown-report.ts'
 
 /** A request to the reports of a portal. */
-interface ReportCall {
+export interface ReportCall {
   readonly exchange: Exchange
-  /** After `reports`: empty, or starting with a slash, as received. */
-  readonly path: string
   /** The ids of the orgs that the caller may see. A report without one of them does not exist for the caller. */
   readonly orgs: ReadonlySet<string>
   /** The caller, by the attribute that identifies users in the portal; for the log. */
@@ -71,7 +70,7 @@ interface Run {
   readonly format: ReportFormat
 }
 
-/** The paths of the Main API below `reports`. What the caller may not see is answered like what does not exist. */
+/** The operations of the Main API below `reports`. What the caller may not see is answered like what does not exist. */
 export class Reports {
   readonly #parts: ReportParts
   readonly #limits: ReportLimits
@@ -87,46 +86,31 @@ export class Reports {
     this.#references = new ReportReferences(parts.secrets, parts.clock)
   }
 
-  /** Throws NOT_FOUND for a path that is none of the reports'. */
-  async answer(call: ReportCall): Promise<GatewayResponse> {
-    const { method } = call.exchange.request
-    const [first = '', second, third, ...rest] = call.path.split('/').slice(1).map(decoded)
-    const isOrg = first === 'org' && second !== undefined && third === undefined
-    const isFile = first === 'excel' && second !== undefined && rest.length === 0
-    const isReport = first !== '' && second === undefined
-    if (isReport && first === 'excelx' && this.#find(first, call) === undefined) return await this.#workbook(call)
-    if (!isOrg && !isFile && !isReport) throw new GatewayError('NOT_FOUND', `nothing at "reports${call.path}"`)
-    if (method !== 'GET' && method !== 'HEAD') {
-      throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: 'GET, HEAD' } })
-    }
-    if (isOrg) return answer(this.#list(second, call), method)
-    if (isFile) return await this.#run(await this.#referred(second, call), call)
-    return await this.#report(first, call)
-  }
-
-  #list(org: string, { orgs, login, translate }: ReportCall): ReportList {
+  async list({ orgs, login, translate }: ReportCall, org: string): Promise<GatewayResponse> {
     if (!orgs.has(org)) throw new GatewayError('NOT_FOUND', `no org "${org}" for "${login}"`)
     const reports = this.#parts.reports.filter((report) => report.org === org)
-    return {
+    return answer({
       reports: reports.map((report) => ({
         ...titleOf(report, translate),
         orgID: org,
         parameters: report.parameters.filter((parameter): parameter is ReportParameter => parameter !== 'currentUser'),
       })),
-    }
+    } satisfies ReportList)
   }
 
-  async #report(name: string, call: ReportCall): Promise<GatewayResponse> {
+  async show(call: ReportCall, name: string): Promise<GatewayResponse> {
     const { request } = call.exchange
     const report = this.#find(name, call)
     if (report === undefined) {
+      // OpenUnison's page asks whether the address of workbooks exists before it sends a report to it.
+      if (name === 'excelx') return emptyAnswer(204)
       throw new GatewayError('NOT_FOUND', `no report "${name}" for "${call.login}"`, { publicText: 'Report not found' })
     }
     const currentUser = report.parameters.includes('currentUser') ? await call.ownLogin() : undefined
     const { values, format } = readReportQuery(request.query, report, currentUser)
     if (format !== 'reference') return await this.#run({ report, values, format }, call)
     const reportid = await this.#references.make({ report, values }, call.exchange.subject.identity, fileMillis)
-    return answer({ reportid } satisfies ReportReference, request.method)
+    return answer({ reportid } satisfies ReportReference)
   }
 
   #find(name: string, { orgs }: ReportCall): ServedReport | undefined {
@@ -146,22 +130,17 @@ export class Reports {
     return { report, values: referred?.values ?? {}, format: 'xlsx' }
   }
 
-  /**
-   * OpenUnison's page sends back the report that it shows, and gets a workbook; before, it asks by GET whether the
-   * address exists. Nothing that was sent is written into the workbook: the report runs again, with the same values,
-   * for a caller who may still see it.
-   */
-  async #workbook(call: ReportCall): Promise<GatewayResponse> {
-    const { request } = call.exchange
-    if (request.method === 'GET' || request.method === 'HEAD') {
-      return { status: 204, headers: { 'cache-control': 'no-store' } }
-    }
-    if (request.method !== 'PUT') {
-      throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD, PUT' } })
-    }
-    const { identity } = call.exchange.subject
-    const reference = await this.#arriving.run(identity, () => readShownReport(request))
+  async file(call: ReportCall, reference: string): Promise<GatewayResponse> {
     return await this.#run(await this.#referred(reference, call), call)
+  }
+
+  /**
+   * OpenUnison's page sends back the report that it shows, and gets a workbook. Nothing that was sent is written into
+   * the workbook: the report runs again, with the same values, for a caller who may still see it.
+   */
+  async workbook(call: ReportCall): Promise<GatewayResponse> {
+    const { request, subject } = call.exchange
+    return await this.file(call, await this.#arriving.run(subject.identity, () => readShownReport(request)))
   }
 
   async #run(run: Run, { exchange, login, translate }: ReportCall): Promise<GatewayResponse> {
@@ -268,20 +247,6 @@ function headersOf({ name }: ServedReport, format: ReportFormat): Record<string,
   const exact = encodeURIComponent(name.toWellFormed()).replaceAll(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`)
   const disposition = `attachment; filename="${plain}.${format}"; filename*=UTF-8''${exact}.${format}`
   return { ...headers, 'content-disposition': disposition }
-}
-
-const answer = (body: object, method: string): GatewayResponse => ({
-  status: 200,
-  headers: { 'content-type': types.json, 'cache-control': 'no-store' },
-  ...(method === 'HEAD' ? {} : { body: JSON.stringify(body) }),
-})
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part)
-  } catch (cause) {
-    throw new GatewayError('BAD_REQUEST', 'a path that does not decode', { cause })
-  }
 }
 
 /** The name identifies the report in every language. */

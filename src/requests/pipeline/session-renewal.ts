@@ -28,7 +28,7 @@ interface RenewalParts {
   readonly loginMeter: LoginMeter
   readonly clock: Clock
   readonly log: Logger
-  readonly times?: RenewalTimes
+  readonly times?: RenewalTimes | undefined
 }
 
 type Asker = LoginEvent['request']

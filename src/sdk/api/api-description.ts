@@ -65,7 +65,8 @@ export interface ApiDescription<I extends string = string> {
   readonly operations: Readonly<Record<I, OperationDescription>>
 }
 
-type PlaceOf = FilterApi['place']
+/** Where an API is whose URL has a mount. */
+export type PlaceOf = FilterApi['place']
 
 /** The place of an API whose `prefix` may be the end of the mount or follow it. */
 export const placeBelow =
@@ -81,10 +82,10 @@ export const placeAtSegment: PlaceOf = (mount) => {
   return { base: mount.slice(0, slash), prefix: mount.slice(slash) }
 }
 
-/** See `placeBelow`. */
-export const apiPlace = (prefix: string, { mount, request }: Pick<Exchange, 'mount' | 'request'>): ApiPlace => ({
+/** Where the API of a request is. */
+export const apiPlace = (place: PlaceOf, { mount, request }: Pick<Exchange, 'mount' | 'request'>): ApiPlace => ({
   origin: request.origin,
-  ...placeBelow(prefix)(mount),
+  ...place(mount),
 })
 
 /** The file names of the documents, below the path of an API. */

@@ -8,6 +8,7 @@ import {
   apiPlace,
   DescribedApi,
   type OperationDescription,
+  type PlaceOf,
 } from './api-description.ts'
 import { answer } from './json-answer.ts'
 import { answerRoute, type Handler, type Routes } from './routes.ts'
@@ -41,7 +42,7 @@ export function routed<P, R extends RoutesById>(
 export const servedBy = <P, I extends string>(
   { description }: DescribedApi<I>,
   handlers: Readonly<Record<NoInfer<I>, Handler<P>>>,
-  documentsBelow?: string,
+  documentsAt?: PlaceOf,
 ): ServedApi<P> =>
   new ServedApi({
     ...description,
@@ -51,13 +52,13 @@ export const servedBy = <P, I extends string>(
         { ...operation, handle: handlers[id as I] },
       ]),
     ),
-    documentsBelow,
+    documentsAt,
   })
 
 interface ServedDescription<P> extends Omit<ApiDescription, 'operations'> {
   readonly operations: Operations<P>
-  /** The path of the API below which callers may read its documents, such as `/ops`; nowhere if absent. */
-  readonly documentsBelow?: string | undefined
+  /** Where the API is, if callers may read its documents below it. */
+  readonly documentsAt?: PlaceOf | undefined
 }
 
 /** An API with one table of operations, so that each of them is described and served, and nothing else. */
@@ -68,10 +69,17 @@ export class ServedApi<P> extends DescribedApi {
   constructor(described: ServedDescription<P>) {
     super(described)
     this.#described = described
-    const { operations, documentsBelow } = described
+    const { operations, documentsAt } = described
     this.#routes = {
+      ...(documentsAt === undefined ? {} : this.#documentRoutes(documentsAt)),
       ...Object.fromEntries(Object.values(operations).map(({ route, handle }) => [route, handle])),
-      ...(documentsBelow === undefined ? {} : this.#documentRoutes(documentsBelow)),
+    }
+  }
+
+  /** The API at its mount, which may end in a slash. */
+  filter(parts: P): { readonly handle: (exchange: Exchange) => Promise<GatewayResponse> } {
+    return {
+      handle: (exchange) => this.answer(parts, exchange, exchange.pathInfo === '/' ? '' : exchange.pathInfo),
     }
   }
 
@@ -86,11 +94,11 @@ export class ServedApi<P> extends DescribedApi {
     return new ServedApi({ ...this.#described, operations: Object.fromEntries(operations) })
   }
 
-  #documentRoutes(path: string): Routes<P> {
+  #documentRoutes(place: PlaceOf): Routes<P> {
     return Object.fromEntries(
       Object.values(apiFile).map((file) => [
         `GET /${file}`,
-        async (_: P, exchange: Exchange) => answer(this.document(file, apiPlace(path, exchange))),
+        async (_: P, exchange: Exchange) => answer(this.document(file, apiPlace(place, exchange))),
       ]),
     )
   }

@@ -112,7 +112,7 @@ async function start(url: string) {
   onTestFinished(() => worker.close())
   worker.start()
   const timers = new TimerLoop({ store: storage.timers, log: silentLogger })
-  timers.on(escalationTimer, runtime.workflows.approvals.escalate)
+  timers.on(escalationTimer, (timer) => runtime.workflows.approvals.escalate(timer))
   const directory = storage.userDirectory({ name: 'people' })
   onTestFinished(() => directory.close())
   const run = (name: string, userID: string, more: GivenCall & { attributes?: Record<string, string[]> } = {}) => {

@@ -108,46 +108,21 @@ interface HostParts {
 
 /** Everything that the modules of one configuration get. */
 export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
-  const { configuration, services, directory, targets, rules, runs, approvals, issuers, reports } = parts
-  const { clock, journals } = services
+  const { configuration, services, rules, runs, issuers } = parts
+  const { clock } = services
   const admissions = new AdmissionAudit(services)
-  const portalUrl = portalAddress(configuration.applications)
   const shared = {
     clock,
     keys: services.keys,
     javaScript: (name) => configuration.javaScripts.get(name),
     texts: configuration.texts,
-    targets,
-    readTargets: parts.readTargets,
-    groupMappings: new KnownGroupMappings({
-      ...(configuration.groupMappings ?? { mappings: [], sources: [] }),
-      targets,
-      clock,
-      log: services.log,
-    }),
-    workflows: { run: async (call, started) => await runs.run(call, started) },
-    runs,
-    runChanges: (listener) => services.runChanges.listen(listener),
-    sessionChanges: (user, listener) => services.sessionChanges.listen(user, listener),
-    approvals,
-    grants: createOwnAccess({ ...services, runs, store: services.runs }),
-    workflowCatalog: createWorkflowCatalog(configuration, services.runs),
-    workflowParameters: (workflow) => workflowParameters(configuration, workflow),
-    loginAttributes: (workflow) => loginAttributes(configuration, workflow),
-    workflowWrites: (workflow) =>
-      workflowWrites(
-        {
-          tasks: (name) => configuration.workflows.get(name)?.tasks,
-          mapping: (name) => configuration.targets.get(name)?.mapping,
-        },
-        workflow,
-      ),
-    reloadRoot: (workflow) => reloadRoot((name) => configuration.workflows.get(name)?.tasks, workflow),
-    directory,
+    ...directoryParts(parts),
+    ...workflowParts(parts),
+    ...pageParts(configuration),
     authorize: (subject, wanted) => rules.decide(subject, wanted),
     openUserDirectory: services.openUserDirectory,
-    journals,
-    readStatistics: createStatistics(services.statistics, journals),
+    journals: services.journals,
+    readStatistics: createStatistics(services.statistics, services.journals),
     audit: services.auditReader,
     rateLimits: services.rateLimits,
     ...services.installation,
@@ -158,27 +133,12 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
       createPortalMemory(services.portal, services.notifications),
     ),
     registrations: new Registrations({ ...services.registrations, runs, clock }),
-    passwords: new PasswordChanges({ services, configuration, directory, targets }),
     sessions: createSessionAccess(services.sessions, configuration),
+    sessionChanges: (user, listener) => services.sessionChanges.listen(user, listener),
     secondFactors: new SecondFactors({ ...services.secondFactors, clock }),
-    portalUrl,
-    apis: servedApis(configuration),
-    forms: configuration.applications.flatMap(({ urls }) =>
-      urls.flatMap(({ filters }) => filters.filter(offersForm).map(({ form }) => form)),
-    ),
-    profiles: configuration.applications.flatMap(({ name: application, urls }) =>
-      urls.flatMap(({ uri, filters }) =>
-        filters.filter(offersProfile).map(({ profile: form }) => ({ application, uri, form })),
-      ),
-    ),
-    resetLinks: configuration.applications.flatMap(({ name: application, urls }) =>
-      urls.flatMap(({ filters }) =>
-        filters.filter(offersResetLinks).map(({ resetLinks: links }) => ({ application, links })),
-      ),
-    ),
     stsPodEndpoints: configuration.stsEndpoints.flatMap(({ pods }) => pods ?? []),
     recordAdmission: (admission) => admissions.record(admission),
-    reports,
+    reports: parts.reports,
     ...(configuration.issuers.length === 0 ? {} : { issuers }),
     ...(parts.watchIssuer === undefined ? {} : { watchIssuer: parts.watchIssuer }),
     ownsIssuer: (issuer) =>
@@ -190,4 +150,56 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
     const log = services.log.with({ module: className, at })
     return { ...shared, name, log, tokens }
   }
+}
+
+/** Users, and the targets that they are in. */
+function directoryParts({ configuration, services, directory, targets, readTargets }: HostParts) {
+  const { clock, log } = services
+  return {
+    directory,
+    targets,
+    readTargets,
+    groupMappings: new KnownGroupMappings({
+      ...(configuration.groupMappings ?? { mappings: [], sources: [] }),
+      targets,
+      clock,
+      log,
+    }),
+    passwords: new PasswordChanges({ services, configuration, directory, targets }),
+  } satisfies Partial<GatewayHost>
+}
+
+function workflowParts({ configuration, services, runs, approvals }: HostParts) {
+  const tasks = (name: string) => configuration.workflows.get(name)?.tasks
+  const mapping = (name: string) => configuration.targets.get(name)?.mapping
+  return {
+    workflows: { run: async (call, started) => await runs.run(call, started) },
+    runs,
+    runChanges: (listener) => services.runChanges.listen(listener),
+    approvals,
+    grants: createOwnAccess({ ...services, runs, store: services.runs }),
+    workflowCatalog: createWorkflowCatalog(configuration, services.runs),
+    workflowParameters: (workflow) => workflowParameters(configuration, workflow),
+    loginAttributes: (workflow) => loginAttributes(configuration, workflow),
+    workflowWrites: (workflow) => workflowWrites({ tasks, mapping }, workflow),
+    reloadRoot: (workflow) => reloadRoot(tasks, workflow),
+  } satisfies Partial<GatewayHost>
+}
+
+/** What the filters of the configuration offer to each other. */
+function pageParts(configuration: Configuration) {
+  const pages = configuration.applications.flatMap(({ name: application, urls }) =>
+    urls.flatMap(({ uri, filters }) => filters.map((filter) => ({ application, uri, filter }))),
+  )
+  return {
+    portalUrl: portalAddress(configuration.applications),
+    apis: servedApis(configuration),
+    forms: pages.flatMap(({ filter }) => (offersForm(filter) ? [filter.form] : [])),
+    profiles: pages.flatMap(({ application, uri, filter }) =>
+      offersProfile(filter) ? [{ application, uri, form: filter.profile }] : [],
+    ),
+    resetLinks: pages.flatMap(({ application, filter }) =>
+      offersResetLinks(filter) ? [{ application, links: filter.resetLinks }] : [],
+    ),
+  } satisfies Partial<GatewayHost>
 }

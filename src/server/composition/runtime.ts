@@ -77,84 +77,65 @@ export async function createRuntime(configuration: Configuration, services: Runt
   return { ...value, configuration, close: () => scope.close() }
 }
 
+/** What refers to each other, so it exists before the modules that fill it. */
+function emptyParts({ clock, runs, targetMeter }: RuntimeServices) {
+  const issuerHealth = new IssuerHealth(clock)
+  return {
+    targets: new Map<string, Target>(),
+    health: new TargetHealth(clock, runs, targetMeter),
+    issuerHealth,
+    watchIssuer: issuerHealth.watch.bind(issuerHealth),
+    authorizations: new Map<string, Authorization>(),
+    dynamicWorkflows: new Map<string, DynamicWorkflowSource>(),
+    chains: new Map<string, Chain>(),
+    directory: new VirtualDirectory(),
+  }
+}
+
 async function build(configuration: Configuration, services: RuntimeServices, scope: Scope) {
   const { clock, log } = services
-  // These refer to each other, so they exist before the modules that fill them.
-  const targets = new Map<string, Target>()
-  const health = new TargetHealth(clock, services.runs, services.targetMeter)
-  const issuerHealth = new IssuerHealth(clock)
-  const watchIssuer = issuerHealth.watch.bind(issuerHealth)
-  const authorizations = new Map<string, Authorization>()
-  const dynamicWorkflows = new Map<string, DynamicWorkflowSource>()
-  const chains = new Map<string, Chain>()
-  const directory = new VirtualDirectory()
-  let tokens: TokenIssuing | undefined
-
+  const parts = emptyParts(services)
+  const { targets, health, issuerHealth, watchIssuer, authorizations, dynamicWorkflows, chains, directory } = parts
   const target = (name: string): Target => {
     const found = targets.get(name)
     if (found === undefined) throw new GatewayError('INTERNAL', `there is no target "${name}"`)
     return found
   }
-  const ownersOf = async (name: string, userID: string): Promise<readonly Identity[]> =>
-    directory.ownersOf({ target: name, userID, stored: await target(name).storedAt?.(userID) })
   const rules = new RuleEvaluator(directory, authorizations, log)
   const decide = rules.decide.bind(rules)
   const root = configuration.directoryRoot
   const workflows = new WorkflowRuntime({ configuration, services, directory, root, rules, authorizations })
   const runner = new ChainRunner(chains)
-  const times = services.renewalTimes === undefined ? {} : { times: services.renewalTimes }
-  const renewal = new SessionRenewal({ ...services, ...times, directory, chains: runner })
-  const issuers = new Issuers({
-    configuration,
-    services,
-    decide,
-    present: async (sessionId, asker) => {
-      const session = await services.sessions.findPublic(sessionId)
-      return session && (await renewal.current(session, asker))?.subject
-    },
-  })
+  const renewal = new SessionRenewal({ ...services, times: services.renewalTimes, directory, chains: runner })
+  const issuers = createIssuers(configuration, services, decide, renewal)
   const reports = services.reports && (await createReports(configuration.reports, { ...services.reports, clock, log }))
-  const { runs, approvals } = workflows
+  let tokens: TokenIssuing | undefined
   const host = createHostFor({
     configuration,
     services,
     directory,
-    targets: { get: target, names: () => [...targets.keys()].sort(), ownersOf },
+    targets: { get: target, names: () => [...targets.keys()].sort(), ownersOf: ownersIn(directory, target) },
     readTargets: () => health.list(),
     rules,
-    runs,
-    approvals,
+    runs: workflows.runs,
+    approvals: workflows.approvals,
     dynamicWorkflows,
     issuers,
     watchIssuer,
     reports,
     tokens: () => tokens,
   })
-
-  await createTargets(configuration, host, scope, (name, className, created) =>
-    targets.set(name, health.watch(name, className, created)),
-  )
-  const { loopbackOnly } = services
-  directory.mount(
-    await createMounts(configuration, targets, scope, ({ name, insert, suffix, at }) =>
-      createAt(at, () => insert.create({ ...host(name, insert.className, at), suffix, loopbackOnly })),
-    ),
-  )
-  for (const [name, { authorization, at }] of configuration.authorizations) {
-    const create = () => authorization.create(host(name, authorization.className, at))
-    authorizations.set(name, scope.own(await createAt(at, create)))
-  }
-  for (const [name, { dynamic, at }] of configuration.workflows) {
-    if (dynamic === undefined) continue
-    const create = () => dynamic.source.create(host(name, dynamic.source.className, at))
-    dynamicWorkflows.set(name, scope.own(await createAt(at, create)))
-  }
+  const modules: ModuleParts = { configuration, host, scope }
+  await createTargets(modules, (name, className, created) => targets.set(name, health.watch(name, className, created)))
+  await mountDirectory(modules, directory, targets, services.loopbackOnly)
+  await createAuthorizations(modules, authorizations)
+  await createDynamicWorkflows(modules, dynamicWorkflows)
   await workflows.start(host, scope)
   await issuers.start(host, scope)
-  await createChains({ configuration, host, scope }, chains)
+  await createChains(modules, chains)
   const { stsEndpoints: endpoints } = configuration
   tokens = await createTokenService({ services, endpoints, host, scope, target, decide, watchIssuer })
-  const applications = await createApplications({ configuration, host, scope, chains })
+  const applications = await createApplications({ ...modules, chains })
   const notifiers = await createNotifiers(configuration, host, scope)
   const routes = new Routes(applications)
   const loginRoutes = new LoginRoutes(applications, runner)
@@ -164,15 +145,75 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   return { handle, checkOutside, routes, loginRoutes, rules, notifiers, target, workflows, tokens }
 }
 
+/** Whom an account of a target belongs to. */
+const ownersIn =
+  (directory: VirtualDirectory, target: (name: string) => Target) =>
+  async (name: string, userID: string): Promise<readonly Identity[]> =>
+    directory.ownersOf({ target: name, userID, stored: await target(name).storedAt?.(userID) })
+
+const createIssuers = (
+  configuration: Configuration,
+  services: RuntimeServices,
+  decide: RuleEvaluator['decide'],
+  renewal: SessionRenewal,
+): Issuers =>
+  new Issuers({
+    configuration,
+    services,
+    decide,
+    present: async (sessionId, asker) => {
+      const session = await services.sessions.findPublic(sessionId)
+      return session && (await renewal.current(session, asker))?.subject
+    },
+  })
+
+/** What the modules of a configuration are created with. */
+interface ModuleParts {
+  readonly configuration: Configuration
+  readonly host: HostFor<GatewayHost>
+  readonly scope: Scope
+}
+
+async function mountDirectory(
+  { configuration, host, scope }: ModuleParts,
+  directory: VirtualDirectory,
+  targets: ReadonlyMap<string, Target>,
+  loopbackOnly: boolean | undefined,
+): Promise<void> {
+  const mounts = await createMounts(configuration, targets, scope, ({ name, insert, suffix, at }) =>
+    createAt(at, () => insert.create({ ...host(name, insert.className, at), suffix, loopbackOnly })),
+  )
+  directory.mount(mounts)
+}
+
+async function createAuthorizations(
+  { configuration, host, scope }: ModuleParts,
+  authorizations: Map<string, Authorization>,
+): Promise<void> {
+  for (const [name, { authorization, at }] of configuration.authorizations) {
+    const create = () => authorization.create(host(name, authorization.className, at))
+    authorizations.set(name, scope.own(await createAt(at, create)))
+  }
+}
+
+async function createDynamicWorkflows(
+  { configuration, host, scope }: ModuleParts,
+  dynamicWorkflows: Map<string, DynamicWorkflowSource>,
+): Promise<void> {
+  for (const [name, { dynamic, at }] of configuration.workflows) {
+    if (dynamic === undefined) continue
+    const create = () => dynamic.source.create(host(name, dynamic.source.className, at))
+    dynamicWorkflows.set(name, scope.own(await createAt(at, create)))
+  }
+}
+
 /** In parallel, since a plug-in takes time to start. Waits for all of them before it throws the first failure. */
 async function createTargets(
-  { targets: configs }: Configuration,
-  host: HostFor<GatewayHost>,
-  scope: Scope,
+  { configuration, host, scope }: ModuleParts,
   add: (name: string, className: string, target: Target) => void,
 ): Promise<void> {
   const created = await Promise.allSettled(
-    Array.from(configs, async ([name, { target, at }]) => {
+    Array.from(configuration.targets, async ([name, { target, at }]) => {
       const made = await createAt(at, () => target.create(host(name, target.className, at)))
       return [name, target.className, scope.own(made)] as const
     }),

@@ -14,6 +14,7 @@ import type { TokenKeyRings } from '#keys/token-key-rings.ts'
 import { LoginAudit, type LoginMeter, noLoginMeter } from '#requests/login/login-audit.ts'
 import { SessionChanges } from '#requests/sessions/session-changes.ts'
 import { Sessions } from '#requests/sessions/sessions.ts'
+import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { PeopleMetrics } from '#server/metrics/metrics.ts'
 import type { WorkflowMetrics } from '#server/metrics/workflow-metrics.ts'
 import { RunChanges } from '#workflows/runs/run-changes.ts'
@@ -55,102 +56,96 @@ interface ServiceParts {
 
 /** What every configuration of this process shares. */
 export function createServices(parts: ServiceParts): RuntimeServices & { readonly tokenKeys: TokenKeyRings } {
-  const { storage, configFolder, dataFolder, secrets, clock, log, eventMeter, workflowMetrics, environment } = parts
-  const keys = createKeySource({
-    configuration: configFolder,
-    data: dataFolder,
-    environment,
-    certificate: (name) => (secrets === undefined ? undefined : certificateIn(secrets, name)),
-  })
-  const people = parts.peopleMetrics
-  const { replica = processName() } = parts
-  const sealingKeys = () => loadSecretKeys({ environment, dataFolder })
+  const { storage, clock, log } = parts
+  const replica = parts.replica ?? processName()
+  const keys = keySource(parts)
   return {
     log,
     clock,
     keys,
-    tokenKeys: createTokenKeys({
-      store: storage.keys,
-      audit: storage.audit,
-      measureCustody: parts.measureCustody,
-      configFolder,
-      dataFolder,
-      secrets,
-      environment,
-      clock,
-      log,
-    }),
-    issuing: createIssuingState(clock, storage.rateLimits, {
-      log,
-      meter: parts.apiServers,
-    }),
-    countExchange: parts.countExchange,
-    sessions: new Sessions(
-      storage.sessions,
-      clock,
-      new SecretBox(sealingKeys, { what: 'session', damaged: 'INTERNAL' }),
-    ),
+    installation: parts.installation,
     renewalTimes: parts.renewalTimes,
     loopbackOnly: parts.loopbackOnly,
     targetMeter: parts.targetMeter,
-    logins: storage.logins,
-    loginFailures: storage.loginFailures,
-    rateLimits: storage.rateLimits,
-    passwordChanges: storage.passwordChanges,
-    loginSecrets: new SecretBox(sealingKeys, { what: 'login', damaged: 'INTERNAL' }),
+    ...sharedStores(storage),
+    ...sealedStores(parts),
+    ...tokenServices(parts),
+    ...workflowServices(parts, replica),
     loginAudit: new LoginAudit({ audit: storage.audit, rateLimits: storage.rateLimits, clock, log }),
     loginMeter: parts.loginMeter ?? noLoginMeter,
-    audit: storage.audit,
-    installation: parts.installation,
     auditReader: new AuditReader({ replica, audit: storage.audit, clock, log }),
-    subjects: subjectQueue(),
-    runs: storage.runs,
-    idempotency: storage.idempotency,
-    approvals: storage.approvals,
-    delegations: storage.delegations,
-    mails: storage.mails,
-    grants: storage.grants,
-    sessionStore: storage.sessions,
-    portal: storage.portal,
-    notifications: storage.notifications,
-    reports: {
-      store: storage.reports,
-      secrets: new SecretBox(sealingKeys, { what: 'report', damaged: 'NOT_FOUND' }),
-      meter: people?.report,
-    },
-    statistics: storage.statistics,
     runChanges: new RunChanges({ store: storage.runs, log }),
     sessionChanges: new SessionChanges({ store: storage.sessions, clock, log }),
-    issuer: {
-      store: storage.issuer,
-      secrets: new SecretBox(sealingKeys, { what: 'issuer record', damaged: 'INTERNAL' }),
-      meter: people?.issuer,
-    },
-    secondFactors: {
-      store: storage.secondFactors,
-      secrets: new SecretBox(sealingKeys, { what: 'second factor', damaged: 'INTERNAL' }),
-    },
-    leaseMillis: parts.leaseMillis ?? defaultLimits.leaseMillis,
-    secrets: new SecretBox(sealingKeys),
-    registrations: {
-      store: storage.registrations,
-      secrets: new SecretBox(sealingKeys, { what: 'registration', damaged: 'INTERNAL' }),
-      meter: people?.registration,
-    },
-    observer: workflowMetrics?.observer ?? noStepObserver,
-    crash: parts.crash ?? noCrash,
-    ...(workflowMetrics === undefined
-      ? {}
-      : { jobs: { store: storage.jobRuns, worker: replica, meter: workflowMetrics.jobs } }),
-    openUserDirectory: async (options) => storage.userDirectory(options),
     journals: new Journals(storage.journal, log),
     events: new EventStreams({
       store: storage.events,
       keys,
       clock,
       log,
-      meter: eventMeter ?? noMeter,
-      delivers: eventMeter !== undefined,
+      meter: parts.eventMeter ?? noMeter,
+      delivers: parts.eventMeter !== undefined,
     }),
+  }
+}
+
+const keySource = ({ configFolder, dataFolder, environment, secrets }: ServiceParts): KeySource =>
+  createKeySource({
+    configuration: configFolder,
+    data: dataFolder,
+    environment,
+    certificate: (name) => (secrets === undefined ? undefined : certificateIn(secrets, name)),
+  })
+
+const sharedStores = (storage: Storage) => ({
+  logins: storage.logins,
+  loginFailures: storage.loginFailures,
+  rateLimits: storage.rateLimits,
+  passwordChanges: storage.passwordChanges,
+  audit: storage.audit,
+  runs: storage.runs,
+  idempotency: storage.idempotency,
+  approvals: storage.approvals,
+  delegations: storage.delegations,
+  mails: storage.mails,
+  grants: storage.grants,
+  sessionStore: storage.sessions,
+  portal: storage.portal,
+  notifications: storage.notifications,
+  statistics: storage.statistics,
+  openUserDirectory: async (options: Parameters<Storage['userDirectory']>[0]) => storage.userDirectory(options),
+})
+
+/** Stores whose secrets are sealed, each for its own purpose. */
+function sealedStores({ storage, clock, environment, dataFolder, peopleMetrics: people }: ServiceParts) {
+  const sealingKeys = () => loadSecretKeys({ environment, dataFolder })
+  const sealed = (what: string, damaged: 'INTERNAL' | 'NOT_FOUND' = 'INTERNAL') =>
+    new SecretBox(sealingKeys, { what, damaged })
+  return {
+    secrets: new SecretBox(sealingKeys),
+    sessions: new Sessions(storage.sessions, clock, sealed('session')),
+    loginSecrets: sealed('login'),
+    reports: { store: storage.reports, secrets: sealed('report', 'NOT_FOUND'), meter: people?.report },
+    issuer: { store: storage.issuer, secrets: sealed('issuer record'), meter: people?.issuer },
+    secondFactors: { store: storage.secondFactors, secrets: sealed('second factor') },
+    registrations: { store: storage.registrations, secrets: sealed('registration'), meter: people?.registration },
+  }
+}
+
+function tokenServices(parts: ServiceParts) {
+  const { storage, secrets, clock, log } = parts
+  return {
+    tokenKeys: createTokenKeys({ ...parts, secrets, store: storage.keys, audit: storage.audit }),
+    issuing: createIssuingState(clock, storage.rateLimits, { log, meter: parts.apiServers }),
+    countExchange: parts.countExchange,
+  }
+}
+
+function workflowServices({ storage, workflowMetrics, leaseMillis, crash }: ServiceParts, worker: string) {
+  return {
+    subjects: subjectQueue(),
+    leaseMillis: leaseMillis ?? defaultLimits.leaseMillis,
+    observer: workflowMetrics?.observer ?? noStepObserver,
+    crash: crash ?? noCrash,
+    ...(workflowMetrics === undefined ? {} : { jobs: { store: storage.jobRuns, worker, meter: workflowMetrics.jobs } }),
   }
 }

@@ -5,21 +5,27 @@ import type { Approval } from '#workflows/record/approval.ts'
 /** The target that audit entries name for Gatehouse's own records. */
 export const ownTarget = 'gatehouse'
 
-/** Who acted on an approval. A deputy is the caller, on behalf of the requestor. */
+/** Who acted on an approval. A deputy is the caller, on behalf of the requester. */
 export interface Actor {
-  readonly requestor: string
-  readonly caller?: string
-  readonly reason?: string
-  readonly requestId?: string
+  readonly requester: string
+  readonly caller?: string | undefined
+  readonly reason?: string | undefined
+  readonly requestId?: string | undefined
 }
 
 /** The actor of timers and reminders. */
-export const gatewayActor: Actor = { requestor: ownTarget }
+export const gatewayActor: Actor = { requester: ownTarget }
 
 /** `value` says what happened: `approved`, `denied`, `escalated to …`. */
-export const approvalRow = ({ id, run }: Approval, actor: Actor, time: Date, value: string): AuditEntry => ({
+export const approvalRow = (
+  { id, run }: Approval,
+  { requester, ...actor }: Actor,
+  time: Date,
+  value: string,
+): AuditEntry => ({
   id: newId(),
   time,
+  requestor: requester,
   ...actor,
   subject: run.subject,
   workflow: { id: run.id, name: run.workflow },

@@ -1,37 +1,51 @@
 import type { AuditStore } from '#audit/store/audit-store.ts'
-import { isDeactivated } from '#identity/attributes.ts'
 import type { MemberDirectory } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import { identitiesOf, isUser, loginIdentity, type UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { RateLimits } from '#kernel/rate-limit.ts'
 import type { MailChoices } from '#mail/mail-choices.ts'
 import type { PortalLinks } from '#mail/mail-links.ts'
 import type { MailStore } from '#mail/mail-store.ts'
 import type { RuleEvaluator } from '#requests/routing/rule-evaluator.ts'
-import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
 import type { Texts } from '#sdk/page/page-texts.ts'
 import type { ApprovalRequest, ApprovalSignal } from '#sdk/workflow/approval-request.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
-import type { Approval, ApprovalItem, ApprovalPage, NewApproval } from '#workflows/record/approval.ts'
-import type { ApprovalUser } from '#workflows/record/operator.ts'
+import type {
+  AppointedApprover,
+  Approval,
+  ApprovalItem,
+  ApprovalPage,
+  ApprovalPageQuery,
+  DecidedPage,
+  LatestMessage,
+  NewApproval,
+  OpenApprovalPage,
+  RequestMessage,
+} from '#workflows/record/approval.ts'
+import type { ApprovalUser, Operator } from '#workflows/record/operator.ts'
+import type { Run } from '#workflows/record/run.ts'
 import type { ApprovalStore } from '#workflows/store/approval-store.ts'
 import type { DelegationStore } from '#workflows/store/delegation-store.ts'
-import type { TimerHandler } from '#workflows/timers/timer-loop.ts'
+import type { ClaimedTimer } from '#workflows/timers/timer.ts'
+import type { TimerOutcome } from '#workflows/timers/timer-loop.ts'
 import type {
   ApprovalAccess,
+  ApprovalAssignment,
   ApprovalView,
   ApprovalVote,
   DeputyPeriod,
   ExistingAccount,
+  Handover,
   NewDeputyPeriod,
+  OpenApprovalFilter,
+  RequestText,
 } from './approval-access.ts'
-import { type Actor, approvalRow, ownTarget } from './approval-audit.ts'
+import { type Actor, approvalRow } from './approval-audit.ts'
 import { ApprovalAuthority, type DecisionRight, refsOf } from './approval-authority.ts'
 import type { LinksFor } from './approval-links.ts'
 import { readPlan } from './approval-plan.ts'
@@ -47,6 +61,7 @@ import {
   requireUninvolved,
 } from './decision-influence.ts'
 import { DecisionTimes } from './decision-times.ts'
+import { delegate, endDelegation, periodsOf, representedBy } from './deputies.ts'
 import { type ApprovalRun, openApproval } from './open-approval.ts'
 import { escalate, type ReminderRequest, remind } from './reassign-approvers.ts'
 import { findApprover, reassignToUser } from './reassign-to-user.ts'
@@ -56,26 +71,6 @@ const maxComment = 2000
 /** How many identities the store accepts in one listing, including the caller's own. */
 const maxListed = 200
 const maxOfRun = 100
-
-/** Approvals of one configuration: who is asked, who may decide, and what happens if no one does. */
-export interface ApprovalDesk extends ApprovalAccess {
-  /**
-   * The part of the commit of the waiting step. Stores nothing. Throws NO_APPROVERS, which is an incident, if no
-   * one may decide or the rules match too many users.
-   */
-  open(request: ApprovalRequest, run: ApprovalRun): Promise<NewApproval>
-  /**
-   * Mails to the approvers of a run that ended without the approved change. The caller stores them when it ends the
-   * run.
-   */
-  mailsToDeciders(run: string, write: (texts: Texts) => string): Promise<readonly NewMail[]>
-  readonly escalate: TimerHandler
-  /**
-   * Finds the current approvers of approvals that have been open for long, oldest first, assigns the approvals to
-   * them and mails them. Returns the number of approvals.
-   */
-  remind(request: ReminderRequest): Promise<number>
-}
 
 export interface DeskParts {
   readonly approvals: ApprovalStore
@@ -105,143 +100,193 @@ export interface DeskParts {
   }
 }
 
-export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
-  const finder = new ApproverFinder(parts)
-  const authority = new ApprovalAuthority({ ...parts, finder })
-  const all = { ...parts, finder, authority }
-  const { approvals, delegations } = parts
-  const decisionTimes = new DecisionTimes(approvals, parts.clock)
+/** Approvals of one configuration: who is asked, who may decide, and what happens if no one does. */
+export class ApprovalDesk implements ApprovalAccess {
+  readonly #parts: DeskParts & { readonly finder: ApproverFinder; readonly authority: ApprovalAuthority }
+  readonly #decisionTimes: DecisionTimes
 
-  const rightOf = (approval: Approval, user: ApprovalUser): Promise<DecisionRight> =>
-    authority.rightOf(approval, readPlan(approval.rules), user)
+  constructor(parts: DeskParts) {
+    const finder = new ApproverFinder(parts)
+    this.#parts = { ...parts, finder, authority: new ApprovalAuthority({ ...parts, finder }) }
+    this.#decisionTimes = new DecisionTimes(parts.approvals, parts.clock)
+  }
 
-  const get = async (user: ApprovalUser, id: string): Promise<ApprovalView | undefined> => {
-    const approval = await approvals.get(id)
+  /**
+   * The part of the commit of the waiting step. Stores nothing. Throws NO_APPROVERS, which is an incident, if no
+   * one may decide or the rules match too many users.
+   */
+  open(request: ApprovalRequest, run: ApprovalRun): Promise<NewApproval> {
+    return openApproval(request, run, this.#parts)
+  }
+
+  escalate(timer: ClaimedTimer): Promise<TimerOutcome> {
+    return escalate(timer, this.#parts)
+  }
+
+  /**
+   * Finds the current approvers of approvals that have been open for long, oldest first, assigns the approvals to
+   * them and mails them. Returns the number of approvals.
+   */
+  remind(request: ReminderRequest): Promise<number> {
+    return remind(request, this.#parts)
+  }
+
+  /**
+   * Mails to the approvers of a run that ended without the approved change. The caller stores them when it ends the
+   * run.
+   */
+  mailsToDeciders(run: string, write: (texts: Texts) => string): Promise<readonly NewMail[]> {
+    return deciderMails(run, write, this.#parts)
+  }
+
+  async get(user: ApprovalUser, id: string): Promise<ApprovalView | undefined> {
+    const approval = await this.#parts.approvals.get(id)
     if (approval === undefined) return undefined
-    const right = await rightOf(approval, user)
+    const right = await this.#rightOf(approval, user)
     if (right.kind !== 'none') return approvalView(approval, right)
     const decided = refsOf(user).some((ref) => isUser(approval.decision?.by?.identity, ref))
     return decided ? approvalView(approval, right) : undefined
   }
 
-  /** The approval, if the user may decide it now. Throws NOT_FOUND, ACCESS_DENIED and VERSION_MISMATCH. */
-  const mustDecide = async (
-    user: ApprovalUser,
-    { approval: id, version }: Pick<ApprovalVote, 'approval' | 'version'>,
-  ) => {
+  async preview(user: ApprovalUser, id: string): Promise<Preview | undefined> {
+    const { approvals, preview } = this.#parts
+    const approval = preview === undefined ? undefined : await approvals.get(id)
+    if (approval?.state !== 'open') return undefined
+    const { kind } = await this.#rightOf(approval, user)
+    return kind === 'may' ? await preview?.(approval, user.login) : undefined
+  }
+
+  async existing(user: ApprovalUser, id: string): Promise<ExistingAccount | undefined> {
+    const { approvals, newAccounts } = this.#parts
     const approval = await approvals.get(id)
-    const right = approval === undefined ? undefined : await rightOf(approval, user)
+    if (approval?.state !== 'open' || approval.newAccount !== true) return undefined
+    const { kind } = await this.#rightOf(approval, user)
+    return kind === 'none' ? undefined : await newAccounts?.existing(approval)
+  }
+
+  async ofRun(run: string): Promise<Approval[]> {
+    const { approvals } = this.#parts
+    const found = await approvals.listOfRun(run)
+    const whole = await Promise.all(found.slice(0, maxOfRun).map(({ id }) => approvals.get(id)))
+    return whole.filter((approval) => approval !== undefined)
+  }
+
+  async list(user: ApprovalUser, page: ApprovalPageQuery): Promise<ApprovalPage> {
+    const { approvals } = this.#parts
+    const own = refsOf(user)
+    const represented = await this.represents(user)
+    const keys = [...own, ...represented].flatMap(identitiesOf)
+    const found = await approvals.listForApprovers(keys.slice(0, maxListed), page)
+    const shown = await Promise.all(
+      found.approvals.map(async (one) => ((await isHidden(one, own, represented, approvals)) ? [] : [one])),
+    )
+    return { approvals: shown.flat(), next: found.next }
+  }
+
+  decided(user: ApprovalUser, page: ApprovalPageQuery): Promise<DecidedPage> {
+    return this.#parts.approvals.listDecidedBy(refsOf(user).flatMap(identitiesOf).slice(0, maxListed), page)
+  }
+
+  async decide(user: ApprovalUser, vote: ApprovalVote): Promise<ApprovalView> {
+    const { approval, right } = await this.#mustDecide(user, vote)
+    checkComment(approval, vote)
+    if (vote.approve) checkEnd(approval, this.#parts.clock())
+    if (vote.approve && approval.newAccount === true && approval.state === 'open') {
+      const refusal = await this.#parts.newAccounts?.refuse(approval, actorOf(right, user, vote))
+      if (refusal !== undefined) throw refusal
+    }
+    const decided = await store(approval, right, user, vote, this.#parts)
+    return approvalView(decided, right)
+  }
+
+  async reassign(user: ApprovalUser, handover: Handover): Promise<void> {
+    const { approval, right } = await this.#mustDecide(user, handover)
+    checkLength(handover)
+    await reassignToUser(approval, handover.to, actorOf(right, user, handover), this.#parts)
+  }
+
+  async ask(user: ApprovalUser, question: RequestText & { readonly approval: string }): Promise<void> {
+    const { approval, right } = await this.#mustDecide(user, { approval: question.approval })
+    const text = checkText(question.text)
+    const actor = actorOf(right, user, { comment: text, requestId: question.requestId })
+    await askRequester(approval, { by: user, text, actor }, this.#parts)
+  }
+
+  async answer(user: ApprovalUser, answer: RequestText & { readonly run: string }): Promise<void> {
+    const text = checkText(answer.text)
+    const actor = actorOf({}, user, { comment: text, requestId: answer.requestId })
+    await answerApprover(answer.run, { by: user, text, actor }, this.#parts)
+  }
+
+  messagesOf(run: string): Promise<readonly RequestMessage[]> {
+    return this.#parts.approvals.messagesOf(run)
+  }
+
+  latestMessages(runs: readonly string[]): Promise<ReadonlyMap<string, LatestMessage>> {
+    return this.#parts.approvals.latestMessages(runs)
+  }
+
+  decisionMillis(workflow: string): Promise<number | undefined> {
+    return this.#decisionTimes.medianOf(workflow)
+  }
+
+  async listOpen({ approver, ...query }: OpenApprovalFilter): Promise<OpenApprovalPage> {
+    const { approvals, finder } = this.#parts
+    if (approver === undefined) return await approvals.listOpenOf(query)
+    const found = (await finder.byLogin(approver)).map(({ identity }) => identity)
+    return await approvals.listOpenOf({ ...query, approvers: [...found, loginIdentity(approver)] })
+  }
+
+  async assign({ approval: id, version, to, by, reason, requestId }: ApprovalAssignment): Promise<Approval> {
+    const { approvals, finder } = this.#parts
+    const approval = await approvals.get(id)
+    if (approval === undefined) throw new GatewayError('NOT_FOUND', `no approval ${id}`)
+    checkLength({ comment: reason })
+    if (barOf(readPlan(approval.rules), by, await finder.entriesOf(by)) === 'involved') throw operatorInvolved(by)
+    checkVersion(approval, version)
+    return await reassignToUser(approval, to, { requester: by.login, reason, requestId }, this.#parts, by)
+  }
+
+  async appoint(run: Run, to: string, by: Operator): Promise<AppointedApprover> {
+    requireUninvolved(run.head, by)
+    const { login, identity } = await findApprover(
+      to,
+      { involved: involvedIn(run.head), reassignedBy: partiesOf([by]) },
+      this.#parts.finder,
+    )
+    return { approver: { login, identity }, by: { login: by.login, identity: by.identity } }
+  }
+
+  delegate(user: ApprovalUser, period: NewDeputyPeriod): Promise<DeputyPeriod> {
+    return delegate(user, period, this.#parts)
+  }
+
+  delegations(user: ApprovalUser): Promise<readonly DeputyPeriod[]> {
+    return periodsOf(user, this.#parts.delegations)
+  }
+
+  endDelegation(user: ApprovalUser, id: string): Promise<void> {
+    return endDelegation(user, id, this.#parts)
+  }
+
+  represents(user: ApprovalUser): Promise<readonly UserRef[]> {
+    return representedBy(refsOf(user), this.#parts.delegations)
+  }
+
+  #rightOf(approval: Approval, user: ApprovalUser): Promise<DecisionRight> {
+    return this.#parts.authority.rightOf(approval, readPlan(approval.rules), user)
+  }
+
+  /** The approval, if the user may decide it now. Throws NOT_FOUND, ACCESS_DENIED and VERSION_MISMATCH. */
+  async #mustDecide(user: ApprovalUser, { approval: id, version }: Pick<ApprovalVote, 'approval' | 'version'>) {
+    const approval = await this.#parts.approvals.get(id)
+    const right = approval === undefined ? undefined : await this.#rightOf(approval, user)
     if (approval === undefined || right === undefined || right.kind === 'none') {
       throw new GatewayError('NOT_FOUND', `"${user.login}" has no approval ${id}`)
     }
     if (right.kind === 'barred') throw barred(approval, user, right.bar)
     checkVersion(approval, version)
     return { approval, right }
-  }
-
-  return {
-    open: (request, run) => openApproval(request, run, all),
-    escalate: (timer) => escalate(timer, all),
-    remind: (request) => remind(request, all),
-    mailsToDeciders: (run, write) => deciderMails(run, write, all),
-    get,
-
-    async preview(user, id) {
-      const approval = parts.preview === undefined ? undefined : await approvals.get(id)
-      if (approval?.state !== 'open') return undefined
-      const { kind } = await rightOf(approval, user)
-      return kind === 'may' ? await parts.preview?.(approval, user.login) : undefined
-    },
-
-    async existing(user, id) {
-      const approval = await approvals.get(id)
-      if (approval?.state !== 'open' || approval.newAccount !== true) return undefined
-      const { kind } = await rightOf(approval, user)
-      return kind === 'none' ? undefined : await parts.newAccounts?.existing(approval)
-    },
-
-    async ofRun(run) {
-      const found = await approvals.listOfRun(run)
-      const whole = await Promise.all(found.slice(0, maxOfRun).map(({ id }) => approvals.get(id)))
-      return whole.filter((approval) => approval !== undefined)
-    },
-
-    async list(user, page): Promise<ApprovalPage> {
-      const own = refsOf(user)
-      const represented = await representedBy(own, delegations)
-      const keys = [...own, ...represented].flatMap(identitiesOf)
-      const found = await approvals.listForApprovers(keys.slice(0, maxListed), page)
-      const shown = await Promise.all(
-        found.approvals.map(async (one) => ((await isHidden(one, own, represented, approvals)) ? [] : [one])),
-      )
-      return { approvals: shown.flat(), next: found.next }
-    },
-
-    decided: (user, page) => approvals.listDecidedBy(refsOf(user).flatMap(identitiesOf).slice(0, maxListed), page),
-
-    async decide(user, vote): Promise<ApprovalView> {
-      const { approval, right } = await mustDecide(user, vote)
-      checkComment(approval, vote)
-      if (vote.approve) checkEnd(approval, parts.clock())
-      if (vote.approve && approval.newAccount === true && approval.state === 'open') {
-        const refusal = await parts.newAccounts?.refuse(approval, actorOf(right, user, vote))
-        if (refusal !== undefined) throw refusal
-      }
-      const decided = await store(approval, right, user, vote, parts)
-      return approvalView(decided, right)
-    },
-
-    async reassign(user, handover) {
-      const { approval, right } = await mustDecide(user, handover)
-      checkLength(handover)
-      await reassignToUser(approval, handover.to, actorOf(right, user, handover), all)
-    },
-    async ask(user, { approval: id, text, requestId }) {
-      const { approval, right } = await mustDecide(user, { approval: id })
-      const said = { comment: checkText(text), ...(requestId === undefined ? {} : { requestId }) }
-      await askRequester(approval, { by: user, text: said.comment, actor: actorOf(right, user, said) }, all)
-    },
-    async answer(user, { run, text, requestId }) {
-      const said = { comment: checkText(text), ...(requestId === undefined ? {} : { requestId }) }
-      await answerApprover(run, { by: user, text: said.comment, actor: actorOf({}, user, said) }, all)
-    },
-    messagesOf: (run) => approvals.messagesOf(run),
-    latestMessages: (runs) => approvals.latestMessages(runs),
-    decisionMillis: (workflow) => decisionTimes.medianOf(workflow),
-    async listOpen({ approver, ...query }) {
-      if (approver === undefined) return await approvals.listOpenOf(query)
-      const found = (await finder.byLogin(approver)).map(({ identity }) => identity)
-      return await approvals.listOpenOf({ ...query, approvers: [...found, loginIdentity(approver)] })
-    },
-    async assign({ approval: id, version, to, by, reason, requestId }) {
-      const approval = await approvals.get(id)
-      if (approval === undefined) throw new GatewayError('NOT_FOUND', `no approval ${id}`)
-      checkLength({ comment: reason })
-      if (barOf(readPlan(approval.rules), by, await finder.entriesOf(by)) === 'involved') throw operatorInvolved(by)
-      checkVersion(approval, version)
-      const actor = { requestor: by.login, reason, ...(requestId === undefined ? {} : { requestId }) }
-      return await reassignToUser(approval, to, actor, all, by)
-    },
-    async appoint(run, to, by) {
-      requireUninvolved(run.head, by)
-      const { login, identity } = await findApprover(
-        to,
-        { involved: involvedIn(run.head), reassignedBy: partiesOf([by]) },
-        finder,
-      )
-      return { approver: { login, identity }, by: { login: by.login, identity: by.identity } }
-    },
-
-    delegate: (user, period) => delegate(user, period, all),
-    delegations: async (user) =>
-      (await delegations.listOf(user)).map(({ user: of, deputy, ...period }) => ({
-        ...period,
-        login: of.login,
-        deputy: deputy.login,
-        deputyIdentity: deputy.identity,
-      })),
-    endDelegation: (user, id) => endDelegation(user, id, all),
-    represents: (user) => representedBy(refsOf(user), delegations),
   }
 }
 
@@ -250,11 +295,6 @@ const approvalView = (approval: Approval, right: DecisionRight): ApprovalView =>
   ...(right.kind === 'may' && right.onBehalfOf !== undefined ? { onBehalfOf: right.onBehalfOf } : {}),
   mayDecide: approval.state === 'open' && right.kind === 'may',
 })
-
-async function representedBy(deputy: readonly UserRef[], delegations: DelegationStore): Promise<UserRef[]> {
-  const found = await Promise.all(deputy.map((ref) => delegations.representedBy(ref)))
-  return [...new Map(found.flat().map((user) => [user.identity, user])).values()]
-}
 
 /** Whether it is another user's approval that the caller may not decide as a deputy. */
 async function isHidden(
@@ -320,12 +360,12 @@ const barred = ({ id }: Approval, { login }: ApprovalUser, bar: Bar): GatewayErr
 const actorOf = (
   { onBehalfOf }: { readonly onBehalfOf?: string },
   { login }: ApprovalUser,
-  { comment, requestId }: Pick<ApprovalVote, 'comment' | 'requestId'>,
+  { comment, requestId }: { readonly comment?: string | undefined; readonly requestId?: string | undefined },
 ): Actor => ({
-  requestor: onBehalfOf ?? login,
-  ...(onBehalfOf === undefined ? {} : { caller: login }),
-  ...(comment === undefined || comment === '' ? {} : { reason: comment }),
-  ...(requestId === undefined ? {} : { requestId }),
+  requester: onBehalfOf ?? login,
+  caller: onBehalfOf === undefined ? undefined : login,
+  reason: comment === '' ? undefined : comment,
+  requestId,
 })
 
 /** Of concurrent decisions one succeeds; the others get CONFLICT. */
@@ -365,69 +405,3 @@ async function store(
     })
   }
 }
-
-const maxPeriods = 100
-const maxPeriodMillis = 366 * 24 * 60 * 60 * 1000
-
-interface DelegationParts {
-  readonly delegations: DelegationStore
-  readonly finder: ApproverFinder
-  readonly clock: Clock
-}
-
-/** Names a deputy for a period. Deputies must be in the directory, and can't delegate further. */
-async function delegate(
-  user: ApprovalUser,
-  { deputy, starts, ends }: NewDeputyPeriod,
-  { delegations, finder, clock }: DelegationParts,
-): Promise<DeputyPeriod> {
-  const now = clock()
-  const { identity, login } = user
-  if (login === '') throw refused('only people who are known have deputies')
-  if (deputy === '' || deputy.length > 500) throw refused('the deputy is not a login')
-  if (!(starts < ends) || ends <= now) throw refused('the period ends before it starts, or is over')
-  if (ends.getTime() - starts.getTime() > maxPeriodMillis) throw refused('the period is longer than a year')
-  const [entry, namesake] = (await finder.byLogin(deputy)).filter(({ attributes }) => !isDeactivated(attributes))
-  if (entry === undefined) throw refused(`no active user has the login "${deputy}"`)
-  if (namesake !== undefined) throw refused(`several users have the login "${deputy}"`)
-  if (entry.identity === identity) throw refused('no one is their own deputy')
-  if ((await delegations.listOf(user)).length >= maxPeriods) throw refused('there are too many periods already')
-  const named: UserRef = { identity: entry.identity, login: entry.attributes.first('uid') ?? deputy }
-  const period = { id: newId(), login, deputy: named.login, deputyIdentity: named.identity, starts, ends }
-  const value = `${period.deputy} from ${starts.toISOString()} to ${ends.toISOString()}`
-  await delegations.add({ id: period.id, user: { identity, login }, deputy: named, starts, ends }, [
-    delegationRow(period.id, login, now, 'add', value),
-  ])
-  return period
-}
-
-async function endDelegation(user: ApprovalUser, id: string, { delegations, clock }: DelegationParts): Promise<void> {
-  const { login } = user
-  const [period] = (await delegations.listOf(user)).filter((one) => one.id === id)
-  const audit = period && [delegationRow(id, login, clock(), 'delete', period.deputy.login)]
-  if (audit === undefined || !(await delegations.remove(user, id, audit))) {
-    throw new GatewayError('NOT_FOUND', `"${login}" has no delegation ${id}`)
-  }
-}
-
-const delegationRow = (
-  id: string,
-  login: string,
-  time: Date,
-  action: AuditEntry['action'],
-  value: string,
-): AuditEntry => ({
-  id: newId(),
-  time,
-  requestor: login,
-  subject: login,
-  workflow: { id, name: 'delegation' },
-  target: ownTarget,
-  kind: 'entry',
-  action,
-  attribute: 'deputy',
-  value,
-})
-
-const refused = (detail: string): GatewayError =>
-  new GatewayError('BAD_REQUEST', `a delegation is refused: ${detail}`, { publicText: `This cannot be: ${detail}.` })

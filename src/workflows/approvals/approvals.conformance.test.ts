@@ -23,7 +23,7 @@ import { runHead } from '#testing/workflows/run-head.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 import { TimerLoop } from '#workflows/timers/timer-loop.ts'
 import type { ApprovalAssignment } from './approval-access.ts'
-import { type ApprovalDesk, createApprovalDesk, type DeskParts } from './approval-desk.ts'
+import { ApprovalDesk, type DeskParts } from './approval-desk.ts'
 import { escalationTimer } from './open-approval.ts'
 
 const minute = 60_000
@@ -74,7 +74,7 @@ class Office {
   desk(storage: Storage = this.one, more: Partial<DeskParts> = {}): ApprovalDesk {
     const { directory, root } = this.people
     const { authorizations } = this
-    return createApprovalDesk({
+    return new ApprovalDesk({
       approvals: storage.approvals,
       delegations: storage.delegations,
       mails: storage.mails,
@@ -151,7 +151,8 @@ class Office {
   /** Handles due timers, like a process that has just started. */
   async sweep(storage: Storage = this.one): Promise<number> {
     const loop = new TimerLoop({ store: storage.timers, log: silentLogger })
-    loop.on(escalationTimer, this.desk(storage).escalate)
+    const desk = this.desk(storage)
+    loop.on(escalationTimer, (timer) => desk.escalate(timer))
     return await loop.sweep()
   }
 }

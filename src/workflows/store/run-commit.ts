@@ -132,7 +132,7 @@ function toNewRow({ head, resource, data, secret, state, touched }: NewRun): New
   return {
     ...headValues(head),
     subjectKey: lookupKey(head.subject),
-    requestorKey: lookupKey(head.requester),
+    requesterKey: lookupKey(head.requester),
     state: first.state,
     resource: optionalText(resource),
     data: JSON.stringify(data),
@@ -397,7 +397,7 @@ export async function cancelRun(tx: DatabaseTransaction, request: CancelRequest)
 interface NewRow extends DueValues {
   readonly state: FirstState['state']
   readonly subjectKey: string
-  readonly requestorKey: string
+  readonly requesterKey: string
   readonly resource: string | null
   readonly data: string
   readonly secret: string | null
@@ -416,7 +416,7 @@ const insertedColumns = `${headInsert.columns.join(', ')}, state, subject_key, r
      attempt, fence, worker, lease_until, due, incident, touched, created, updated, ended`
 
 const insertedValues = (on: DialectText): string =>
-  `${headInsert.places.join(', ')}, :state, :subjectKey, :requestorKey, :resource, :data, :secret,
+  `${headInsert.places.join(', ')}, :state, :subjectKey, :requesterKey, :resource, :data, :secret,
      :claims, :claims, :worker, coalesce(${on.now} + cast(:lease as bigint), 0), ${dueText(on)}, :incident, :touched,
      ${on.now}, ${on.now}, ${endedText(on)}`
 
@@ -427,7 +427,7 @@ const insert = statement<NewRow, { created: number }>(
 const newNumbers = [...headInsert.times, 'dueAt', 'dueIn', 'touched', 'claims', 'lease', 'final']
 const newTexts = [
   ...headInsert.texts,
-  ...['state', 'subjectKey', 'requestorKey', 'resource', 'data', 'secret', 'incident', 'worker'],
+  ...['state', 'subjectKey', 'requesterKey', 'resource', 'data', 'secret', 'incident', 'worker'],
 ]
 
 /** The same values, read from a list of `NewRow`. */

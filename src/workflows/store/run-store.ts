@@ -372,7 +372,7 @@ export class RunStore {
   /** Whether a run of the requester for the resource completed in that time; the next call no longer finds it. */
   async takeFinished(resource: string, requester: string, withinMillis: number): Promise<boolean> {
     if (!isStorable(resource) || !isStorable(requester)) return false
-    const keys = { resource, requestorKey: lookupKey(requester), within: withinMillis }
+    const keys = { resource, requesterKey: lookupKey(requester), within: withinMillis }
     return (await this.#client.transaction((tx) => takeFinished.run(tx, keys))) > 0
   }
 
@@ -544,9 +544,9 @@ const findUnfinished = statement<{ subjectKey: string; otherKey: string; resourc
 const findAnyUnfinished = statement<object, { seq: number }>(
   `select seq from runs where resource is not null and ended is null and state <> 'waiting' limit 1`,
 )
-const takeFinished = statement<{ resource: string; requestorKey: string; within: number }>(
+const takeFinished = statement<{ resource: string; requesterKey: string; within: number }>(
   (on) => `update runs set resource = null
-   where requestor_key = :requestorKey and resource = :resource and state = 'completed'
+   where requestor_key = :requesterKey and resource = :resource and state = 'completed'
      and ended > ${on.now} - cast(:within as bigint)`,
 )
 const hurry = statement<RunClaim, { id: string }>(

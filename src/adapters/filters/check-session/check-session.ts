@@ -1,10 +1,11 @@
 import * as z from 'zod'
 import { GatewayError } from '#kernel/errors.ts'
-import { jsonBody } from '#kernel/json.ts'
-import { DescribedApi, placeAtSegment } from '#sdk/api/api-description.ts'
-import { allowMethods } from '#sdk/api/routes.ts'
+import { placeAtSegment } from '#sdk/api/api-description.ts'
+import { answer } from '#sdk/api/json-answer.ts'
+import { ServedApi } from '#sdk/api/served-api.ts'
 import { mainErrors } from '#sdk/contract/errors.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
 
@@ -24,21 +25,16 @@ export default defineFilter({
   summarize: ({ applicationName }) => [{ label: 'session of', value: applicationName }],
   api: ({ applicationName }) =>
     checkSessionApi.served(placeAtSegment, { users: checkSessionApi, sessionOf: applicationName }),
-  create: ({ applicationName }, host) => ({
-    async handle({ request }) {
-      allowMethods(request.method, 'GET', 'HEAD')
-      const minsLeft = await host.sessions.minutesLeft(applicationName, request)
-      if (minsLeft === undefined) throw new GatewayError('AUTH_REQUIRED', 'there is no session')
-      return {
-        status: 200,
-        headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' },
-        body: jsonBody({ minsLeft }),
-      }
-    },
+  create: ({ applicationName }, { sessions }) => ({
+    handle: (exchange) => checkSessionApi.answer({ applicationName, sessions }, exchange, ''),
   }),
 })
 
-export const checkSessionApi = new DescribedApi({
+interface CheckedSession extends Pick<FilterHost, 'sessions'> {
+  readonly applicationName: string
+}
+
+export const checkSessionApi = new ServedApi<CheckedSession>({
   title: 'Session check API',
   version: '1.0.0',
   answers: { SessionState: z.object({ minsLeft: z.int() }), Errors: mainErrors },
@@ -51,6 +47,11 @@ export const checkSessionApi = new DescribedApi({
       description: 'The session cookie of the application is the credential.',
       answer: 'SessionState',
       failures: { '401': 'There is no session' },
+      handle: async ({ applicationName, sessions }, { request }) => {
+        const minsLeft = await sessions.minutesLeft(applicationName, request)
+        if (minsLeft === undefined) throw new GatewayError('AUTH_REQUIRED', 'there is no session')
+        return answer({ minsLeft })
+      },
     },
   },
 })

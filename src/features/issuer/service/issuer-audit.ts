@@ -22,7 +22,7 @@ interface TokenEvent {
   readonly how: string
   readonly jti?: string | undefined
   /** The login of the caller, if it isn't the user. */
-  readonly requestor?: string | undefined
+  readonly requester?: string | undefined
   /** What else the row says, without any part of a token. */
   readonly detail?: JsonObject
 }
@@ -63,14 +63,14 @@ export class IssuerAudit {
 
   async #append(
     action: 'issue' | 'refuse' | 'delete',
-    { issuer, request, account, clientId, how, jti, requestor, detail }: TokenEvent,
+    { issuer, request, account, clientId, how, jti, requester, detail }: TokenEvent,
   ): Promise<void> {
     const { audit, clock } = this.#parts
     await audit.append([
       {
         id: newId(),
         time: clock(),
-        requestor: requestor ?? account.uid,
+        requestor: requester ?? account.uid,
         subject: account.uid,
         workflow: { id: request.id, name: `idp ${issuer}` },
         target: clientId,

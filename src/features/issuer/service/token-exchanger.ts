@@ -281,7 +281,7 @@ export class TokenExchanger {
 
   #event(request: GatewayRequest, { account, audience, caller }: Trail) {
     const { name } = this.#parts.config
-    return { issuer: name, request, account, clientId: audience, how: 'token exchange', requestor: caller }
+    return { issuer: name, request, account, clientId: audience, how: 'token exchange', requester: caller }
   }
 }
 

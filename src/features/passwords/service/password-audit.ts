@@ -22,7 +22,7 @@ export type Asker = Pick<GatewayRequest, 'id' | 'remoteAddress'>
 type What = Pick<AuditEntry, 'kind' | 'action' | 'attribute'> &
   Partial<Pick<AuditEntry, 'target' | 'requestor' | 'workflow'>>
 
-/** A reset link, for the audit. Anyone can request or try one, so the requestor is not known. */
+/** A reset link, for the audit. Anyone can request or try one, so the requester is not known. */
 export const resetLink = { kind: 'token', attribute: 'password reset link', requestor: 'anonymous' } as const
 
 /** Takes the place of a workflow's name in the audit. */

@@ -44,7 +44,7 @@ export interface ListenerFacts {
   readonly name: 'public' | 'metrics' | 'webhook'
   readonly address: string
   /** Absent without TLS. */
-  readonly certificate?: CertificateFacts
+  readonly certificate?: CertificateFacts | undefined
 }
 
 export interface CertificateFacts {

@@ -341,8 +341,8 @@ async function askQuestion({ host }: MainParts, { request, subject }: Exchange, 
   if (!approvalId.safeParse(id).success) throw notFound(`no approval "${id}"`, 'There is no such approval.')
   const { text } = await readJsonBody(request, messageSchema, maxBodyBytes)
   const user = approvalUser(subject)
-  const requestor = (await host.approvals.get(user, id))?.run.requester
-  if (requestor !== undefined && isAnonymousLogin(requestor)) {
+  const requester = (await host.approvals.get(user, id))?.run.requester
+  if (requester !== undefined && isAnonymousLogin(requester)) {
     throw new GatewayError('CONFLICT', `the requester of approval ${id} has no login`, {
       publicText: 'The requester registered without signing in, and cannot answer.',
     })

@@ -87,7 +87,7 @@ const documentPath = /^\/(?:swagger|openapi)\.json$/
 async function showOwnDocument(parts: MainParts, exchange: Exchange, path: string): Promise<GatewayResponse> {
   const administrator = await isAdministrator(parts, exchange.subject)
   const api = mainApiFor({ approvals: parts.settings.given.enableApprovals, administrator })
-  return answer(api.document(path.slice(1), apiPlace('/main', exchange)))
+  return answer(api.document(path.slice(1), apiPlace(placeBelow('/main'), exchange)))
 }
 
 const isRead = ({ request: { method } }: Exchange): boolean => method === 'GET' || method === 'HEAD'

@@ -1,15 +1,15 @@
 import { loginOf, type MainParts, requireOwnLogin } from '#features/portal/front/main-parts.ts'
+import type { ReportCall, Reports } from '#features/reports/report-endpoint.ts'
 import { notFound } from '#sdk/api/json-answer.ts'
-import { pathBelow } from '#sdk/api/routes.ts'
+import type { Handler } from '#sdk/api/routes.ts'
 import type { OperationTable } from '#sdk/api/served-api.ts'
-import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 
 export const reportOperations = {
   listReports: {
     summary: 'The reports of one branch',
     answer: 'ReportList',
-    handle: answerReports,
+    handle: byReports((reports, call, org) => reports.list(call, org)),
   },
   runReport: {
     summary: 'Runs a report',
@@ -21,7 +21,7 @@ export const reportOperations = {
       excel: '"true": the id of a file instead of the report',
     },
     answer: 'ReportAnswer',
-    handle: answerReports,
+    handle: byReports((reports, call, name) => reports.show(call, name)),
   },
   convertReport: {
     summary: 'A workbook of a report that the caller sees, run again',
@@ -33,7 +33,7 @@ export const reportOperations = {
       },
     },
     failures: { '404': 'The report is older than an hour, or the caller may no longer see it' },
-    handle: answerReports,
+    handle: byReports((reports, call) => reports.workbook(call)),
   },
   getReportFile: {
     summary: 'The file of a report',
@@ -43,19 +43,24 @@ export const reportOperations = {
         type: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
       },
     },
-    handle: answerReports,
+    handle: byReports((reports, call, reference) => reports.file(call, reference)),
   },
 } satisfies OperationTable<MainParts>
 
-async function answerReports(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
-  const { host, visibility } = parts
-  if (host.reports === undefined) throw notFound('there are no reports')
-  return await host.reports.answer({
-    exchange,
-    path: pathBelow('/main', exchange).replace(/^\/[^/]+/, ''),
-    orgs: await visibility.orgIds(exchange.subject),
-    login: loginOf(parts, exchange.subject),
-    translate: parts.translate,
-    ownLogin: () => requireOwnLogin(parts, exchange),
-  })
+/** What the caller may see of the reports, if there are any. */
+function byReports(
+  answer: (reports: Reports, call: ReportCall, name: string) => Promise<GatewayResponse>,
+): Handler<MainParts> {
+  return async (parts, exchange, name = '') => {
+    const { host, visibility, translate } = parts
+    if (host.reports === undefined) throw notFound('there are no reports')
+    const call: ReportCall = {
+      exchange,
+      orgs: await visibility.orgIds(exchange.subject),
+      login: loginOf(parts, exchange.subject),
+      translate,
+      ownLogin: () => requireOwnLogin(parts, exchange),
+    }
+    return await answer(host.reports, call, name)
+  }
 }

@@ -257,7 +257,7 @@ export const operatorsApi = new ServedApi<OperatorParts>({
   },
   bodies: { UserSearch: searchSchema, UserUpdate: updateSchema },
   failure: { description: 'What is wrong', schema: 'Errors' },
-  documentsBelow: '/ops',
+  documentsAt: placeBelow('/ops'),
   operations: {
     getConfig: {
       route: 'GET /config',

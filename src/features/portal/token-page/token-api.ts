@@ -314,7 +314,7 @@ export const tokenApiDescription = new ServedApi<TokenParts>({
   },
   bodies: {},
   failure: { description: 'What is wrong', schema: 'TokenErrors' },
-  documentsBelow: '/token',
+  documentsAt: placeBelow('/token'),
   operations: {
     getConfig: {
       route: 'GET /config',

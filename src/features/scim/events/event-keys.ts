@@ -1,7 +1,6 @@
-import { GatewayError } from '#kernel/errors.ts'
 import { publishedKey } from '#protocols/jwt/signing.ts'
-import { DescribedApi, keySetSchema, placeAtSegment } from '#sdk/api/api-description.ts'
-import { allowMethods } from '#sdk/api/routes.ts'
+import { keySetSchema, placeAtSegment } from '#sdk/api/api-description.ts'
+import { ServedApi } from '#sdk/api/served-api.ts'
 import { mainErrors } from '#sdk/contract/errors.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { list } from '#sdk/module/parameter-types.ts'
@@ -28,19 +27,14 @@ export default defineFilter({
   create: async ({ keys: names }, host) => {
     const keys = []
     for (const name of new Set(names)) keys.push(await publishedKey((await host.keys.signingKey(name)).publicKey))
-    const body = JSON.stringify({ keys })
-    const headers = { 'content-type': 'application/jwk-set+json', 'cache-control': 'public, max-age=300' }
-    return {
-      async handle({ request, pathInfo }) {
-        if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
-        allowMethods(request.method, 'GET', 'HEAD')
-        return request.method === 'HEAD' ? { status: 200, headers } : { status: 200, headers, body }
-      },
-    }
+    return eventKeysApi.filter(JSON.stringify({ keys }))
   },
 })
 
-export const eventKeysApi = new DescribedApi({
+const headers = { 'content-type': 'application/jwk-set+json', 'cache-control': 'public, max-age=300' }
+
+/** Answers with the text of the keys. */
+export const eventKeysApi = new ServedApi<string>({
   title: 'Event keys API',
   version: '1.0.0',
   answers: { KeySet: keySetSchema, Errors: mainErrors },
@@ -51,6 +45,7 @@ export const eventKeysApi = new DescribedApi({
       route: 'GET',
       summary: 'The public keys that event tokens are signed with',
       answers: { '200': { description: 'Success', schema: 'KeySet', type: 'application/jwk-set+json' } },
+      handle: async (body) => ({ status: 200, headers, body }),
     },
   },
 })

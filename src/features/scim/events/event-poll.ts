@@ -1,13 +1,14 @@
 import * as z from 'zod'
 import type { JsonBounds } from '#kernel/bounded-json.ts'
-import { GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'
-import { DescribedApi, placeAtSegment } from '#sdk/api/api-description.ts'
+import { placeAtSegment } from '#sdk/api/api-description.ts'
 import { readJsonBody } from '#sdk/api/json-body.ts'
-import { allowMethods } from '#sdk/api/routes.ts'
+import { ServedApi } from '#sdk/api/served-api.ts'
 import { mainErrors } from '#sdk/contract/errors.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
 import type { EventStreams } from './event-streams.ts'
@@ -38,26 +39,33 @@ export default defineFilter({
   answers: true,
   summarize: ({ stream }) => [{ label: 'events', value: stream }],
   api: () => eventPollApi.served(placeAtSegment),
-  create: ({ stream, waitSeconds }, host: PollHost) => ({
-    async handle({ request, pathInfo }) {
-      if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
-      allowMethods(request.method, 'POST')
-      const poll = await readJsonBody(request, pollSchema, maxBody, bounds)
-      const refused = Object.entries(poll.setErrs).map(
-        ([id, { err: error, description }]) => [id, { error, description }] as const,
-      )
-      const { tokens, more } = await host.eventStreams.poll(stream, {
-        max: poll.maxEvents,
-        acknowledged: poll.ack,
-        refused: new Map(refused),
-        waitMillis: poll.returnImmediately ? 0 : waitSeconds * 1000,
-        signal: request.signal,
-      })
-      const body = { sets: Object.fromEntries(tokens), ...(more ? { moreAvailable: true } : {}) }
-      return { status: 200, headers: { 'content-type': 'application/json' }, body: jsonBody(body) }
-    },
-  }),
+  create: ({ stream, waitSeconds }, { eventStreams }: PollHost) =>
+    eventPollApi.filter({ stream, waitSeconds, eventStreams }),
 })
+
+interface PolledStream extends Pick<PollHost, 'eventStreams'> {
+  readonly stream: string
+  readonly waitSeconds: number
+}
+
+async function answerPoll(
+  { stream, waitSeconds, eventStreams }: PolledStream,
+  { request }: Exchange,
+): Promise<GatewayResponse> {
+  const poll = await readJsonBody(request, pollSchema, maxBody, bounds)
+  const refused = Object.entries(poll.setErrs).map(
+    ([id, { err: error, description }]) => [id, { error, description }] as const,
+  )
+  const { tokens, more } = await eventStreams.poll(stream, {
+    max: poll.maxEvents,
+    acknowledged: poll.ack,
+    refused: new Map(refused),
+    waitMillis: poll.returnImmediately ? 0 : waitSeconds * 1000,
+    signal: request.signal,
+  })
+  const body = { sets: Object.fromEntries(tokens), ...(more ? { moreAvailable: true } : {}) }
+  return { status: 200, headers: { 'content-type': 'application/json' }, body: jsonBody(body) }
+}
 
 /** The maximum number of tokens in one response, and the default. */
 const maxEvents = 200
@@ -83,7 +91,7 @@ const pollSchema = z.object({
     .default({}),
 })
 
-export const eventPollApi = new DescribedApi({
+export const eventPollApi = new ServedApi<PolledStream>({
   title: 'Event poll API',
   version: '1.0.0',
   answers: {
@@ -102,6 +110,7 @@ export const eventPollApi = new DescribedApi({
       description: 'Events are returned until they are acknowledged.',
       body: 'Poll',
       answer: 'PollAnswer',
+      handle: answerPoll,
     },
   },
 })

@@ -1,9 +1,9 @@
-import { GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'
 import { parseTime } from '#kernel/time.ts'
 import { badRequest } from '#sdk/api/json-answer.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
+import type { GatewayResponse } from '#sdk/http/http.ts'
 import type { JournalQuery, StoredJournalEntry } from './journal-entry.ts'
 import type { Journals } from './journals.ts'
 
@@ -15,19 +15,19 @@ export interface JournalHost extends FilterHost {
 const defaultLimit = 100
 const maxLimit = 500
 
-/** A page of the journals of these applications, or of all if none is named, by the request's query. */
+/** The journals of these applications, or of all if none is named. */
+export interface ShownJournals extends Pick<JournalHost, 'journals' | 'clock'> {
+  readonly shown: readonly string[]
+}
+
+/** A page of the journals, by the request's query. */
 export async function answerJournal(
-  request: Pick<GatewayRequest, 'method' | 'query'>,
-  shown: readonly string[],
-  host: Pick<JournalHost, 'journals' | 'clock'>,
+  { shown, journals, clock }: ShownJournals,
+  { request }: Exchange,
 ): Promise<GatewayResponse> {
-  if (request.method !== 'GET' && request.method !== 'HEAD') {
-    throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })
-  }
-  const { entries, next } = await host.journals.list(readJournalQuery(request.query, shown, host.clock()))
+  const { entries, next } = await journals.list(readJournalQuery(request.query, shown, clock()))
   const lines = entries.map(shownCall)
   const headers = { 'content-type': 'application/json; charset=utf-8' }
-  if (request.method === 'HEAD') return { status: 200, headers }
   return { status: 200, headers, body: jsonBody({ entries: lines, ...(next === undefined ? {} : { next }) }) }
 }
 

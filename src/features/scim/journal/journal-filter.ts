@@ -1,11 +1,11 @@
 import { scimJournalPage } from '#features/scim/contract/journal.ts'
-import { GatewayError } from '#kernel/errors.ts'
-import { DescribedApi, placeAtSegment } from '#sdk/api/api-description.ts'
+import { placeAtSegment } from '#sdk/api/api-description.ts'
+import { ServedApi } from '#sdk/api/served-api.ts'
 import { mainErrors } from '#sdk/contract/errors.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { list } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
-import { answerJournal, type JournalHost, journalFilters } from './journal-answer.ts'
+import { answerJournal, type JournalHost, journalFilters, type ShownJournals } from './journal-answer.ts'
 
 /** Shows the request journals of SCIM gateways as JSON to users that its own chain and rules allow. */
 export default defineFilter({
@@ -16,15 +16,10 @@ export default defineFilter({
   answers: true,
   summarize: ({ gateway }) => gateway.map((value) => ({ label: 'journal', value })),
   api: () => scimJournalApi.served(placeAtSegment),
-  create: ({ gateway: shown }, host: JournalHost) => ({
-    async handle({ request, pathInfo }) {
-      if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
-      return await answerJournal(request, shown, host)
-    },
-  }),
+  create: ({ gateway: shown }, { journals, clock }: JournalHost) => scimJournalApi.filter({ shown, journals, clock }),
 })
 
-export const scimJournalApi = new DescribedApi({
+export const scimJournalApi = new ServedApi<ShownJournals>({
   title: 'SCIM journal API',
   version: '1.0.0',
   answers: { ScimJournalPage: scimJournalPage, Errors: mainErrors },
@@ -36,6 +31,7 @@ export const scimJournalApi = new DescribedApi({
       summary: 'Calls of SCIM clients',
       query: { ...journalFilters, after: 'The `next` of the page before', limit: 'How many at most' },
       answer: 'ScimJournalPage',
+      handle: answerJournal,
     },
   },
 })

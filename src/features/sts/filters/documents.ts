@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto'
 import * as z from 'zod'
 import type { IssuerDocuments } from '#config/configuration/token-keys.ts'
 import type { StsHost } from '#features/sts/host.ts'
+import type { TokenIssuing } from '#features/sts/service/token-issuing.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
-import { DescribedApi, keySetSchema, placeAtSegment } from '#sdk/api/api-description.ts'
-import { allowMethods } from '#sdk/api/routes.ts'
+import { keySetSchema, placeAtSegment } from '#sdk/api/api-description.ts'
+import { ServedApi } from '#sdk/api/served-api.ts'
 import { mainErrors } from '#sdk/contract/errors.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
@@ -31,15 +32,7 @@ export default defineFilter({
   api: ({ document }) => issuerDocumentApi(document).served(placeAtSegment),
   create: ({ endpoint, document }, { tokens }: StsHost) => {
     if (tokens === undefined) throw new Error('there is no token service: no sts.endpoints are configured')
-    return {
-      async handle({ request, pathInfo }) {
-        if (pathInfo !== '') throw new GatewayError('NOT_FOUND', `a document has nothing at "${pathInfo}"`)
-        allowMethods(request.method, 'GET', 'HEAD')
-        const documents = await tokens.documents(endpoint)
-        const content = document === 'both' ? bothOf(documents, request.query.get('format')) : documents[document]
-        return answer(request, content, cacheControl(documents))
-      },
-    }
+    return issuerDocumentApi(document).filter({ endpoint, tokens })
   },
 })
 
@@ -67,10 +60,7 @@ function answer(request: GatewayRequest, content: unknown, caching: string): Gat
   const headers = { 'content-type': 'application/json', 'cache-control': caching, etag }
   const known = (header(request, 'if-none-match') ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''))
   if (known.includes(etag)) return { status: 304, headers }
-  const length = { 'content-length': String(Buffer.byteLength(body)) }
-  return request.method === 'HEAD'
-    ? { status: 200, headers: { ...headers, ...length } }
-    : { status: 200, headers: { ...headers, ...length }, body }
+  return { status: 200, headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) }, body }
 }
 
 const discoverySchema = z.looseObject({ issuer: z.string(), jwks_uri: z.string() })
@@ -92,9 +82,14 @@ const issuerDocuments = {
   keys: { summary: 'The public keys of the issuer', query: {}, schema: keySetSchema },
 } as const
 
-function issuerDocumentApi(document: keyof typeof issuerDocuments): DescribedApi {
+interface PublishedIssuer {
+  readonly endpoint: string
+  readonly tokens: Pick<TokenIssuing, 'documents'>
+}
+
+function issuerDocumentApi(document: keyof typeof issuerDocuments): ServedApi<PublishedIssuer> {
   const { summary, query, schema } = issuerDocuments[document]
-  return new DescribedApi({
+  return new ServedApi({
     title: 'Token issuer documents',
     version: '1.0.0',
     answers: { IssuerDocument: schema, Errors: mainErrors },
@@ -107,6 +102,11 @@ function issuerDocumentApi(document: keyof typeof issuerDocuments): DescribedApi
         query,
         answer: 'IssuerDocument',
         answers: { '304': { description: 'It has the tag of If-None-Match' } },
+        handle: async ({ endpoint, tokens }, { request }) => {
+          const documents = await tokens.documents(endpoint)
+          const content = document === 'both' ? bothOf(documents, request.query.get('format')) : documents[document]
+          return answer(request, content, cacheControl(documents))
+        },
       },
     },
   })

@@ -56,7 +56,7 @@ export const ProvisioningUtil = {
 export interface RunFacts {
   readonly id: string
   readonly name: string
-  readonly requestor: string
+  readonly requester: string
   /** As plain data. */
   readonly user: Readonly<Record<string, unknown>>
 }
@@ -89,7 +89,7 @@ export class Workflow {
 
   /** Has the login of the requester, and no attributes. */
   getRequester(): User {
-    return new User(this.#run().requestor)
+    return new User(this.#run().requester)
   }
 
   /** As the user was when the call began. */

@@ -167,8 +167,8 @@ const callerRequest = (authInfo: AuthInfo): HttpServletRequest =>
     new HttpSession([[ProxyConstants.AUTH_CTL, new AuthController(authInfo)]]),
   )
 
-const beginRun = ({ id, name }: Fields, requestor: unknown, user: Fields): void =>
-  setRun({ id: javaText(id), name: javaText(name), requestor: javaText(requestor), user })
+const beginRun = ({ id, name }: Fields, requester: unknown, user: Fields): void =>
+  setRun({ id: javaText(id), name: javaText(name), requester: javaText(requester), user })
 
 const javaSubject = ({ dn, chain, level, attributes }: Fields): AuthInfo =>
   new AuthInfo(dn, chain, chain, level, attributeMap(fieldsOf(attributes)))

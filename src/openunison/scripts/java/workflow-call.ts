@@ -39,7 +39,7 @@ export class TremoloUser {
 /** com.tremolosecurity.provisioning.service.util.WFCall. */
 export class WFCall {
   #user: TremoloUser | null = null
-  #requestor: string | null = null
+  #requester: string | null = null
   #reason: string | null = null
   #uidAttributeName: string | null = null
   readonly #params = new HashMap()
@@ -55,11 +55,11 @@ export class WFCall {
   }
 
   getRequestor(): string | null {
-    return this.#requestor
+    return this.#requester
   }
 
-  setRequestor(requestor: unknown): void {
-    this.#requestor = optionalText(requestor)
+  setRequestor(requester: unknown): void {
+    this.#requester = optionalText(requester)
   }
 
   getReason(): string | null {
