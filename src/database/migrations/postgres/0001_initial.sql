@@ -359,8 +359,9 @@ create table steps (
 );
 create index steps_of_run on steps (run, seq);
 
--- An approval. `rules` and `data` are JSON. A decision updates a row that is still open. `new_account` is 1 for a run that
--- may only create accounts: approvers see what was submitted, not an account with that login.
+-- An approval. `rules` and `data` are JSON. A decision updates a row that is still open. `access_ends` is the expiry of
+-- the access when the approval was opened. `new_account` is 1 for a run that may only create accounts: approvers see
+-- what was submitted, not an account with that login.
 create table approvals (
   id text collate "C" primary key,
   run text collate "C" not null references runs (id) on delete cascade,
@@ -375,6 +376,7 @@ create table approvals (
   comment text collate "C",
   allow_self bigint not null,
   comment_required bigint not null default 0,
+  access_ends bigint,
   new_account bigint not null default 0,
   rules text collate "C" not null,
   data text collate "C" not null,

@@ -352,8 +352,9 @@ create table steps (
 ) strict;
 create index steps_of_run on steps (run, seq);
 
--- An approval. `rules` and `data` are JSON. A decision updates a row that is still open. `new_account` is 1 for a run that
--- may only create accounts: approvers see what was submitted, not an account with that login.
+-- An approval. `rules` and `data` are JSON. A decision updates a row that is still open. `access_ends` is the expiry of
+-- the access when the approval was opened. `new_account` is 1 for a run that may only create accounts: approvers see
+-- what was submitted, not an account with that login.
 create table approvals (
   id text primary key,
   run text not null references runs (id) on delete cascade,
@@ -368,6 +369,7 @@ create table approvals (
   comment text,
   allow_self integer not null,
   comment_required integer not null default 0,
+  access_ends integer,
   new_account integer not null default 0,
   rules text not null,
   data text not null,
