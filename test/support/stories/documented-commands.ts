@@ -187,8 +187,11 @@ export const notRun: Readonly<Record<string, Readonly<Record<number, string>>>> 
   },
 }
 
+/** Without the recipes, whose commands test/how-do-i.test.ts runs. */
 export const pagesWithCommands = (): string[] =>
-  ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...globSync('{docs,examples,deploy}/**/*.md')].sort()
+  ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...globSync('{docs,examples,deploy}/**/*.md')]
+    .filter((page) => page !== 'docs/how-do-i.md')
+    .sort()
 
 /** The blocks of a page in these languages, without the indentation of the list that they are in. */
 export function blocksOf(page: string, ...languages: readonly string[]): string[] {
