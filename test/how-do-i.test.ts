@@ -48,7 +48,7 @@ const trials: Readonly<Record<string, Trial>> = {
     first: ['gatehouse user passwd grace --config config --data data'],
     prints: ['grace'],
   },
-  'Run behind nginx': { notRun: { serve: 'test/stories has proxies' } },
+  'Run behind nginx': { notRun: { serve: 'waits for a proxy; src/requests/listener has tests of its headers' } },
   'Find out why a request is denied': { codes: [1], prints: ['(&(sub=idp)(role=crm))'] },
   'Connect Entra ID': { prints: ['https://idm.example.com/scim/entra'] },
   'Connect Okta': { prints: ['https://idm.example.com/scim/okta'] },
