@@ -93,7 +93,12 @@ const recipes: readonly Recipe[] = readFileSync(page, 'utf8')
     return {
       title: /^### (.*)$/m.exec(text)?.[1] ?? '',
       yaml: blocks('yaml'),
-      commands: blocks('sh').flatMap((block) => block.trim().split('\n')),
+      commands: blocks('sh').flatMap((block) =>
+        block
+          .replaceAll(/\\\n\s*/g, '')
+          .trim()
+          .split('\n'),
+      ),
       text,
     }
   })

@@ -88,8 +88,8 @@ export const walks: readonly Walk[] = [
 /** Shell blocks that no walk runs, by page and number, and why. */
 export const notRun: Readonly<Record<string, Readonly<Record<number, string>>>> = {
   'README.md': {
-    0: 'installs the published package; test/release installs the one of this commit',
-    1: 'installs and tests the whole checkout, as CI does',
+    0: 'installs and tests the whole checkout, as CI does',
+    1: 'installs the published package; test/release installs the one of this commit',
   },
   'docs/guides/with-curl.md': { 0: 'installs the checkout; the walk starts the same configuration' },
   'docs/guides/first-five-minutes.md': {
