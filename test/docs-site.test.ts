@@ -113,6 +113,12 @@ describe('the site', () => {
     ['filters.ScimGateway', 'reference/filters/filters.ScimGateway.html'],
     ['migrating OpenUnison', 'migration-from-openunison.html'],
     ['audit anchors', 'guides/audit.html'],
+    ['SCHEMA_NEWER', 'guides/upgrading.html'],
+    ['how do I rotate?', 'how-do-i.html'],
+    ['reverse-proxy', 'how-do-i.html'],
+    ['two people must approve', 'how-do-i.html'],
+    ['2FA', 'guides/second-factors.html'],
+    ['offboard an employee', 'how-do-i.html'],
   ])('the search for "%s" finds %s first', (query, page) => {
     expect(search(query).shown[0]?.address.split('#')[0]).toBe(page)
   })
@@ -136,6 +142,10 @@ describe('the site', () => {
     expect(first.filter(({ address }) => answers.some((answer) => address.startsWith(answer)))).not.toEqual([])
     // Each shows where the words are.
     for (const { excerpt } of first) expect(excerpt.some(({ isFound }) => isFound)).toBe(true)
+  })
+
+  test('a search without a word of the pages finds nothing', () => {
+    for (const query of ['', '?!', '__', 'xyzzyplugh']) expect(search(query)).toEqual({ shown: [], total: 0 })
   })
 
   test('histories and reasons come after the pages that explain', () => {

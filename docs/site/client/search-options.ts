@@ -19,9 +19,17 @@ export function stem(word: string): string {
   return term.replace(/([b-df-hj-np-rtv-z])\1$/, '$1')
 }
 
+/** The words of a text, and names such as SCHEMA_NEWER both as a whole and by their words. */
+export const wordsOf = (text: string): string[] =>
+  Array.from(text.matchAll(/[\p{L}\p{N}_]+/gu)).flatMap(([word]) => {
+    const parts = word.split('_').filter((part) => part !== '')
+    return parts.length > 1 ? [word, ...parts] : parts
+  })
+
 /** Shared by the build, which writes the index, and the page, which reads it. */
 export const searchOptions: Options<SearchEntry> = {
   fields: ['title', 'heading', 'text'],
   storeFields: ['title', 'heading', 'text'],
+  tokenize: wordsOf,
   processTerm: stem,
 }

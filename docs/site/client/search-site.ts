@@ -1,6 +1,6 @@
 import type MiniSearch from 'minisearch'
 import type { SearchResult } from 'minisearch'
-import { type SearchEntry, stem } from './search-options.ts'
+import { type SearchEntry, stem, wordsOf } from './search-options.ts'
 
 export interface Hit {
   readonly address: string
@@ -79,11 +79,17 @@ const weightOfPage: readonly (readonly [RegExp, number])[] = [
 ]
 const weightOf = (address: string): number => weightOfPage.find(([pattern]) => pattern.test(address))?.[1] ?? 1
 
-/** The terms of a query, without the words that every sentence has, unless there are no others. */
-function termsOf(query: string): readonly string[] {
-  const words = query.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
+/** The words of a query, without those that every sentence has, unless there are no others. */
+function askedWords(query: string): readonly string[] {
+  const words = query.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []
   const telling = words.filter((word) => !stopWords.has(word))
-  return Array.from(new Set((telling.length > 0 ? telling : words).map(stem)))
+  return Array.from(new Set(telling.length > 0 ? telling : words))
+}
+
+/** The terms that do for a word: its own first. */
+function variantsOf(word: string): readonly string[] {
+  const term = stem(word)
+  return [term, ...(synonymsOf.get(term) ?? []), ...wordsOf(word).map(stem)]
 }
 
 /**
@@ -91,10 +97,11 @@ function termsOf(query: string): readonly string[] {
  * entry has.
  */
 export function searchSite(index: MiniSearch<SearchEntry>, query: string): Hits {
-  const terms = termsOf(query)
+  const variants = askedWords(query).map(variantsOf)
+  const terms = variants.map(([term = '']) => term)
   const isAsked = new Set(terms)
-  const variants = terms.map((term) => synonymsOf.get(term) ?? [term])
-  const results = index.search(Array.from(new Set(variants.flat())).join(' '), {
+  const results = index.search(variants.flat().join(' '), {
+    tokenize: (words) => Array.from(new Set(words.split(' '))),
     combineWith: 'OR',
     boost: { title: 3, heading: 4 },
     prefix: (term) => term.length > 2 && isAsked.has(term),
