@@ -46,7 +46,6 @@ export function referencePages(): ReadonlyMap<string, string> {
   const pages = new Map([
     ['docs/reference/sdk.md', sdkPage()],
     ['docs/openunison.md', openUnisonPage(table)],
-    ['README.md', fillIn('README.md', read('README.md'), coverageSentence('docs/openunison.md'), 'coverage')],
     [migrationPage, fillIn(migrationPage, read(migrationPage), coverageSentence('openunison.md'), 'coverage')],
   ])
   for (const [folder, modules] of Object.entries(slots)) {

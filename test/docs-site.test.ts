@@ -7,7 +7,8 @@ import MiniSearch from 'minisearch'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { notRun, pagesWithCommands, shellBlocksOf, walks } from '#testing/stories/documented-commands.ts'
 import { buildSite } from '../docs/site/build.ts'
-import { searchOptions } from '../docs/site/client/search-options.ts'
+import { searchOptions, stem } from '../docs/site/client/search-options.ts'
+import { excerptOf, searchSite } from '../docs/site/client/search-site.ts'
 import { allPages } from '../docs/site/contents.ts'
 import { renderPage } from '../docs/site/render-page.ts'
 import { drawSequence } from '../docs/site/sequence-diagram.ts'
@@ -104,15 +105,55 @@ describe('the site', () => {
     expect(pagesOf().flatMap(([path, html]) => (/ (?:href|src)="\//.test(html) ? [path] : []))).toEqual([])
   })
 
+  const search = (query: string) =>
+    searchSite(MiniSearch.loadJSON(String(site.get('next/assets/search.json')), searchOptions), query)
+
   test.each([
     ['deprovision Entra', 'guides/entra-id.html'],
     ['filters.ScimGateway', 'reference/filters/filters.ScimGateway.html'],
     ['migrating OpenUnison', 'migration-from-openunison.html'],
     ['audit anchors', 'guides/audit.html'],
+    ['SCHEMA_NEWER', 'guides/upgrading.html'],
+    ['how do I rotate?', 'how-do-i.html'],
+    ['reverse-proxy', 'how-do-i.html'],
+    ['two people must approve', 'how-do-i.html'],
+    ['2FA', 'guides/second-factors.html'],
+    ['offboard an employee', 'how-do-i.html'],
   ])('the search for "%s" finds %s first', (query, page) => {
-    const index = MiniSearch.loadJSON(String(site.get('next/assets/search.json')), searchOptions)
-    const [first] = index.search(query, { combineWith: 'AND' })
-    expect(String(first?.id).split('#')[0]).toBe(page)
+    expect(search(query).shown[0]?.address.split('#')[0]).toBe(page)
+  })
+
+  test.each([
+    ['add a second approver', ['how-do-i.html#require-two-approvers']],
+    ['rotate the signing key', ['how-do-i.html#rotate-a-signing-key', 'guides/sts-keys.html#rotation']],
+    ['connect Entra ID', ['guides/entra-id.html']],
+    [
+      'what happens if Postgres is down',
+      ['storage.html#when-the-database-is-away', 'how-do-i.html#know-what-happens-while-postgresql-is-down'],
+    ],
+    ['team lead may approve', ['how-do-i.html#let-the-team-lead-approve']],
+    ['backup, restore', ['guides/backup-and-restore.html']],
+    ['lost second factor', ['guides/second-factors.html', 'how-do-i.html#help-a-user-who-lost-the-second-factor']],
+    ['behind nginx', ['guides/logging-in.html#behind-a-proxy', 'how-do-i.html#run-behind-nginx']],
+    ['systemd', ['guides/scaling.html#as-a-service', 'how-do-i.html#run-as-a-service-with-systemd']],
+    ['disable a user', ['how-do-i.html#disable-a-user', 'guides/console.html#users-and-groups']],
+  ])('an operator who searches for "%s" finds the answer within three results', (query, answers) => {
+    const first = search(query).shown.slice(0, 3)
+    expect(first.filter(({ address }) => answers.some((answer) => address.startsWith(answer)))).not.toEqual([])
+    // Each shows where the words are.
+    for (const { excerpt } of first) expect(excerpt.some(({ isFound }) => isFound)).toBe(true)
+  })
+
+  test('a search without a word of the pages finds nothing', () => {
+    for (const query of ['', '?!', '__', 'xyzzyplugh']) expect(search(query)).toEqual({ shown: [], total: 0 })
+  })
+
+  test('histories and reasons come after the pages that explain', () => {
+    for (const query of ['token service', 'audit chains', 'approvals', 'upgrade the database']) {
+      const pages = search(query).shown.map(({ address }) => address)
+      expect(pages.length).toBeGreaterThan(10)
+      expect(pages.slice(0, 5).filter((page) => /^(?:CHANGELOG|decisions)/.test(page))).toEqual([])
+    }
   })
 
   test('the list of versions has the main branch and the version of the program', () => {
@@ -126,6 +167,35 @@ describe('the site', () => {
     const diagrams = (path: string): number => String(site.get(path)).split('<svg role="img"').length - 1
     expect(diagrams('next/architecture.html')).toBe(3)
     expect(diagrams('next/concepts/protocol-flows.html')).toBe(6)
+  })
+})
+
+describe('the search', () => {
+  test.each([
+    ['rotate rotates rotated rotating rotation'],
+    ['approve approves approved approving'],
+    ['key keys'],
+    ['log logs logged logging'],
+    ['policy policies'],
+    ['access'],
+    ['status'],
+  ])('the forms of a word are one term: %s', (words) => {
+    expect(new Set(words.split(' ').map(stem)).size).toBe(1)
+  })
+
+  test('an excerpt is the part with the most of the words', () => {
+    const text = `${'Nothing here. '.repeat(40)}Rotate the key first. ${'More about keys. '.repeat(40)}`
+    const pieces = excerptOf(text, new Set(['rotate', 'key'].map(stem)))
+    expect(pieces.filter(({ isFound }) => isFound).map((piece) => piece.text)).toContain('Rotate')
+    const whole = pieces.map((piece) => piece.text).join('')
+    expect(whole).toMatch(/^… .* …$/)
+    expect(whole.length).toBeLessThan(200)
+  })
+
+  test('an excerpt without any of the words is the beginning, and a long word is cut', () => {
+    expect(excerptOf('One two three.', new Set())).toEqual([{ text: 'One two three.', isFound: false }])
+    expect(excerptOf('x'.repeat(5_000), new Set()).map(({ text }) => text.length)).toEqual([180, 2])
+    expect(excerptOf('', new Set(['key']))).toEqual([])
   })
 })
 

@@ -38,6 +38,8 @@ export const sections: readonly Section[] = [
     pages: [
       'docs/README.md',
       'docs/guides/first-five-minutes.md',
+      'docs/guides/with-curl.md',
+      'docs/how-do-i.md',
       'docs/guides/getting-started.md',
       'docs/start/identity-administrator.md',
       'docs/start/platform-engineer.md',

@@ -1,8 +1,11 @@
 import { posix } from 'node:path'
 import hljs from 'highlight.js/lib/core'
 import bash from 'highlight.js/lib/languages/bash'
+import ini from 'highlight.js/lib/languages/ini'
 import javascript from 'highlight.js/lib/languages/javascript'
 import json from 'highlight.js/lib/languages/json'
+import nginx from 'highlight.js/lib/languages/nginx'
+import sql from 'highlight.js/lib/languages/sql'
 import yaml from 'highlight.js/lib/languages/yaml'
 import { Marked, type Tokens } from 'marked'
 import { addressOf } from './contents.ts'
@@ -11,6 +14,9 @@ import { drawSequence } from './sequence-diagram.ts'
 hljs.registerLanguage('sh', bash)
 hljs.registerLanguage('js', javascript)
 hljs.registerLanguage('json', json)
+hljs.registerLanguage('ini', ini)
+hljs.registerLanguage('nginx', nginx)
+hljs.registerLanguage('sql', sql)
 hljs.registerLanguage('yaml', yaml)
 
 export interface Heading {

@@ -12,7 +12,8 @@ export function searchIndex(pages: ReadonlyMap<string, RenderedPage>): string {
       const id = /^<h[1-3] id="([^"]*)"/.exec(part)?.[1] ?? ''
       const heading = headings.find((one) => one.id === id)
       const address = addressOf(page) + (heading?.depth === 1 ? '' : `#${id}`)
-      const text = plainText(part.replace(/^<h.*?<\/h[1-3]>/, '').replace(/<\/(?:td|th|p|li|pre|text|summary)>/g, ' '))
+      const words = part.replace(/^<h.*?<\/h[1-3]>/, '').replace(/<\/(?:td|th|p|li|pre|text|summary)>/g, ' ')
+      const text = plainText(words).replaceAll(/\s+/g, ' ').trim()
       index.add({ id: address, title, heading: heading?.depth === 1 ? '' : (heading?.text ?? ''), text })
     }
   }

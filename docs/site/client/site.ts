@@ -1,9 +1,7 @@
-import MiniSearch, { type SearchResult } from 'minisearch'
+import MiniSearch from 'minisearch'
 import { type SearchEntry, searchOptions } from './search-options.ts'
+import { type Hit, searchSite } from './search-site.ts'
 
-const mostResults = 20
-/** A long page would fill the list alone. */
-const mostResultsOfPage = 3
 /** The way to the folder of this version: empty, or one or more `../`. */
 const root = document.body.dataset['root'] ?? ''
 
@@ -79,15 +77,12 @@ function setUpSearch(): void {
       const index = await loading
       // A later input has its own search.
       if (text !== query.value.trim()) return
-      const all = index.search(text, { combineWith: 'AND' })
-      const hits = all.length > 0 ? all : index.search(text, { combineWith: 'OR' })
-      const shown = bestOf(hits)
+      const { shown, total } = searchSite(index, text)
       results.replaceChildren(...shown.map(resultItem))
       if (text === '') found.textContent = ''
-      else if (hits.length === 0) found.textContent = `No results for “${text}”`
-      else if (hits.length === 1) found.textContent = '1 result'
-      else
-        found.textContent = `${hits.length} results${hits.length > shown.length ? `, the best ${shown.length} are shown` : ''}`
+      else if (total === 0) found.textContent = `No results for “${text}”`
+      else if (total === 1) found.textContent = '1 result'
+      else found.textContent = `${total} results${total > shown.length ? `, the best ${shown.length} are shown` : ''}`
     } catch {
       loading = undefined
       results.replaceChildren()
@@ -95,23 +90,18 @@ function setUpSearch(): void {
     }
   }
 
-  function bestOf(hits: readonly SearchResult[]): readonly SearchResult[] {
-    const counts = new Map<string, number>()
-    const chosen = hits.filter((hit) => {
-      const title = String(hit['title'])
-      const count = (counts.get(title) ?? 0) + 1
-      counts.set(title, count)
-      return count <= mostResultsOfPage
-    })
-    return chosen.slice(0, mostResults)
-  }
-
-  function resultItem(hit: SearchResult): HTMLLIElement {
+  function resultItem({ address, title, heading, excerpt }: Hit): HTMLLIElement {
     const item = document.createElement('li')
-    const link = Object.assign(document.createElement('a'), { href: root + hit.id })
-    const page = Object.assign(document.createElement('strong'), { textContent: String(hit['title']) })
-    const heading = Object.assign(document.createElement('span'), { textContent: String(hit['heading']) })
-    link.append(page, heading)
+    const link = Object.assign(document.createElement('a'), { href: root + address })
+    const page = Object.assign(document.createElement('strong'), { textContent: heading === '' ? title : heading })
+    const place = Object.assign(document.createElement('span'), { textContent: heading === '' ? '' : title })
+    const text = Object.assign(document.createElement('span'), { className: 'excerpt' })
+    text.append(
+      ...excerpt.map((piece) =>
+        piece.isFound ? Object.assign(document.createElement('mark'), { textContent: piece.text }) : piece.text,
+      ),
+    )
+    link.append(page, ' ', place, text)
     item.append(link)
     return item
   }
