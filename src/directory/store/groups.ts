@@ -1,7 +1,8 @@
 import { foldKey, isStorable } from '#database/text-keys.ts'
+import type { GroupChange } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
+import type { EntryChange } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
-import type { GroupUpdate, UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { checkAttributes, checkName, checkNames, syncAttributes, valueRows } from './attributes.ts'
@@ -69,16 +70,17 @@ export async function createGroup(
 export async function updateGroup(
   { transaction, groups, now }: DirectoryWrite,
   name: string,
-  { newName, attributes = new Map(), expectedVersion }: GroupUpdate,
-): Promise<readonly UserChange[]> {
+  { newName, attributes: wanted = {}, expectedVersion }: GroupChange,
+): Promise<readonly EntryChange[]> {
   if (newName !== undefined) checkName('group name', newName)
+  const attributes = new Map(Object.entries(wanted))
   checkAttributes(attributes)
   try {
     return await transaction(async (tx) => {
       const group = isStorable(name) ? await lockEntry(tx, groups, name) : undefined
       if (group === undefined) throw new GatewayError('NOT_FOUND', `no group ${name}`)
       checkVersion(group, expectedVersion)
-      const changes: UserChange[] = []
+      const changes: EntryChange[] = []
       if (newName !== undefined && (await renameEntry(tx, group, newName))) {
         await keepFormerName(tx, group.pk, group.key, now)
         changes.push({ subject: 'entry', action: 'replace', attribute: 'name', value: newName })
@@ -119,7 +121,7 @@ export async function changeMembers(
   { transaction, users, groups, now }: DirectoryWrite,
   groupName: string,
   change: { readonly add: readonly string[]; readonly remove: readonly string[] },
-): Promise<readonly UserChange[]> {
+): Promise<readonly EntryChange[]> {
   const add = checkNames('login', change.add)
   const remove = checkNames('login', change.remove)
   for (const key of add.keys()) remove.delete(key)

@@ -1,8 +1,9 @@
 import type { DatabaseReader, DatabaseTransaction } from '#database/sql-client.ts'
 import { ListStatement, statement } from '#database/statement.ts'
 import { foldKey, isStorable } from '#database/text-keys.ts'
+import type { MemberGroupChange } from '#identity/account-store.ts'
+import type { EntryChange } from '#identity/entry-changes.ts'
 import type { NamedGroup } from '#identity/group.ts'
-import type { NestingChange, UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { checkNames } from './attributes.ts'
 import { bumpEntries, type DirectoryWrite, findEntries, lockEntries, lockEntry } from './entries.ts'
@@ -18,8 +19,8 @@ interface StoredGroup {
 export async function changeMemberGroups(
   { transaction, groups, now }: DirectoryWrite,
   groupName: string,
-  { add, remove, groupId }: NestingChange,
-): Promise<readonly UserChange[]> {
+  { add, remove, groupId }: MemberGroupChange,
+): Promise<readonly EntryChange[]> {
   const named = [...add, ...remove]
   checkNames(
     'group name',

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { cutKey } from '#identity/paging.ts'
+import type { SearchPage, SortOrder } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
-import type { Page, SortOrder } from '#identity/user-directory.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { asSource, createOddUsers, filter } from '#testing/databases/odd-users.ts'
 import { followPages, openDirectory, user } from '#testing/databases/user-directories.ts'
@@ -87,7 +87,7 @@ onEachDatabase('pages of a directory', (freshUrl) => {
     let after: string | undefined
     let round = 0
     do {
-      const page: Page<User> = await directory.searchUsers({
+      const page: SearchPage<User> = await directory.searchUsers({
         offset: 0,
         limit: 7,
         ...(sort === undefined ? {} : { sort }),

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { timeAttribute, timeValue, timeValues } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
+import type { SearchPage, SortOrder } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
-import type { Page, SortOrder } from '#identity/user-directory.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { asSource } from '#testing/databases/odd-users.ts'
 import { followPages, openDirectory, sync, user } from '#testing/databases/user-directories.ts'
@@ -163,7 +163,7 @@ onEachDatabase('times of a directory', (freshUrl) => {
     for (const login of ['user0', 'user3', 'user25']) await directory.sync(change(login, 'now'))
     const met = logins(first.items)
     for (let after = first.next; after !== undefined; ) {
-      const page: Page<User> = await directory.searchUsers({ ...search, after })
+      const page: SearchPage<User> = await directory.searchUsers({ ...search, after })
       met.push(...logins(page.items))
       after = page.next
     }

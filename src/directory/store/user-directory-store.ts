@@ -1,19 +1,12 @@
 import type { DatabaseReader, SqlClient } from '#database/sql-client.ts'
 import { inserted, statement } from '#database/statement.ts'
 import { assertStorable, foldKey, isStorable } from '#database/text-keys.ts'
+import type { GroupChange, GroupReadOptions, MemberGroupChange } from '#identity/account-store.ts'
+import type { EntryChange } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
+import type { SearchPage, SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
-import type {
-  ChangeRecorder,
-  GroupReading,
-  GroupUpdate,
-  NestingChange,
-  Page,
-  UserChange,
-  UserDirectory,
-  UserSearch,
-  UserSync,
-} from '#identity/user-directory.ts'
+import type { ChangeRecorder, UserDirectory, UserSync } from '#identity/user-directory.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -73,18 +66,18 @@ export class UserDirectoryStore implements UserDirectory {
     )
   }
 
-  async searchUsers(search: UserSearch): Promise<Page<User>> {
+  async searchUsers(search: SearchQuery): Promise<SearchPage<User>> {
     const { users } = await this.#collections()
     const space = { collection: users, nameAttribute: 'userID' } as const
     const page = await searchEntries(this.#client, space, search, 'groups')
     return { ...page, items: page.items.map(toUser) }
   }
 
-  async create(user: User, record?: ChangeRecorder): Promise<readonly UserChange[]> {
+  async create(user: User, record?: ChangeRecorder): Promise<readonly EntryChange[]> {
     return createUser(await this.#write(record), user)
   }
 
-  async sync(change: UserSync, record?: ChangeRecorder): Promise<readonly UserChange[]> {
+  async sync(change: UserSync, record?: ChangeRecorder): Promise<readonly EntryChange[]> {
     return syncUser(await this.#write(record), change)
   }
 
@@ -92,22 +85,22 @@ export class UserDirectoryStore implements UserDirectory {
     userID: string,
     options: { readonly expectedVersion?: string } = {},
     record?: ChangeRecorder,
-  ): Promise<readonly UserChange[]> {
+  ): Promise<readonly EntryChange[]> {
     return deleteUser(await this.#write(record), userID, options.expectedVersion)
   }
 
-  async findGroupByName(name: string, options?: GroupReading): Promise<Group | undefined> {
+  async findGroupByName(name: string, options?: GroupReadOptions): Promise<Group | undefined> {
     return this.#findGroup('key', foldKey(name), options)
   }
 
-  async findGroupById(id: string, options?: GroupReading): Promise<Group | undefined> {
+  async findGroupById(id: string, options?: GroupReadOptions): Promise<Group | undefined> {
     return this.#findGroup('id', id, options)
   }
 
   async #findGroup(
     by: 'id' | 'key',
     wanted: string,
-    { members, display, inPages = false }: GroupReading = { members: true },
+    { members, display, inPages = false }: GroupReadOptions = { members: true },
   ): Promise<Group | undefined> {
     if (!isStorable(wanted)) return undefined
     const { groups } = await this.#collections()
@@ -120,7 +113,7 @@ export class UserDirectoryStore implements UserDirectory {
     return { ...group, memberPages: () => memberPages(this.#client, memberKeys, display) }
   }
 
-  async searchGroups(search: UserSearch): Promise<Page<Group>> {
+  async searchGroups(search: SearchQuery): Promise<SearchPage<Group>> {
     const { groups } = await this.#collections()
     const space = { collection: groups, nameAttribute: 'name' } as const
     const page = await searchEntries(this.#client, space, search, 'none')
@@ -131,7 +124,7 @@ export class UserDirectoryStore implements UserDirectory {
     return createGroup(await this.#write(), name, attributes)
   }
 
-  async updateGroup(name: string, update: GroupUpdate, record?: ChangeRecorder): Promise<readonly UserChange[]> {
+  async updateGroup(name: string, update: GroupChange, record?: ChangeRecorder): Promise<readonly EntryChange[]> {
     return updateGroup(await this.#write(record), name, update)
   }
 
@@ -142,15 +135,15 @@ export class UserDirectoryStore implements UserDirectory {
   async changeMembers(
     group: string,
     change: { readonly add: readonly string[]; readonly remove: readonly string[] },
-  ): Promise<readonly UserChange[]> {
+  ): Promise<readonly EntryChange[]> {
     return changeMembers(await this.#write(), group, change)
   }
 
   async changeMemberGroups(
     group: string,
-    change: NestingChange,
+    change: MemberGroupChange,
     record?: ChangeRecorder,
-  ): Promise<readonly UserChange[]> {
+  ): Promise<readonly EntryChange[]> {
     return changeMemberGroups(await this.#write(record), group, change)
   }
 
@@ -215,7 +208,7 @@ const insertCollection = statement<{ directory: string; kind: string }>(
   `insert into collections ${inserted(['directory', 'kind'])} on conflict (directory, kind) do nothing`,
 )
 
-const isChanges = (result: unknown): result is readonly UserChange[] => Array.isArray(result) && result.length > 0
+const isChanges = (result: unknown): result is readonly EntryChange[] => Array.isArray(result) && result.length > 0
 
 function toUser(entry: Entry): User {
   const { id, name, version, created, modified, attributes, related, relatedIds, groupsAreNested } = entry
@@ -255,13 +248,13 @@ const loginTaken = 'A user with this login exists already.'
 async function createUser(
   { transaction, users, groups, now }: DirectoryWrite,
   { userID, attributes, groups: groupNames }: User,
-): Promise<readonly UserChange[]> {
+): Promise<readonly EntryChange[]> {
   checkName('login', userID)
   checkAttributes(attributes)
   const wantedGroups = checkNames('group name', groupNames)
   const values = valueRows(attributes)
   const stored = storedAttributes(attributes)
-  const added: UserChange[] = [
+  const added: EntryChange[] = [
     { subject: 'entry', action: 'add', attribute: 'userID', value: userID },
     ...values.map(({ name, value }) => ({ subject: 'attribute', action: 'add', attribute: name, value }) as const),
   ]
@@ -286,7 +279,7 @@ const unchanged: MembershipChanges = { changes: [], groups: [], created: 0 }
 async function syncUser(
   { transaction, users, groups, now }: DirectoryWrite,
   { userID, newUserID, attributes, groups: groupNames, addOnly, expectedVersion, expectedGroup }: UserSync,
-): Promise<readonly UserChange[]> {
+): Promise<readonly EntryChange[]> {
   checkAttributes(attributes)
   const wantedGroups = groupNames === undefined ? undefined : checkNames('group name', groupNames)
   if (newUserID !== undefined) checkName('login', newUserID)
@@ -295,7 +288,7 @@ async function syncUser(
       const entry = isStorable(userID) ? await lockEntry(tx, users, userID) : undefined
       if (entry === undefined) throw new GatewayError('NOT_FOUND', `no user ${userID}`)
       checkVersion(entry, expectedVersion)
-      const changes: UserChange[] = []
+      const changes: EntryChange[] = []
       if (newUserID !== undefined && (await renameEntry(tx, entry, newUserID))) {
         changes.push({ subject: 'entry', action: 'replace', attribute: 'userID', value: newUserID })
       }
@@ -320,7 +313,7 @@ async function deleteUser(
   { transaction, users, groups, now }: DirectoryWrite,
   userID: string,
   expectedVersion: string | undefined,
-): Promise<readonly UserChange[]> {
+): Promise<readonly EntryChange[]> {
   if (!isStorable(userID)) return []
   return await transaction(async (tx) => {
     const entry = await lockEntry(tx, users, userID)

@@ -64,7 +64,7 @@ onEachDatabase('versions and names of a directory', (freshUrl) => {
     const directory = await one()
     await directory.create(user('alice', {}, ['Staff']))
     const [group, member] = [await directory.findGroupByName('staff'), await directory.findByLogin('alice')]
-    const update = { newName: 'Crew', attributes: new Map([['description', ['All']]]) }
+    const update = { newName: 'Crew', attributes: { description: ['All'] } }
     expect(texts(await directory.updateGroup('STAFF', update))).toEqual([
       'entry replace name=Crew',
       'attribute add description=All',
@@ -78,10 +78,10 @@ onEachDatabase('versions and names of a directory', (freshUrl) => {
     await expect(directory.updateGroup('a\0', {})).rejects.toMatchObject({ code: 'NOT_FOUND' })
     expect(await directory.updateGroup('crew', update)).toEqual([])
     expect((await directory.findGroupByName('crew'))?.version).toBe(after?.version)
-    expect(texts(await directory.updateGroup('crew', { newName: 'CREW', attributes: new Map([['x', []]]) }))).toEqual([
+    expect(texts(await directory.updateGroup('crew', { newName: 'CREW', attributes: { x: [] } }))).toEqual([
       'entry replace name=CREW',
     ])
-    const cleared = await directory.updateGroup('crew', { attributes: new Map([['description', []]]) })
+    const cleared = await directory.updateGroup('crew', { attributes: { description: [] } })
     expect(texts(cleared)).toEqual(['attribute delete description=All'])
   })
 
@@ -109,7 +109,7 @@ onEachDatabase('versions and names of a directory', (freshUrl) => {
     const directory = await one()
     await directory.createGroup('staff', new Map([['a', ['1']]]))
     await directory.createGroup('Crew', new Map())
-    const attributes = new Map([['a', ['2']]])
+    const attributes = { a: ['2'] }
     await expect(directory.updateGroup('staff', { newName: 'crew', attributes })).rejects.toMatchObject({
       code: 'CONFLICT',
       keyword: 'uniqueness',
@@ -119,7 +119,7 @@ onEachDatabase('versions and names of a directory', (freshUrl) => {
         code: 'BAD_REQUEST',
       })
     }
-    await expect(directory.updateGroup('staff', { attributes: new Map([['a', ['\0']]]) })).rejects.toMatchObject({
+    await expect(directory.updateGroup('staff', { attributes: { a: ['\0'] } })).rejects.toMatchObject({
       code: 'BAD_REQUEST',
     })
     expect(await directory.findGroupByName('staff')).toMatchObject({ version: '1', name: 'staff' })
@@ -185,8 +185,7 @@ onEachDatabase('versions and names of a directory', (freshUrl) => {
 
   describe20('updates of a group', async ([first]) => {
     await first.createGroup('staff', new Map())
-    return (directory, i) =>
-      directory.updateGroup('staff', { attributes: new Map([['a', [`${i}`]]]), expectedVersion: '1' })
+    return (directory, i) => directory.updateGroup('staff', { attributes: { a: [`${i}`] }, expectedVersion: '1' })
   })
 
   describe20('comparisons of a group', async ([first]) => {

@@ -9,7 +9,8 @@ import {
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
-import type { UserChange, UserDirectory } from '#identity/user-directory.ts'
+import type { EntryChange } from '#identity/entry-changes.ts'
+import type { UserDirectory } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { type AccountLayout, layoutParameters, parseLayout } from '#sdk/directory/account-layout.ts'
 import { AccountsInsert } from '#sdk/directory/accounts-insert.ts'
@@ -67,7 +68,7 @@ export default defineDirectoryInsert({
   },
 })
 
-const passwordChange: UserChange = { subject: 'attribute', action: 'replace', attribute: 'userPassword' }
+const passwordChange: EntryChange = { subject: 'attribute', action: 'replace', attribute: 'userPassword' }
 
 /** Users, groups and passwords in a database. */
 export class DatabaseInsert implements PeopleInsert {
@@ -118,7 +119,7 @@ export class DatabaseInsert implements PeopleInsert {
   }
 
   /** A user whose password could not be stored is removed, so that a second attempt finds the login free. */
-  async addPerson({ login, attributes, groups, password }: NewPerson): Promise<readonly UserChange[]> {
+  async addPerson({ login, attributes, groups, password }: NewPerson): Promise<readonly EntryChange[]> {
     const hash = password === undefined ? undefined : await this.#passwords.hash(password)
     const changes = await this.#users.create({ userID: login, attributes: Attributes.from(attributes), groups })
     if (hash === undefined) return changes
@@ -144,13 +145,13 @@ export class DatabaseInsert implements PeopleInsert {
     return stored !== undefined && stored.system === this.#system ? this.#accounts.nameOf(stored.name) : undefined
   }
 
-  async setPassword(login: string, password: string, kind: 'demo' | 'real' = 'real'): Promise<readonly UserChange[]> {
+  async setPassword(login: string, password: string, kind: 'demo' | 'real' = 'real'): Promise<readonly EntryChange[]> {
     const id = await this.#idOf(login)
     await this.#passwords.set(id, await this.#passwords.hash(password), undefined, kind)
     return [passwordChange]
   }
 
-  async removePerson(login: string): Promise<readonly UserChange[]> {
+  async removePerson(login: string): Promise<readonly EntryChange[]> {
     const user = await this.#users.findByLogin(login)
     if (user?.id !== undefined) await this.#passwords.remove(user.id)
     return user === undefined ? [] : this.#users.delete(login)

@@ -3,10 +3,11 @@ import { resolve } from 'node:path'
 import * as z from 'zod'
 import { hasCode, noUser, report } from '#adapters/targets/shared/user-reconciler.ts'
 import { Attributes } from '#identity/attributes.ts'
+import type { EntryChange } from '#identity/entry-changes.ts'
 import { newGroupChanges } from '#identity/entry-changes.ts'
 import { timeAttributes } from '#identity/entry-times.ts'
 import type { User } from '#identity/user.ts'
-import type { ChangeRecorder, UserChange, UserDirectory, UserSync } from '#identity/user-directory.ts'
+import type { ChangeRecorder, UserDirectory, UserSync } from '#identity/user-directory.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
@@ -115,7 +116,7 @@ async function unlessExists(create: () => Promise<unknown>): Promise<void> {
   }
 }
 
-const passwordChange: UserChange = { subject: 'attribute', action: 'replace', attribute: 'password' }
+const passwordChange: EntryChange = { subject: 'attribute', action: 'replace', attribute: 'password' }
 
 type DatabaseTarget = LookupTarget & GroupTarget & PasswordTarget & Required<Pick<Target, 'close'>>
 
@@ -229,10 +230,7 @@ function groupWrites(users: UserDirectory): GroupWrites {
       )
     },
 
-    async updateGroup(name, { attributes, ...rest }, request) {
-      const values = attributes === undefined ? {} : { attributes: new Map(Object.entries(attributes)) }
-      await withAudit(request, (record) => users.updateGroup(name, { ...rest, ...values }, record))
-    },
+    updateGroup: (name, change, request) => withAudit(request, (record) => users.updateGroup(name, change, record)),
 
     async deleteGroup(name, request, options) {
       if (await users.deleteGroup(name, options)) {
@@ -268,7 +266,7 @@ const sameTexts = (a: readonly string[], b: readonly string[]): boolean =>
 /** Makes changes and audits them: in their own transaction if possible, else with the run. */
 async function withAudit(
   request: TargetRequest,
-  change: (record?: ChangeRecorder) => Promise<readonly UserChange[]>,
+  change: (record?: ChangeRecorder) => Promise<readonly EntryChange[]>,
 ): Promise<void> {
   const { auditWithin } = request
   let audited = false

@@ -1,14 +1,15 @@
+import type { ContainingGroup } from '#identity/account-store.ts'
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import { pageInMemory } from '#identity/paging.ts'
+import type { SearchPage } from '#identity/search.ts'
 import { type Awaitable, firstResult } from '#kernel/awaitable.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
 import { groupsAbove } from '#sdk/target/containing-groups.ts'
-import type { ContainingGroup, SearchPage } from '#sdk/target/target.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import {
   type FoundGroup,

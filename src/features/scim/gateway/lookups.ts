@@ -1,22 +1,13 @@
+import type { ContainingGroup, GroupReadOptions } from '#identity/account-store.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Group, MembersPage, NamedGroup } from '#identity/group.ts'
+import type { SearchPage, SearchQuery, SortOrder } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
-import type { SortOrder } from '#identity/user-directory.ts'
 import { type Awaitable, andThen, firstResult, settle } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { MemberType } from '#protocols/scim/patch/member-change.ts'
-import {
-  type ContainingGroup,
-  type GroupReadOptions,
-  hasLookups,
-  type LookupTarget,
-  nestsGroups,
-  type SearchPage,
-  type SearchQuery,
-  type ServedTimes,
-  type Target,
-} from '#sdk/target/target.ts'
+import { hasLookups, type LookupTarget, nestsGroups, type ServedTimes, type Target } from '#sdk/target/target.ts'
 import { noVersion, type ReadVersion } from '#sdk/workflow/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 
