@@ -1,4 +1,3 @@
-import type { EntryChange } from '#identity/entry-changes.ts'
 import type { Group, NamedGroup } from '#identity/group.ts'
 import type { SearchPage, SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
@@ -34,6 +33,22 @@ export interface GroupReadOptions {
 export interface ContainingGroup extends NamedGroup {
   /** The other group is also a direct member of it. */
   readonly direct: boolean
+}
+
+/** One change of a user or group, for the audit. The transaction itself reports it, so the audit has what really happened. */
+export interface EntryChange {
+  /**
+   * `entry`: a whole user (attribute `userID`) or group (attribute `name`). `group`: a membership, with the group's name
+   * (attribute `groups`) or, where a group was changed, the login or the name of the member (attribute `members`).
+   */
+  readonly subject: 'entry' | 'attribute' | 'group'
+  readonly action: 'add' | 'replace' | 'delete'
+  /** The attribute's name; the key attribute for an entry. */
+  readonly attribute: string
+  /** Left out for secrets. */
+  readonly value?: string
+  /** Its audit entry is already written, by `auditWithin`. */
+  readonly audited?: boolean
 }
 
 /** Where a write reports its changes. */

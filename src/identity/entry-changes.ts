@@ -1,22 +1,17 @@
+import type { ChangeAudit, EntryChange } from '#identity/account-store.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 
-/** One change of a user or group, for the audit. The transaction itself reports it, so the audit has what really happened. */
-export interface EntryChange {
-  /**
-   * `entry`: a whole user (attribute `userID`) or group (attribute `name`). `group`: a membership, with the group's name
-   * (attribute `groups`) or, where a group was changed, the login or the name of the member (attribute `members`).
-   */
-  readonly subject: 'entry' | 'attribute' | 'group'
-  readonly action: 'add' | 'replace' | 'delete'
-  /** The attribute's name; the key attribute for an entry. */
-  readonly attribute: string
-  /** Left out for secrets. */
-  readonly value?: string
-  /** Its audit entry is already written, by `auditWithin`. */
-  readonly audited?: boolean
+/** What the work changes. */
+export async function changesOf(work: (request: ChangeAudit) => Promise<void>): Promise<readonly EntryChange[]> {
+  const changes: EntryChange[] = []
+  await work({ audit: (change) => void changes.push(change) })
+  return changes
 }
+
+/** For changes that the audit doesn't have, or has in another form. */
+export const unaudited: ChangeAudit = { audit: () => {} }
 
 interface ValueOptions {
   /** Removes nothing. */

@@ -1,7 +1,7 @@
 import type { DatabaseTransaction } from '#database/sql-client.ts'
 import { columnName, ListStatement, RowInsert, statement } from '#database/statement.ts'
 import { foldKey, isStorable } from '#database/text-keys.ts'
-import type { EntryChange } from '#identity/entry-changes.ts'
+import type { EntryChange } from '#identity/account-store.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -32,7 +32,7 @@ export function memberTable(table: string, memberColumn: 'userEntry' | 'memberEn
     ),
   }
 }
-export const userMembers = memberTable('memberships', 'userEntry')
+const userMembers = memberTable('memberships', 'userEntry')
 
 /** Changes a group's members without reading the others. Returns the members that were in fact added or removed. */
 export async function changeMemberRows(

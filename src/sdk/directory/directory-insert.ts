@@ -1,6 +1,6 @@
+import type { EntryChange } from '#identity/account-store.ts'
 import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
-import type { EntryChange } from '#identity/entry-changes.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 import type { StoredAccount } from '#sdk/target/target.ts'

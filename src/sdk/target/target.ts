@@ -1,6 +1,5 @@
-import type { AccountLookups, AccountWrites, ChangeAudit, GroupWrites } from '#identity/account-store.ts'
+import type { AccountLookups, AccountWrites, ChangeAudit, EntryChange, GroupWrites } from '#identity/account-store.ts'
 import type { Directory } from '#identity/directory.ts'
-import type { EntryChange } from '#identity/entry-changes.ts'
 import type { TimeAttribute } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'

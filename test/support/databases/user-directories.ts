@@ -1,9 +1,8 @@
 import { onTestFinished } from 'vitest'
-import { Attributes } from '#identity/attributes.ts'
-import type { EntryChange } from '#identity/entry-changes.ts'
+import type { EntryChange } from '#identity/account-store.ts'
 import type { SearchPage, SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
-import type { UserDirectory, UserSync } from '#identity/user-directory.ts'
+import type { UserDirectory } from '#identity/user-directory.ts'
 import { type Clock, systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#server/composition/stores.ts'
@@ -31,20 +30,6 @@ export const openTwice = async (url: string): Promise<readonly [UserDirectory, U
   await openDirectory(url),
   await openDirectory(url),
 ]
-
-export const user = (userID: string, attributes: Record<string, string[]> = {}, groups: string[] = []): User => ({
-  userID,
-  attributes: Attributes.from(attributes),
-  groups,
-})
-
-export const sync = (userID: string, attributes: Record<string, string[]>, more: Partial<UserSync> = {}): UserSync => ({
-  userID,
-  attributes: new Map(Object.entries(attributes)),
-  groups: undefined,
-  addOnly: false,
-  ...more,
-})
 
 /** Changes as short texts: `attribute add mail=a@x.org`. */
 export const texts = (changes: readonly EntryChange[]): string[] =>

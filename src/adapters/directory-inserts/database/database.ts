@@ -6,10 +6,11 @@ import {
   openPasswords,
   type Passwords,
 } from '#adapters/targets/database/password-hash.ts'
+import type { EntryChange } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
-import type { EntryChange } from '#identity/entry-changes.ts'
+import { changesOf, unaudited } from '#identity/entry-changes.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { type AccountLayout, layoutParameters, parseLayout } from '#sdk/directory/account-layout.ts'
@@ -84,17 +85,7 @@ export class DatabaseInsert implements PeopleInsert {
     this.#users = users
     this.#passwords = passwords
     this.#system = system
-    this.#accounts = new AccountsInsert(
-      {
-        lookupUserByLogin: (login) => users.findByLogin(login),
-        lookupUserById: (id) => users.findById(id),
-        searchUsers: (query) => users.searchUsers(query),
-        lookupGroupByName: (name, options) => users.findGroupByName(name, options),
-        searchGroups: (query) => users.searchGroups(query),
-        groupMembersAreIds: false,
-      },
-      layout,
-    )
+    this.#accounts = new AccountsInsert({ ...users, groupMembersAreIds: false }, layout)
   }
 
   search(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>> {
@@ -111,7 +102,7 @@ export class DatabaseInsert implements PeopleInsert {
 
   async bind(dn: Dn, password: string, caller?: { readonly local: boolean }): Promise<boolean> {
     const login = this.#accounts.loginOf(dn)
-    const user = login === undefined ? undefined : await this.#users.findByLogin(login)
+    const user = login === undefined ? undefined : await this.#users.lookupUserByLogin(login)
     const checked = await this.#passwords.check(user?.id, password)
     if (checked === false || user === undefined) return false
     if (checked !== 'demo' && !this.demo.isKnown(user.userID, password)) return true
@@ -121,12 +112,15 @@ export class DatabaseInsert implements PeopleInsert {
   /** A user whose password could not be stored is removed, so that a second attempt finds the login free. */
   async addPerson({ login, attributes, groups, password }: NewPerson): Promise<readonly EntryChange[]> {
     const hash = password === undefined ? undefined : await this.#passwords.hash(password)
-    const changes = await this.#users.create({ userID: login, attributes: Attributes.from(attributes), groups })
+    const user = { userID: login, attributes: Attributes.from(attributes), groups }
+    const changes = await changesOf((request) =>
+      this.#users.createUser(user, user.attributes.names(), request, { mustBeNew: true }),
+    )
     if (hash === undefined) return changes
     try {
       await this.#passwords.set(await this.#idOf(login), hash)
     } catch (error) {
-      await this.#users.delete(login)
+      await this.#users.deleteUser(user, unaudited)
       throw error
     }
     return [...changes, { ...passwordChange, action: 'add' }]
@@ -134,7 +128,7 @@ export class DatabaseInsert implements PeopleInsert {
 
   async setEntryPassword(dn: Dn, password: string, id: string | undefined): Promise<void> {
     const login = this.#accounts.loginOf(dn)
-    const user = login === undefined ? undefined : await this.#users.findByLogin(login)
+    const user = login === undefined ? undefined : await this.#users.lookupUserByLogin(login)
     if (user?.id === undefined || (id !== undefined && user.id !== id)) {
       throw new GatewayError('NOT_FOUND', `no such entry: "${dn}"`)
     }
@@ -152,9 +146,9 @@ export class DatabaseInsert implements PeopleInsert {
   }
 
   async removePerson(login: string): Promise<readonly EntryChange[]> {
-    const user = await this.#users.findByLogin(login)
+    const user = await this.#users.lookupUserByLogin(login)
     if (user?.id !== undefined) await this.#passwords.remove(user.id)
-    return user === undefined ? [] : this.#users.delete(login)
+    return user === undefined ? [] : changesOf((request) => this.#users.deleteUser(user, request))
   }
 
   async listPeople(limit: number, after?: string): Promise<PeoplePage> {
@@ -173,7 +167,7 @@ export class DatabaseInsert implements PeopleInsert {
   }
 
   async #idOf(login: string): Promise<string> {
-    const id = (await this.#users.findByLogin(login))?.id
+    const id = (await this.#users.lookupUserByLogin(login))?.id
     if (id === undefined) throw new GatewayError('NOT_FOUND', `there is no user with the login "${login}"`)
     return id
   }

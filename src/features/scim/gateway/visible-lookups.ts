@@ -1,5 +1,6 @@
 import type { ContainingGroup } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
+import { unaudited } from '#identity/entry-changes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import type { SearchPage } from '#identity/search.ts'
@@ -272,6 +273,12 @@ export interface DeletedMarks {
   ids(): Promise<ReadonlySet<string>>
 }
 
+const markOf = (id: string, values: Readonly<Record<string, readonly string[]>> = {}): User => ({
+  userID: secretHash(id),
+  attributes: Attributes.from(values),
+  groups: [],
+})
+
 /** The most users that a filter names: half of the clauses that stores accept, which leaves room for the client's filter. */
 const maxNamed = 100
 const marksPage = 1000
@@ -280,18 +287,15 @@ const marksPage = 1000
  * Marks in the database of Gatehouse, shared by all processes and all gateways on the same target. Each mark is a user of
  * a directory. Its login is a hash, since ids may be longer than logins and are case-sensitive.
  */
-export function storedMarks(
-  directory: Pick<UserDirectory, 'findByLogin' | 'searchUsers' | 'create' | 'delete'>,
-  clock: Clock,
-): DeletedMarks {
+export function storedMarks(directory: UserDirectory, clock: Clock): DeletedMarks {
   return {
     filterVaries: true,
-    has: async ({ id }) => (await directory.findByLogin(secretHash(id))) !== undefined,
+    has: async ({ id }) => (await directory.lookupUserByLogin(secretHash(id))) !== undefined,
     marked: (user) => user,
     set: async ({ id, user }) => {
-      const attributes = Attributes.from({ id: [id], login: [user.userID], deleted: [clock().toISOString()] })
+      const mark = markOf(id, { id: [id], login: [user.userID], deleted: [clock().toISOString()] })
       try {
-        await directory.create({ userID: secretHash(id), attributes, groups: [] })
+        await directory.createUser(mark, mark.attributes.names(), unaudited, { mustBeNew: true })
       } catch (error) {
         // Another process set the same mark.
         if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
@@ -299,7 +303,7 @@ export function storedMarks(
     },
     clearedFor: () => [],
     remove: async (id) => {
-      await directory.delete(secretHash(id))
+      await directory.deleteUser(markOf(id), unaudited)
     },
     filter: async (idAttribute, fallback) => {
       const { items, total } = await directory.searchUsers({ offset: 0, limit: maxNamed })
