@@ -304,10 +304,10 @@ const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 
 /** Searches below one entry of the directory, and adds the order and the pages that a directory does not have. */
 class DirectoryPages {
-  readonly #directory: Pick<Directory, 'search' | 'page'>
+  readonly #directory: Directory
   readonly #base: Dn
 
-  constructor(directory: Pick<Directory, 'search' | 'page'>, base: Dn) {
+  constructor(directory: Directory, base: Dn) {
     this.#directory = directory
     this.#base = base
   }

@@ -146,7 +146,7 @@ export class ResourceIds {
 }
 
 /** The id of the group under this name: names that are ids may change their letter case. */
-export function idUnderName({ groupIdIsName, ids }: Pick<Lookups, 'groupIdIsName' | 'ids'>, id: string, name: string) {
+export function idUnderName({ groupIdIsName, ids }: Lookups, id: string, name: string) {
   const byName = ids.ofGroup(name)
   return groupIdIsName && byName.toLowerCase() === id.toLowerCase() ? byName : id
 }

@@ -56,7 +56,7 @@ interface ChangeOptions {
   /** How attributes that cannot be stored are treated; as for `kind` by default. */
   readonly storeAs?: ChangeKind
   /** Where the user is looked up. */
-  readonly lookups?: Pick<Lookups, 'userById'>
+  readonly lookups?: Lookups
   /** What the caller has settled; otherwise it is settled here. */
   readonly settled?: Settled
 }
@@ -488,7 +488,7 @@ interface Login {
 }
 
 /** Throws NOT_FOUND. */
-const findUser = (lookups: Pick<Lookups, 'userById'>, id: string): Awaitable<FoundUser> =>
+const findUser = (lookups: Lookups, id: string): Awaitable<FoundUser> =>
   andThen(lookups.userById(id), (found) => {
     if (found === undefined) throw notFound('user', id)
     return found
