@@ -5,7 +5,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import { pageInMemory } from '#identity/paging.ts'
-import type { SearchPage } from '#identity/search.ts'
+import type { SearchPage, SearchQuery } from '#identity/search.ts'
 import { type Awaitable, firstResult } from '#kernel/awaitable.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
@@ -18,7 +18,6 @@ import {
   lookupWidth,
   type Member,
   pagesOf,
-  type Query,
   ResourceIds,
   reading,
   withGroups,
@@ -92,7 +91,7 @@ export class DirectoryLookups implements Lookups {
     return this.#oneUser(this.#users.loginAttribute, login)
   }
 
-  async searchUsers({ filter, ...query }: Query): Promise<SearchPage<FoundUser>> {
+  async searchUsers({ filter, ...query }: SearchQuery): Promise<SearchPage<FoundUser>> {
     const page = await this.#entries.page(and(this.#isUser, filter), query)
     return { ...page, items: await this.#foundUsers(page.items) }
   }
@@ -109,7 +108,7 @@ export class DirectoryLookups implements Lookups {
     return entry && this.#group(entry)
   }
 
-  async searchGroups({ filter, ...query }: Query): Promise<SearchPage<FoundGroup>> {
+  async searchGroups({ filter, ...query }: SearchQuery): Promise<SearchPage<FoundGroup>> {
     const page = await this.#entries.page(and(isGroup, filter), query, this.#ofGroup)
     return { ...page, items: page.items.flatMap((entry) => this.#group(entry) ?? []) }
   }
@@ -342,7 +341,7 @@ class DirectoryPages {
   /** In the directory's own order unless sorted. All entries are read if the directory does not count them. */
   async page(
     filter: Filter,
-    query: Omit<Query, 'filter'>,
+    query: Omit<SearchQuery, 'filter'>,
     attributes?: readonly string[],
   ): Promise<SearchPage<DirectoryEntry>> {
     const { sort, offset, limit, after } = query

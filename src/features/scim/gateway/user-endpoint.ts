@@ -1,4 +1,5 @@
 import { loginProblem } from '#identity/login-name.ts'
+import type { SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -21,7 +22,7 @@ import {
   requireSearchable,
   type Search,
 } from './lists.ts'
-import type { FoundUser, Lookups, Query } from './lookups.ts'
+import type { FoundUser, Lookups } from './lookups.ts'
 import type { KnownManagers } from './managers.ts'
 import { type GatewayParts, retryWhileChanged, runWorkflow, userKey } from './run-workflow.ts'
 import { attributeChange } from './schema-mapping.ts'
@@ -116,7 +117,7 @@ export class UserEndpoint {
       const resources = shown === undefined ? [] : [await toResource(shown)]
       return lookedUpPage(resources, list, nameOf, (resource) => evaluateFilter(filter, resource))
     }
-    const search = async (query: Query, byPosition?: boolean) => {
+    const search = async (query: SearchQuery, byPosition?: boolean) => {
       const page = await lookups.searchUsers(query, byPosition)
       return { ...page, items: await lookups.withIndirectGroups(page.items) }
     }
