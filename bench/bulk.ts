@@ -7,6 +7,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
+import { createUser } from '#testing/databases/directory-writes.ts'
 import { startPostgres } from '#testing/databases/embedded-postgres.ts'
 import { PortalPerson } from '#testing/stories/portal-story.ts'
 import { quick } from './effort.ts'
@@ -97,7 +98,7 @@ async function measure(gateway: MeasuredGateway, storage: Storage): Promise<Bulk
   } finally {
     clearInterval(sampler)
   }
-  const vault = await storage.userDirectory({ name: 'people' }).findGroupByName('vault')
+  const vault = await storage.userDirectory({ name: 'people' }).lookupGroupByName('vault')
   const members = vault?.members.length ?? 0
   if (members !== requests) throw new Error(`${members} of ${requests} users got access`)
   await delay(restMillis)
@@ -108,7 +109,7 @@ async function seed(storage: Storage): Promise<readonly string[]> {
   const people = storage.userDirectory({ name: 'people' })
   const logins = Array.from({ length: requests }, (_, n) => `bulk${n}`)
   await inParallel(logins, 16, (login) =>
-    people.create({
+    createUser(people, {
       userID: login,
       attributes: Attributes.from({
         userName: [login],

@@ -12,8 +12,8 @@ export async function printPlans(url: string, users: number, since: number, data
   try {
     const { client: recorded, queries } = recordedQueries(client)
     const people = new UserDirectoryStore(recorded, 'people', systemClock, async () => {})
-    const id = (await people.findByLogin('user0000007'))?.id ?? ''
-    const groupId = (await people.findGroupByName('group0000007'))?.id ?? ''
+    const id = (await people.lookupUserByLogin('user0000007'))?.id ?? ''
+    const groupId = (await people.lookupGroupByName('group0000007'))?.id ?? ''
     say(`\nplans of ${database} with ${number(users)} users`)
     for (const { name, indexes, read } of plannedReads(id, groupId, since + users)) {
       queries.length = 0

@@ -3,6 +3,7 @@ import type { UserDirectory } from '#identity/user-directory.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#server/composition/stores.ts'
+import { createGroup, createUser } from '#testing/databases/directory-writes.ts'
 
 const underWay = 256
 /** Groups that share the users. */
@@ -19,7 +20,7 @@ export async function seedPeople(dataFolder: string, count: number): Promise<voi
   const storage = openStorage({ dataFolder, clock: systemClock, log: silentLogger })
   await storage.ready()
   const people = storage.userDirectory({ name: 'people' })
-  for (const name of emptyGroups) await people.createGroup(name, new Map())
+  for (const name of emptyGroups) await createGroup(people, name)
   let next = 0
   const worker = async (): Promise<void> => {
     while (next < count) await createPerson(people, next++)
@@ -32,7 +33,7 @@ export async function seedPeople(dataFolder: string, count: number): Promise<voi
 async function createPerson(people: UserDirectory, n: number): Promise<void> {
   const login = loginOf(n)
   const mail = `${login}@example.com`
-  await people.create({
+  await createUser(people, {
     userID: login,
     groups: [
       `group${n % manyGroups}`,

@@ -1,7 +1,17 @@
+import type { ChangeAudit, EntryChange } from '#identity/account-store.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { UserChange } from '#identity/user-directory.ts'
+
+/** What the work changes. */
+export async function changesOf(work: (request: ChangeAudit) => Promise<void>): Promise<readonly EntryChange[]> {
+  const changes: EntryChange[] = []
+  await work({ audit: (change) => void changes.push(change) })
+  return changes
+}
+
+/** For changes that the audit doesn't have, or has in another form. */
+export const unaudited: ChangeAudit = { audit: () => {} }
 
 interface ValueOptions {
   /** Removes nothing. */
@@ -16,10 +26,10 @@ export function valueChanges(
   before: readonly string[],
   wanted: readonly string[],
   { addOnly = false, ordered = false }: ValueOptions = {},
-): UserChange[] {
+): EntryChange[] {
   const added = missingValues(before, wanted)
   const removed = addOnly ? [] : missingValues(wanted, before)
-  const changes = (action: UserChange['action'], values: readonly string[]) =>
+  const changes = (action: EntryChange['action'], values: readonly string[]) =>
     values.map((value) => entryChange('attribute', action, attribute, value))
   if (added.length === 1 && removed.length === 1 && wanted.length === 1) return changes('replace', wanted)
   if (added.length + removed.length > 0) return [...changes('add', added), ...changes('delete', removed)]
@@ -35,7 +45,7 @@ interface UserChangeOptions extends ValueOptions {
 }
 
 /** The changes from the user `before` to `wanted`. `before` is undefined for a user that doesn't exist yet. */
-export function userChanges(before: User | undefined, wanted: User, options: UserChangeOptions): UserChange[] {
+export function userChanges(before: User | undefined, wanted: User, options: UserChangeOptions): EntryChange[] {
   const { attributes, addOnly = false, foldGroups = false } = options
   const missing = foldGroups ? missingNames : missingValues
   const groups = before?.groups ?? []
@@ -55,7 +65,7 @@ export function groupChanges(
   before: Group,
   name: string,
   wanted: Iterable<readonly [string, readonly string[]]>,
-): UserChange[] {
+): EntryChange[] {
   const { attributes, description } = before
   const valuesOf = (attribute: string, values: readonly string[]): readonly string[] => {
     if (attribute.toLowerCase() === 'description' && description !== undefined) return [description]
@@ -70,7 +80,7 @@ export function groupChanges(
 }
 
 /** The changes of creating a group. */
-export const newGroupChanges = (name: string, attributes: Attributes): UserChange[] => [
+export const newGroupChanges = (name: string, attributes: Attributes): EntryChange[] => [
   entryChange('entry', 'add', 'name', name),
   ...[...attributes].flatMap(([attribute, values]) =>
     values.map((value) => entryChange('attribute', 'add', attribute, value)),
@@ -78,11 +88,11 @@ export const newGroupChanges = (name: string, attributes: Attributes): UserChang
 ]
 
 export const entryChange = (
-  subject: UserChange['subject'],
-  action: UserChange['action'],
+  subject: EntryChange['subject'],
+  action: EntryChange['action'],
   attribute: string,
   value: string,
-): UserChange => ({ subject, action, attribute, value })
+): EntryChange => ({ subject, action, attribute, value })
 
 /** The values of `wanted` that `present` doesn't have, each once. */
 export function missingValues(present: readonly string[], wanted: readonly string[]): string[] {

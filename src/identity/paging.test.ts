@@ -10,7 +10,7 @@ import {
   sortKey,
   writePosition,
 } from '#identity/paging.ts'
-import type { UserSearch } from '#identity/user-directory.ts'
+import type { SearchQuery } from '#identity/search.ts'
 
 interface Item {
   readonly key: string
@@ -20,7 +20,7 @@ interface Item {
 const collection: Collection<Item> = { of: 'items', source: ({ attributes }) => attributes, key: ({ key }) => key }
 const item = (key: string, ...sn: string[]): Item => ({ key, attributes: Attributes.from({ sn }) })
 const order = (more = {}) => ({ attribute: 'sn', descending: false, caseExact: false, ...more })
-const keys = (items: readonly Item[], search: Partial<UserSearch>) =>
+const keys = (items: readonly Item[], search: Partial<SearchQuery>) =>
   pageInMemory(items, { offset: 0, limit: 100, ...search }, collection).items.map(({ key }) => key)
 
 const texts = fc.string({ unit: fc.constantFrom('a', 'A', 'b', 'ß', 'Σ', '\uffff', '\u{1f600}', '\0', '\ud800') })

@@ -3,7 +3,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import type { AttributeSource } from '#identity/filter/attribute-source.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { printFilter } from '#identity/filter/filter-text.ts'
-import type { Page, SortOrder, UserSearch } from '#identity/user-directory.ts'
+import type { SearchPage, SearchQuery, SortOrder } from '#identity/search.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { compareCodePoints, foldValue } from '#kernel/text/compare-texts.ts'
 
@@ -28,13 +28,13 @@ export interface Ordered<T> {
 }
 
 /** Returns a page. The order of the items' keys counts as the order of creation. */
-export function pageInMemory<T>(items: readonly T[], search: UserSearch, collection: Collection<T>): Page<T> {
+export function pageInMemory<T>(items: readonly T[], search: SearchQuery, collection: Collection<T>): SearchPage<T> {
   return pageOf(orderInMemory(items, search, collection), search)
 }
 
 export function orderInMemory<T>(
   items: readonly T[],
-  { filter, sort }: Pick<UserSearch, 'filter' | 'sort'>,
+  { filter, sort }: Pick<SearchQuery, 'filter' | 'sort'>,
   collection: Collection<T>,
 ): Ordered<T> {
   const scope: PageScope = { of: collection.of, filter, sort }
@@ -49,7 +49,7 @@ export function orderInMemory<T>(
   return { scope, all: [...placed.values()].sort(comparison(scope)) }
 }
 
-export function pageOf<T>({ scope, all }: Ordered<T>, search: Omit<UserSearch, 'filter' | 'sort'>): Page<T> {
+export function pageOf<T>({ scope, all }: Ordered<T>, search: Omit<SearchQuery, 'filter' | 'sort'>): SearchPage<T> {
   const { offset, limit, after } = search
   const from = after === undefined ? 0 : firstBehind(all, positionOf(scope, after), comparison(scope))
   const page = all.slice(from + offset, from + offset + limit)

@@ -1,98 +1,10 @@
-import type { Filter } from '#identity/filter/ast.ts'
-import type { Group, NamedGroup } from '#identity/group.ts'
-import type { User } from '#identity/user.ts'
-import type { Awaitable } from '#kernel/awaitable.ts'
+import type { AccountLookups, AccountWrites, GroupWrites } from '#identity/account-store.ts'
 
 export interface UserDirectoryOptions {
   /** The name space. Directories with different names in one database are separate. */
   readonly name: string
   /** `postgres://…` or `sqlite:<file>`. Default: Gatehouse's own database. */
   readonly url?: string
-}
-
-export interface UserSearch {
-  readonly filter?: Filter | undefined
-  readonly offset: number
-  readonly limit: number
-  /** Default: the order of creation. */
-  readonly sort?: SortOrder | undefined
-  /** The `next` of a page with the same filter and order. The search continues after it, at the same cost anywhere. */
-  readonly after?: string | undefined
-  /** The total is not needed, so that it need not be counted: it may be smaller, but shows whether more follow. */
-  readonly uncounted?: boolean
-}
-
-/**
- * Sorts by the attribute's first value without regard to letter case; only the beginning of a long value counts. With
- * `caseExact`, letter case decides between values that are otherwise equal. Entries without a value come last (RFC 7644
- * 3.4.2.3). Entries that compare equal are in the order of creation. Descending reverses all of that.
- */
-export interface SortOrder {
-  readonly attribute: string
-  readonly descending: boolean
-  readonly caseExact: boolean
-}
-
-export interface Page<T> {
-  readonly items: readonly T[]
-  readonly total: number
-  /** Where the next page starts; absent on the last page. */
-  readonly next?: string
-}
-
-/** What a transaction changed. The transaction itself reports it, so the audit has what really happened. */
-export interface UserChange {
-  /**
-   * `entry`: a whole user (attribute `userID`) or group (attribute `name`). `group`: a membership, with the group's name
-   * (attribute `groups`) or, where a group was changed, the login or the name of the member (attribute `members`).
-   */
-  readonly subject: 'entry' | 'attribute' | 'group'
-  readonly action: 'add' | 'replace' | 'delete'
-  readonly attribute: string
-  readonly value?: string
-}
-
-/**
- * Gets the changes inside the transaction that makes them, so that a record of them is part of the same commit. A
- * transaction that is retried calls it again.
- */
-export type ChangeRecorder = (transaction: object, changes: readonly UserChange[]) => Promise<void>
-
-export interface UserSync {
-  readonly userID: string
-  /** The new values of attributes; an empty list removes the attribute (unless addOnly). */
-  readonly attributes: ReadonlyMap<string, readonly string[]>
-  /** Undefined keeps the memberships. Groups that do not exist are created. */
-  readonly groups: readonly string[] | undefined
-  readonly addOnly: boolean
-  readonly expectedVersion?: string
-  /** The change happens only while this group has this name; else VERSION_MISMATCH. */
-  readonly expectedGroup?: NamedGroup
-  /** The new login. */
-  readonly newUserID?: string
-}
-
-export interface GroupUpdate {
-  readonly newName?: string
-  /** The new values of attributes; an empty list removes the attribute. */
-  readonly attributes?: ReadonlyMap<string, readonly string[]>
-  readonly expectedVersion?: string
-}
-
-/** Groups that become direct members of another group, and groups that leave it. */
-export interface NestingChange {
-  readonly add: readonly NamedGroup[]
-  readonly remove: readonly NamedGroup[]
-  /** The change happens only while the group has this id; else NOT_FOUND. */
-  readonly groupId?: string
-}
-
-/** What is read with a group. `display` names the attributes whose first values are read for each member. */
-export interface GroupReading {
-  readonly members: boolean
-  /** Many members may be left to `memberPages` of the group. */
-  readonly inPages?: boolean
-  readonly display?: { readonly users: string; readonly groups: string }
 }
 
 /** Limits of one user or group. Beyond them, and for a NUL character or half a surrogate pair, writes throw BAD_REQUEST. */
@@ -112,65 +24,18 @@ export const directoryLimits = {
 /**
  * Users, groups and memberships in a database. Logins and group names are unique without regard to letter case, and
  * keep the case in which they were written. The store creates ids and never reuses them. Every method is one
- * transaction.
+ * transaction, and reports its changes with it. A spread has every method.
  *
- * Filters work on any attribute, and an index serves equality and prefixes. In filters, `id` and `userID` (of
- * users) or `name` (of groups) mean the entry itself; filters do not see a stored attribute of that name.
+ * Searches are in the order of creation. Filters work on any attribute, and an index serves equality and prefixes. In
+ * filters, `id` and `userID` (of users) or `name` (of groups) mean the entry itself; filters do not see a stored attribute
+ * of that name. Members of groups are logins; searches leave them out.
+ *
+ * A create or a sync creates the groups of the user that do not exist. A sync throws NOT_FOUND for an unknown user, and
+ * keeps the version if the user already is as requested. A delete reports one change for the entry and all of its
+ * attributes and memberships.
  *
  * If the database does not answer, every method throws TARGET_UNREACHABLE and changes nothing.
  */
-export interface UserDirectory {
-  findByLogin(userID: string): Awaitable<User | undefined>
-  findById(id: string): Awaitable<User | undefined>
-  /** In the order of creation. */
-  searchUsers(search: UserSearch): Promise<Page<User>>
-  /** Throws CONFLICT if the login is taken. Creates groups that do not exist. */
-  create(user: User, record?: ChangeRecorder): Promise<readonly UserChange[]>
-  /**
-   * Returns no changes, and keeps the version, if the user already is as requested. Throws NOT_FOUND for an unknown
-   * user, VERSION_MISMATCH if the user has another version, CONFLICT if the new login is taken.
-   */
-  sync(change: UserSync, record?: ChangeRecorder): Promise<readonly UserChange[]>
-  /**
-   * Deletes a user with its attributes and memberships, and returns one change for all of them; none for an unknown user.
-   * Throws VERSION_MISMATCH when the user has another version.
-   */
-  delete(
-    userID: string,
-    options?: { readonly expectedVersion?: string },
-    record?: ChangeRecorder,
-  ): Promise<readonly UserChange[]>
-
-  /** Reads the members' logins and the groups that are members, unless `options` leave them out. */
-  findGroupByName(name: string, options?: GroupReading): Promise<Group | undefined>
-  findGroupById(id: string, options?: GroupReading): Promise<Group | undefined>
-  /** In the order of creation, without members. */
-  searchGroups(search: UserSearch): Promise<Page<Group>>
-  /** Throws CONFLICT when the name is taken. */
-  createGroup(name: string, attributes: ReadonlyMap<string, readonly string[]>): Promise<Group>
-  /**
-   * Returns no changes if the group already is as requested. With an expected version the group gets a new one even
-   * then, so that only one of many callers that expect the same version succeeds. Throws NOT_FOUND,
-   * VERSION_MISMATCH, and CONFLICT if the new name is taken.
-   */
-  updateGroup(name: string, update: GroupUpdate, record?: ChangeRecorder): Promise<readonly UserChange[]>
-  /** False for an unknown group. Throws VERSION_MISMATCH when the group has another version. */
-  deleteGroup(name: string, options?: { readonly expectedVersion?: string }): Promise<boolean>
-  /** Adds and removes members by login, without reading the others. Throws NOT_FOUND for an unknown group or login. */
-  changeMembers(
-    group: string,
-    change: { readonly add: readonly string[]; readonly remove: readonly string[] },
-  ): Promise<readonly UserChange[]>
-  /**
-   * Adds groups to a group and removes groups from it. Throws NOT_FOUND when the group, or one to add, does not exist under
-   * this name and id, and CONFLICT when a group would contain itself, directly or through others, even if other
-   * transactions nest groups at the same time.
-   */
-  changeMemberGroups(group: string, change: NestingChange, record?: ChangeRecorder): Promise<readonly UserChange[]>
-  /** By group id: the groups that contain it, each once. Groups without one are left out. */
-  containingGroups(
-    ids: readonly string[],
-  ): Promise<ReadonlyMap<string, readonly (NamedGroup & { readonly direct: boolean })[]>>
-
+export interface UserDirectory extends Required<AccountLookups>, AccountWrites, Required<GroupWrites> {
   close(): Promise<void>
 }

@@ -8,6 +8,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
 import { loadAuditKeys } from '#keys/audit-keys.ts'
+import { createUser } from '#testing/databases/directory-writes.ts'
 // Loaded here, since the first load takes longer than a test may.
 import './backup.ts'
 import { lockInstance } from '#database/instance-lock.ts'
@@ -37,12 +38,12 @@ async function use<T>(dataFolder: string, work: (storage: Storage) => Promise<T>
 
 const addUser = async (storage: Storage, userID: string): Promise<void> => {
   const people = storage.userDirectory({ name: 'people' })
-  await people.create({ userID, attributes: Attributes.from({ uid: [userID] }), groups: [] })
+  await createUser(people, { userID, attributes: Attributes.from({ uid: [userID] }), groups: [] })
   await people.close()
 }
 const hasUser = async (storage: Storage, login: string): Promise<boolean> => {
   const people = storage.userDirectory({ name: 'people' })
-  const found = await people.findByLogin(login)
+  const found = await people.lookupUserByLogin(login)
   await people.close()
   return found !== undefined
 }

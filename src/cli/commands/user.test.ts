@@ -13,6 +13,7 @@ import { loadAuditKeys } from '#keys/audit-keys.ts'
 import type { Session } from '#requests/sessions/session.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
+import { createUser } from '#testing/databases/directory-writes.ts'
 import { fakeSecretBox } from '#testing/login/fake-login-services.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { userCommand, userCommandReading } from './user.ts'
@@ -73,9 +74,11 @@ test('users are added, listed, get a new password and are removed, with audit en
   })
   // Another version of the gateway accepted it.
   await look((storage) =>
-    storage
-      .userDirectory({ name: 'people' })
-      .create({ userID: 'bob\u001b[2J', attributes: Attributes.from([]), groups: [] }),
+    createUser(storage.userDirectory({ name: 'people' }), {
+      userID: 'bob\u001b[2J',
+      attributes: Attributes.from([]),
+      groups: [],
+    }),
   )
   expect((await run('', 'list')).output).toEqual([
     'ada  password  uid=ada,ou=people,o=Tremolo',
@@ -94,7 +97,7 @@ test('users are added, listed, get a new password and are removed, with audit en
   })
   const owners = await look(async (storage) => {
     const people = storage.userDirectory({ name: 'people' })
-    const [ada, bob] = await Promise.all(['ada', 'bob\u001b[2J'].map((login) => people.findByLogin(login)))
+    const [ada, bob] = await Promise.all(['ada', 'bob\u001b[2J'].map((login) => people.lookupUserByLogin(login)))
     const both = [ada, bob].map((user) => entryIdentity('people', user?.id ?? ''))
     await Promise.all(both.map((owner, i) => storage.sessions.create({ ...session(`${i}`), owner })))
     for (const [i, owner] of both.entries()) {
@@ -128,7 +131,7 @@ test('users are added, listed, get a new password and are removed, with audit en
   expect(ended.rows.filter(({ kind }) => kind === 'session')).toMatchObject([
     { action: 'delete', value: '0', workflow: { name: 'gatehouse user passwd' } },
   ])
-  expect(await look((storage) => storage.userDirectory({ name: 'people' }).findByLogin('ada'))).toMatchObject({
+  expect(await look((storage) => storage.userDirectory({ name: 'people' }).lookupUserByLogin('ada'))).toMatchObject({
     userID: 'ada',
     groups: ['admins'],
   })

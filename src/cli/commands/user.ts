@@ -17,10 +17,10 @@ import { configOption, databaseOptions } from '#cli/command-line/options.ts'
 import type { Configuration, InsertConfig } from '#config/configuration/configuration.ts'
 import { insertIdentity } from '#directory/virtual-directory.ts'
 import { nameKey } from '#features/account/second-factors/second-factors.ts'
+import type { EntryChange } from '#identity/account-store.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Identity } from '#identity/identity.ts'
 import { loginProblem } from '#identity/login-name.ts'
-import type { UserChange } from '#identity/user-directory.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -138,7 +138,7 @@ function setPassword(values: UserValues, login: string, input: PasswordInput, io
   return withPeople(values, 'passwd', login, io, async ({ people, cause, storage, config }) => {
     const owner = await identityOf(login, people, config)
     const password = await readPassword(input, io.stderr)
-    const write = (): Promise<readonly UserChange[]> => people.setPassword(login, password)
+    const write = (): Promise<readonly EntryChange[]> => people.setPassword(login, password)
     if (owner === undefined) await auditChanges(await write(), cause, storage)
     else await replacePassword(write, owner, cause, storage)
     printLines([`Set the password of "${login}". The user must log in again.`], io)
@@ -255,14 +255,14 @@ interface Cause {
 }
 
 function rowsOf(
-  changes: readonly UserChange[],
+  changes: readonly EntryChange[],
   { login, target, by }: Cause,
   { audit }: Storage,
 ): readonly AuditEntry[] {
   return new AuditTrail(by, audit).rowsOf({ time: systemClock(), subject: login, target }, changes)
 }
 
-async function auditChanges(changes: readonly UserChange[], cause: Cause, storage: Storage): Promise<void> {
+async function auditChanges(changes: readonly EntryChange[], cause: Cause, storage: Storage): Promise<void> {
   const rows = rowsOf(changes, cause, storage)
   if (rows.length > 0) await storage.audit.append(rows)
 }
@@ -272,14 +272,14 @@ async function auditChanges(changes: readonly UserChange[], cause: Cause, storag
  * dies after the write, the gateway ends the sessions.
  */
 async function replacePassword(
-  write: () => Promise<readonly UserChange[]>,
+  write: () => Promise<readonly EntryChange[]>,
   owner: Identity,
   cause: Cause,
   storage: Storage,
 ): Promise<void> {
   const store = storage.passwordChanges
   const claim = await store.begin({ id: newId(), form: '', owner, data: { login: cause.login } }, leaseMillis)
-  let changes: readonly UserChange[]
+  let changes: readonly EntryChange[]
   try {
     changes = await write()
   } catch (error) {

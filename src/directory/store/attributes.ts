@@ -1,9 +1,10 @@
 import type { DatabaseTransaction } from '#database/sql-client.ts'
 import { ListStatement, RowInsert } from '#database/statement.ts'
 import { assertStorable, foldKey, indexKey, isLong, isStorable, numberOf } from '#database/text-keys.ts'
+import type { EntryChange } from '#identity/account-store.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import { missingValues, valueChanges } from '#identity/entry-changes.ts'
-import { directoryLimits, type UserChange } from '#identity/user-directory.ts'
+import { directoryLimits } from '#identity/user-directory.ts'
 import { type AttributeText, GatewayError } from '#kernel/errors.ts'
 import { attributesByKey, type LockedEntry, replaceAttributes, storedAttributes } from './entries.ts'
 
@@ -72,13 +73,13 @@ export async function syncAttributes(
   collection: number,
   attributes: ReadonlyMap<string, readonly string[]>,
   { addOnly, now }: { readonly addOnly: boolean; readonly now: number },
-): Promise<UserChange[]> {
+): Promise<EntryChange[]> {
   if (attributes.size === 0) return []
   const stored = attributesByKey(entry.attributes)
   const outcome = new Map(Array.from(stored.values(), ({ name, values }) => [name, values]))
   const changed: [name: string, values: readonly string[]][] = []
   const former: string[] = []
-  const changes: UserChange[] = []
+  const changes: EntryChange[] = []
   for (const [key, { name: givenName, values: wanted }] of byFoldedName(attributes)) {
     const known = stored.get(key)
     const { name, values: before } = known ?? { name: givenName, values: [] }

@@ -1,9 +1,9 @@
 import type { DatabaseReader, DatabaseTransaction, SqlQuery } from '#database/sql-client.ts'
 import { inserted, ListStatement, statement } from '#database/statement.ts'
 import { foldKey, numberOf } from '#database/text-keys.ts'
+import type { EntryChange, GroupReadOptions } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { MemberGroup } from '#identity/group.ts'
-import type { GroupReading } from '#identity/user-directory.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
@@ -165,7 +165,7 @@ export function findEntry(
   by: 'id' | 'key',
   wanted: string,
   related: Related,
-  display: GroupReading['display'] = { users: '', groups: '' },
+  display: GroupReadOptions['display'] = { users: '', groups: '' },
 ): Awaitable<Entry | undefined> {
   const displays = { userDisplay: foldKey(display.users), groupDisplay: foldKey(display.groups) }
   const query = find[related][by].query(reader.dialect, { wanted, collection, ...displays })
@@ -190,7 +190,10 @@ export interface DirectoryWrite {
   readonly users: number
   readonly groups: number
   readonly now: number
-  readonly transaction: <T>(work: (tx: DatabaseTransaction) => Promise<T>) => Promise<T>
+  /** Returns the changes that the work made. */
+  readonly transaction: (
+    work: (tx: DatabaseTransaction) => Promise<readonly EntryChange[]>,
+  ) => Promise<readonly EntryChange[]>
 }
 
 /** An entry that no one else changes until the transaction ends. */

@@ -3,8 +3,9 @@ import { expect, test } from 'vitest'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
+import { createUser, user } from '#testing/databases/directory-writes.ts'
 import { asSource, createOddUsers, filter } from '#testing/databases/odd-users.ts'
-import { openDirectory, user } from '#testing/databases/user-directories.ts'
+import { openDirectory } from '#testing/databases/user-directories.ts'
 import { sampled } from '#testing/hostile/sample.ts'
 
 onEachDatabase('filters of a directory', (freshUrl) => {
@@ -29,8 +30,8 @@ onEachDatabase('filters of a directory', (freshUrl) => {
 
   test('never treats a value in a filter as SQL', async () => {
     const directory = await open()
-    await directory.create(user('alice', { mail: ["' or 1=1 --"] }))
-    await directory.create(user('bob', { mail: ['100%'] }))
+    await createUser(directory, user('alice', { mail: ["' or 1=1 --"] }))
+    await createUser(directory, user('bob', { mail: ['100%'] }))
     const find = async (asked: Filter) =>
       (await directory.searchUsers({ filter: asked, offset: 0, limit: 9 })).items.map(({ userID }) => userID)
     expect(await find({ kind: 'equal', attribute: 'mail', value: "' or 1=1 --" })).toEqual(['alice'])
@@ -41,8 +42,8 @@ onEachDatabase('filters of a directory', (freshUrl) => {
 
   test('finds the end of a value that is longer than its index key, not the end of the key', async () => {
     const directory = await open()
-    await directory.create(user('long', { mail: [`${'x'.repeat(2000)}tail`] }))
-    await directory.create(user('short', { mail: ['axx', 'xtail'] }))
+    await createUser(directory, user('long', { mail: [`${'x'.repeat(2000)}tail`] }))
+    await createUser(directory, user('short', { mail: ['axx', 'xtail'] }))
     const endingWith = async (final: string) =>
       (
         await directory.searchUsers({
@@ -74,7 +75,7 @@ onEachDatabase('filters of a directory', (freshUrl) => {
 
   test('evaluates a filter with many clauses', async () => {
     const directory = await open()
-    await directory.create(user('alice', { mail: ['150'] }))
+    await createUser(directory, user('alice', { mail: ['150'] }))
     const filters = Array.from(
       { length: 190 },
       (_, i) => ({ kind: 'equal', attribute: 'mail', value: `${i}` }) as const,

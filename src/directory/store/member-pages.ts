@@ -1,8 +1,8 @@
 import type { DatabaseReader } from '#database/sql-client.ts'
 import { statement } from '#database/statement.ts'
 import { foldKey } from '#database/text-keys.ts'
+import type { GroupReadOptions } from '#identity/account-store.ts'
 import type { MembersPage } from '#identity/group.ts'
-import type { GroupReading } from '#identity/user-directory.ts'
 import { firstValue, membersPerPage } from './entries.ts'
 import { keyList, listedKeys } from './search.ts'
 
@@ -10,7 +10,7 @@ import { keyList, listedKeys } from './search.ts'
 export async function* memberPages(
   reader: DatabaseReader,
   keys: readonly number[],
-  display: GroupReading['display'],
+  display: GroupReadOptions['display'],
 ): AsyncGenerator<MembersPage> {
   const sorted = keys.toSorted((a, b) => a - b)
   const userDisplay = foldKey(display?.users ?? '')

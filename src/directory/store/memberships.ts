@@ -1,8 +1,8 @@
 import type { DatabaseTransaction } from '#database/sql-client.ts'
 import { columnName, ListStatement, RowInsert, statement } from '#database/statement.ts'
 import { foldKey, isStorable } from '#database/text-keys.ts'
+import type { EntryChange } from '#identity/account-store.ts'
 import type { NamedGroup } from '#identity/group.ts'
-import type { UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { findEntries, insertEntryIfAbsent, lockVersions, type StoredEntry } from './entries.ts'
@@ -32,7 +32,7 @@ export function memberTable(table: string, memberColumn: 'userEntry' | 'memberEn
     ),
   }
 }
-export const userMembers = memberTable('memberships', 'userEntry')
+const userMembers = memberTable('memberships', 'userEntry')
 
 /** Changes a group's members without reading the others. Returns the members that were in fact added or removed. */
 export async function changeMemberRows(
@@ -54,7 +54,7 @@ export const memberChanges = (
   action: 'add' | 'delete',
   members: readonly { readonly pk: number; readonly name: string }[],
   changed: ReadonlySet<number>,
-): UserChange[] =>
+): EntryChange[] =>
   members
     .filter(({ pk }) => changed.has(pk))
     .map(({ name }) => ({ subject: 'group', action, attribute: 'members', value: name }))
@@ -71,7 +71,7 @@ export const findGroups = statement<{ user: number }, GroupEntry>(
 )
 
 export interface MembershipChanges {
-  readonly changes: readonly UserChange[]
+  readonly changes: readonly EntryChange[]
   /** The groups that need a new version. */
   readonly groups: readonly number[]
   /** How many groups were created. */
@@ -148,7 +148,7 @@ const deleteMemberships = new ListStatement<{ user: number }, number>(
   `delete from memberships where user_entry = :user and group_entry in (:list)`,
 )
 
-const membership = (action: 'add' | 'delete', group: string): UserChange => ({
+const membership = (action: 'add' | 'delete', group: string): EntryChange => ({
   subject: 'group',
   action,
   attribute: 'groups',

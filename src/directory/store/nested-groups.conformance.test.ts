@@ -1,26 +1,38 @@
 import { expect, test } from 'vitest'
+import type { ChangeAudit } from '#identity/account-store.ts'
+import { unaudited } from '#identity/entry-changes.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
-import { openTwice, user } from '#testing/databases/user-directories.ts'
+import {
+  changeMemberGroups,
+  createGroup,
+  createUser,
+  deleteGroup,
+  joinGroup,
+  leaveGroup,
+  updateGroup,
+  user,
+} from '#testing/databases/directory-writes.ts'
+import { openTwice } from '#testing/databases/user-directories.ts'
 
 onEachDatabase('nested groups', (freshUrl) => {
   const open = async () => openTwice(await freshUrl())
   const groupsIn = async (directory: UserDirectory, ...names: string[]): Promise<NamedGroup[]> => {
     const made: NamedGroup[] = []
     // One after another: stores return groups in the order of their creation.
-    for (const name of names) made.push({ id: (await directory.createGroup(name, new Map())).id, name })
+    for (const name of names) made.push({ id: (await createGroup(directory, name)).id, name })
     return made
   }
   const nest = (directory: UserDirectory, group: string, ...add: NamedGroup[]) =>
-    directory.changeMemberGroups(group, { add, remove: [] })
+    changeMemberGroups(directory, group, { add, remove: [] })
   const memberGroups = async (directory: UserDirectory, name: string) =>
-    (await directory.findGroupByName(name))?.memberGroups?.map((group) => group.name)
+    (await directory.lookupGroupByName(name))?.memberGroups?.map((group) => group.name)
 
   test('adds groups as members once, reads them with the group, and removes them', async () => {
     const [directory] = await open()
     const [all, eng, ops] = (await groupsIn(directory, 'All', 'Eng', 'Ops')) as [NamedGroup, NamedGroup, NamedGroup]
-    const version = async () => (await directory.findGroupByName('all', { members: false }))?.version
+    const version = async () => (await directory.lookupGroupByName('all', { members: false }))?.version
     expect(await nest(directory, 'ALL', eng, ops, eng)).toEqual([
       { subject: 'group', action: 'add', attribute: 'members', value: 'Eng' },
       { subject: 'group', action: 'add', attribute: 'members', value: 'Ops' },
@@ -29,9 +41,9 @@ onEachDatabase('nested groups', (freshUrl) => {
     expect(nested).toBe('2')
     expect(await nest(directory, 'all', eng)).toEqual([])
     expect(await version()).toBe(nested)
-    expect((await directory.findGroupById(all.id))?.memberGroups).toEqual([eng, ops])
-    expect((await directory.findGroupById(all.id, { members: false }))?.memberGroups).toBeUndefined()
-    const left = await directory.changeMemberGroups('all', { add: [], remove: [eng, { id: 'none', name: 'none' }] })
+    expect((await directory.lookupGroupById(all.id))?.memberGroups).toEqual([eng, ops])
+    expect((await directory.lookupGroupById(all.id, { members: false }))?.memberGroups).toBeUndefined()
+    const left = await changeMemberGroups(directory, 'all', { add: [], remove: [eng, { id: 'none', name: 'none' }] })
     expect(left).toEqual([{ subject: 'group', action: 'delete', attribute: 'members', value: 'Eng' }])
     expect(await memberGroups(directory, 'all')).toEqual(['Ops'])
     expect(await version()).toBe('3')
@@ -41,11 +53,14 @@ onEachDatabase('nested groups', (freshUrl) => {
     const [directory] = await open()
     const [, eng] = (await groupsIn(directory, 'all', 'eng')) as [NamedGroup, NamedGroup]
     const recorded: unknown[] = []
-    const record = async (_: object, changes: readonly unknown[]) => {
-      recorded.push(...changes)
-      if (recorded.length === 1) throw new Error('the audit is full')
+    const request: ChangeAudit = {
+      ...unaudited,
+      auditWithin: async (_, changes) => {
+        recorded.push(...changes)
+        throw new Error('the audit is full')
+      },
     }
-    await expect(directory.changeMemberGroups('all', { add: [eng], remove: [] }, record)).rejects.toThrow()
+    await expect(directory.changeMemberGroups('all', { add: [eng], remove: [] }, request)).rejects.toThrow()
     expect(recorded).toEqual([{ subject: 'group', action: 'add', attribute: 'members', value: 'eng' }])
     expect(await memberGroups(directory, 'all')).toEqual([])
   })
@@ -77,19 +92,19 @@ onEachDatabase('nested groups', (freshUrl) => {
     const [all, eng] = (await groupsIn(directory, 'all', 'eng')) as [NamedGroup, NamedGroup]
     const refused = (group: string, member: NamedGroup, groupId?: string) =>
       expect(
-        directory.changeMemberGroups(group, { add: [member], remove: [], ...(groupId && { groupId }) }),
+        changeMemberGroups(directory, group, { add: [member], remove: [], ...(groupId && { groupId }) }),
       ).rejects.toMatchObject({ code: 'NOT_FOUND' })
     await refused('none', eng)
     await refused('a\0', eng)
     await refused('all', { id: 'none', name: 'eng' })
     await refused('all', { id: 'x\0', name: 'eng' })
     await refused('all', eng, eng.id)
-    await directory.updateGroup('eng', { newName: 'engineering' })
+    await updateGroup(directory, 'eng', { newName: 'engineering' })
     await refused('all', eng)
-    await directory.create(user('ann'))
-    const ann = await directory.findByLogin('ann')
+    await createUser(directory, user('ann'))
+    const ann = await directory.lookupUserByLogin('ann')
     await refused('all', { id: ann?.id ?? '', name: 'ann' })
-    await directory.changeMemberGroups('all', { add: [{ ...eng, name: 'Engineering' }], remove: [], groupId: all.id })
+    await changeMemberGroups(directory, 'all', { add: [{ ...eng, name: 'Engineering' }], remove: [], groupId: all.id })
     expect(await memberGroups(directory, 'all')).toEqual(['engineering'])
   })
 
@@ -98,9 +113,9 @@ onEachDatabase('nested groups', (freshUrl) => {
     const [, eng] = (await groupsIn(directory, 'all', 'eng', 'ops')) as [NamedGroup, NamedGroup]
     await nest(directory, 'all', eng)
     await nest(directory, 'ops', eng)
-    expect(await directory.deleteGroup('eng')).toBe(true)
+    expect(await deleteGroup(directory, 'eng')).toHaveLength(1)
     for (const name of ['all', 'ops']) {
-      expect(await directory.findGroupByName(name)).toMatchObject({ memberGroups: [], version: '3' })
+      expect(await directory.lookupGroupByName(name)).toMatchObject({ memberGroups: [], version: '3' })
     }
     const [again] = (await groupsIn(directory, 'eng')) as [NamedGroup]
     expect(again.id).not.toBe(eng.id)
@@ -134,7 +149,7 @@ onEachDatabase('nested groups', (freshUrl) => {
         [b.id, [{ ...a, direct: true }]],
       ]),
     )
-    await directory.changeMemberGroups('a', { add: [], remove: [d] })
+    await changeMemberGroups(directory, 'a', { add: [], remove: [d] })
     expect((await directory.containingGroups([d.id])).get(d.id)).toEqual([
       { ...a, direct: false },
       { ...b, direct: true },
@@ -145,9 +160,9 @@ onEachDatabase('nested groups', (freshUrl) => {
   test('a user shows whether one of its groups is nested', async () => {
     const [directory] = await open()
     const [, eng] = (await groupsIn(directory, 'all', 'eng')) as [NamedGroup, NamedGroup]
-    await directory.create(user('ann', {}, ['eng', 'plain']))
-    await directory.create(user('bob', {}, ['plain']))
-    expect((await directory.findByLogin('ann'))?.groupsAreNested).toBe(false)
+    await createUser(directory, user('ann', {}, ['eng', 'plain']))
+    await createUser(directory, user('bob', {}, ['plain']))
+    expect((await directory.lookupUserByLogin('ann'))?.groupsAreNested).toBe(false)
     await nest(directory, 'all', eng)
     const page = await directory.searchUsers({ offset: 0, limit: 10 })
     expect(page.items.map(({ userID, groupsAreNested }) => [userID, groupsAreNested])).toEqual([
@@ -158,14 +173,14 @@ onEachDatabase('nested groups', (freshUrl) => {
 
   test('returns the requested display attribute of each member', async () => {
     const [directory] = await open()
-    const eng = await directory.createGroup('eng', new Map([['label', ['Engineering', 'second']]]))
-    const ops = await directory.createGroup('ops', new Map())
-    await directory.createGroup('all', new Map())
-    await directory.create(user('ann', { displayName: ['Ann A', 'Annie'] }, ['all']))
-    await directory.create(user('bob', {}, ['all']))
+    const eng = await createGroup(directory, 'eng', { label: ['Engineering', 'second'] })
+    const ops = await createGroup(directory, 'ops')
+    await createGroup(directory, 'all')
+    await createUser(directory, user('ann', { displayName: ['Ann A', 'Annie'] }, ['all']))
+    await createUser(directory, user('bob', {}, ['all']))
     await nest(directory, 'all', eng, ops)
     const display = { users: 'DISPLAYNAME', groups: 'label' }
-    expect(await directory.findGroupByName('all', { members: true, display })).toMatchObject({
+    expect(await directory.lookupGroupByName('all', { members: true, display })).toMatchObject({
       members: ['ann', 'bob'],
       memberDisplays: ['Ann A', undefined],
       memberGroups: [
@@ -173,7 +188,7 @@ onEachDatabase('nested groups', (freshUrl) => {
         { id: ops.id, name: 'ops' },
       ],
     })
-    expect((await directory.findGroupByName('all'))?.memberDisplays).toBeUndefined()
+    expect((await directory.lookupGroupByName('all'))?.memberDisplays).toBeUndefined()
   })
 
   test('one of two changes that close a circle at the same time succeeds', async () => {
@@ -198,23 +213,23 @@ onEachDatabase('nested groups', (freshUrl) => {
     const both = await open()
     const [directory] = both
     const through = (n: number): UserDirectory => both[n % 2] ?? directory
-    await directory.createGroup('all', new Map())
+    await createGroup(directory, 'all')
     const logins = Array.from({ length: 20 }, (_, n) => `user${n}`)
-    for (const login of logins) await directory.create(user(login))
+    for (const login of logins) await createUser(directory, user(login))
     const groups = await groupsIn(directory, ...Array.from({ length: 20 }, (_, n) => `group${n}`))
     await Promise.all([
       ...groups.map((group, n) => nest(through(n), 'all', group)),
-      ...logins.map((login, n) => through(n).changeMembers('all', { add: [login], remove: [] })),
-      ...logins.map((login, n) => through(n).changeMembers(groups[n]?.name ?? '', { add: [login], remove: [] })),
+      ...logins.map((login, n) => joinGroup(through(n), 'all', [login])),
+      ...logins.map((login, n) => joinGroup(through(n), groups[n]?.name ?? '', [login])),
     ])
-    const whole = await directory.findGroupByName('all')
+    const whole = await directory.lookupGroupByName('all')
     expect(whole?.memberGroups).toHaveLength(20)
     expect(whole?.members).toHaveLength(20)
     await Promise.all([
-      ...groups.slice(0, 10).map((group, n) => through(n).deleteGroup(group.name)),
-      ...groups.slice(10).map((group, n) => through(n).changeMemberGroups('all', { add: [], remove: [group] })),
-      ...logins.map((login, n) => through(n).changeMembers('all', { add: [], remove: [login] })),
+      ...groups.slice(0, 10).map((group, n) => deleteGroup(through(n), group.name)),
+      ...groups.slice(10).map((group, n) => changeMemberGroups(through(n), 'all', { add: [], remove: [group] })),
+      ...logins.map((login, n) => leaveGroup(through(n), 'all', [login])),
     ])
-    expect(await directory.findGroupByName('all')).toMatchObject({ memberGroups: [], members: [] })
+    expect(await directory.lookupGroupByName('all')).toMatchObject({ memberGroups: [], members: [] })
   })
 })

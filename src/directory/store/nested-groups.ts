@@ -1,8 +1,7 @@
 import type { DatabaseReader, DatabaseTransaction } from '#database/sql-client.ts'
 import { ListStatement, statement } from '#database/statement.ts'
 import { foldKey, isStorable } from '#database/text-keys.ts'
-import type { NamedGroup } from '#identity/group.ts'
-import type { NestingChange, UserChange } from '#identity/user-directory.ts'
+import type { ContainingGroup, EntryChange, MemberGroupChange } from '#identity/account-store.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { checkNames } from './attributes.ts'
 import { bumpEntries, type DirectoryWrite, findEntries, lockEntries, lockEntry } from './entries.ts'
@@ -18,8 +17,8 @@ interface StoredGroup {
 export async function changeMemberGroups(
   { transaction, groups, now }: DirectoryWrite,
   groupName: string,
-  { add, remove, groupId }: NestingChange,
-): Promise<readonly UserChange[]> {
+  { add, remove, groupId }: MemberGroupChange,
+): Promise<readonly EntryChange[]> {
   const named = [...add, ...remove]
   checkNames(
     'group name',
@@ -120,8 +119,6 @@ export const parentsOf = async (tx: DatabaseTransaction, group: number): Promise
 const findParents = statement<{ member: number }, { pk: number }>(
   `select group_entry as pk from nested_groups where member_entry = :member`,
 )
-
-type ContainingGroup = NamedGroup & { readonly direct: boolean }
 
 /** For each of these groups that others contain, by id: the groups that contain it, each once. */
 export async function containingGroups(

@@ -3,11 +3,12 @@ import { expect, test } from 'vitest'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { cutKey } from '#identity/paging.ts'
+import type { SearchPage, SortOrder } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
-import type { Page, SortOrder } from '#identity/user-directory.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
+import { createGroup, createUser, deleteUser, user } from '#testing/databases/directory-writes.ts'
 import { asSource, createOddUsers, filter } from '#testing/databases/odd-users.ts'
-import { followPages, openDirectory, user } from '#testing/databases/user-directories.ts'
+import { followPages, openDirectory } from '#testing/databases/user-directories.ts'
 import { sampled } from '#testing/hostile/sample.ts'
 
 const sorts = fc.record({
@@ -81,13 +82,13 @@ onEachDatabase('pages of a directory', (freshUrl) => {
   ])('returns a user once while others are created and deleted: %j', async (sort) => {
     const directory = await one()
     const name = (i: number) => `user${(i * 37) % 100}`
-    for (let i = 0; i < 60; i++) await directory.create(user(name(i), i % 3 === 0 ? {} : { sn: [`S${i % 7}`] }))
+    for (let i = 0; i < 60; i++) await createUser(directory, user(name(i), i % 3 === 0 ? {} : { sn: [`S${i % 7}`] }))
     const stays = Array.from({ length: 60 }, (_, i) => i).filter((i) => i % 2 === 0)
     const met: string[] = []
     let after: string | undefined
     let round = 0
     do {
-      const page: Page<User> = await directory.searchUsers({
+      const page: SearchPage<User> = await directory.searchUsers({
         offset: 0,
         limit: 7,
         ...(sort === undefined ? {} : { sort }),
@@ -98,10 +99,10 @@ onEachDatabase('pages of a directory', (freshUrl) => {
       // Delete the last user of the page too: its position must work without it.
       const last = page.items.at(-1)?.userID
       for (const login of [last, name(round * 4 + 1), name(round * 4 + 3)]) {
-        if (login !== undefined && !stays.some((i) => name(i) === login)) await directory.delete(login)
+        if (login !== undefined && !stays.some((i) => name(i) === login)) await deleteUser(directory, login)
       }
       for (const sn of ['S0', 'S9', undefined]) {
-        await directory.create(user(`new${round}${sn ?? ''}`, sn === undefined ? {} : { sn: [sn] }))
+        await createUser(directory, user(`new${round}${sn ?? ''}`, sn === undefined ? {} : { sn: [sn] }))
       }
       round++
     } while (after !== undefined && round < 200)
@@ -115,7 +116,7 @@ onEachDatabase('pages of a directory', (freshUrl) => {
     const hasValue = (i: number) => i >= 50 && i < 2250
     for (let i = 0; i < logins.length; i += 100) {
       const batch = logins.slice(i, i + 100).map((login, j) => user(login, hasValue(i + j) ? { sn: ['x'] } : {}))
-      await Promise.all(batch.map((each) => directory.create(each)))
+      await Promise.all(batch.map((each) => createUser(directory, each)))
     }
     const without = new Set(logins.filter((_, i) => !hasValue(i)))
     for (const descending of [false, true]) {
@@ -141,7 +142,7 @@ onEachDatabase('pages of a directory', (freshUrl) => {
 
   test('sorts and continues groups in the same way', async () => {
     const directory = await one()
-    for (const name of ['beta', 'Alpha', 'gamma', 'delta']) await directory.createGroup(name, new Map())
+    for (const name of ['beta', 'Alpha', 'gamma', 'delta']) await createGroup(directory, name)
     const sort = { attribute: 'name', descending: true, caseExact: false }
     const first = await directory.searchGroups({ sort, offset: 0, limit: 3 })
     const second = await directory.searchGroups({ sort, offset: 0, limit: 3, after: first.next ?? '' })
@@ -151,8 +152,8 @@ onEachDatabase('pages of a directory', (freshUrl) => {
 
   test('rejects the position of another search', async () => {
     const directory = await one()
-    for (const login of ['a', 'b', 'c']) await directory.create(user(login, { sn: ['x'] }))
-    await directory.createGroup('g', new Map())
+    for (const login of ['a', 'b', 'c']) await createUser(directory, user(login, { sn: ['x'] }))
+    await createGroup(directory, 'g')
     const sort = { attribute: 'sn', descending: false, caseExact: false }
     const asked: Filter = { kind: 'present', attribute: 'sn' }
     const search = { offset: 0, limit: 1, sort, filter: asked }

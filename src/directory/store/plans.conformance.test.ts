@@ -4,6 +4,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { bulkPeople, createDirectory } from '#testing/databases/bulk-people.ts'
 import { connectTo, onEachDatabase } from '#testing/databases/databases.ts'
 import { plannedReads, planOf } from '#testing/databases/directory-plans.ts'
+import { createUser, deleteUser } from '#testing/databases/directory-writes.ts'
 import { recordedQueries } from '#testing/databases/recorded-queries.ts'
 import { UserDirectoryStore } from './user-directory-store.ts'
 
@@ -33,7 +34,7 @@ onEachDatabase('plans of a directory', (freshUrl) => {
     const client = await filled(await freshUrl(), users, users / 10)
     const { client: recorded, queries } = recordedQueries(client)
     const people = new UserDirectoryStore(recorded, 'people', systemClock, async () => {})
-    const [user, group] = [await people.findByLogin(login), await people.findGroupByName('group0000007')]
+    const [user, group] = [await people.lookupUserByLogin(login), await people.lookupGroupByName('group0000007')]
     const problems: string[] = []
     for (const { name, indexes, read } of plannedReads(user?.id ?? '', group?.id ?? '', since + users)) {
       queries.length = 0
@@ -64,10 +65,10 @@ onEachDatabase('plans of a directory', (freshUrl) => {
     }
     const before = await rows()
     expect(before).toEqual([[expect.anything()], Array(7).fill(expect.anything()), Array(2).fill(expect.anything())])
-    const user = await people.findByLogin(login)
+    const user = await people.lookupUserByLogin(login)
     if (user === undefined) throw new Error(`no user ${login}`)
-    await people.delete(login)
-    await people.create(user)
+    await deleteUser(people, login)
+    await createUser(people, user)
     expect(await rows()).toEqual(before)
   })
 })

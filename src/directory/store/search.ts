@@ -6,7 +6,8 @@ import { timeAttribute } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
 import type { Truth } from '#identity/filter/rewrite-filter.ts'
 import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/paging.ts'
-import { directoryLimits, type Page, type SortOrder, type UserSearch } from '#identity/user-directory.ts'
+import type { SearchPage, SearchQuery, SortOrder } from '#identity/search.ts'
+import { directoryLimits } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import { type Entry, type EntryRow, type Related, readRows, selectPage, toEntries, toEntry } from './entries.ts'
@@ -24,9 +25,9 @@ type SearchRelated = Exclude<Related, 'members' | 'fewMembers'>
 export async function searchEntries(
   reader: DatabaseReader,
   space: SearchSpace,
-  search: UserSearch,
+  search: SearchQuery,
   related: SearchRelated,
-): Promise<Page<Entry>> {
+): Promise<SearchPage<Entry>> {
   const { offset, filter, sort, uncounted = false } = search
   const limit = Math.min(search.limit, directoryLimits.page)
   if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(limit) || offset < 0 || limit < 0) {

@@ -5,7 +5,7 @@ import { assertStorable } from '#database/text-keys.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Truth } from '#identity/filter/rewrite-filter.ts'
 import { compareSortKeys, exactLength, type SortKey } from '#identity/paging.ts'
-import type { SortOrder } from '#identity/user-directory.ts'
+import type { SortOrder } from '#identity/search.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import {
   and,

@@ -4,7 +4,7 @@ import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
-import { sync, user } from '#testing/databases/user-directories.ts'
+import { createGroup, createUser, sync, syncUser, user } from '#testing/databases/directory-writes.ts'
 import { UserDirectoryStore } from './user-directory-store.ts'
 
 /** A directory, and the first words and tables of the statements in its transactions. */
@@ -59,7 +59,7 @@ onEachDatabase('statements of a directory', (freshUrl) => {
   test('a user is created by one statement for each table, and by one for all on PostgreSQL', async () => {
     const { dialect, directory, statementsOf } = await recorded(await freshUrl())
     const attributes = { mail: ['a@x.org', 'b@x.org'], phone: ['12'], title: ['Dr'] }
-    expect(await statementsOf(() => directory.create(user('alice', attributes)))).toEqual(
+    expect(await statementsOf(() => createUser(directory, user('alice', attributes)))).toEqual(
       dialect === 'sqlite' ? ['insert entries', 'insert attributes', 'insert collection_sizes'] : ['insert entries'],
     )
     const { total, items } = await directory.searchUsers({ offset: 0, limit: 1 })
@@ -68,41 +68,41 @@ onEachDatabase('statements of a directory', (freshUrl) => {
 
   test('a new user joins several groups by one insert', async () => {
     const { directory, statementsOf } = await recorded(await freshUrl())
-    await directory.create(user('alice', {}, ['a', 'b', 'c']))
-    const statements = await statementsOf(() => directory.create(user('bob', { mail: ['b'] }, ['a', 'b', 'c'])))
+    await createUser(directory, user('alice', {}, ['a', 'b', 'c']))
+    const statements = await statementsOf(() => createUser(directory, user('bob', { mail: ['b'] }, ['a', 'b', 'c'])))
     expect(statements.filter((text) => text === 'insert memberships')).toHaveLength(1)
     expect(statements.filter((text) => text === 'insert collection_sizes')).toHaveLength(1)
-    expect((await directory.findByLogin('bob'))?.groups).toEqual(['a', 'b', 'c'])
+    expect((await directory.lookupUserByLogin('bob'))?.groups).toEqual(['a', 'b', 'c'])
   })
 
   test('a change of several attributes writes each table once, and the row of the user once', async () => {
     const { directory, statementsOf } = await recorded(await freshUrl())
-    await directory.create(user('alice', { mail: ['a'], phone: ['1'], title: ['Dr'] }))
+    await createUser(directory, user('alice', { mail: ['a'], phone: ['1'], title: ['Dr'] }))
     const change = sync('alice', { mail: ['b'], phone: [], title: ['Dr'] })
-    expect(await statementsOf(() => directory.sync(change))).toEqual([
+    expect(await statementsOf(() => syncUser(directory, change))).toEqual([
       'select entries',
       'delete attributes',
       'insert attributes',
       'update entries',
     ])
-    expect((await directory.findByLogin('alice'))?.version).toBe('2')
+    expect((await directory.lookupUserByLogin('alice'))?.version).toBe('2')
   })
 
   test('a user that joins or leaves the expected group reads that group once', async () => {
     const { directory, statementsOf } = await recorded(await freshUrl())
-    await directory.create(user('alice', {}, ['other']))
-    const { id } = await directory.createGroup('Crew', new Map())
+    await createUser(directory, user('alice', {}, ['other']))
+    const { id } = await createGroup(directory, 'Crew')
     const change = (groups: string[], expectedVersion: string) =>
       sync('alice', {}, { groups, expectedVersion, expectedGroup: { name: 'crew', id } })
-    expect(await statementsOf(() => directory.sync(change(['other', 'crew'], '1')))).toEqual([
+    expect(await statementsOf(() => syncUser(directory, change(['other', 'crew'], '1')))).toEqual([
       'select entries',
       'select entries',
       'select memberships',
       'insert memberships',
       'update entries',
     ])
-    expect(await directory.findByLogin('alice')).toMatchObject({ groups: ['Crew', 'other'], version: '2' })
-    const left = await statementsOf(() => directory.sync(change(['other'], '2')))
+    expect(await directory.lookupUserByLogin('alice')).toMatchObject({ groups: ['Crew', 'other'], version: '2' })
+    const left = await statementsOf(() => syncUser(directory, change(['other'], '2')))
     expect(left.slice(3)).toEqual(['delete memberships', 'update entries'])
   })
 })

@@ -3,11 +3,12 @@ import { expect, test } from 'vitest'
 import { timeAttribute, timeValue, timeValues } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
+import type { SearchPage, SortOrder } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
-import type { Page, SortOrder } from '#identity/user-directory.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
+import { createGroup, createUser, joinGroup, sync, syncUser, user } from '#testing/databases/directory-writes.ts'
 import { asSource } from '#testing/databases/odd-users.ts'
-import { followPages, openDirectory, sync, user } from '#testing/databases/user-directories.ts'
+import { followPages, openDirectory } from '#testing/databases/user-directories.ts'
 import { sampled } from '#testing/hostile/sample.ts'
 
 const start = Date.UTC(2026, 0, 31, 8)
@@ -66,11 +67,11 @@ onEachDatabase('times of a directory', (freshUrl) => {
     const { directory, at } = await clocked()
     for (let i = 0; i < 40; i++) {
       at(i - (i % 4))
-      await directory.create(user(`user${i}`, i % 3 === 0 ? {} : { sn: [`S${i % 5}`] }))
+      await createUser(directory, user(`user${i}`, i % 3 === 0 ? {} : { sn: [`S${i % 5}`] }))
     }
     for (let i = 0; i < 40; i += 3) {
       at(40 + (i % 7))
-      await directory.sync(change(`user${i}`, 'changed'))
+      await syncUser(directory, change(`user${i}`, 'changed'))
     }
     const everyone = (await directory.searchUsers({ offset: 0, limit: 100 })).items
     const place = new Map(everyone.map(({ userID }, i) => [userID, i]))
@@ -112,7 +113,7 @@ onEachDatabase('times of a directory', (freshUrl) => {
     for (let i = 0; i < count; i += 200) {
       at(i)
       await Promise.all(
-        Array.from({ length: 200 }, (_, j) => directory.create(user(`user${i + j}`, { sn: [`S${j % 2}`] }))),
+        Array.from({ length: 200 }, (_, j) => createUser(directory, user(`user${i + j}`, { sn: [`S${j % 2}`] }))),
       )
     }
     const since = (millis: number): Filter => ({
@@ -150,7 +151,7 @@ onEachDatabase('times of a directory', (freshUrl) => {
     const { directory, at } = await clocked()
     for (let i = 0; i < 30; i++) {
       at(i)
-      await directory.create(user(`user${i}`))
+      await createUser(directory, user(`user${i}`))
     }
     const search = {
       filter: { kind: 'greater', attribute: 'meta.lastModified', value: timeValue(start) } as const,
@@ -160,10 +161,10 @@ onEachDatabase('times of a directory', (freshUrl) => {
     }
     const first = await directory.searchUsers(search)
     at(100)
-    for (const login of ['user0', 'user3', 'user25']) await directory.sync(change(login, 'now'))
+    for (const login of ['user0', 'user3', 'user25']) await syncUser(directory, change(login, 'now'))
     const met = logins(first.items)
     for (let after = first.next; after !== undefined; ) {
-      const page: Page<User> = await directory.searchUsers({ ...search, after })
+      const page: SearchPage<User> = await directory.searchUsers({ ...search, after })
       met.push(...logins(page.items))
       after = page.next
     }
@@ -176,11 +177,11 @@ onEachDatabase('times of a directory', (freshUrl) => {
     const { directory, at } = await clocked()
     for (const [i, name] of ['c', 'a', 'b'].entries()) {
       at(i)
-      await directory.createGroup(name, new Map())
+      await createGroup(directory, name)
     }
     at(10)
-    await directory.create(user('ada'))
-    await directory.changeMembers('c', { add: ['ada'], remove: [] })
+    await createUser(directory, user('ada'))
+    await joinGroup(directory, 'c', ['ada'])
     const order = { attribute: 'meta.lastModified', descending: false, caseExact: false }
     const { items } = await directory.searchGroups({ sort: order, offset: 0, limit: 9 })
     expect(items.map(({ name }) => name)).toEqual(['a', 'b', 'c'])
@@ -199,7 +200,7 @@ onEachDatabase('times of a directory', (freshUrl) => {
 
   test('rejects a position that no page in the order of times returned', async () => {
     const { directory } = await clocked()
-    for (const login of ['a', 'b', 'c']) await directory.create(user(login))
+    for (const login of ['a', 'b', 'c']) await createUser(directory, user(login))
     const search = { offset: 0, limit: 1, sort: { attribute: 'meta.created', descending: false, caseExact: false } }
     const { next = '' } = await directory.searchUsers(search)
     const [digest, entry] = JSON.parse(Buffer.from(next, 'base64url').toString())

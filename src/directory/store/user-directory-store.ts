@@ -1,19 +1,12 @@
 import type { DatabaseReader, SqlClient } from '#database/sql-client.ts'
 import { inserted, statement } from '#database/statement.ts'
 import { assertStorable, foldKey, isStorable } from '#database/text-keys.ts'
+import type { ChangeAudit, EntryChange, GroupReadOptions, SyncOptions } from '#identity/account-store.ts'
+import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
+import type { SearchPage, SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
-import type {
-  ChangeRecorder,
-  GroupReading,
-  GroupUpdate,
-  NestingChange,
-  Page,
-  UserChange,
-  UserDirectory,
-  UserSearch,
-  UserSync,
-} from '#identity/user-directory.ts'
+import type { UserDirectory } from '#identity/user-directory.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -32,7 +25,7 @@ import {
   resize,
   storedAttributes,
 } from './entries.ts'
-import { changeMembers, createGroup, deleteGroup, updateGroup } from './groups.ts'
+import { createGroup, deleteGroup, updateGroup } from './groups.ts'
 import { memberPages } from './member-pages.ts'
 import { changeGroups, findGroups, lockGroupName, type MembershipChanges, syncGroups } from './memberships.ts'
 import { changeMemberGroups, containingGroups } from './nested-groups.ts'
@@ -41,13 +34,13 @@ import { searchEntries } from './search.ts'
 
 type Collections = Pick<DirectoryWrite, 'users' | 'groups'>
 
-/** The users and groups of one name space in a SQL database. */
+/** The users and groups of one name space in a SQL database. Its methods are properties, so that targets can spread them. */
 export class UserDirectoryStore implements UserDirectory {
   readonly #client: SqlClient
   readonly #name: string
   readonly #clock: Clock
-  readonly #release: () => Promise<void>
   #known: Collections | undefined
+  readonly close: () => Promise<void>
 
   /** `release` returns the client. */
   constructor(client: SqlClient, name: string, clock: Clock, release: () => Promise<void>) {
@@ -55,16 +48,12 @@ export class UserDirectoryStore implements UserDirectory {
     this.#client = client
     this.#name = name
     this.#clock = clock
-    this.#release = release
+    this.close = release
   }
 
-  findByLogin(userID: string): Awaitable<User | undefined> {
-    return this.#findUser('key', foldKey(userID))
-  }
+  readonly lookupUserByLogin = (login: string): Awaitable<User | undefined> => this.#findUser('key', foldKey(login))
 
-  findById(id: string): Awaitable<User | undefined> {
-    return this.#findUser('id', id)
-  }
+  readonly lookupUserById = (id: string): Awaitable<User | undefined> => this.#findUser('id', id)
 
   #findUser(by: 'id' | 'key', wanted: string): Awaitable<User | undefined> {
     if (!isStorable(wanted)) return undefined
@@ -73,41 +62,41 @@ export class UserDirectoryStore implements UserDirectory {
     )
   }
 
-  async searchUsers(search: UserSearch): Promise<Page<User>> {
+  readonly searchUsers = async (query: SearchQuery): Promise<SearchPage<User>> => {
     const { users } = await this.#collections()
     const space = { collection: users, nameAttribute: 'userID' } as const
-    const page = await searchEntries(this.#client, space, search, 'groups')
+    const page = await searchEntries(this.#client, space, query, 'groups')
     return { ...page, items: page.items.map(toUser) }
   }
 
-  async create(user: User, record?: ChangeRecorder): Promise<readonly UserChange[]> {
-    return createUser(await this.#write(record), user)
+  readonly createUser: UserDirectory['createUser'] = async (user, attributes, request, options) => {
+    const wanted = { ...user, attributes: user.attributes.pick(attributes) }
+    await unlessThere(
+      () => this.#change(request, (write) => createUser(write, wanted)),
+      async () => {
+        if (options?.mustBeNew === true) return false
+        const stored = await this.lookupUserByLogin(user.userID)
+        return stored !== undefined && stored.userID === user.userID && isSameUser(stored, wanted)
+      },
+    )
   }
 
-  async sync(change: UserSync, record?: ChangeRecorder): Promise<readonly UserChange[]> {
-    return syncUser(await this.#write(record), change)
-  }
+  readonly syncUser: UserDirectory['syncUser'] = (user, options, request) =>
+    this.#change(request, (write) => syncUser(write, user, options))
 
-  async delete(
-    userID: string,
-    options: { readonly expectedVersion?: string } = {},
-    record?: ChangeRecorder,
-  ): Promise<readonly UserChange[]> {
-    return deleteUser(await this.#write(record), userID, options.expectedVersion)
-  }
+  readonly deleteUser: UserDirectory['deleteUser'] = ({ userID }, request, options) =>
+    this.#change(request, (write) => deleteUser(write, userID, options?.expectedVersion))
 
-  async findGroupByName(name: string, options?: GroupReading): Promise<Group | undefined> {
-    return this.#findGroup('key', foldKey(name), options)
-  }
+  readonly lookupGroupByName = (name: string, options?: GroupReadOptions): Promise<Group | undefined> =>
+    this.#findGroup('key', foldKey(name), options)
 
-  async findGroupById(id: string, options?: GroupReading): Promise<Group | undefined> {
-    return this.#findGroup('id', id, options)
-  }
+  readonly lookupGroupById = (id: string, options?: GroupReadOptions): Promise<Group | undefined> =>
+    this.#findGroup('id', id, options)
 
   async #findGroup(
     by: 'id' | 'key',
     wanted: string,
-    { members, display, inPages = false }: GroupReading = { members: true },
+    { members, display, inPages = false }: GroupReadOptions = { members: true },
   ): Promise<Group | undefined> {
     if (!isStorable(wanted)) return undefined
     const { groups } = await this.#collections()
@@ -120,65 +109,58 @@ export class UserDirectoryStore implements UserDirectory {
     return { ...group, memberPages: () => memberPages(this.#client, memberKeys, display) }
   }
 
-  async searchGroups(search: UserSearch): Promise<Page<Group>> {
+  readonly searchGroups = async (query: SearchQuery): Promise<SearchPage<Group>> => {
     const { groups } = await this.#collections()
     const space = { collection: groups, nameAttribute: 'name' } as const
-    const page = await searchEntries(this.#client, space, search, 'none')
+    const page = await searchEntries(this.#client, space, query, 'none')
     return { ...page, items: page.items.map((entry) => toGroup(entry, false)) }
   }
 
-  async createGroup(name: string, attributes: ReadonlyMap<string, readonly string[]>): Promise<Group> {
-    return createGroup(await this.#write(), name, attributes)
+  readonly createGroup: UserDirectory['createGroup'] = async (name, attributes, request, options) => {
+    const wanted = Attributes.from(attributes)
+    await unlessThere(
+      () => this.#change(request, (write) => createGroup(write, name, wanted)),
+      async () => {
+        if (options?.mustBeNew === true) return false
+        const stored = await this.lookupGroupByName(name, { members: false })
+        return stored?.name === name && isSame(stored.attributes ?? new Attributes(), wanted)
+      },
+    )
   }
 
-  async updateGroup(name: string, update: GroupUpdate, record?: ChangeRecorder): Promise<readonly UserChange[]> {
-    return updateGroup(await this.#write(record), name, update)
-  }
+  readonly updateGroup: UserDirectory['updateGroup'] = (name, change, request) =>
+    this.#change(request, (write) => updateGroup(write, name, change))
 
-  async deleteGroup(name: string, options: { readonly expectedVersion?: string } = {}): Promise<boolean> {
-    return deleteGroup(await this.#write(), name, options.expectedVersion)
-  }
+  readonly deleteGroup: UserDirectory['deleteGroup'] = (name, request, options) =>
+    this.#change(request, (write) => deleteGroup(write, name, options?.expectedVersion))
 
-  async changeMembers(
-    group: string,
-    change: { readonly add: readonly string[]; readonly remove: readonly string[] },
-  ): Promise<readonly UserChange[]> {
-    return changeMembers(await this.#write(), group, change)
-  }
+  readonly changeMemberGroups: UserDirectory['changeMemberGroups'] = (group, change, request) =>
+    this.#change(request, (write) => changeMemberGroups(write, group, change))
 
-  async changeMemberGroups(
-    group: string,
-    change: NestingChange,
-    record?: ChangeRecorder,
-  ): Promise<readonly UserChange[]> {
-    return changeMemberGroups(await this.#write(record), group, change)
-  }
-
-  async containingGroups(ids: readonly string[]) {
+  readonly containingGroups: UserDirectory['containingGroups'] = async (ids) => {
     const { groups } = await this.#collections()
     return containingGroups(this.#client, groups, [...new Set(ids)].filter(isStorable))
   }
 
-  close(): Promise<void> {
-    return this.#release()
-  }
-
-  /** `record` gets the changes as part of their transaction, unless there are none. */
-  async #write(record?: ChangeRecorder): Promise<DirectoryWrite> {
+  /** Makes changes and audits them: in their own transaction if possible, else after it. */
+  async #change(request: ChangeAudit, work: (write: DirectoryWrite) => Promise<readonly EntryChange[]>): Promise<void> {
     const { users, groups } = await this.#collections()
-    return {
+    const { auditWithin } = request
+    let audited = false
+    const changes = await work({
       users,
       groups,
       now: this.#clock().getTime(),
-      transaction: (work) => {
-        if (record === undefined) return this.#client.transaction(work)
+      transaction: (change) => {
+        if (auditWithin === undefined) return this.#client.transaction(change)
         return this.#client.transaction(async (tx) => {
-          const result = await work(tx)
-          if (isChanges(result)) await record(tx, result)
-          return result
+          const made = await change(tx)
+          if (made.length > 0) audited = await auditWithin(tx, made)
+          return made
         })
       },
-    }
+    })
+    for (const made of changes) request.audit(audited ? { ...made, audited } : made)
   }
 
   /** Finds the directory's collections when they are first needed, and creates them if they are absent. */
@@ -215,7 +197,25 @@ const insertCollection = statement<{ directory: string; kind: string }>(
   `insert into collections ${inserted(['directory', 'kind'])} on conflict (directory, kind) do nothing`,
 )
 
-const isChanges = (result: unknown): result is readonly UserChange[] => Array.isArray(result) && result.length > 0
+/** Creating the same entry again is not a conflict: the answer to the first attempt may have been lost. */
+async function unlessThere(create: () => Promise<void>, isThere: () => Promise<boolean>): Promise<void> {
+  try {
+    await create()
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.code !== 'CONFLICT' || !(await isThere())) throw error
+  }
+}
+
+function isSameUser(stored: User, wanted: User): boolean {
+  const keys = (groups: readonly string[]) => [...new Set(groups.map((name) => name.toLowerCase()))].sort()
+  return isSame(stored.attributes, wanted.attributes) && isSameList(keys(stored.groups), keys(wanted.groups))
+}
+
+const isSame = (stored: Attributes, wanted: Attributes): boolean =>
+  stored.size === wanted.size && Array.from(wanted).every(([name, values]) => isSameList(stored.values(name), values))
+
+const isSameList = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((text, i) => text === b[i])
 
 function toUser(entry: Entry): User {
   const { id, name, version, created, modified, attributes, related, relatedIds, groupsAreNested } = entry
@@ -255,13 +255,13 @@ const loginTaken = 'A user with this login exists already.'
 async function createUser(
   { transaction, users, groups, now }: DirectoryWrite,
   { userID, attributes, groups: groupNames }: User,
-): Promise<readonly UserChange[]> {
+): Promise<readonly EntryChange[]> {
   checkName('login', userID)
   checkAttributes(attributes)
   const wantedGroups = checkNames('group name', groupNames)
   const values = valueRows(attributes)
   const stored = storedAttributes(attributes)
-  const added: UserChange[] = [
+  const added: EntryChange[] = [
     { subject: 'entry', action: 'add', attribute: 'userID', value: userID },
     ...values.map(({ name, value }) => ({ subject: 'attribute', action: 'add', attribute: name, value }) as const),
   ]
@@ -285,17 +285,19 @@ const unchanged: MembershipChanges = { changes: [], groups: [], created: 0 }
 
 async function syncUser(
   { transaction, users, groups, now }: DirectoryWrite,
-  { userID, newUserID, attributes, groups: groupNames, addOnly, expectedVersion, expectedGroup }: UserSync,
-): Promise<readonly UserChange[]> {
+  { userID, attributes: given, groups: groupNames }: User,
+  { newUserID, attributes: names, keepGroups, addOnly, expectedVersion, expectedGroup }: SyncOptions,
+): Promise<readonly EntryChange[]> {
+  const attributes = new Map(names.map((name) => [name, given.values(name)]))
   checkAttributes(attributes)
-  const wantedGroups = groupNames === undefined ? undefined : checkNames('group name', groupNames)
+  const wantedGroups = keepGroups ? undefined : checkNames('group name', groupNames)
   if (newUserID !== undefined) checkName('login', newUserID)
   try {
     return await transaction(async (tx) => {
       const entry = isStorable(userID) ? await lockEntry(tx, users, userID) : undefined
       if (entry === undefined) throw new GatewayError('NOT_FOUND', `no user ${userID}`)
       checkVersion(entry, expectedVersion)
-      const changes: UserChange[] = []
+      const changes: EntryChange[] = []
       if (newUserID !== undefined && (await renameEntry(tx, entry, newUserID))) {
         changes.push({ subject: 'entry', action: 'replace', attribute: 'userID', value: newUserID })
       }
@@ -320,7 +322,7 @@ async function deleteUser(
   { transaction, users, groups, now }: DirectoryWrite,
   userID: string,
   expectedVersion: string | undefined,
-): Promise<readonly UserChange[]> {
+): Promise<readonly EntryChange[]> {
   if (!isStorable(userID)) return []
   return await transaction(async (tx) => {
     const entry = await lockEntry(tx, users, userID)

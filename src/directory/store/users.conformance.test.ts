@@ -2,14 +2,16 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { directoryLimits } from '#identity/user-directory.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
-import { openDirectories, openDirectory, sync, texts, user } from '#testing/databases/user-directories.ts'
+import { createUser, deleteUser, joinGroup, sync, syncUser, user } from '#testing/databases/directory-writes.ts'
+import { openDirectories, openDirectory, texts } from '#testing/databases/user-directories.ts'
 
 onEachDatabase('users of a directory', (freshUrl) => {
   const one = async () => openDirectory(await freshUrl())
 
   test('finds a user by login and id as it was created', async () => {
     const directory = await one()
-    const changes = await directory.create(
+    const changes = await createUser(
+      directory,
       user('Alice', { mail: ['a@x.org', 'A@x.org'], SN: ['Smith'] }, ['Admins', 'staff']),
     )
     expect(texts(changes)).toEqual([
@@ -22,30 +24,30 @@ onEachDatabase('users of a directory', (freshUrl) => {
       'group add groups=Admins',
       'group add groups=staff',
     ])
-    const found = await directory.findByLogin('aLICE')
+    const found = await directory.lookupUserByLogin('aLICE')
     expect(found).toMatchObject({ userID: 'Alice', groups: ['Admins', 'staff'] })
     expect(found?.attributes.toObject()).toEqual({ mail: ['a@x.org', 'A@x.org'], SN: ['Smith'] })
     expect(found?.created).toBeInstanceOf(Date)
-    expect(await directory.findById(found?.id ?? '')).toEqual(found)
-    expect(await directory.findById('unknown')).toBeUndefined()
-    expect(await directory.findByLogin('unknown')).toBeUndefined()
+    expect(await directory.lookupUserById(found?.id ?? '')).toEqual(found)
+    expect(await directory.lookupUserById('unknown')).toBeUndefined()
+    expect(await directory.lookupUserByLogin('unknown')).toBeUndefined()
   })
 
   test('rejects a login that exists in another letter case, and creates nothing', async () => {
     const directory = await one()
-    await directory.create(user('Straße'))
-    await expect(directory.create(user('STRAßE', { mail: ['x'] }, ['new']))).rejects.toMatchObject({
+    await createUser(directory, user('Straße'))
+    await expect(createUser(directory, user('STRAßE', { mail: ['x'] }, ['new']))).rejects.toMatchObject({
       code: 'CONFLICT',
       keyword: 'uniqueness',
     })
-    expect(await directory.findGroupByName('new')).toBeUndefined()
+    expect(await directory.lookupGroupByName('new')).toBeUndefined()
     expect((await directory.searchUsers({ offset: 0, limit: 10 })).total).toBe(1)
     expect((await directory.searchUsers({ offset: 0, limit: 0 })).total).toBe(1)
   })
 
   test('creates one user when many create the same login at the same time', async () => {
     const directory = await one()
-    const results = await Promise.allSettled(Array.from({ length: 10 }, () => directory.create(user('alice'))))
+    const results = await Promise.allSettled(Array.from({ length: 10 }, () => createUser(directory, user('alice'))))
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
     for (const result of results) {
       if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'CONFLICT' })
@@ -55,28 +57,28 @@ onEachDatabase('users of a directory', (freshUrl) => {
 
   test('a create that fails does not undo others at the same time', async () => {
     const directory = await one()
-    await directory.create(user('user7'))
+    await createUser(directory, user('user7'))
     const results = await Promise.allSettled(
-      Array.from({ length: 50 }, (_, i) => directory.create(user(`user${i}`, { n: [`${i}`] }))),
+      Array.from({ length: 50 }, (_, i) => createUser(directory, user(`user${i}`, { n: [`${i}`] }))),
     )
     expect(results.flatMap(({ status }, i) => (status === 'rejected' ? [i] : []))).toEqual([7])
     expect((await directory.searchUsers({ offset: 0, limit: 0 })).total).toBe(50)
-    expect((await directory.findByLogin('user49'))?.attributes.first('n')).toBe('49')
+    expect((await directory.lookupUserByLogin('user49'))?.attributes.first('n')).toBe('49')
   })
 
   test('sync returns exactly what it changed, and nothing the second time', async () => {
     const directory = await one()
-    await directory.create(user('alice', { mail: ['old@x.org'], phone: ['1', '2'], title: ['Dr'], keep: ['k'] }))
-    const before = await directory.findByLogin('alice')
+    await createUser(directory, user('alice', { mail: ['old@x.org'], phone: ['1', '2'], title: ['Dr'], keep: ['k'] }))
+    const before = await directory.lookupUserByLogin('alice')
     const wanted = sync('ALICE', { Mail: ['new@x.org'], phone: ['2', '3'], title: [], city: ['Bern'] })
-    expect(texts(await directory.sync(wanted))).toEqual([
+    expect(texts(await syncUser(directory, wanted))).toEqual([
       'attribute replace mail=new@x.org',
       'attribute add phone=3',
       'attribute delete phone=1',
       'attribute delete title=Dr',
       'attribute add city=Bern',
     ])
-    const after = await directory.findByLogin('alice')
+    const after = await directory.lookupUserByLogin('alice')
     expect(after?.attributes.toObject()).toEqual({
       mail: ['new@x.org'],
       phone: ['2', '3'],
@@ -85,113 +87,120 @@ onEachDatabase('users of a directory', (freshUrl) => {
     })
     expect(after?.userID).toBe('alice')
     expect(after?.version).not.toBe(before?.version)
-    expect(await directory.sync(wanted)).toEqual([])
-    expect((await directory.findByLogin('alice'))?.version).toBe(after?.version)
+    expect(await syncUser(directory, wanted)).toEqual([])
+    expect((await directory.lookupUserByLogin('alice'))?.version).toBe(after?.version)
   })
 
   test('sync changes the letter case and the order of values', async () => {
     const directory = await one()
-    await directory.create(user('alice', { sn: ['smith'], list: ['a', 'b'] }))
-    const changes = await directory.sync(sync('alice', { sn: ['Smith'], list: ['b', 'a'] }))
+    await createUser(directory, user('alice', { sn: ['smith'], list: ['a', 'b'] }))
+    const changes = await syncUser(directory, sync('alice', { sn: ['Smith'], list: ['b', 'a'] }))
     expect(texts(changes)).toEqual([
       'attribute replace sn=Smith',
       'attribute replace list=b',
       'attribute replace list=a',
     ])
-    expect((await directory.findByLogin('alice'))?.attributes.toObject()).toEqual({ sn: ['Smith'], list: ['b', 'a'] })
+    expect((await directory.lookupUserByLogin('alice'))?.attributes.toObject()).toEqual({
+      sn: ['Smith'],
+      list: ['b', 'a'],
+    })
   })
 
   test('addOnly removes nothing', async () => {
     const directory = await one()
-    await directory.create(user('alice', { mail: ['a'], phone: ['1'] }, ['one']))
-    const changes = await directory.sync(
+    await createUser(directory, user('alice', { mail: ['a'], phone: ['1'] }, ['one']))
+    const changes = await syncUser(
+      directory,
       sync('alice', { mail: ['b', 'a'], phone: [] }, { addOnly: true, groups: ['two'] }),
     )
     expect(texts(changes)).toEqual(['attribute add mail=b', 'entry add name=two', 'group add groups=two'])
-    const found = await directory.findByLogin('alice')
+    const found = await directory.lookupUserByLogin('alice')
     expect(found?.attributes.toObject()).toEqual({ mail: ['a', 'b'], phone: ['1'] })
     expect(found?.groups).toEqual(['one', 'two'])
   })
 
   test('sync replaces the groups, or keeps them when none are given', async () => {
     const directory = await one()
-    await directory.create(user('alice', {}, ['one', 'two']))
-    expect(await directory.sync(sync('alice', {}))).toEqual([])
-    const changes = await directory.sync(sync('alice', {}, { groups: ['TWO', 'three', 'Three'] }))
+    await createUser(directory, user('alice', {}, ['one', 'two']))
+    expect(await syncUser(directory, sync('alice', {}))).toEqual([])
+    const changes = await syncUser(directory, sync('alice', {}, { groups: ['TWO', 'three', 'Three'] }))
     expect(texts(changes)).toEqual(['group delete groups=one', 'entry add name=three', 'group add groups=three'])
-    expect((await directory.findByLogin('alice'))?.groups).toEqual(['three', 'two'])
-    expect((await directory.findGroupByName('one'))?.members).toEqual([])
+    expect((await directory.lookupUserByLogin('alice'))?.groups).toEqual(['three', 'two'])
+    expect((await directory.lookupGroupByName('one'))?.members).toEqual([])
   })
 
   test('sync rejects an unknown user and another version', async () => {
     const directory = await one()
-    await expect(directory.sync(sync('ghost', { a: ['1'] }))).rejects.toMatchObject({ code: 'NOT_FOUND' })
-    await expect(directory.sync(sync('gh\0st', { a: ['1'] }))).rejects.toMatchObject({ code: 'NOT_FOUND' })
-    await directory.create(user('alice', { a: ['1'] }))
+    await expect(syncUser(directory, sync('ghost', { a: ['1'] }))).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(syncUser(directory, sync('gh\0st', { a: ['1'] }))).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await createUser(directory, user('alice', { a: ['1'] }))
     const stale = sync('alice', { a: ['2'] }, { expectedVersion: 'other' })
-    await expect(directory.sync(stale)).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
-    expect((await directory.findByLogin('alice'))?.attributes.first('a')).toBe('1')
+    await expect(syncUser(directory, stale)).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    expect((await directory.lookupUserByLogin('alice'))?.attributes.first('a')).toBe('1')
   })
 
   test('one of many changes that expect the same version succeeds', async () => {
     const directory = await one()
-    await directory.create(user('alice', { a: ['0'] }))
-    const expectedVersion = (await directory.findByLogin('alice'))?.version ?? ''
+    await createUser(directory, user('alice', { a: ['0'] }))
+    const expectedVersion = (await directory.lookupUserByLogin('alice'))?.version ?? ''
     const results = await Promise.allSettled(
-      Array.from({ length: 20 }, (_, i) => directory.sync(sync('alice', { a: [`${i + 1}`] }, { expectedVersion }))),
+      Array.from({ length: 20 }, (_, i) =>
+        syncUser(directory, sync('alice', { a: [`${i + 1}`] }, { expectedVersion })),
+      ),
     )
     expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
   })
 
   test('applies fifty parallel changes of one user', async () => {
     const directory = await one()
-    await directory.create(user('alice'))
+    await createUser(directory, user('alice'))
     await Promise.all(
-      Array.from({ length: 50 }, (_, i) => directory.sync(sync('alice', { list: [`v${i}`] }, { addOnly: true }))),
+      Array.from({ length: 50 }, (_, i) => syncUser(directory, sync('alice', { list: [`v${i}`] }, { addOnly: true }))),
     )
-    const found = await directory.findByLogin('alice')
+    const found = await directory.lookupUserByLogin('alice')
     expect(found?.attributes.values('list').toSorted()).toEqual(Array.from({ length: 50 }, (_, i) => `v${i}`).sort())
     expect(found?.version).toBe('51')
   })
 
   test('deletes a user with its values and memberships, once', async () => {
     const directory = await one()
-    await directory.create(user('Alice', { mail: ['a@x.org'] }, ['one']))
-    const id = (await directory.findByLogin('alice'))?.id
-    expect(texts(await directory.delete('ALICE'))).toEqual(['entry delete userID=Alice'])
-    expect(await directory.delete('alice')).toEqual([])
-    expect(await directory.delete('al\0ice')).toEqual([])
-    expect(await directory.findByLogin('alice')).toBeUndefined()
-    expect((await directory.findGroupByName('one'))?.members).toEqual([])
+    await createUser(directory, user('Alice', { mail: ['a@x.org'] }, ['one']))
+    const id = (await directory.lookupUserByLogin('alice'))?.id
+    expect(texts(await deleteUser(directory, 'ALICE'))).toEqual(['entry delete userID=Alice'])
+    expect(await deleteUser(directory, 'alice')).toEqual([])
+    expect(await deleteUser(directory, 'al\0ice')).toEqual([])
+    expect(await directory.lookupUserByLogin('alice')).toBeUndefined()
+    expect((await directory.lookupGroupByName('one'))?.members).toEqual([])
     const filter = { kind: 'equal', attribute: 'mail', value: 'a@x.org' } as const
     expect(await directory.searchUsers({ filter, offset: 0, limit: 10 })).toEqual({ items: [], total: 0 })
     expect((await directory.searchUsers({ offset: 0, limit: 10 })).total).toBe(0)
-    await directory.create(user('alice'))
-    expect((await directory.findByLogin('alice'))?.id).not.toBe(id)
+    await createUser(directory, user('alice'))
+    expect((await directory.lookupUserByLogin('alice'))?.id).not.toBe(id)
   })
 
   test('separates the directories of one database', async () => {
     const named = await openDirectories(await freshUrl())
     const [first, second] = [named('one'), named('two')]
-    await first.create(user('alice', { mail: ['a'] }, ['staff']))
-    const id = (await first.findByLogin('alice'))?.id ?? ''
-    expect(await second.findByLogin('alice')).toBeUndefined()
-    expect(await second.findById(id)).toBeUndefined()
-    expect(await second.findGroupByName('staff')).toBeUndefined()
+    await createUser(first, user('alice', { mail: ['a'] }, ['staff']))
+    const id = (await first.lookupUserByLogin('alice'))?.id ?? ''
+    expect(await second.lookupUserByLogin('alice')).toBeUndefined()
+    expect(await second.lookupUserById(id)).toBeUndefined()
+    expect(await second.lookupGroupByName('staff')).toBeUndefined()
     expect((await second.searchUsers({ offset: 0, limit: 1 })).total).toBe(0)
     const filter = { kind: 'present', attribute: 'mail' } as const
     expect((await second.searchUsers({ filter, offset: 0, limit: 1 })).total).toBe(0)
     const own = { kind: 'equal', attribute: 'id', value: id } as const
     expect((await second.searchUsers({ filter: own, offset: 0, limit: 1 })).total).toBe(0)
-    await second.create(user('alice'))
-    await expect(second.changeMembers('staff', { add: ['alice'], remove: [] })).rejects.toMatchObject({
-      code: 'NOT_FOUND',
-    })
+    await createUser(second, user('alice'))
+    await joinGroup(second, 'staff', ['alice'])
+    expect((await first.lookupGroupByName('staff'))?.members).toEqual(['alice'])
+    expect((await second.lookupGroupByName('staff'))?.id).not.toBe((await first.lookupGroupByName('staff'))?.id)
   })
 
   test('returns pages in the order of creation, each with the total', async () => {
     const directory = await one()
-    for (let i = 0; i < 25; i++) await directory.create(user(`user${(i * 7) % 25}`, { even: [String(i % 2 === 0)] }))
+    for (let i = 0; i < 25; i++)
+      await createUser(directory, user(`user${(i * 7) % 25}`, { even: [String(i % 2 === 0)] }))
     const logins = async (offset: number, limit: number, even?: string) => {
       const filter = even === undefined ? {} : { filter: { kind: 'equal', attribute: 'even', value: even } as const }
       const { items, total } = await directory.searchUsers({ ...filter, offset, limit })
@@ -233,7 +242,7 @@ onEachDatabase('users of a directory', (freshUrl) => {
     ['a NUL character in a group name', user('a', {}, ['\0'])],
   ])('%s is a bad request', async (_, wrong) => {
     const directory = await one()
-    await expect(directory.create(wrong)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    await expect(createUser(directory, wrong)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     expect((await directory.searchUsers({ offset: 0, limit: 0 })).total).toBe(0)
   })
 
@@ -242,8 +251,11 @@ onEachDatabase('users of a directory', (freshUrl) => {
     const long = 'Ä'.repeat(directoryLimits.valueBytes / 2)
     const many = Array.from({ length: directoryLimits.valuesPerAttribute }, (_, i) => `value ${i}`)
     const login = 'L'.repeat(directoryLimits.nameBytes)
-    await directory.create(user(login, { long: [long], many, odd: ['%_\\\'";--', '\u{1f600}', 'line\nbreak', ''] }))
-    const found = await directory.findByLogin(login.toLowerCase())
+    await createUser(
+      directory,
+      user(login, { long: [long], many, odd: ['%_\\\'";--', '\u{1f600}', 'line\nbreak', ''] }),
+    )
+    const found = await directory.lookupUserByLogin(login.toLowerCase())
     expect(found?.attributes.values('long')).toEqual([long])
     expect(found?.attributes.values('many')).toEqual(many)
     expect(found?.attributes.values('odd')).toEqual(['%_\\\'";--', '\u{1f600}', 'line\nbreak', ''])
@@ -255,11 +267,11 @@ onEachDatabase('users of a directory', (freshUrl) => {
 
   test('applies the limits to values that are added later', async () => {
     const directory = await one()
-    await directory.create(user('a', { list: Array.from({ length: directoryLimits.valuesPerAttribute }, String) }))
-    await expect(directory.sync(sync('a', { list: ['more'] }, { addOnly: true }))).rejects.toMatchObject({
+    await createUser(directory, user('a', { list: Array.from({ length: directoryLimits.valuesPerAttribute }, String) }))
+    await expect(syncUser(directory, sync('a', { list: ['more'] }, { addOnly: true }))).rejects.toMatchObject({
       code: 'BAD_REQUEST',
     })
-    expect((await directory.findByLogin('a'))?.version).toBe('1')
+    expect((await directory.lookupUserByLogin('a'))?.version).toBe('1')
   })
 
   test('accepts property names of JavaScript as attribute names', async () => {
@@ -268,8 +280,8 @@ onEachDatabase('users of a directory', (freshUrl) => {
       ['__proto__', ['p']],
       ['constructor', ['c']],
     ])
-    await directory.create({ userID: '__proto__', attributes, groups: ['constructor'] })
-    expect((await directory.findByLogin('__PROTO__'))?.attributes.values('__proto__')).toEqual(['p'])
-    expect((await directory.findGroupByName('constructor'))?.members).toEqual(['__proto__'])
+    await createUser(directory, { userID: '__proto__', attributes, groups: ['constructor'] })
+    expect((await directory.lookupUserByLogin('__PROTO__'))?.attributes.values('__proto__')).toEqual(['p'])
+    expect((await directory.lookupGroupByName('constructor'))?.members).toEqual(['__proto__'])
   })
 })

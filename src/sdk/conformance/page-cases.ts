@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { timeValue, timeValues } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import type { SortOrder } from '#identity/user-directory.ts'
+import type { SearchQuery, SortOrder } from '#identity/search.ts'
 import { type TargetCases, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { hasLookups, type LookupTarget, type SearchQuery } from '#sdk/target/target.ts'
+import { hasLookups, type LookupTarget } from '#sdk/target/target.ts'
 
 /** Orders and positions, for targets with lookups. */
 export const pageCases: TargetCases = {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
+import type { CreateOptions, SyncOptions } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { CreateOptions, SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target/target.ts'
+import type { Target, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 
 /** What a conformance case works with: an empty target, and the names it may use there. */
 export interface TargetFixture {

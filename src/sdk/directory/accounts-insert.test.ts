@@ -27,7 +27,7 @@ function accounts(users: readonly User[], groups: readonly Group[], membersAreId
   const userSource = (one: User) =>
     Attributes.from([...one.attributes, ['userID', [one.userID]], ['id', [one.id ?? '']]])
   const groupSource = (one: Group) => Attributes.from({ name: [one.name], id: [one.id] })
-  const given = <T extends { next?: string }>(page: T): T => {
+  const given = <T extends { next?: string | undefined }>(page: T): T => {
     if (!positions) delete page.next
     return page
   }

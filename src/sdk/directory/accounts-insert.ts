@@ -8,13 +8,14 @@ import { filterAttributes } from '#identity/filter/rewrite-filter.ts'
 import type { Group } from '#identity/group.ts'
 import { withPlainNames } from '#identity/name-attributes.ts'
 import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/paging.ts'
+import type { SearchPage, SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { AccountLayout } from '#sdk/directory/account-layout.ts'
 import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-insert.ts'
 import { type EntryWords, membershipClauses, type Narrowed, narrowFilter } from '#sdk/directory/entry-filter.ts'
-import type { LookupTarget, SearchPage, SearchQuery } from '#sdk/target/target.ts'
+import type { LookupTarget } from '#sdk/target/target.ts'
 
 /** What an insert needs of a store of users and groups; every target with lookups has it. */
 export type Accounts = Pick<

@@ -1,6 +1,6 @@
+import type { EntryChange } from '#identity/account-store.ts'
 import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
-import type { UserChange } from '#identity/user-directory.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 import type { StoredAccount } from '#sdk/target/target.ts'
@@ -61,11 +61,11 @@ export interface TargetAccount {
  */
 export interface PeopleInsert extends DirectoryInsert {
   /** Throws CONFLICT if the login is taken, BAD_REQUEST for a password that is rejected. */
-  addPerson(person: NewPerson): Promise<readonly UserChange[]>
+  addPerson(person: NewPerson): Promise<readonly EntryChange[]>
   /** Throws NOT_FOUND, and BAD_REQUEST for a password that is rejected. */
-  setPassword(login: string, password: string): Promise<readonly UserChange[]>
+  setPassword(login: string, password: string): Promise<readonly EntryChange[]>
   /** No changes if there was no such user. */
-  removePerson(login: string): Promise<readonly UserChange[]>
+  removePerson(login: string): Promise<readonly EntryChange[]>
   listPeople(limit: number, after?: string): Promise<PeoplePage>
 }
 

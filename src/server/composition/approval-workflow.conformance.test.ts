@@ -136,7 +136,7 @@ async function start(url: string) {
   const ask = (params: Record<string, string>, more: Parameters<typeof run>[2] = {}) =>
     run('vault', 'ann', { keepGroups: true, params, ...more })
   const refOf = async (login: string): Promise<UserRef> => ({
-    identity: entryIdentity('people', (await directory.findByLogin(login))?.id ?? ''),
+    identity: entryIdentity('people', (await directory.lookupUserByLogin(login))?.id ?? ''),
     login,
   })
   const [boss, chief] = await Promise.all(['boss', 'chief'].map(refOf))
@@ -154,17 +154,17 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
       label: 'The vault for ann',
       run: { id, workflow: 'vault', requester: 'asker' },
     })
-    expect((await directory.findByLogin('ann'))?.groups).toEqual(['staff'])
+    expect((await directory.lookupUserByLogin('ann'))?.groups).toEqual(['staff'])
     await desk.decide(boss, { approval: approval?.id ?? '', approve: true, comment: 'fine' })
     await until(async () => (await storage.runs.get(id))?.state === 'completed')
-    const given = await directory.findByLogin('ann')
+    const given = await directory.lookupUserByLogin('ann')
     expect(given?.groups.toSorted()).toEqual(['staff', 'vault'])
     expect(given?.attributes.values('vaultUser')).toEqual(['true'])
     const { rows } = await storage.audit.list({ workflowId: id, limit: 50 })
     expect(rows.find(({ kind }) => kind === 'group')).toMatchObject({ value: 'vault', approval: approval?.id })
     await until(async () => (await runtime.workflows.revokeDue()) === 1)
-    await until(async () => (await directory.findByLogin('ann'))?.groups.includes('vault') === false)
-    expect((await directory.findByLogin('ann'))?.groups).toEqual(['staff'])
+    await until(async () => (await directory.lookupUserByLogin('ann'))?.groups.includes('vault') === false)
+    expect((await directory.lookupUserByLogin('ann'))?.groups).toEqual(['staff'])
     const { rows: after } = await storage.audit.list({ requestor: 'gatehouse', limit: 50 })
     expect(after).toMatchObject([{ action: 'delete', kind: 'group', value: 'vault', target: 'people', subject: 'ann' }])
     expect((await storage.audit.verify()).problems).toEqual([])
@@ -176,7 +176,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     const [approval] = (await desk.list(boss, { limit: 5 })).approvals
     await desk.decide(boss, { approval: approval?.id ?? '', approve: false, comment: 'too risky' })
     await until(async () => (await storage.runs.get(id))?.state === 'denied')
-    const left = await directory.findByLogin('ann')
+    const left = await directory.lookupUserByLogin('ann')
     expect(left?.groups).toContain('staff')
     expect(left?.attributes.values('refused')).toEqual(['too risky'])
     expect(left?.attributes.has('vaultUser')).toBe(false)
@@ -203,7 +203,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     const { id } = await ask({ for: '8h', what: 'vault' }, { attributes: { userPassword: ['hush'] }, password: 'hush' })
     const [approval] = (await desk.list(boss, { limit: 5 })).approvals
     const approvalId = approval?.id ?? ''
-    const before = await directory.findByLogin('ann')
+    const before = await directory.lookupUserByLogin('ann')
     const run = await storage.runs.get(id)
     const preview = await desk.preview(boss, approvalId)
     expect(preview).toMatchObject({
@@ -219,7 +219,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
       expect(await desk.preview(await refOf(login), approvalId)).toBeUndefined()
     }
     expect(await desk.preview(boss, 'none')).toBeUndefined()
-    expect([await directory.findByLogin('ann'), await storage.runs.get(id)]).toEqual([before, run])
+    expect([await directory.lookupUserByLogin('ann'), await storage.runs.get(id)]).toEqual([before, run])
     expect((await storage.mails.claim(10, 60_000)).map(({ recipient }) => recipient)).toEqual(['boss@x.org'])
     expect((await storage.audit.list({ workflowId: id, limit: 5 })).rows).toEqual([])
     expect((await storage.runs.getWhole(id))?.secret).toEqual(expect.any(String))
@@ -227,7 +227,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     await desk.decide(boss, { approval: approvalId, approve: true })
     expect(await desk.preview(boss, approvalId)).toBeUndefined()
     await until(async () => (await storage.runs.get(id))?.state === 'completed')
-    const after = await directory.findByLogin('ann')
+    const after = await directory.lookupUserByLogin('ann')
     expect([after?.groups.toSorted(), after?.attributes.values('vaultUser')]).toEqual([['staff', 'vault'], ['true']])
   })
 

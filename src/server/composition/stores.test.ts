@@ -6,6 +6,7 @@ import { readAddress } from '#database/databases.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { createUser } from '#testing/databases/directory-writes.ts'
 import { openStorage, type Storage } from './stores.ts'
 
 function folder(): string {
@@ -27,11 +28,11 @@ test('stored data survives a restart', async () => {
   const first = storageIn({ dataFolder })
   await first.ready()
   const before = first.userDirectory({ name: 'people' })
-  await before.create(alice)
+  await createUser(before, alice)
   await before.close()
   await first.close()
   const again = storageIn({ dataFolder }).userDirectory({ name: 'people' })
-  expect((await again.findByLogin('alice'))?.attributes.first('mail')).toBe('a@x.org')
+  expect((await again.lookupUserByLogin('alice'))?.attributes.first('mail')).toBe('a@x.org')
   await again.close()
 })
 
@@ -46,29 +47,29 @@ test('a directory in another database has its own users', async () => {
   const storage = storageIn({ dataFolder: folder() })
   const own = storage.userDirectory({ name: 'people' })
   const other = storage.userDirectory({ name: 'people', url: `sqlite:${join(folder(), 'other.db')}` })
-  await other.create(alice)
-  expect(await own.findByLogin('alice')).toBeUndefined()
+  await createUser(other, alice)
+  expect(await own.lookupUserByLogin('alice')).toBeUndefined()
   await Promise.all([own.close(), other.close()])
 })
 
 test('a database stays open for a directory that is still in use', async () => {
   const storage = storageIn({ dataFolder: folder() })
   const [first, second] = [storage.userDirectory({ name: 'a' }), storage.userDirectory({ name: 'a' })]
-  await first.create(alice)
+  await createUser(first, alice)
   await first.close()
   await first.close()
   await storage.close()
-  expect(await second.findByLogin('alice')).toBeDefined()
+  expect(await second.lookupUserByLogin('alice')).toBeDefined()
   await second.close()
-  await expect(async () => second.findByLogin('alice')).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
+  await expect(async () => second.lookupUserByLogin('alice')).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
 })
 
 test('a database that does not answer fails each use, not the opening', async () => {
   const storage = storageIn({ url: 'postgres://nobody:secret@127.0.0.1:1/none' })
   await expect(storage.ready()).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE', retryAfter: 5 })
   const directory = storage.userDirectory({ name: 'people' })
-  await expect(directory.findByLogin('alice')).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
-  await expect(directory.create(alice)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+  await expect(directory.lookupUserByLogin('alice')).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+  await expect(createUser(directory, alice)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
   await directory.close()
 })
 

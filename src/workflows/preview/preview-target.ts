@@ -1,3 +1,4 @@
+import type { CreateOptions, GroupChange, MemberGroupChange, SyncOptions } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { groupChanges, valueChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
@@ -8,15 +9,11 @@ import { isJsonObject } from '#kernel/json.ts'
 import { type ClusterObject, type ClusterResource, objectPath } from '#protocols/kubernetes/cluster.ts'
 import { type ClusterApi, isCluster } from '#sdk/target/kubernetes-cluster.ts'
 import {
-  type CreateOptions,
-  type GroupChange,
   type GroupTarget,
   hasGroups,
   hasPasswords,
-  type MemberGroupChange,
   nestsGroups,
   type PlannedWrite,
-  type SyncOptions,
   type Target,
   type TargetRequest,
 } from '#sdk/target/target.ts'

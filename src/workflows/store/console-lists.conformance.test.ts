@@ -8,6 +8,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { loginIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { createUser } from '#testing/databases/directory-writes.ts'
 import { busyWorkflow, manyRows, timeOf, userOf, workflowOf } from '#testing/databases/many-rows.ts'
 import { freshSchema, postgresUrl, runSql } from '#testing/databases/postgres.ts'
 import { recordedQueries } from '#testing/databases/recorded-queries.ts'
@@ -50,7 +51,7 @@ describe.skipIf(postgresUrl() === '')('lists of the console on PostgreSQL', () =
     try {
       const { client: recorded, queries } = recordedQueries(client)
       const people = new UserDirectoryStore(recorded, 'people', systemClock, async () => {})
-      await people.create({ userID: 'boss', groups: ['bosses'], attributes: new Attributes() })
+      await createUser(people, { userID: 'boss', groups: ['bosses'], attributes: new Attributes() })
       for (const statement of manyRows('postgres', counts)) await runSql(url, statement)
       const runs = new RunStore(recorded)
       const approvals = new ApprovalStore(recorded)

@@ -14,6 +14,7 @@ import { onContext } from '#sdk/workflow/preview.ts'
 import type { RunHead } from '#sdk/workflow/run-head.ts'
 import { next, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
+import { createUser, deleteUser } from '#testing/databases/directory-writes.ts'
 import { runSql } from '#testing/databases/postgres.ts'
 import { quietRequest } from '#testing/ldap/ldap-target.ts'
 import { leastCost } from '#testing/login/least-cost.ts'
@@ -342,12 +343,12 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
   test('a searchable target is checked for unique values too', async () => {
     const process = await openOwn(await freshUrl(), { w: [provision()] })
     const users = process.storage.userDirectory({ name: 'people' })
-    await users.create({ userID: 'real', attributes: Attributes.from({ mail: ['Evil@example.com'] }), groups: [] })
+    await createUser(users, { userID: 'real', attributes: Attributes.from({ mail: ['Evil@example.com'] }), groups: [] })
     const { id } = await process.run('w', registration)
     process.worker()
     const message = 'An account with this mail exists already; the registration created no account.'
     expect(await process.settled(id)).toMatchObject({ state: 'failed', incident: { code: 'ACCOUNT_EXISTS', message } })
-    expect(await users.findByLogin('newhire')).toBeUndefined()
+    expect(await users.lookupUserByLogin('newhire')).toBeUndefined()
   })
 
   test('an account that another created in place of the run’s own stays unchanged', async () => {
@@ -358,12 +359,12 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     const { id } = await process.run('w', registration)
     process.worker()
     await process.settled(id, 'waiting')
-    await users.delete('newhire')
-    await users.create({ userID: 'newhire', attributes: Attributes.from(real.attributes), groups: ['staff'] })
-    const before = await users.findByLogin('newhire')
+    await deleteUser(users, 'newhire')
+    await createUser(users, { userID: 'newhire', attributes: Attributes.from(real.attributes), groups: ['staff'] })
+    const before = await users.lookupUserByLogin('newhire')
     await approve(process, id)
     expect(await process.settled(id)).toMatchObject({ state: 'incident', incident: { code: 'ACCOUNT_EXISTS' } })
-    expect(await users.findByLogin('newhire')).toEqual(before)
+    expect(await users.lookupUserByLogin('newhire')).toEqual(before)
   })
 
   test("in Gatehouse's own database, where the audit is one commit with the account, a lost process changes nothing", async () => {
@@ -376,7 +377,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     const lease = { leaseMillis: 1_500, sweepMillis: 20 }
     const changed = { runs: dyingStore(process.storage.runs, 'before-commit'), subjects: subjectQueue() }
     process.worker({ ...lease, drainMillis: 1 }, changed)
-    const created = async () => (await users.findByLogin('newhire')) !== undefined
+    const created = async () => (await users.lookupUserByLogin('newhire')) !== undefined
     await expect.poll(created, { timeout: 10_000 }).toBe(true)
     const other = await open()
     other.worker(lease)

@@ -1,3 +1,4 @@
+import type { SyncOptions } from '#identity/account-store.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { accountExists, accountNamed, loginSpellings } from '#sdk/target/new-account.ts'
@@ -6,7 +7,6 @@ import {
   hasLookups,
   hasPasswords,
   type PasswordTarget,
-  type SyncOptions,
   type Target,
   type TargetRequest,
 } from '#sdk/target/target.ts'

@@ -23,11 +23,15 @@ const changedSince = (time: number) => ({
  */
 export function plannedReads(id: string, groupId: string, latest: number): readonly PlannedRead[] {
   return [
-    { name: 'user by id', indexes: ['entries_id_key', 'memberships_of_user'], read: (people) => people.findById(id) },
+    {
+      name: 'user by id',
+      indexes: ['entries_id_key', 'memberships_of_user'],
+      read: (people) => people.lookupUserById(id),
+    },
     {
       name: 'user by login',
       indexes: ['entries_collection_key_key'],
-      read: (people) => people.findByLogin('user0000007'),
+      read: (people) => people.lookupUserByLogin('user0000007'),
     },
     {
       name: 'filter emails.value eq',
@@ -78,7 +82,7 @@ export function plannedReads(id: string, groupId: string, latest: number): reado
     {
       name: 'group by id with its members',
       indexes: ['memberships_pkey'],
-      read: (people) => people.findGroupById(groupId),
+      read: (people) => people.lookupGroupById(groupId),
     },
   ]
 }

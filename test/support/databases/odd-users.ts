@@ -5,6 +5,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import type { AttributeSource } from '#identity/filter/attribute-source.ts'
 import type { User } from '#identity/user.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
+import { createUser } from '#testing/databases/directory-writes.ts'
 
 /** Values that databases and JavaScript often treat differently. */
 const values = [
@@ -122,7 +123,7 @@ export async function createOddUsers(directory: UserDirectory): Promise<readonly
     const wanted = logins[i % logins.length] ?? ''
     const userID = taken.has(wanted.toLowerCase()) ? `${i}-${wanted}` : wanted
     taken.add(userID.toLowerCase())
-    if (Buffer.byteLength(userID) <= 512) await directory.create({ userID, attributes, groups: [] })
+    if (Buffer.byteLength(userID) <= 512) await createUser(directory, { userID, attributes, groups: [] })
   }
   const { items } = await directory.searchUsers({ offset: 0, limit: 1000 })
   expect(items.length).toBeGreaterThan(50)

@@ -1,7 +1,8 @@
 import { onTestFinished } from 'vitest'
-import { Attributes } from '#identity/attributes.ts'
+import type { EntryChange } from '#identity/account-store.ts'
+import type { SearchPage, SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
-import type { Page, UserChange, UserDirectory, UserSearch, UserSync } from '#identity/user-directory.ts'
+import type { UserDirectory } from '#identity/user-directory.ts'
 import { type Clock, systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#server/composition/stores.ts'
@@ -30,22 +31,8 @@ export const openTwice = async (url: string): Promise<readonly [UserDirectory, U
   await openDirectory(url),
 ]
 
-export const user = (userID: string, attributes: Record<string, string[]> = {}, groups: string[] = []): User => ({
-  userID,
-  attributes: Attributes.from(attributes),
-  groups,
-})
-
-export const sync = (userID: string, attributes: Record<string, string[]>, more: Partial<UserSync> = {}): UserSync => ({
-  userID,
-  attributes: new Map(Object.entries(attributes)),
-  groups: undefined,
-  addOnly: false,
-  ...more,
-})
-
 /** Changes as short texts: `attribute add mail=a@x.org`. */
-export const texts = (changes: readonly UserChange[]): string[] =>
+export const texts = (changes: readonly EntryChange[]): string[] =>
   changes.map(({ subject, action, attribute, value }) => `${subject} ${action} ${attribute}=${value}`)
 
 /** The error codes of the rejected calls. */
@@ -55,9 +42,9 @@ export const codes = (results: readonly PromiseSettledResult<unknown>[]): (strin
 /** All pages of a search, each by the position that the previous one returned. */
 export async function followPages(
   directory: UserDirectory,
-  search: Omit<UserSearch, 'offset' | 'after'>,
-): Promise<Page<User>[]> {
-  const pages: Page<User>[] = []
+  search: Omit<SearchQuery, 'offset' | 'after'>,
+): Promise<SearchPage<User>[]> {
+  const pages: SearchPage<User>[] = []
   let after: string | undefined
   do {
     const page = await directory.searchUsers({ ...search, offset: 0, ...(after === undefined ? {} : { after }) })

@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
 import type { Group } from '#identity/group.ts'
+import type { SearchPage, SearchQuery, SortOrder } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
-import type { SortOrder } from '#identity/user-directory.ts'
-import type { LookupTarget, SearchPage, SearchQuery } from '#sdk/target/target.ts'
+import type { LookupTarget } from '#sdk/target/target.ts'
 import type { FilterNames } from '#testing/hostile/hostile-filters.ts'
 
 export interface PlainUser {

@@ -1,7 +1,8 @@
+import type { GroupChange, MemberGroupChange } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { GroupChange, GroupTarget, MemberGroupChange, TargetRequest } from '#sdk/target/target.ts'
+import type { GroupTarget, TargetRequest } from '#sdk/target/target.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 
 interface StoredGroup {

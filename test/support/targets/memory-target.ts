@@ -1,7 +1,8 @@
+import type { CreateOptions, SyncOptions } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { CreateOptions, PasswordTarget, SyncOptions, TargetRequest } from '#sdk/target/target.ts'
+import type { PasswordTarget, TargetRequest } from '#sdk/target/target.ts'
 
 /** The calls of a target, in order. */
 export interface TargetCall {

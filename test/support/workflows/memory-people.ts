@@ -4,8 +4,9 @@ import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { Group } from '#identity/group.ts'
+import type { SearchPage, SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
-import type { LookupTarget, SearchPage, SearchQuery } from '#sdk/target/target.ts'
+import type { LookupTarget } from '#sdk/target/target.ts'
 
 const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 

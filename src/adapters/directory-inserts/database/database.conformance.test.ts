@@ -6,6 +6,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import { insertConformance } from '#sdk/conformance/insert-conformance.ts'
 import { openStorage } from '#server/composition/stores.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
+import { createGroup, deleteGroup } from '#testing/databases/directory-writes.ts'
 import { trialMillis } from '#testing/hostile/hostile-coverage.ts'
 import { hostileInsertTrial } from '#testing/hostile/hostile-insert-trial.ts'
 import { leastCost } from '#testing/login/least-cost.ts'
@@ -55,7 +56,7 @@ onEachDatabase('the embedded directory', (freshUrl) => {
     await add('ada', true, password)
     await add('bob', true, 'another password')
     await add('carol', false)
-    await fixture.users.createGroup('guests', new Map())
+    await createGroup(fixture.users, 'guests')
     return fixture
   }
 
@@ -114,8 +115,8 @@ onEachDatabase('the embedded directory', (freshUrl) => {
       person,
       group,
       attribute: 'mail',
-      addGroup: (name) => users.createGroup(name, new Map()),
-      removeGroup: (name) => users.deleteGroup(name),
+      addGroup: (name) => createGroup(users, name),
+      removeGroup: (name) => deleteGroup(users, name),
       addPerson: (login, mail, crew) =>
         insert.addPerson({ login, attributes: new Map([['mail', mail]]), groups: [crew], password: undefined }),
       removePerson: (login) => insert.removePerson(login),

@@ -6,10 +6,12 @@ import {
   openPasswords,
   type Passwords,
 } from '#adapters/targets/database/password-hash.ts'
+import type { EntryChange } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
-import type { UserChange, UserDirectory } from '#identity/user-directory.ts'
+import { changesOf, unaudited } from '#identity/entry-changes.ts'
+import type { UserDirectory } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { type AccountLayout, layoutParameters, parseLayout } from '#sdk/directory/account-layout.ts'
 import { AccountsInsert } from '#sdk/directory/accounts-insert.ts'
@@ -67,7 +69,7 @@ export default defineDirectoryInsert({
   },
 })
 
-const passwordChange: UserChange = { subject: 'attribute', action: 'replace', attribute: 'userPassword' }
+const passwordChange: EntryChange = { subject: 'attribute', action: 'replace', attribute: 'userPassword' }
 
 /** Users, groups and passwords in a database. */
 export class DatabaseInsert implements PeopleInsert {
@@ -83,17 +85,7 @@ export class DatabaseInsert implements PeopleInsert {
     this.#users = users
     this.#passwords = passwords
     this.#system = system
-    this.#accounts = new AccountsInsert(
-      {
-        lookupUserByLogin: (login) => users.findByLogin(login),
-        lookupUserById: (id) => users.findById(id),
-        searchUsers: (query) => users.searchUsers(query),
-        lookupGroupByName: (name, options) => users.findGroupByName(name, options),
-        searchGroups: (query) => users.searchGroups(query),
-        groupMembersAreIds: false,
-      },
-      layout,
-    )
+    this.#accounts = new AccountsInsert({ ...users, groupMembersAreIds: false }, layout)
   }
 
   search(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>> {
@@ -110,7 +102,7 @@ export class DatabaseInsert implements PeopleInsert {
 
   async bind(dn: Dn, password: string, caller?: { readonly local: boolean }): Promise<boolean> {
     const login = this.#accounts.loginOf(dn)
-    const user = login === undefined ? undefined : await this.#users.findByLogin(login)
+    const user = login === undefined ? undefined : await this.#users.lookupUserByLogin(login)
     const checked = await this.#passwords.check(user?.id, password)
     if (checked === false || user === undefined) return false
     if (checked !== 'demo' && !this.demo.isKnown(user.userID, password)) return true
@@ -118,14 +110,17 @@ export class DatabaseInsert implements PeopleInsert {
   }
 
   /** A user whose password could not be stored is removed, so that a second attempt finds the login free. */
-  async addPerson({ login, attributes, groups, password }: NewPerson): Promise<readonly UserChange[]> {
+  async addPerson({ login, attributes, groups, password }: NewPerson): Promise<readonly EntryChange[]> {
     const hash = password === undefined ? undefined : await this.#passwords.hash(password)
-    const changes = await this.#users.create({ userID: login, attributes: Attributes.from(attributes), groups })
+    const user = { userID: login, attributes: Attributes.from(attributes), groups }
+    const changes = await changesOf((request) =>
+      this.#users.createUser(user, user.attributes.names(), request, { mustBeNew: true }),
+    )
     if (hash === undefined) return changes
     try {
       await this.#passwords.set(await this.#idOf(login), hash)
     } catch (error) {
-      await this.#users.delete(login)
+      await this.#users.deleteUser(user, unaudited)
       throw error
     }
     return [...changes, { ...passwordChange, action: 'add' }]
@@ -133,7 +128,7 @@ export class DatabaseInsert implements PeopleInsert {
 
   async setEntryPassword(dn: Dn, password: string, id: string | undefined): Promise<void> {
     const login = this.#accounts.loginOf(dn)
-    const user = login === undefined ? undefined : await this.#users.findByLogin(login)
+    const user = login === undefined ? undefined : await this.#users.lookupUserByLogin(login)
     if (user?.id === undefined || (id !== undefined && user.id !== id)) {
       throw new GatewayError('NOT_FOUND', `no such entry: "${dn}"`)
     }
@@ -144,16 +139,16 @@ export class DatabaseInsert implements PeopleInsert {
     return stored !== undefined && stored.system === this.#system ? this.#accounts.nameOf(stored.name) : undefined
   }
 
-  async setPassword(login: string, password: string, kind: 'demo' | 'real' = 'real'): Promise<readonly UserChange[]> {
+  async setPassword(login: string, password: string, kind: 'demo' | 'real' = 'real'): Promise<readonly EntryChange[]> {
     const id = await this.#idOf(login)
     await this.#passwords.set(id, await this.#passwords.hash(password), undefined, kind)
     return [passwordChange]
   }
 
-  async removePerson(login: string): Promise<readonly UserChange[]> {
-    const user = await this.#users.findByLogin(login)
+  async removePerson(login: string): Promise<readonly EntryChange[]> {
+    const user = await this.#users.lookupUserByLogin(login)
     if (user?.id !== undefined) await this.#passwords.remove(user.id)
-    return user === undefined ? [] : this.#users.delete(login)
+    return user === undefined ? [] : changesOf((request) => this.#users.deleteUser(user, request))
   }
 
   async listPeople(limit: number, after?: string): Promise<PeoplePage> {
@@ -172,7 +167,7 @@ export class DatabaseInsert implements PeopleInsert {
   }
 
   async #idOf(login: string): Promise<string> {
-    const id = (await this.#users.findByLogin(login))?.id
+    const id = (await this.#users.lookupUserByLogin(login))?.id
     if (id === undefined) throw new GatewayError('NOT_FOUND', `there is no user with the login "${login}"`)
     return id
   }

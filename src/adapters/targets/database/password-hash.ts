@@ -1,8 +1,11 @@
 import { timingSafeEqual } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { isAbsolute, relative, resolve } from 'node:path'
+import type { ChangeAudit } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
-import type { ChangeRecorder, UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
+import { unaudited } from '#identity/entry-changes.ts'
+import type { User } from '#identity/user.ts'
+import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
@@ -59,28 +62,34 @@ export class Passwords {
     record?: (transaction: object) => Promise<void>,
     demo: 'demo' | 'real' = 'real',
   ): Promise<void> {
-    const values = { [attribute]: [hash], [demoMark]: demo === 'demo' ? ['true'] : [] }
-    const change = { userID: id, attributes: new Map(Object.entries(values)), groups: undefined, addOnly: false }
-    const within: ChangeRecorder | undefined = record && ((transaction) => record(transaction))
+    const values = { [attribute]: [hash], ...(demo === 'demo' ? { [demoMark]: ['true'] } : {}) }
+    const user = { ...recordOf(id), attributes: Attributes.from(values) }
+    const attributes = [attribute, demoMark]
+    const request: ChangeAudit = {
+      ...unaudited,
+      auditWithin: async (transaction) => {
+        await record?.(transaction)
+        return true
+      },
+    }
     try {
-      await this.#records.sync(change, within)
+      await this.#records.syncUser(user, { addOnly: false, attributes, keepGroups: true }, request)
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error
-      const attributes = Attributes.from(values)
-      await this.#records.create({ userID: id, attributes, groups: [] }, within)
+      await this.#records.createUser(user, attributes, request)
     }
   }
 
   /** Does the same work whether or not a user has that id and a password. `demo`: the password is right, and marked as a demo password. */
   async check(id: string | undefined, password: string): Promise<boolean | 'demo'> {
-    const record = await this.#records.findByLogin(id ?? unknownId)
+    const record = await this.#records.lookupUserByLogin(id ?? unknownId)
     const hash = id === undefined ? undefined : record?.attributes.first(attribute)
     const right = await hashing.run('', () => isPassword(password, hash, this.#cost))
     return right && record?.attributes.first(demoMark) !== undefined ? 'demo' : right
   }
 
   async has(id: string): Promise<boolean> {
-    return (await this.#records.findByLogin(id)) !== undefined
+    return (await this.#records.lookupUserByLogin(id)) !== undefined
   }
 
   /** Whether any user has one. */
@@ -89,13 +98,15 @@ export class Passwords {
   }
 
   async remove(id: string): Promise<void> {
-    await this.#records.delete(id)
+    await this.#records.deleteUser(recordOf(id), unaudited)
   }
 
   close(): Promise<void> {
     return this.#records.close()
   }
 }
+
+const recordOf = (id: string): User => ({ userID: id, attributes: new Attributes(), groups: [] })
 
 /** The cost of one check of a password: RFC 9106's second choice in proportion, as OWASP advises for servers. */
 const usualCost: Argon2Cost = { memory: 19_456, passes: 2, parallelism: 1 }

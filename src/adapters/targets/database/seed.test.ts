@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#server/composition/stores.ts'
+import { sync, syncUser } from '#testing/databases/directory-writes.ts'
 import { loadSeed } from './database.ts'
 
 async function setUp(seed: string) {
@@ -31,10 +32,10 @@ describe('loadSeed', () => {
       }),
     )
     await load()
-    expect((await users.findByLogin('ada'))?.groups).toEqual(['crew'])
-    await users.sync({ userID: 'ada', attributes: new Map([['mail', ['b@x.org']]]), groups: undefined, addOnly: false })
+    expect((await users.lookupUserByLogin('ada'))?.groups).toEqual(['crew'])
+    await syncUser(users, sync('ada', { mail: ['b@x.org'] }))
     await load()
-    expect((await users.findByLogin('ada'))?.attributes.values('mail')).toEqual(['b@x.org'])
+    expect((await users.lookupUserByLogin('ada'))?.attributes.values('mail')).toEqual(['b@x.org'])
   })
 
   test.each(['{', '[]', '{"users": [{"userID": 1}]}', '{"people": []}'])(

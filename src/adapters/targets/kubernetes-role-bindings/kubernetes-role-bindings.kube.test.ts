@@ -1,14 +1,9 @@
 import { expect, test } from 'vitest'
 import kubernetes from '#adapters/targets/kubernetes/kubernetes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import type { SearchQuery } from '#identity/search.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import {
-  hasLookups,
-  type LookupTarget,
-  type SearchQuery,
-  type TargetChange,
-  type TargetRequest,
-} from '#sdk/target/target.ts'
+import { hasLookups, type LookupTarget, type TargetChange, type TargetRequest } from '#sdk/target/target.ts'
 import { callMillis, trialMillis } from '#testing/hostile/hostile-coverage.ts'
 import { hostileTrial } from '#testing/hostile/hostile-trial.ts'
 import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'

@@ -1,3 +1,4 @@
+import type { ContainingGroup, MemberGroupChange } from '#identity/account-store.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
@@ -5,7 +6,7 @@ import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import type { LdapChange } from '#protocols/ldap/ldap-server.ts'
 import { absentGroup, type GroupWalk, groupsAbove, refuseCircle } from '#sdk/target/containing-groups.ts'
-import type { ContainingGroup, MemberGroupChange, TargetChange, TargetRequest } from '#sdk/target/target.ts'
+import type { TargetChange, TargetRequest } from '#sdk/target/target.ts'
 import { tryDn } from './ldap-config.ts'
 import { idOf, type LdapTree, type ReadEntry } from './ldap-tree.ts'
 

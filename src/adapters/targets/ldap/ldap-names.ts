@@ -1,15 +1,15 @@
+import type { GroupReadOptions } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { mapFilter } from '#identity/filter/rewrite-filter.ts'
 import type { Group } from '#identity/group.ts'
+import type { SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type {
-  GroupReadOptions,
   GroupTarget,
   LookupTarget,
   PasswordTarget,
-  SearchQuery,
   StorableAttributes,
   TargetRequest,
 } from '#sdk/target/target.ts'

@@ -1,3 +1,4 @@
+import type { GroupReadOptions } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Group, MemberGroup, MembersPage, NamedGroup } from '#identity/group.ts'
@@ -9,7 +10,6 @@ import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapChange, LdapServer, WriteOptions } from '#protocols/ldap/ldap-server.ts'
 import { cachedSchema, type SchemaOf } from '#protocols/ldap/server-schema.ts'
-import type { GroupReadOptions } from '#sdk/target/target.ts'
 import { type DnPattern, type LdapLayout, ownValue, tryDn } from './ldap-config.ts'
 
 const equal = (attribute: string, value: string | Buffer): LdapFilter => ({ kind: 'equal', attribute, value })

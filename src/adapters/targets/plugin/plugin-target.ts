@@ -9,10 +9,12 @@ import {
   type StoredUser,
   type UserStore,
 } from '#adapters/targets/shared/user-reconciler.ts'
+import type { SyncOptions } from '#identity/account-store.ts'
 import { entryChange, userChanges } from '#identity/entry-changes.ts'
 import { printFilter } from '#identity/filter/filter-text.ts'
 import type { Group } from '#identity/group.ts'
 import { pageInMemory } from '#identity/paging.ts'
+import type { SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
@@ -25,9 +27,7 @@ import type {
   GroupTarget,
   LookupTarget,
   PasswordTarget,
-  SearchQuery,
   StorableAttributes,
-  SyncOptions,
   Target,
   TargetChange,
   TargetRequest,

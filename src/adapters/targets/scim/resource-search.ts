@@ -9,14 +9,13 @@ import {
   unknownPosition,
   writePosition,
 } from '#identity/paging.ts'
-import type { SortOrder } from '#identity/user-directory.ts'
+import type { SearchPage, SearchQuery, SortOrder } from '#identity/search.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { printScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { member } from '#protocols/scim/message.ts'
 import { internalName } from '#protocols/scim/schema/resource-schema.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
-import type { SearchPage, SearchQuery } from '#sdk/target/target.ts'
 import { type FilterName, type Narrowed, narrow } from './filter-to-scim.ts'
 import { isText } from './resource-mapping.ts'
 import type { ScimService, ServiceModel, Stored } from './scim-service.ts'

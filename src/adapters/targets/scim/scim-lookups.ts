@@ -1,11 +1,11 @@
 import { groupCollection, userCollection } from '#adapters/targets/shared/collections.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Group, NamedGroup } from '#identity/group.ts'
+import type { SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import type { SearchQuery } from '#sdk/target/target.ts'
 import { type FilterName, slotName, timeName } from './filter-to-scim.ts'
 import { ResourceSearch, type Searched, theOne } from './resource-search.ts'
 import {

@@ -2,8 +2,8 @@ import { timeAttribute, timeValues } from '#identity/entry-times.ts'
 import type { AttributeSource } from '#identity/filter/attribute-source.ts'
 import type { Group } from '#identity/group.ts'
 import type { Collection } from '#identity/paging.ts'
+import type { SearchPage, SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
-import type { SearchPage, SearchQuery } from '#sdk/target/target.ts'
 
 /** Filters can use the login and the id like attributes; an attribute of that name wins. */
 const userSource = (user: User): AttributeSource =>

@@ -1,10 +1,11 @@
+import type { SyncOptions } from '#identity/account-store.ts'
 import { entryChange, missingValues, userChanges } from '#identity/entry-changes.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { loginSpellings } from '#sdk/target/new-account.ts'
-import type { PasswordTarget, SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target/target.ts'
+import type { PasswordTarget, Target, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 
 /** A user as read, with the data that the target needs to write it again. */
 export interface StoredUser {

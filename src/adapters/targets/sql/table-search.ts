@@ -12,11 +12,10 @@ import {
   unknownPosition,
   writePosition,
 } from '#identity/paging.ts'
-import type { SortOrder } from '#identity/user-directory.ts'
+import type { SearchPage, SearchQuery, SortOrder } from '#identity/search.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { foldValue } from '#kernel/text/compare-texts.ts'
 import type { SqlDialect, SqlReader, SqlRow } from '#protocols/sql/sql-database.ts'
-import type { SearchPage, SearchQuery } from '#sdk/target/target.ts'
 import {
   allOf,
   anyOf,

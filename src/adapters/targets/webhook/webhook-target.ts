@@ -11,17 +11,11 @@ import { groupChanges } from '#identity/entry-changes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Group } from '#identity/group.ts'
 import { pageInMemory } from '#identity/paging.ts'
+import type { SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { ModuleHost } from '#sdk/host/host.ts'
-import type {
-  GroupTarget,
-  LookupTarget,
-  SearchQuery,
-  StorableAttributes,
-  Target,
-  TargetChange,
-} from '#sdk/target/target.ts'
+import type { GroupTarget, LookupTarget, StorableAttributes, Target, TargetChange } from '#sdk/target/target.ts'
 import { ApiCaller, settle } from './api-caller.ts'
 import { type BodyValues, refusedValue } from './templates.ts'
 import { type Narrowing, WebhookApi } from './webhook-api.ts'

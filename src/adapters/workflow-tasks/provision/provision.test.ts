@@ -8,6 +8,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { Issues } from '#kernel/issues.ts'
 import { prepareMapping } from '#sdk/mapper/mapping.ts'
 import type { Target } from '#sdk/target/target.ts'
+import { createUser, deleteUser } from '#testing/databases/directory-writes.ts'
 import { memoryUserDirectory } from '#testing/databases/memory-database.ts'
 import { quietRequest } from '#testing/ldap/ldap-target.ts'
 import { leastCost } from '#testing/login/least-cost.ts'
@@ -340,17 +341,21 @@ describe('an expected version', () => {
     const passwords = new Passwords(memoryUserDirectory('passwords'), leastCost)
     const store = databaseTarget(users, passwords, { auditsWithin: true })
     onTestFinished(() => store.close())
-    await users.create({ userID: 'jjackson', attributes: Attributes.from({ mail: ['old'], sn: ['J'] }), groups: ['x'] })
+    await createUser(users, {
+      userID: 'jjackson',
+      attributes: Attributes.from({ mail: ['old'], sn: ['J'] }),
+      groups: ['x'],
+    })
     const find = vi.spyOn(store, 'findUser')
     const change = (mail: string, version: string) =>
       provisioned(store, provision(), { attributes: { mail: [mail] }, keepGroups: true, ...basedOn(version) })
     expect(await change('new', '1')).toMatchObject({ changes: 1 })
     expect(find).not.toHaveBeenCalled()
-    const stored = await users.findByLogin('jjackson')
+    const stored = await users.lookupUserByLogin('jjackson')
     expect([stored?.attributes.toObject(), stored?.groups]).toEqual([{ mail: ['new'], sn: ['J'] }, ['x']])
     expect(await change('new', '2')).toMatchObject({ changes: 0 })
     await expect(change('newer', '1')).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
-    await users.delete('jjackson')
+    await deleteUser(users, 'jjackson')
     await expect(change('newer', '2')).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
   })
   const mail = { attributes: { mail: ['new'] }, keepGroups: true }

@@ -7,6 +7,7 @@ import { Attributes } from '#identity/attributes.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
+import { createUser } from '#testing/databases/directory-writes.ts'
 import { manyRows } from '#testing/databases/many-rows.ts'
 import { openStores, type Stores } from '#testing/databases/stores.ts'
 import { auditRow, minute } from '#testing/databases/workflow-stores.ts'
@@ -183,7 +184,7 @@ onEachDatabase('statistics', (freshUrl) => {
     onTestFinished(release)
     const { dialect } = client
     const people = new UserDirectoryStore(client, 'people', systemClock, async () => {})
-    await people.create({ userID: 'ann', groups: ['admins'], attributes: new Attributes() })
+    await createUser(people, { userID: 'ann', groups: ['admins'], attributes: new Attributes() })
     // Between indexes of an empty table PostgreSQL chooses at random, once its background process has counted the rows.
     const counts = { users: 10, groups: 10, runs: 2_000, audit: 2_000, journal: 2_000 }
     await client.transaction(async (tx) => {

@@ -3,6 +3,7 @@ import type { ReportSpec } from '#config/kinds/portal.ts'
 import { type BoundParameter, readReport } from '#config/report-statements/report-statement.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
+import { createUser } from '#testing/databases/directory-writes.ts'
 import { openStores, type Stores } from '#testing/databases/stores.ts'
 import { auditRow } from '#testing/databases/workflow-stores.ts'
 
@@ -143,12 +144,12 @@ async function fill({ one, sql }: Stores): Promise<void> {
   ]
   for (const [userID, givenName, sn] of names) {
     const attributes = { givenName: [givenName], sn: [sn], mail: [`${userID.toLowerCase()}@example.com`] }
-    await people.create({ userID, attributes: Attributes.from(attributes), groups: [] })
+    await createUser(people, { userID, attributes: Attributes.from(attributes), groups: [] })
   }
   await people.close()
   // The same login in another directory must not make two rows of one user.
   const others = one.userDirectory({ name: 'others' })
-  await others.create({ userID: 'ann', attributes: Attributes.from({ mail: ['ann@example.com'] }), groups: [] })
+  await createUser(others, { userID: 'ann', attributes: Attributes.from({ mail: ['ann@example.com'] }), groups: [] })
   await others.close()
   const runs = [
     ['r1', 'join', 'waiting', 'ann', 'bob', 'A project', january, 'null'],

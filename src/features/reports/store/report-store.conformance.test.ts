@@ -4,6 +4,7 @@ import { reportViews } from '#config/report-statements/report-views.ts'
 import type { ReportRow } from '#features/reports/report-reader.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
+import { createUser } from '#testing/databases/directory-writes.ts'
 import { openStores, type Stores } from '#testing/databases/stores.ts'
 import { auditRow, minute, newRun } from '#testing/databases/workflow-stores.ts'
 import type { ReportStore } from './report-store.ts'
@@ -216,7 +217,7 @@ onEachDatabase('reports', (freshUrl) => {
     const { one } = await open()
     const directory = one.userDirectory({ name: 'people' })
     const attributes = { sn: ['Doe'], mail: ['ann@example.com', 'b@example.com'], userPassword: ['secret'] }
-    await directory.create({ userID: 'Ann', attributes: Attributes.from(attributes), groups: ['Staff'] })
+    await createUser(directory, { userID: 'Ann', attributes: Attributes.from(attributes), groups: ['Staff'] })
     await directory.close()
     const { columns, rows } = await allRows(one.reports, ['select * from report_people'])
     const row = Object.fromEntries(columns.map((name, i) => [name, rows[0]?.[i]]))

@@ -1,14 +1,15 @@
+import type { ContainingGroup } from '#identity/account-store.ts'
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import { pageInMemory } from '#identity/paging.ts'
+import type { SearchPage, SearchQuery } from '#identity/search.ts'
 import { type Awaitable, firstResult } from '#kernel/awaitable.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
 import { groupsAbove } from '#sdk/target/containing-groups.ts'
-import type { ContainingGroup, SearchPage } from '#sdk/target/target.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import {
   type FoundGroup,
@@ -17,7 +18,6 @@ import {
   lookupWidth,
   type Member,
   pagesOf,
-  type Query,
   ResourceIds,
   reading,
   withGroups,
@@ -91,7 +91,7 @@ export class DirectoryLookups implements Lookups {
     return this.#oneUser(this.#users.loginAttribute, login)
   }
 
-  async searchUsers({ filter, ...query }: Query): Promise<SearchPage<FoundUser>> {
+  async searchUsers({ filter, ...query }: SearchQuery): Promise<SearchPage<FoundUser>> {
     const page = await this.#entries.page(and(this.#isUser, filter), query)
     return { ...page, items: await this.#foundUsers(page.items) }
   }
@@ -108,7 +108,7 @@ export class DirectoryLookups implements Lookups {
     return entry && this.#group(entry)
   }
 
-  async searchGroups({ filter, ...query }: Query): Promise<SearchPage<FoundGroup>> {
+  async searchGroups({ filter, ...query }: SearchQuery): Promise<SearchPage<FoundGroup>> {
     const page = await this.#entries.page(and(isGroup, filter), query, this.#ofGroup)
     return { ...page, items: page.items.flatMap((entry) => this.#group(entry) ?? []) }
   }
@@ -303,10 +303,10 @@ const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 
 /** Searches below one entry of the directory, and adds the order and the pages that a directory does not have. */
 class DirectoryPages {
-  readonly #directory: Pick<Directory, 'search' | 'page'>
+  readonly #directory: Directory
   readonly #base: Dn
 
-  constructor(directory: Pick<Directory, 'search' | 'page'>, base: Dn) {
+  constructor(directory: Directory, base: Dn) {
     this.#directory = directory
     this.#base = base
   }
@@ -341,7 +341,7 @@ class DirectoryPages {
   /** In the directory's own order unless sorted. All entries are read if the directory does not count them. */
   async page(
     filter: Filter,
-    query: Omit<Query, 'filter'>,
+    query: Omit<SearchQuery, 'filter'>,
     attributes?: readonly string[],
   ): Promise<SearchPage<DirectoryEntry>> {
     const { sort, offset, limit, after } = query

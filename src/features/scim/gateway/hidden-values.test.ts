@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import { createGroup, createUser } from '#testing/databases/directory-writes.ts'
 import type { ParamValues } from '#testing/modules/fake-parse.ts'
 import { builtInParams, openStack } from '#testing/scim/scim-stack.ts'
 import scimGateway from './scim-gateway.ts'
@@ -44,10 +45,15 @@ const values = fc.uniqueArray(fc.stringMatching(/^[a-z0-9]{1,8}$/), { minLength:
 
 async function withUser(stack: Stack, attributes: Record<string, readonly string[]>) {
   const userID = `user${next++}`
-  await stack.directory.create({ userID, attributes: Attributes.from({ uid: [userID], ...attributes }), groups: [] })
-  const found = await stack.directory.findByLogin(userID)
+  await createUser(stack.directory, {
+    userID,
+    attributes: Attributes.from({ uid: [userID], ...attributes }),
+    groups: [],
+  })
+  const found = await stack.directory.lookupUserByLogin(userID)
   const path = `/Users/${found?.id}`
-  const stored = async (name: string) => (await stack.directory.findByLogin(userID))?.attributes.values(name) ?? []
+  const stored = async (name: string) =>
+    (await stack.directory.lookupUserByLogin(userID))?.attributes.values(name) ?? []
   const patch = async (...operations: JsonValue[]): Promise<JsonObject> => {
     const { status, body } = await stack.send('PATCH', path, patchOp(...operations))
     expect(status, JSON.stringify(body)).toBe(200)
@@ -184,8 +190,8 @@ describe('elements that do not fit the built-in mapping stay', () => {
     expect(await stored(name)).toEqual(['1', '2', '3', 'one'])
 
     const codes = 'urn:example:Team:codes'
-    const group = await stack.directory.createGroup('crew', new Map([[codes, ['1', 'one', '2']]]))
-    const held = async () => (await stack.directory.findGroupByName('crew'))?.attributes?.values(codes)
+    const group = await createGroup(stack.directory, 'crew', { [codes]: ['1', 'one', '2'] })
+    const held = async () => (await stack.directory.lookupGroupByName('crew'))?.attributes?.values(codes)
     for (const [operation, after] of [
       [{ op: 'add', path: codes, value: [3] }, ['1', '2', '3', 'one']],
       [{ op: 'replace', path: codes, value: [7] }, ['7', 'one']],

@@ -6,6 +6,7 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import { createGroup, joinGroup } from '#testing/databases/directory-writes.ts'
 import { personId, personName } from '#testing/databases/many-people.ts'
 import {
   applicationParams,
@@ -41,11 +42,11 @@ const addressOf = (name: string): string => `/Groups/${ids.get(name)}`
 beforeAll(async () => {
   stack = await openStack(scimGateway, { params, workflows, people: 5010 })
   for (const [name, size] of Object.entries(sizes)) {
-    ids.set(name, (await stack.directory.createGroup(name, new Map())).id)
+    ids.set(name, (await createGroup(stack.directory, name)).id)
     const add = Array.from({ length: size }, (_, i) => personName(i))
-    await stack.directory.changeMembers(name, { add, remove: [] })
+    await joinGroup(stack.directory, name, add)
   }
-  ids.set('inner', (await stack.directory.createGroup('inner', new Map())).id)
+  ids.set('inner', (await createGroup(stack.directory, 'inner')).id)
 })
 afterAll(() => stack?.close())
 

@@ -1,7 +1,7 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { type TimeAttribute, timeAttributes } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import type { SortOrder } from '#identity/user-directory.ts'
+import type { SearchPage, SearchQuery, SortOrder } from '#identity/search.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
@@ -24,9 +24,8 @@ import { readPath, resourceTypeOf, type ScimResource } from '#protocols/scim/sch
 import { type AttributePath, internalName, isCore, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import type { SearchPage } from '#sdk/target/target.ts'
 import { locate, locateTime, type NameOf, type Translation, translateFilter } from './filter-translation.ts'
-import { lookupWidth, type Query } from './lookups.ts'
+import { lookupWidth } from './lookups.ts'
 import { answer, type Handler, projectionOf, type ScimCall } from './scim-call.ts'
 import type { Searchable } from './stored-schema.ts'
 
@@ -147,7 +146,7 @@ const chunk = 1000
 
 export interface Search<T> {
   /** `byPosition`: the client gets the `next` of the page. */
-  search(query: Query, byPosition?: boolean): Promise<SearchPage<T>>
+  search(query: SearchQuery, byPosition?: boolean): Promise<SearchPage<T>>
   toResource(item: T): Awaitable<ScimResource>
 }
 
@@ -206,7 +205,7 @@ const positions = { store: 's', offset: 'o', resource: 'r' } as const
 
 async function storedPage<T>(
   source: Search<T>,
-  stored: Pick<Query, 'filter' | 'sort'>,
+  stored: Pick<SearchQuery, 'filter' | 'sort'>,
   extent: PageExtent,
 ): Promise<ResourcePage> {
   const { count } = extent
@@ -220,7 +219,7 @@ async function storedPage<T>(
   return { resources, total: found.total, next }
 }
 
-function startOf(extent: PageExtent): Pick<Query, 'offset' | 'after'> {
+function startOf(extent: PageExtent): Pick<SearchQuery, 'offset' | 'after'> {
   if (extent.kind === 'index') return { offset: extent.offset }
   const { after } = extent
   if (after === undefined) return { offset: 0 }
@@ -231,14 +230,14 @@ function startOf(extent: PageExtent): Pick<Query, 'offset' | 'after'> {
 }
 
 /** Without positions from the store, pages go by offset. */
-function nextPosition<T>({ items, total, next }: SearchPage<T>, start: Pick<Query, 'offset' | 'after'>) {
+function nextPosition<T>({ items, total, next }: SearchPage<T>, start: Pick<SearchQuery, 'offset' | 'after'>) {
   if (next !== undefined) return positions.store + next
   const end = start.offset + items.length
   return start.after === undefined && items.length > 0 && end < total ? `${positions.offset}${end}` : undefined
 }
 
 /** If a store refuses a search, the cause is the client's filter or position, unless too many resources match. */
-async function searched<T>(source: Search<T>, query: Query, isPosition: boolean, byPosition = false) {
+async function searched<T>(source: Search<T>, query: SearchQuery, isPosition: boolean, byPosition = false) {
   try {
     return await source.search(query, byPosition)
   } catch (error) {
@@ -280,7 +279,7 @@ async function candidates<T>(
 ): Promise<ScimResource[]> {
   const matching: ScimResource[] = []
   const times = new ComparedTimes(list, nameOf)
-  let place: Pick<Query, 'offset' | 'after'> = { offset: 0 }
+  let place: Pick<SearchQuery, 'offset' | 'after'> = { offset: 0 }
   for (let read = 0; ; ) {
     const found: SearchPage<T> = await searched(source, { ...stored, ...place, limit: chunk }, false)
     if (found.total > maxCandidates) throw tooManyCandidates(list, nameOf)

@@ -1,22 +1,12 @@
-import type { Filter } from '#identity/filter/ast.ts'
+import type { ContainingGroup, GroupReadOptions } from '#identity/account-store.ts'
 import type { Group, MembersPage, NamedGroup } from '#identity/group.ts'
+import type { SearchPage, SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
-import type { SortOrder } from '#identity/user-directory.ts'
 import { type Awaitable, andThen, firstResult, settle } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { MemberType } from '#protocols/scim/patch/member-change.ts'
-import {
-  type ContainingGroup,
-  type GroupReadOptions,
-  hasLookups,
-  type LookupTarget,
-  nestsGroups,
-  type SearchPage,
-  type SearchQuery,
-  type ServedTimes,
-  type Target,
-} from '#sdk/target/target.ts'
+import { hasLookups, type LookupTarget, nestsGroups, type ServedTimes, type Target } from '#sdk/target/target.ts'
 import { noVersion, type ReadVersion } from '#sdk/workflow/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 
@@ -44,25 +34,16 @@ export interface Member {
   readonly display?: string | undefined
 }
 
-export interface Query {
-  readonly filter?: Filter | undefined
-  readonly offset: number
-  readonly limit: number
-  readonly sort?: SortOrder
-  /** The `next` of a page of the same filter and order, instead of an offset. Any other value is a BAD_REQUEST. */
-  readonly after?: string
-}
-
 /** Reads users and groups, from a target or the virtual directory. */
 export interface Lookups {
   userById(id: string): Awaitable<FoundUser | undefined>
   userByLogin(login: string): Awaitable<FoundUser | undefined>
-  searchUsers(query: Query): Promise<SearchPage<FoundUser>>
+  searchUsers(query: SearchQuery): Promise<SearchPage<FoundUser>>
   /** Without `members`, the members need not be read, since there may be many. */
   groupById(id: string, members: boolean): Promise<FoundGroup | undefined>
   /** By the name that workflows use, without members. */
   groupByName(name: string): Promise<FoundGroup | undefined>
-  searchGroups(query: Query): Promise<SearchPage<FoundGroup>>
+  searchGroups(query: SearchQuery): Promise<SearchPage<FoundGroup>>
   /** The group was read with its members. With `names`, missing display names are looked up if they are few. */
   members(found: FoundGroup, names: boolean): Promise<readonly Member[]>
   /** The same members in parts, as they are read, without looking up missing display names. */
@@ -155,7 +136,7 @@ export class ResourceIds {
 }
 
 /** The id of the group under this name: names that are ids may change their letter case. */
-export function idUnderName({ groupIdIsName, ids }: Pick<Lookups, 'groupIdIsName' | 'ids'>, id: string, name: string) {
+export function idUnderName({ groupIdIsName, ids }: Lookups, id: string, name: string) {
   const byName = ids.ofGroup(name)
   return groupIdIsName && byName.toLowerCase() === id.toLowerCase() ? byName : id
 }
@@ -273,7 +254,7 @@ class TargetLookups implements Lookups {
     return andThen(this.#reads.lookupUserByLogin(login), (user) => user && this.#found(user))
   }
 
-  async searchUsers(query: Query) {
+  async searchUsers(query: SearchQuery) {
     const page = await this.#reads.searchUsers(query)
     return { ...page, items: page.items.map((user) => this.#found(user)) }
   }
@@ -303,7 +284,7 @@ class TargetLookups implements Lookups {
     return group && this.#foundGroup(group)
   }
 
-  async searchGroups(query: Query) {
+  async searchGroups(query: SearchQuery) {
     const page = await this.#reads.searchGroups(query)
     return { ...page, items: page.items.map((group) => this.#foundGroup(group)) }
   }

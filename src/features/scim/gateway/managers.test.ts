@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { enterpriseUserSchema } from '#protocols/scim/schema/standard-schemas.ts'
+import { deleteUser } from '#testing/databases/directory-writes.ts'
 import { base, openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import { builtInParams, openStack } from '#testing/scim/scim-stack.ts'
 import scimGateway from './scim-gateway.ts'
@@ -53,7 +54,7 @@ describe('a manager is a user', () => {
     const runs = stack.audit.rows.length
     expect((await stack.send('PUT', `/Users/${id}`, await read(id))).status).toBe(200)
     expect(stack.audit.rows.length).toBe(runs)
-    const attributes = (await stack.directory.findById(id))?.attributes.names()
+    const attributes = (await stack.directory.lookupUserById(id))?.attributes.names()
     expect(attributes?.filter((name) => name.includes('manager'))).toEqual([`${path}.value`])
   })
 
@@ -79,7 +80,7 @@ describe('a manager is a user', () => {
       expect([status, body['scimType']]).toEqual([400, 'invalidValue'])
       expect(body['detail']).toMatch(/nobody-42.*leave the manager out, or set unknownManager to accept/)
     }
-    expect(await stack.directory.findByLogin(nobody.userName)).toBeUndefined()
+    expect(await stack.directory.lookupUserByLogin(nobody.userName)).toBeUndefined()
     expect(await read(id)).toMatchObject({ title: 'Dr' })
   })
 
@@ -89,11 +90,11 @@ describe('a manager is a user', () => {
     const staying = await create(under(other))
     expect((await stack.send('DELETE', `/Users/${boss}`, undefined, { 'if-match': '*' })).status).toBe(204)
     for (const id of reports) {
-      expect((await stack.directory.findById(id))?.attributes.has(`${path}.value`)).toBe(false)
+      expect((await stack.directory.lookupUserById(id))?.attributes.has(`${path}.value`)).toBe(false)
       expect((await read(id))['schemas']).not.toContain(enterprise)
     }
     expect(managerIn(await read(staying))?.['value']).toBe(other)
-    await stack.directory.delete((await stack.directory.findById(other))?.userID ?? '')
+    await deleteUser(stack.directory, (await stack.directory.lookupUserById(other))?.userID ?? '')
     const after = await read(staying)
     expect(managerIn(after)).toBeUndefined()
     expect(after['schemas']).not.toContain(enterprise)
@@ -101,7 +102,7 @@ describe('a manager is a user', () => {
     const titled = await stack.send('PATCH', `/Users/${staying}`, patchOp({ op: 'add', path: 'title', value: 'Dr' }))
     expect(titled.status).toBe(200)
     expect((await stack.send('PATCH', `/Users/${staying}`, patchOp({ op: 'remove', path }))).status).toBe(200)
-    expect((await stack.directory.findById(staying))?.attributes.has(`${path}.value`)).toBe(false)
+    expect((await stack.directory.lookupUserById(staying))?.attributes.has(`${path}.value`)).toBe(false)
   })
 
   test('unknownManager accept stores the manager as sent', async () => {

@@ -9,6 +9,7 @@ import { readResource } from '#protocols/scim/read-resource.ts'
 import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import type { SchemaAttribute } from '#protocols/scim/schema/schema.ts'
 import { enterpriseUserSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
+import { createUser, deleteUser } from '#testing/databases/directory-writes.ts'
 import { sampled } from '#testing/hostile/sample.ts'
 import { fakeParams } from '#testing/modules/fake-parse.ts'
 import { base } from '#testing/scim/scim-gateway-fixture.ts'
@@ -193,7 +194,7 @@ describe('storing', () => {
       [enterpriseUserSchema.id]: { department: 'D1', manager: { value: '26' } },
       [badgeUrn]: { doors: ['1', '2'], number: 7 },
     })
-    const stored = await stack.directory.findByLogin(userName)
+    const stored = await stack.directory.lookupUserByLogin(userName)
     expect(stored?.attributes.toObject()).toEqual({
       userName: [userName],
       active: ['false'],
@@ -212,14 +213,17 @@ describe('storing', () => {
     const userName = unique()
     const { address } = await create({ userName, title: 'x', nickName: 'y', emails: [{ value: 'e@example.com' }] })
     await stack.send('PATCH', address, patchOp({ op: 'remove', path: 'title' }, { op: 'remove', path: 'emails' }))
-    expect((await stack.directory.findByLogin(userName))?.attributes.names().sort()).toEqual(['nickName', 'userName'])
+    expect((await stack.directory.lookupUserByLogin(userName))?.attributes.names().sort()).toEqual([
+      'nickName',
+      'userName',
+    ])
     await stack.send('PUT', address, { userName })
-    expect((await stack.directory.findByLogin(userName))?.attributes.names()).toEqual(['userName'])
+    expect((await stack.directory.lookupUserByLogin(userName))?.attributes.names()).toEqual(['userName'])
   })
 
   test('shows and keeps values of other writers as far as they fit', async () => {
     const userName = unique()
-    await stack.directory.create({
+    await createUser(stack.directory, {
       userID: userName,
       attributes: Attributes.from({
         emails: ['plain@example.com', '{"VALUE":"json@example.com","junk":1}'],
@@ -240,11 +244,11 @@ describe('storing', () => {
       emails: [{ value: 'plain@example.com' }, { value: 'json@example.com' }],
     })
     await stack.send('PATCH', `/Users/${String(shown?.['id'])}`, patchOp({ op: 'add', path: 'title', value: 'T' }))
-    const stored = await stack.directory.findByLogin(userName)
+    const stored = await stack.directory.lookupUserByLogin(userName)
     expect(stored?.attributes.values('emails')[0]).toBe('plain@example.com')
     expect(stored?.attributes.values(`${badgeUrn}:number`)).toEqual(['seven'])
     expect(stored?.attributes.values('title')).toEqual(['T'])
-    await stack.directory.delete(userName)
+    await deleteUser(stack.directory, userName)
   })
 })
 
@@ -272,7 +276,7 @@ describe('showing', () => {
     expect(asked.body[badgeUrn]).toEqual({ note: 'n' })
     await stack.send('PATCH', address, patchOp({ op: 'add', path: 'title', value: 'x' }))
     const stored = async (name: string) =>
-      (await stack.directory.findById(address.slice('/Users/'.length)))?.attributes.values(`${badgeUrn}:${name}`)
+      (await stack.directory.lookupUserById(address.slice('/Users/'.length)))?.attributes.values(`${badgeUrn}:${name}`)
     expect([await stored('secret'), await stored('note')]).toEqual([['s3cret'], ['n']])
     await stack.send('PUT', address, { userName: body['userName'] ?? '' })
     expect([await stored('secret'), await stored('note')]).toEqual([['s3cret'], []])
@@ -418,7 +422,7 @@ describe('lines beside it', () => {
       nickName: 'fixed',
       name: { givenName: 'Ann' },
     })
-    const stored = await stack.directory.findByLogin(userName)
+    const stored = await stack.directory.lookupUserByLogin(userName)
     expect(stored?.attributes.names().sort()).toEqual(['jobTitle', 'name.givenName', 'nickName', 'userName'])
     const { body: core } = await send('GET', `/Schemas/${userSchema.id}`)
     const listed = new Map((core['attributes'] as JsonObject[]).map((one) => [one['name'], one['mutability']]))

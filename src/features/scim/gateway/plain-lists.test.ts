@@ -5,6 +5,7 @@ import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { parseFilter } from '#protocols/scim/filter/parse-filter.ts'
 import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { enterpriseUserSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
+import { createUser } from '#testing/databases/directory-writes.ts'
 import type { ParamValues } from '#testing/modules/fake-parse.ts'
 import { prepareGateway } from '#testing/scim/scim-gateway-fixture.ts'
 import { builtInParams, openStack } from '#testing/scim/scim-stack.ts'
@@ -33,12 +34,12 @@ const patchOp = (...operations: JsonValue[]): JsonObject => ({
 /** A user that another program stored. */
 async function withUser(attributes: Record<string, readonly string[]>) {
   const userID = `list${next++}`
-  await stack.directory.create({
+  await createUser(stack.directory, {
     userID,
     attributes: Attributes.from({ userName: [userID], ...attributes }),
     groups: [],
   })
-  const user = () => stack.directory.findByLogin(userID)
+  const user = () => stack.directory.lookupUserByLogin(userID)
   const path = `/Users/${(await user())?.id}`
   return {
     path,
@@ -81,7 +82,7 @@ describe('plain attributes are shown as one list', () => {
     }
     const { status, body } = await stack.send('POST', '/Users', { userName: `list${next++}`, ...sent })
     expect([status, body['emails'], body['addresses']]).toEqual([201, sent.emails, sent.addresses])
-    const { attributes } = (await stack.directory.findByLogin(`list${next - 1}`)) ?? {}
+    const { attributes } = (await stack.directory.lookupUserByLogin(`list${next - 1}`)) ?? {}
     expect(attributes?.toObject()).toMatchObject({ mail: ['w@x.org', 'w2@x.org'], homeMail: ['h@x.org'] })
     expect(attributes?.has('emails')).toBe(false)
     expect(attributes?.values('office.locality')).toEqual(['Oslo'])

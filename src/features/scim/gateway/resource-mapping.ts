@@ -107,7 +107,7 @@ export class UserMapping {
   readonly #config: GatewayConfig
   readonly #common: ResourceMapping
   readonly #lines: { readonly toScim: Mapping; readonly toInternal: Mapping }
-  readonly #lookups: Pick<Lookups, 'memberships'>
+  readonly #lookups: Lookups
   /** The internal attributes of `active`, in lower case. */
   readonly #activeNames: ReadonlySet<string>
 
@@ -115,7 +115,7 @@ export class UserMapping {
     config: GatewayConfig,
     lines: { readonly toScim: Mapping; readonly toInternal: Mapping },
     log: Logger,
-    lookups: Pick<Lookups, 'memberships'>,
+    lookups: Lookups,
   ) {
     this.#config = config
     this.#common = new ResourceMapping('User', config.users, log)

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
+import { createGroup, sync, syncUser } from '#testing/databases/directory-writes.ts'
 import { memoryUserDirectory } from '#testing/databases/memory-database.ts'
 import { openGateway, People } from '#testing/scim/scim-gateway-fixture.ts'
 import { builtInParams, openStack as openScimStack } from '#testing/scim/scim-stack.ts'
@@ -62,7 +63,7 @@ describe.each(variants)('a delete workflow that deactivates: $name', ({ params, 
     const id = await create('ann', { title: 'Dr' })
     await create('ben')
     expect((await send('DELETE', `/Users/${id}`)).status).toBe(204)
-    expect((await stack.directory.findByLogin('ann'))?.attributes.first('active')).toBe('false')
+    expect((await stack.directory.lookupUserByLogin('ann'))?.attributes.first('active')).toBe('false')
     const other = await stack.gateway(params)
     for (const { send: ask } of [stack, other]) {
       expect((await ask('GET', `/Users/${id}`)).status).toBe(404)
@@ -105,7 +106,7 @@ describe.each(variants)('a delete workflow that deactivates: $name', ({ params, 
       // The mark was removed: a later deactivation does not count as a delete.
       expect((await send('PATCH', `/Users/${id}`, inactive)).status).toBe(200)
       expect((await send('GET', `/Users/${id}`)).body).toMatchObject({ active: false })
-      expect((await stack.directory.findByLogin('ann'))?.attributes.has('goneSince')).toBe(false)
+      expect((await stack.directory.lookupUserByLogin('ann'))?.attributes.has('goneSince')).toBe(false)
     },
   )
 
@@ -121,12 +122,7 @@ describe.each(variants)('a delete workflow that deactivates: $name', ({ params, 
     const send = await open()
     const id = await create('ann')
     await send('DELETE', `/Users/${id}`)
-    await stack.directory.sync({
-      userID: 'ann',
-      attributes: new Map([['active', ['true']]]),
-      groups: undefined,
-      addOnly: false,
-    })
+    await syncUser(stack.directory, sync('ann', { active: ['true'] }))
     expect((await send('GET', `/Users/${id}`)).body).toMatchObject({ active: true })
     expect(await names()).toEqual(['ann'])
     expect((await send('PATCH', `/Users/${id}`, inactive)).status).toBe(200)
@@ -156,7 +152,7 @@ test('of a DELETE and a POST at the same time, the POST brings the user back or 
 test('a deleted user is not a member of a group', async () => {
   stack = await openStack(scimGateway, { workflows: { 'delete-user': deactivate() } })
   const { body } = await stack.send('POST', '/Users', { userName: 'ann', active: true })
-  const group = await stack.directory.createGroup('crew', new Map())
+  const group = await createGroup(stack.directory, 'crew')
   const member = patchOp({ op: 'add', path: 'members', value: [{ value: body['id'] ?? '' }] })
   await stack.send('PATCH', `/Groups/${group.id}`, member)
   expect((await stack.send('GET', `/Groups/${group.id}`)).body['members']).toHaveLength(1)

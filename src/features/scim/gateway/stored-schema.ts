@@ -1,3 +1,4 @@
+import type { ScimHost } from '#features/scim/host.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -152,18 +153,14 @@ export class GatewayStorage {
   /** The workflow sets passwords, and a target accepts them. */
   readonly setsPasswords: boolean
   readonly #config: GatewayConfig
-  readonly #lookups: Pick<Lookups, 'renamesUsers' | 'groupIdIsName'>
+  readonly #lookups: Lookups
   readonly #targets: TargetSource
   readonly #storages: { readonly users: ResourceStorage; readonly groups: ResourceStorage }
   readonly #targetNames: readonly string[]
   #known: { readonly answers: Answers; readonly schemas: Schemas } | undefined
   readonly #searched = new Map<'users' | 'groups', { readonly answers: Answers; readonly of: Searchable }>()
 
-  constructor(
-    config: GatewayConfig,
-    lookups: Pick<Lookups, 'renamesUsers' | 'groupIdIsName'>,
-    host: { readonly targets: TargetSource; workflowWrites(workflow: string): WorkflowWrites },
-  ) {
+  constructor(config: GatewayConfig, lookups: Lookups, host: ScimHost) {
     const { workflows, lookup, users, groups } = config
     this.#config = config
     this.#lookups = lookups

@@ -1,4 +1,4 @@
-import type { WorkflowWrites } from '#sdk/flow/flow.ts'
+import type { ScimHost } from '#features/scim/host.ts'
 import type { UnfinishedChange } from '#sdk/workflow/workflow.ts'
 import { type RunAccess, UnfinishedRun } from '#workflows/record/run-access.ts'
 import { type GatewayConfig, lookupPlace } from './gateway-config.ts'
@@ -34,16 +34,13 @@ export interface Settled {
  * except those of an earlier configuration.
  */
 export class UnfinishedChanges {
-  readonly #runs: Pick<RunAccess, 'settle' | 'takeFinished'>
+  readonly #runs: RunAccess
   readonly #place: string
   readonly #partial: ReadonlySet<string>
 
   constructor(
-    { lookup, workflows }: Pick<GatewayConfig, 'lookup' | 'workflows'>,
-    host: {
-      readonly runs: Pick<RunAccess, 'settle' | 'takeFinished'>
-      workflowWrites(workflow: string): WorkflowWrites
-    },
+    { lookup, workflows }: GatewayConfig,
+    host: ScimHost,
     /** Changes were unfinished when this configuration took over. */
     hasEarlier: boolean,
   ) {

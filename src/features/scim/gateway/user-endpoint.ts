@@ -1,4 +1,5 @@
 import { loginProblem } from '#identity/login-name.ts'
+import type { SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -21,7 +22,7 @@ import {
   requireSearchable,
   type Search,
 } from './lists.ts'
-import type { FoundUser, Lookups, Query } from './lookups.ts'
+import type { FoundUser, Lookups } from './lookups.ts'
 import type { KnownManagers } from './managers.ts'
 import { type GatewayParts, retryWhileChanged, runWorkflow, userKey } from './run-workflow.ts'
 import { attributeChange } from './schema-mapping.ts'
@@ -56,7 +57,7 @@ interface ChangeOptions {
   /** How attributes that cannot be stored are treated; as for `kind` by default. */
   readonly storeAs?: ChangeKind
   /** Where the user is looked up. */
-  readonly lookups?: Pick<Lookups, 'userById'>
+  readonly lookups?: Lookups
   /** What the caller has settled; otherwise it is settled here. */
   readonly settled?: Settled
 }
@@ -116,7 +117,7 @@ export class UserEndpoint {
       const resources = shown === undefined ? [] : [await toResource(shown)]
       return lookedUpPage(resources, list, nameOf, (resource) => evaluateFilter(filter, resource))
     }
-    const search = async (query: Query, byPosition?: boolean) => {
+    const search = async (query: SearchQuery, byPosition?: boolean) => {
       const page = await lookups.searchUsers(query, byPosition)
       return { ...page, items: await lookups.withIndirectGroups(page.items) }
     }
@@ -488,7 +489,7 @@ interface Login {
 }
 
 /** Throws NOT_FOUND. */
-const findUser = (lookups: Pick<Lookups, 'userById'>, id: string): Awaitable<FoundUser> =>
+const findUser = (lookups: Lookups, id: string): Awaitable<FoundUser> =>
   andThen(lookups.userById(id), (found) => {
     if (found === undefined) throw notFound('user', id)
     return found

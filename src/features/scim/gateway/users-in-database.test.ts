@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import { createGroup, createUser, joinGroup } from '#testing/databases/directory-writes.ts'
 import { base } from '#testing/scim/scim-gateway-fixture.ts'
 import { builtInParams, openStack } from '#testing/scim/scim-stack.ts'
 import scimGateway from './scim-gateway.ts'
@@ -39,7 +40,7 @@ describe('logins that users could take for others', () => {
   })
 
   test.each(['old ', 'ol\u202ed', 'ｏｌｄ'])('are kept by users who have them: %j', async (userName) => {
-    await stack.directory.create({ userID: userName, attributes: Attributes.from({}), groups: [] })
+    await createUser(stack.directory, { userID: userName, attributes: Attributes.from({}), groups: [] })
     const filter = encodeURIComponent(`userName eq ${JSON.stringify(userName)}`)
     const { body } = await stack.send('GET', `/Users?filter=${filter}`)
     expect(body).toMatchObject({ totalResults: 1, Resources: [{ userName }] })
@@ -108,7 +109,7 @@ describe('another userName', () => {
     const { status, body } = await stack.send('PATCH', address, replace('userName', userName))
     expect([status, body['detail']]).toEqual([200, undefined])
     expect(body).toMatchObject({ id, userName, title: 'T', emails: [{ value: 'e@example.com' }] })
-    const stored = await stack.directory.findByLogin(userName)
+    const stored = await stack.directory.lookupUserByLogin(userName)
     expect(stored?.id).toBe(id)
     expect(stored?.attributes.values('userName')).toEqual([userName])
   })
@@ -117,7 +118,7 @@ describe('another userName', () => {
     const { address, body } = await create()
     const userName = String(body['userName']).toUpperCase()
     expect((await stack.send('PUT', address, { userName })).body['userName']).toBe(userName)
-    expect((await stack.directory.findByLogin(userName))?.userID).toBe(userName)
+    expect((await stack.directory.lookupUserByLogin(userName))?.userID).toBe(userName)
   })
 
   test('that is taken is 409 in any letter case', async () => {
@@ -216,10 +217,10 @@ test('one of many requests in several processes that create one name succeeds', 
 
 test('an inactive user stays readable and keeps its groups', async () => {
   const { address, body } = await create()
-  const { userID, attributes } = (await stack.directory.findByLogin(String(body['userName']))) ?? { userID: '' }
+  const { userID, attributes } = (await stack.directory.lookupUserByLogin(String(body['userName']))) ?? { userID: '' }
   expect(attributes).toBeDefined()
-  await stack.directory.createGroup(`team ${userID}`, new Map())
-  await stack.directory.changeMembers(`team ${userID}`, { add: [userID], remove: [] })
+  await createGroup(stack.directory, `team ${userID}`)
+  await joinGroup(stack.directory, `team ${userID}`, [userID])
   const { body: inactive } = await stack.send('PATCH', address, replace('active', 'False'))
   expect(inactive).toMatchObject({ active: false, groups: [{ display: `team ${userID}` }] })
 })

@@ -1,6 +1,9 @@
+import type { ContainingGroup } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
+import { unaudited } from '#identity/entry-changes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { NamedGroup } from '#identity/group.ts'
+import type { SearchPage, SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
@@ -10,20 +13,12 @@ import { secretHash } from '#kernel/ids.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
-import type { ContainingGroup, SearchPage, ServedTimes } from '#sdk/target/target.ts'
+import type { ServedTimes } from '#sdk/target/target.ts'
 import type { ReadVersion } from '#sdk/workflow/workflow.ts'
 import { translateFilter, userFilterNames } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { maxCandidates } from './lists.ts'
-import {
-  type FoundGroup,
-  type FoundUser,
-  type Lookups,
-  lookupWidth,
-  type Member,
-  type Query,
-  type ResourceIds,
-} from './lookups.ts'
+import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type ResourceIds } from './lookups.ts'
 import type { UserMapping } from './resource-mapping.ts'
 
 /** Lookups without the users that a delete workflow only deactivated. */
@@ -77,7 +72,7 @@ export class VisibleLookups implements Lookups {
   }
 
   /** With `byPosition`, the `next` of the page must stay valid while users are deleted. */
-  async searchUsers(query: Query, byPosition = false): Promise<SearchPage<FoundUser>> {
+  async searchUsers(query: SearchQuery, byPosition = false): Promise<SearchPage<FoundUser>> {
     const { all, marks } = this
     const fallback = all.userIdAttribute === undefined ? undefined : all.names.login[0]
     const marked = this.#showsActive ? await marks.filter(all.names.userId[0] ?? '', fallback) : undefined
@@ -96,7 +91,7 @@ export class VisibleLookups implements Lookups {
    * Positions of the target belong to a filter, which must not change with every delete. So the search does not exclude the
    * marks, and a page may have fewer users than requested. Undefined if the target has no positions.
    */
-  async #pageByPosition(query: Query, marked: Filter | 'many'): Promise<SearchPage<FoundUser> | undefined> {
+  async #pageByPosition(query: SearchQuery, marked: Filter | 'many'): Promise<SearchPage<FoundUser> | undefined> {
     if (query.offset > 0) return undefined
     let page = await this.all.searchUsers(query)
     if (query.after === undefined && page.next === undefined && page.items.length < page.total) return undefined
@@ -109,7 +104,7 @@ export class VisibleLookups implements Lookups {
     return { ...page, items, total: await this.#visibleTotal(query, page.total, marked) }
   }
 
-  async #visibleTotal({ filter }: Query, total: number, marked: Filter | 'many'): Promise<number> {
+  async #visibleTotal({ filter }: SearchQuery, total: number, marked: Filter | 'many'): Promise<number> {
     if (marked === 'many') {
       return (await this.#searchHere({ filter, offset: 0, limit: 1 })).total
     }
@@ -119,11 +114,11 @@ export class VisibleLookups implements Lookups {
   }
 
   /** Reads all matches, if there are more deleted users than a filter of the target can exclude. */
-  async #searchHere({ offset, limit, after, ...query }: Query): Promise<SearchPage<FoundUser>> {
+  async #searchHere({ offset, limit, after, ...query }: SearchQuery): Promise<SearchPage<FoundUser>> {
     if (after !== undefined)
       throw new GatewayError('BAD_REQUEST', 'the position is older than the delete of many users')
     const found: FoundUser[] = []
-    for (let place: Pick<Query, 'offset' | 'after'> | undefined = { offset: 0 }; place !== undefined; ) {
+    for (let place: Pick<SearchQuery, 'offset' | 'after'> | undefined = { offset: 0 }; place !== undefined; ) {
       const page: SearchPage<FoundUser> = await this.all.searchUsers({ ...query, ...place, limit: 1000 })
       const { items, total, next } = page
       if (total > maxCandidates) {
@@ -168,7 +163,7 @@ export class VisibleLookups implements Lookups {
     return this.all.groupByName(name)
   }
 
-  searchGroups(query: Query): Promise<SearchPage<FoundGroup>> {
+  searchGroups(query: SearchQuery): Promise<SearchPage<FoundGroup>> {
     return this.all.searchGroups(query)
   }
 
@@ -270,6 +265,12 @@ export interface DeletedMarks {
   ids(): Promise<ReadonlySet<string>>
 }
 
+const markOf = (id: string, values: Readonly<Record<string, readonly string[]>> = {}): User => ({
+  userID: secretHash(id),
+  attributes: Attributes.from(values),
+  groups: [],
+})
+
 /** The most users that a filter names: half of the clauses that stores accept, which leaves room for the client's filter. */
 const maxNamed = 100
 const marksPage = 1000
@@ -278,18 +279,15 @@ const marksPage = 1000
  * Marks in the database of Gatehouse, shared by all processes and all gateways on the same target. Each mark is a user of
  * a directory. Its login is a hash, since ids may be longer than logins and are case-sensitive.
  */
-export function storedMarks(
-  directory: Pick<UserDirectory, 'findByLogin' | 'searchUsers' | 'create' | 'delete'>,
-  clock: Clock,
-): DeletedMarks {
+export function storedMarks(directory: UserDirectory, clock: Clock): DeletedMarks {
   return {
     filterVaries: true,
-    has: async ({ id }) => (await directory.findByLogin(secretHash(id))) !== undefined,
+    has: async ({ id }) => (await directory.lookupUserByLogin(secretHash(id))) !== undefined,
     marked: (user) => user,
     set: async ({ id, user }) => {
-      const attributes = Attributes.from({ id: [id], login: [user.userID], deleted: [clock().toISOString()] })
+      const mark = markOf(id, { id: [id], login: [user.userID], deleted: [clock().toISOString()] })
       try {
-        await directory.create({ userID: secretHash(id), attributes, groups: [] })
+        await directory.createUser(mark, mark.attributes.names(), unaudited, { mustBeNew: true })
       } catch (error) {
         // Another process set the same mark.
         if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
@@ -297,7 +295,7 @@ export function storedMarks(
     },
     clearedFor: () => [],
     remove: async (id) => {
-      await directory.delete(secretHash(id))
+      await directory.deleteUser(markOf(id), unaudited)
     },
     filter: async (idAttribute, fallback) => {
       const { items, total } = await directory.searchUsers({ offset: 0, limit: maxNamed })
