@@ -297,11 +297,11 @@ describe('the public listener', () => {
     // Refused before the pipeline.
     await rawRequest(port, 'GET /api/%zz HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n')
     await rawRequest(port, 'GET /api/%ff HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n')
-    const refused = { level: 30, msg: 'request refused' }
+    const refused = { level: 'info', msg: 'request refused' }
     expect(lines).toMatchObject([
       { ...refused, status: 400, code: 'INVALID_JSON', reason: 'the body does not parse', cause: 'Unexpected token' },
       {
-        level: 50,
+        level: 'error',
         msg: 'request failed',
         status: 502,
         err: { code: 'TARGET_FAILED', cause: { message: 'constraint' } },
@@ -310,7 +310,7 @@ describe('the public listener', () => {
       { ...refused, status: 400, code: 'BAD_REQUEST', reason: expect.any(String), cause: expect.any(String) },
     ])
     const traced = lines.filter((line) => JSON.stringify(line).includes('    at '))
-    expect(traced.map(({ level }) => level)).toEqual([50])
+    expect(traced.map(({ level }) => level)).toEqual(['error'])
   })
 
   test('a running request keeps its configuration open after a reload', async () => {
@@ -456,7 +456,7 @@ test('a header that cannot be sent is one 500, and closes the body', async () =>
   expect(answer).toMatch(/^HTTP\/1.1 500 Internal Server Error\r\n[\s\S]*scim 500$/)
   expect(body.destroyed).toBe(true)
   expect(await counted()).toEqual(['500"} 1'])
-  expect(lines).toMatchObject([{ level: 50, msg: 'request failed', status: 500 }])
+  expect(lines).toMatchObject([{ level: 'error', msg: 'request failed', status: 500 }])
 })
 
 test('a body that fails while it is sent cuts off the response, and the log says why', async () => {
@@ -470,7 +470,7 @@ test('a body that fails while it is sent cuts off the response, and the log says
   const answer = await rawRequest(port, 'GET /api HTTP/1.1\r\nHost: app.test\r\n\r\n')
   expect(answer).toMatch(/\r\nfirst \r\n$/)
   expect(lines).toMatchObject([
-    { level: 50, msg: 'response ended early: its body could not be read', err: { message: 'database gone' } },
+    { level: 'error', msg: 'response ended early: its body could not be read', err: { message: 'database gone' } },
   ])
 })
 

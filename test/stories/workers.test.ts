@@ -259,7 +259,7 @@ describe.skipIf(postgresUrl() === '')('two workers on PostgreSQL', () => {
     await until(async () => (await health()).workers[1]?.pid !== pid, long)
     await allReady()
     expect(lines().find((line) => line.pid === pid && line.msg === 'worker exited; another one starts')).toMatchObject({
-      level: 30,
+      level: 'info',
       worker: 2,
       code: 0,
     })

@@ -79,7 +79,7 @@ export async function runGateway(plan: ServePlan, surroundings: Surroundings): P
     ]
     setTimeout(releaseStartMemory, settledMillis).unref()
     const stopped = untilStopped(gateway, plan.drainSeconds, { io, worker })
-    if (worker === undefined) lines.forEach(io.stdout)
+    if (worker === undefined) lines.forEach(io.stderr)
     else {
       answerSupervisor(gateway.operations)
       sendToSupervisor({ kind: 'started', lines })
@@ -119,7 +119,7 @@ function untilStopped(
     const stop = (): void => {
       if (stopping) return
       stopping = true
-      if (worker === undefined) io.stdout(stopText)
+      if (worker === undefined) io.stderr(stopText)
       const timer = setTimeout(() => {
         io.stderr('gatehouse serve: some requests did not finish in time and were cut off')
         resolve(1)

@@ -45,7 +45,7 @@ export async function runWorkers(plan: ServePlan, surroundings: Surroundings): P
       const stop = (): void => {
         if (stopping) return
         stopping = true
-        io.stdout(stopText)
+        io.stderr(stopText)
         supervisor.stop(drainSeconds).then(resolve)
       }
       process.on('SIGTERM', stop)
@@ -57,9 +57,9 @@ export async function runWorkers(plan: ServePlan, surroundings: Surroundings): P
       settings: { logText: isText, logColors: isColored, metricsAddress },
     })
     if (typeof started === 'number') return started
-    started.forEach(io.stdout)
-    io.stdout(`Workers: ${workers}`)
-    if (metricsAddress !== undefined) io.stdout(`Metrics on ${metricsAddress}/metrics`)
+    started.forEach(io.stderr)
+    io.stderr(`Workers: ${workers}`)
+    if (metricsAddress !== undefined) io.stderr(`Metrics on ${metricsAddress}/metrics`)
     return await stopped
   } finally {
     await operations?.close()
