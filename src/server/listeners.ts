@@ -3,7 +3,6 @@ import type { Registry } from 'prom-client'
 import { webhookHost, webhookPath } from '#config/configuration/sts-webhook.ts'
 import type { FoundObject } from '#config/load/set-aside.ts'
 import type { ListenerFacts } from '#features/portal/access/system-facts.ts'
-import { parseHostPort } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Scope } from '#kernel/scope.ts'
@@ -22,9 +21,9 @@ import type { RunningConfiguration } from '#server/reload.ts'
 import { WebhookListener } from '#server/webhook-listener.ts'
 
 interface ListenersParts {
-  readonly listen: string
+  readonly listen: ListenAddress
   /** Undefined for no metrics listener. */
-  readonly metricsListen: string | undefined
+  readonly metricsListen: ListenAddress | undefined
   readonly sharing: Sharing | undefined
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
   readonly trustedProxies: readonly string[]
@@ -40,6 +39,8 @@ interface ListenersParts {
   readonly log: Logger
   readonly accessLog: AccessLog
 }
+
+type ListenAddress = Parameters<Listener['listen']>[0]
 
 /** For a gateway whose listeners other processes of this machine serve too. */
 export interface Sharing {
@@ -174,7 +175,7 @@ function createWebhook({ parts, limits, ready }: SharedParts): WebhookListener {
   })
 }
 
-async function listen(listener: Listener, at: string, scope: Scope): Promise<string> {
+async function listen(listener: Listener, at: ListenAddress, scope: Scope): Promise<string> {
   scope.own(listener)
-  return listener.listen(parseHostPort(at))
+  return listener.listen(at)
 }

@@ -120,8 +120,8 @@ export class Supervisor implements Operations {
     for (const { process } of this.#started()) process.kill('SIGHUP')
   }
 
-  /** Workers finish open requests, all at the same time. Returns the exit code. */
-  async stop(drainSeconds: number): Promise<number> {
+  /** Workers finish open requests within that time, all at the same time. Returns the exit code. */
+  async stop(seconds: number): Promise<number> {
     this.#isStopping = true
     clearInterval(this.#checks)
     clearTimeout(this.#differ)
@@ -132,7 +132,7 @@ export class Supervisor implements Operations {
       () => {
         for (const process of processes) process.kill('SIGKILL')
       },
-      drainSeconds * 1000 + killMillis,
+      seconds * 1000 + killMillis,
     )
     const exits = await Promise.all(processes.map(({ exited }) => exited))
     clearTimeout(timer)
