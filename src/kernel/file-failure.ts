@@ -14,7 +14,10 @@ const advice: Readonly<Record<string, (path: string) => string>> = {
 
 const ownId = (): string => (process.getuid === undefined ? '' : ` ${process.getuid()}`)
 
-/** An error of the operating system about a file, for operators: the file, what is wrong with it and what to do. Undefined for any other error. */
+/**
+ * An error of the operating system about a file, for operators: the file, what is wrong with it and what to do. Undefined
+ * for any other error.
+ */
 export function fileFailure(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error)) return undefined
   const { code, path } = thrown as NodeJS.ErrnoException

@@ -120,7 +120,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const replica = processName()
   await startTracing(options, { replica, meter: metrics.spans, log }, scope)
   const addresses = await reserveAddresses(options, scope)
-  const { storage, wakeUp } = await openDatabase(options, scope)
+  const { storage, wakeUp } = await openDatabase({ ...options, meter: metrics.database.transaction }, scope)
   const parts: ProcessParts = { options, scope, metrics, replica, storage }
   const configureAudit = openAuditCopies(parts)
   const loads = new ConfigurationReport(first, clock)
@@ -287,6 +287,8 @@ async function startBackgroundWork(
 function watchMetrics({ options, metrics, storage }: ProcessParts, { found }: LoadResult): void {
   metrics.workflows.watch(storage, options.log)
   metrics.audit.watch(storage.audit, options.log)
+  metrics.database.watchPool(storage.pool)
+  metrics.watchDisk(options.dataFolder, options.log)
   metrics.configurationOk.set(1)
   metrics.objects(found)
 }

@@ -16,6 +16,7 @@ import { readHealth } from '#server/health.ts'
 import { CertificateReload, readPair } from '#server/listener-certificate.ts'
 import type { AccessLog } from '#server/log/log.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
+import { createReadyMetric } from '#server/metrics/process-metrics.ts'
 import { createOperationsApp, type Operations } from '#server/operations.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
 import { WebhookListener } from '#server/webhook-listener.ts'
@@ -81,6 +82,7 @@ export async function openListeners(parts: ListenersParts, scope: Scope): Promis
     if (state !== 'serving') throw new Error(state)
     await parts.storage.ready()
   }
+  createReadyMetric(parts.metrics.registry, ready)
   const shared: SharedParts = { parts, limits: limitListeners(parts.connectionLimits, parts.log), ready }
   const operations = operationsOf(shared)
   // The metrics listener opens first and closes last, so that operators can watch a drain.

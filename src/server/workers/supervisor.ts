@@ -2,6 +2,7 @@ import cluster from 'node:cluster'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Logger } from '#kernel/logger.ts'
 import { downBecause, type HealthReport, type WorkerHealth } from '#server/health.ts'
+import { createReadyMetric } from '#server/metrics/process-metrics.ts'
 import type { Operations } from '#server/operations.ts'
 import {
   combineMetrics,
@@ -80,6 +81,7 @@ export class Supervisor implements Operations {
     // Without a zero, Prometheus does not see the first exit as an increase.
     for (const { worker } of this.#slots) this.#meters.exits.inc({ worker: String(worker) }, 0)
     collectDefaultMetrics({ register: this.registry })
+    createReadyMetric(this.registry, () => this.ready())
     this.#checks = setInterval(() => this.#check(), checkMillis)
     this.#checks.unref()
   }
