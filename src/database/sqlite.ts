@@ -74,7 +74,7 @@ export class SqliteClient implements SqlClient {
     this.#writes = new StatementCache(this.#writer)
     this.#reads = new StatementCache(this.#reader)
     this.#readsBetween = new StatementCache(this.#writer, { check: assertReads })
-    this.#commits = new SharedCommits(commitConnection(this.#writer))
+    this.#commits = new SharedCommits(commitConnection(this.#writer, (error) => this.failure(error)))
   }
 
   query<R>(query: SqlQuery<R>): R[] {
@@ -133,7 +133,7 @@ export class SqliteClient implements SqlClient {
   /** The error of a statement. */
   failure(thrown: unknown): unknown {
     if (isDamaged(thrown)) this.#damage ??= thrown instanceof Error ? thrown.message : String(thrown)
-    return sqliteError(thrown)
+    return sqliteError(thrown, 'own', this.#file)
   }
 
   get isInTransaction(): boolean {
@@ -299,7 +299,7 @@ function tryBegin(database: DatabaseSync, statement: 'begin immediate' | 'begin 
   }
 }
 
-function commitConnection(database: DatabaseSync): CommitConnection {
+function commitConnection(database: DatabaseSync, failure: (error: unknown) => unknown): CommitConnection {
   const [savepoint, release, rollbackTo, commit] = ['savepoint unit', 'release unit', 'rollback to unit', 'commit'].map(
     (text) => database.prepare(text),
   )
@@ -312,7 +312,7 @@ function commitConnection(database: DatabaseSync): CommitConnection {
       try {
         commit?.run()
       } catch (error) {
-        throw sqliteError(error)
+        throw failure(error)
       }
     },
     rollback: () => database.exec('rollback'),

@@ -37,6 +37,12 @@ test.each([
   expect(fileFailure(errno(code))).toContain(text)
 })
 
+test('a folder that cannot be created is named', () => {
+  // What Node.js throws on a read-only file system.
+  const error = Object.assign(errno('ENOENT'), { syscall: 'mkdir', path: '/data/new' })
+  expect(fileFailure(error)).toMatch(/^\/data\/new cannot be created: its file system is read-only/)
+})
+
 test('other errors are left to others', () => {
   for (const error of [new Error('x'), errno('ENOENT'), errno('constructor'), 'text', undefined])
     expect(fileFailure(error)).toBeUndefined()

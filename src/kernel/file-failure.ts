@@ -20,7 +20,10 @@ const ownId = (): string => (process.getuid === undefined ? '' : ` ${process.get
  */
 export function fileFailure(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error)) return undefined
-  const { code, path } = thrown as NodeJS.ErrnoException
+  const { code, path, syscall } = thrown as NodeJS.ErrnoException
+  // Node.js also says so where the file system is read-only.
+  if (code === 'ENOENT' && syscall === 'mkdir')
+    return `${path} cannot be created: its file system is read-only, or it is gone. Choose another place`
   if (code === undefined || path === undefined || !Object.hasOwn(advice, code)) return undefined
   return `${path} cannot be used: ${advice[code]?.(path)}`
 }
