@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { configurationText } from '#cli/command-line/configuration-text.ts'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 import { tokenMechanism } from '#testing/stories/story-documents.ts'
 import { examplesCommand } from './examples.ts'
 // Loaded before the tests, whose time is limited.
@@ -19,6 +20,8 @@ writeFileSync(noPem, 'no PEM')
 const pipe = join(folder, 'pipe')
 execFileSync('mkfifo', [pipe])
 const keyFile = join(folder, 'key.pem')
+const certFile = join(folder, 'cert.pem')
+writeFileSync(certFile, testServerCertificate)
 const { privateKey } = generateKeyPairSync('ed25519')
 writeFileSync(keyFile, privateKey.export({ type: 'pkcs8', format: 'pem' }))
 
@@ -37,6 +40,7 @@ test.each([
   [['--config', folder, '--tls-cert', noPem], '--tls-cert and --tls-key require each other'],
   [['--config', folder, '--tls-cert', join(folder, 'none'), '--tls-key', keyFile], '--tls-cert: ENOENT'],
   [['--config', folder, '--tls-cert', noPem, '--tls-key', keyFile], 'it is not a PEM file'],
+  [['--config', folder, '--tls-cert', certFile, '--tls-key', keyFile], 'is not the key of the certificate in'],
   [['--config', folder, '--tls-cert', pipe, '--tls-key', keyFile], `--tls-cert: ${pipe} is not a file`],
   [['--config', folder, '--database', 'mysql://x'], '--database: a database address starts with'],
   [['--config', folder, '--workflow-attempts', '0'], '--workflow-attempts must be a whole number from 1 to 100'],

@@ -174,7 +174,7 @@ export function readServePlan(values: Values<typeof serveOptions>): ServePlan {
   checkOptions(
     {
       'tls-cert': () => certFile === undefined || new X509Certificate(readSmallFileSync(certFile)),
-      'tls-key': () => keyFile === undefined || createPrivateKey(readSmallFileSync(keyFile)),
+      'tls-key': () => keyFile === undefined || checkKey(keyFile, certFile),
     },
     reasonOf,
   )
@@ -190,6 +190,13 @@ export function readServePlan(values: Values<typeof serveOptions>): ServePlan {
     stop,
     limits: readLimits(values),
   }
+}
+
+/** Throws if the key is not that of the certificate, whose listener opens only after the database. */
+function checkKey(keyFile: string, certFile: string | undefined): void {
+  const key = createPrivateKey(readSmallFileSync(keyFile))
+  if (certFile === undefined || new X509Certificate(readSmallFileSync(certFile)).checkPrivateKey(key)) return
+  throw new Error(`${keyFile} is not the key of the certificate in ${certFile}`)
 }
 
 function readWorkers(text: string, databaseUrl: string | undefined): number {
@@ -215,7 +222,6 @@ const advice: Readonly<Record<string, string>> = {
   EADDRINUSE: 'choose another --listen or --metrics',
   ERR_OSSL_PEM_NO_START_LINE: 'it is not a PEM file',
   ERR_OSSL_UNSUPPORTED: 'it is not a PEM file, or it has a passphrase',
-  ERR_OSSL_X509_KEY_VALUES_MISMATCH: '--tls-key is not the key of --tls-cert',
 }
 
 const portAdvice = 'ports below 1024 need CAP_NET_BIND_SERVICE, so choose another --listen or --metrics'
