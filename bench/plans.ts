@@ -8,7 +8,7 @@ import { number, say } from './table.ts'
 
 /** The plan of each read of a directory of `bulkPeople`, as the database executes it. */
 export async function printPlans(url: string, users: number, since: number, database: string): Promise<void> {
-  const { client, release } = new Databases(systemClock, silentLogger).use(url)
+  const { client, release } = new Databases({ clock: systemClock, log: silentLogger }).use(url)
   try {
     const { client: recorded, queries } = recordedQueries(client)
     const people = new UserDirectoryStore(recorded, 'people', systemClock, async () => {})

@@ -46,8 +46,9 @@ const dashboard = dashboardSchema.parse(JSON.parse(readFileSync('deploy/grafana/
 const scraped = ['instance', 'job']
 /** With workers, metrics of a process have it too. */
 const ofProcess = 'worker'
-const series = new Map(
-  Array.from(allMetrics()).flatMap(([name, { type, labels }]): [string, readonly string[]][] => {
+const series = new Map<string, readonly string[]>([
+  ['up', scraped],
+  ...Array.from(allMetrics()).flatMap(([name, { type, labels }]): [string, readonly string[]][] => {
     const all = [...labels, ...scraped]
     if (type !== 'histogram') return [[name, all]]
     return [
@@ -56,7 +57,7 @@ const series = new Map(
       [`${name}_count`, all],
     ]
   }),
-)
+])
 
 interface Query {
   readonly errors: readonly string[]

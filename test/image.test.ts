@@ -131,11 +131,11 @@ describe('the image', () => {
 
     const data = temporaryFolder()
     const args = ['serve', '--config', resolve('examples/quickstart'), '--data', data, '--listen', '127.0.0.1:0']
-    const child = spawn(program, [...args, '--metrics', 'off'], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(program, [...args, '--metrics', 'off'], { stdio: ['ignore', 'inherit', 'pipe'] })
     const ended = once(child, 'exit')
     const late = setTimeout(() => child.kill('SIGKILL'), 50_000)
     let output = ''
-    for await (const chunk of child.stdout.setEncoding('utf8')) {
+    for await (const chunk of child.stderr.setEncoding('utf8')) {
       output += chunk
       const url = /Listening on (http:\S+)/.exec(output)?.[1]
       if (url === undefined || child.killed) continue

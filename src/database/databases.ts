@@ -6,8 +6,21 @@ import type { Logger } from '#kernel/logger.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import type { AuditSeal } from './audit-seal.ts'
 import { type MigrationPolicy, migrate, readMigrations, readSchema, type Schema } from './migrations.ts'
-import type { DatabaseTransaction, Durability, MigrationPlan, SqlClient, SqlQuery } from './sql-client.ts'
+import type { DatabaseTransaction, Durability, MigrationPlan, PoolFigures, SqlClient, SqlQuery } from './sql-client.ts'
 import { SqliteClient } from './sqlite.ts'
+
+/** Gets the milliseconds of each transaction, failed ones included. */
+export type TransactionMeter = (millis: number) => void
+
+interface DatabasesParts {
+  readonly clock: Clock
+  readonly log: Logger
+  /** For the audit, in whichever database that is. */
+  readonly seal?: AuditSeal | undefined
+  /** `apply` if absent. */
+  readonly migrations?: MigrationPolicy | undefined
+  readonly meter?: TransactionMeter | undefined
+}
 
 interface Opened {
   readonly client: LazyClient
@@ -19,18 +32,11 @@ interface Opened {
  * writer; the last one that releases it closes it.
  */
 export class Databases {
-  readonly #clock: Clock
-  readonly #log: Logger
-  readonly #seal: AuditSeal | undefined
-  readonly #migrations: MigrationPolicy
+  readonly #parts: DatabasesParts
   readonly #opened = new Map<string, Opened>()
 
-  /** `seal` is for the audit, in whichever database that is. */
-  constructor(clock: Clock, log: Logger, seal?: AuditSeal, migrations: MigrationPolicy = 'apply') {
-    this.#clock = clock
-    this.#log = log
-    this.#seal = seal
-    this.#migrations = migrations
+  constructor(parts: DatabasesParts) {
+    this.#parts = parts
   }
 
   /** Does not connect yet. Throws an Error for an address of an unknown kind. */
@@ -51,16 +57,18 @@ export class Databases {
   }
 
   #lazy(dialect: SqlDialect, address: string): LazyClient {
-    return new LazyClient(dialect, async () => {
-      const client = await connect(dialect, address, this.#log, this.#seal)
+    const { clock, log, seal, migrations = 'apply', meter } = this.#parts
+    const open = async (): Promise<SqlClient> => {
+      const client = await connect(dialect, address, log, seal)
       try {
-        await migrate(client, readMigrations(dialect), this.#clock, this.#log, this.#migrations)
+        await migrate(client, readMigrations(dialect), clock, log, migrations)
         return client
       } catch (error) {
         await client.close()
         throw error
       }
-    })
+    }
+    return new LazyClient(dialect, open, meter)
   }
 }
 
@@ -111,13 +119,15 @@ function realFile(file: string): string {
 export class LazyClient implements SqlClient {
   readonly dialect: SqlDialect
   readonly #connect: () => Promise<SqlClient>
+  readonly #meter: TransactionMeter | undefined
   #client: SqlClient | undefined
   #connecting: Promise<SqlClient> | undefined
   #closed = false
 
-  constructor(dialect: SqlDialect, connect: () => Promise<SqlClient>) {
+  constructor(dialect: SqlDialect, connect: () => Promise<SqlClient>, meter?: TransactionMeter) {
     this.dialect = dialect
     this.#connect = connect
+    this.#meter = meter
   }
 
   query<R>(query: SqlQuery<R>): Awaitable<R[]> {
@@ -125,11 +135,20 @@ export class LazyClient implements SqlClient {
   }
 
   async transaction<T>(work: (tx: DatabaseTransaction) => Awaitable<T>, durable?: Durability): Promise<T> {
-    return (this.#client ?? (await this.open())).transaction(work, durable)
+    const started = performance.now()
+    try {
+      return await (this.#client ?? (await this.open())).transaction(work, durable)
+    } finally {
+      this.#meter?.(performance.now() - started)
+    }
   }
 
   owns(transaction: object): transaction is DatabaseTransaction {
     return this.#client?.owns(transaction) ?? false
+  }
+
+  get pool(): PoolFigures | undefined {
+    return this.#client?.pool
   }
 
   get damage(): string | undefined {

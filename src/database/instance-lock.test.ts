@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -30,6 +30,30 @@ test('a second gateway is refused until the first has ended', async () => {
   await first.close?.()
   const second = await lockInstance({ dataFolder, waitMillis: 0 })
   await second.close?.()
+})
+
+test('a lock that cannot be used is named, with what to do', async () => {
+  const lock = join(dataFolder, 'gatehouse.db.lock')
+  writeFileSync(lock, 'not an SQLite file, but a text that is longer than the header of one: '.repeat(5))
+  await expect(lockInstance({ dataFolder })).rejects.toMatchObject({
+    message: `${lock} cannot be used: file is not a database. Delete it`,
+  })
+  rmSync(lock)
+  mkdirSync(lock)
+  await expect(lockInstance({ dataFolder })).rejects.toMatchObject({
+    message: expect.stringMatching(
+      /^\S+\.lock cannot be used: unable to open database file\. Check that this user can/,
+    ),
+  })
+})
+
+test('a data folder below a file is refused with its path', async () => {
+  const file = join(dataFolder, 'file')
+  writeFileSync(file, '')
+  const below = { dataFolder: join(file, 'data') }
+  await expect(lockInstance(below)).rejects.toMatchObject({
+    message: expect.stringContaining('cannot be used: a part of the path is not a folder'),
+  })
 })
 
 test('waits for a gateway that is shutting down', async () => {

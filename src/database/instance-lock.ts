@@ -4,8 +4,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Closable } from '#kernel/scope.ts'
-import { isBusy, sqliteError } from '#protocols/sql/sqlite.ts'
+import { isBusy } from '#protocols/sql/sqlite.ts'
 import { readAddress } from './databases.ts'
+import { openingError } from './sqlite.ts'
 
 interface InstanceLockOptions {
   /** As for the storage. PostgreSQL serves any number of gateways, so it needs no lock. */
@@ -16,6 +17,7 @@ interface InstanceLockOptions {
 }
 
 const againMillis = 50
+const damagedAdvice = 'Delete it'
 
 /**
  * Locks the file of an embedded database for this gateway until it is closed. Throws CONFLICT if another gateway
@@ -29,7 +31,7 @@ export async function lockInstance({ url, dataFolder, waitMillis = 5_000 }: Inst
   const lock = open(file)
   try {
     const giveUp = performance.now() + waitMillis
-    while (!isTaken(lock)) {
+    while (!isTaken(lock, file)) {
       if (performance.now() >= giveUp) {
         throw new GatewayError('CONFLICT', `another gateway uses ${address}; stop it, or choose another --data`)
       }
@@ -50,17 +52,17 @@ function open(file: string): DatabaseSync {
     createPrivately(file)
     return new DatabaseSync(file)
   } catch (error) {
-    throw sqliteError(error)
+    throw openingError(file, error, damagedAdvice)
   }
 }
 
-function isTaken(lock: DatabaseSync): boolean {
+function isTaken(lock: DatabaseSync, file: string): boolean {
   try {
     lock.exec('pragma journal_mode = memory; begin exclusive')
     return true
   } catch (error) {
     if (isBusy(error)) return false
-    throw sqliteError(error)
+    throw openingError(file, error, damagedAdvice)
   }
 }
 

@@ -116,6 +116,25 @@ describe.skipIf(postgresUrl() === '')('PostgreSQL', () => {
     expect(rows.map(({ amount }) => amount)).toEqual([2, 2])
   })
 
+  test('the figures of the pool say how many wait for a connection', async () => {
+    const { client } = await open()
+    const { max } = client.pool
+    const [begun, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    let running = 0
+    const work = (): Promise<void> =>
+      client.transaction(async (tx) => {
+        await tx.query(ownProcess)
+        if (++running === max) begun.resolve()
+        await end.promise
+      })
+    const all = Array.from({ length: max + 2 }, work)
+    await begun.promise
+    expect(client.pool).toEqual({ max: 16, total: 16, idle: 0, waiting: 2 })
+    end.resolve()
+    await Promise.all(all)
+    expect(client.pool).toMatchObject({ idle: client.pool.total, waiting: 0 })
+  })
+
   test("a text that PostgreSQL can't store is a bad request", async () => {
     const { client } = await open()
     const wrong = client.transaction((tx) => tx.run(query('insert into things (id) values ($1)', 'a\0b')))

@@ -3,7 +3,7 @@ import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type Execution, PostgresPool } from '#protocols/sql/postgres.ts'
 import type { AuditSeal } from './audit-seal.ts'
-import type { DatabaseTransaction, Durability, MigrationPlan, SqlClient, SqlQuery } from './sql-client.ts'
+import type { DatabaseTransaction, Durability, MigrationPlan, PoolFigures, SqlClient, SqlQuery } from './sql-client.ts'
 
 /** Any number that no other program uses as an advisory lock in the same database. */
 const migrationLock = 7_236_582_401
@@ -41,6 +41,10 @@ export class PostgresClient implements SqlClient {
       types,
       onIdleLoss: (error) => log.warn('an idle database connection was lost', { error: error.message }),
     })
+  }
+
+  get pool(): PoolFigures {
+    return this.#pool.figures
   }
 
   async query<R>(query: SqlQuery<R>): Promise<R[]> {

@@ -47,6 +47,14 @@ export type MigrationPlan = (tx: DatabaseTransaction, runScript: (script: string
  */
 export type Durability = 'now' | 'soon'
 
+/** The connections of a pool, and who waits for one. */
+export interface PoolFigures {
+  readonly max: number
+  readonly total: number
+  readonly idle: number
+  readonly waiting: number
+}
+
 /**
  * A database. Failures are GatewayErrors: CONFLICT for a uniqueness rule, BAD_REQUEST for a value it can't store,
  * TARGET_UNREACHABLE if it does not answer, is locked or is full, TARGET_TIMEOUT if a statement takes too long.
@@ -65,6 +73,8 @@ export interface SqlClient extends DatabaseReader {
   migrate(plan: MigrationPlan): Promise<void>
   /** What is damaged, once a statement or `findDamage` met it. Only SQLite tells. */
   readonly damage?: string | undefined
+  /** Absent where connections are not shared, as in SQLite. */
+  readonly pool?: PoolFigures | undefined
   /** Reads all of the database in another thread. */
   findDamage?(): Promise<string | undefined>
   /** Waits for calls in progress; later ones are SHUTTING_DOWN. */

@@ -147,3 +147,15 @@ test('a file of another kind is named, with what to do', () => {
     `${file} cannot be used: file is not a database. Move it away and restore a backup with "gatehouse restore"`,
   )
 })
+
+test('a full disk is reported with the file', async () => {
+  const file = join(temporaryFolder(), 'gatehouse.db')
+  const client = new SqliteClient(file)
+  onTestFinished(() => client.close())
+  await client.migrate((_, runScript) => runScript('create table numbers (n text); pragma max_page_count = 4'))
+  const insert = query('insert into numbers values (hex(zeroblob(50000)))')
+  await expect(client.transaction((tx) => tx.run(insert))).rejects.toMatchObject({
+    code: 'TARGET_UNREACHABLE',
+    message: `the database ${file} is full: database or disk is full. Free some space on its disk`,
+  })
+})

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { type Awaitable, settle } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { fileFailure } from '#kernel/file-failure.ts'
 import { tracer } from '#kernel/tracing.ts'
 import { isBusy, isDamaged, StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
 import { traceStatement, traceTransaction } from '#protocols/sql/statement-span.ts'
@@ -73,7 +74,7 @@ export class SqliteClient implements SqlClient {
     this.#writes = new StatementCache(this.#writer)
     this.#reads = new StatementCache(this.#reader)
     this.#readsBetween = new StatementCache(this.#writer, { check: assertReads })
-    this.#commits = new SharedCommits(commitConnection(this.#writer))
+    this.#commits = new SharedCommits(commitConnection(this.#writer, (error) => this.failure(error)))
   }
 
   query<R>(query: SqlQuery<R>): R[] {
@@ -132,7 +133,7 @@ export class SqliteClient implements SqlClient {
   /** The error of a statement. */
   failure(thrown: unknown): unknown {
     if (isDamaged(thrown)) this.#damage ??= thrown instanceof Error ? thrown.message : String(thrown)
-    return sqliteError(thrown)
+    return sqliteError(thrown, 'own', this.#file)
   }
 
   get isInTransaction(): boolean {
@@ -233,10 +234,8 @@ function makeFile(file: string): void {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     closeSync(openSync(file, 'a', 0o600))
   } catch (cause) {
-    throw new GatewayError('TARGET_UNREACHABLE', `the database file cannot be used: ${cause}`, {
-      cause,
-      retryAfter: 30,
-    })
+    const reason = fileFailure(cause) ?? `${file} cannot be used: ${cause}`
+    throw new GatewayError('TARGET_UNREACHABLE', reason, { cause, retryAfter: 30 })
   }
 }
 
@@ -257,9 +256,19 @@ async function readAll(file: string, signal: AbortSignal): Promise<string | unde
   }
 }
 
-function openingError(file: string, error: unknown): unknown {
-  if (!isDamaged(error) || !(error instanceof Error)) return sqliteError(error)
-  const text = `${file} cannot be used: ${error.message}. Move it away and restore a backup with "gatehouse restore"`
+const restoreAdvice = 'Move it away and restore a backup with "gatehouse restore"'
+
+/** Why a file can't be opened: it names the file, and what an operator can do. */
+export function openingError(file: string, error: unknown, ifDamaged = restoreAdvice): unknown {
+  const failure = sqliteError(error)
+  const ofFile = fileFailure(error)
+  if (ofFile === undefined && (!(failure instanceof GatewayError) || failure.code !== 'TARGET_UNREACHABLE'))
+    return failure
+  const known = error instanceof Error ? error.message : String(error)
+  const remedy = isDamaged(error)
+    ? ifDamaged
+    : 'Check that this user can write to the file and its folder, and that the disk is neither read-only nor full'
+  const text = ofFile ?? `${file} cannot be used: ${known}. ${remedy}`
   return new GatewayError('TARGET_UNREACHABLE', text, { cause: error, retryAfter: 30 })
 }
 
@@ -267,7 +276,7 @@ function openFile(file: string, options: { readOnly: boolean }): DatabaseSync {
   try {
     return new DatabaseSync(file, options)
   } catch (error) {
-    throw sqliteError(error)
+    throw openingError(file, error)
   }
 }
 
@@ -290,7 +299,7 @@ function tryBegin(database: DatabaseSync, statement: 'begin immediate' | 'begin 
   }
 }
 
-function commitConnection(database: DatabaseSync): CommitConnection {
+function commitConnection(database: DatabaseSync, failure: (error: unknown) => unknown): CommitConnection {
   const [savepoint, release, rollbackTo, commit] = ['savepoint unit', 'release unit', 'rollback to unit', 'commit'].map(
     (text) => database.prepare(text),
   )
@@ -303,7 +312,7 @@ function commitConnection(database: DatabaseSync): CommitConnection {
       try {
         commit?.run()
       } catch (error) {
-        throw sqliteError(error)
+        throw failure(error)
       }
     },
     rollback: () => database.exec('rollback'),

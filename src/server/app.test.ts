@@ -279,8 +279,46 @@ describe('the public listener', () => {
     const response = await fetch(`${url}/api`)
     expect([response.status, await response.text()]).toEqual([500, 'scim 500'])
     expect(await metrics.registry.metrics()).toContain(
-      'gatehouse_http_requests_total{application="app",method="GET",status="500"} 1',
+      'gatehouse_http_requests_total{application="app",method="GET",status="500",outcome="failed"} 1',
     )
+  })
+
+  test('a 500 that an API specifies for what the caller sent is counted as a refusal', async () => {
+    const { url, metrics } = await start({ handle: async () => ({ status: 500, headers: {}, isRefusal: true }) })
+    expect((await fetch(`${url}/api`)).status).toBe(500)
+    await fetch(`${url}/nothing`)
+    const text = await metrics.registry.metrics()
+    expect(text).toContain(
+      'gatehouse_http_requests_total{application="app",method="GET",status="500",outcome="refused"} 1',
+    )
+    expect(text).toContain(
+      'gatehouse_http_requests_total{application="none",method="GET",status="404",outcome="refused"} 1',
+    )
+  })
+
+  test('requests in flight are counted until they are answered or their client leaves', async () => {
+    const [entered, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    let waiting = 0
+    const { url, metrics } = await start({
+      handle: async () => {
+        if (++waiting === 2) entered.resolve()
+        await finish.promise
+        return { status: 204, headers: {} }
+      },
+    })
+    const inFlight = async (): Promise<string | undefined> =>
+      /^gatehouse_http_requests_in_flight\{listener="public"\} (\d+)$/m.exec(await metrics.registry.metrics())?.[1]
+    const leaving = new AbortController()
+    const left = fetch(`${url}/api`, { signal: leaving.signal }).catch(() => undefined)
+    const answered = fetch(`${url}/api`)
+    await entered.promise
+    expect(await inFlight()).toBe('2')
+    leaving.abort()
+    await left
+    await expect.poll(inFlight).toBe('1')
+    finish.resolve()
+    await answered
+    await expect.poll(inFlight).toBe('0')
   })
 
   test('a refused request is logged with code, reason and cause, and without a stack; a failed one with it', async () => {
@@ -297,11 +335,11 @@ describe('the public listener', () => {
     // Refused before the pipeline.
     await rawRequest(port, 'GET /api/%zz HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n')
     await rawRequest(port, 'GET /api/%ff HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n')
-    const refused = { level: 30, msg: 'request refused' }
+    const refused = { level: 'info', msg: 'request refused' }
     expect(lines).toMatchObject([
       { ...refused, status: 400, code: 'INVALID_JSON', reason: 'the body does not parse', cause: 'Unexpected token' },
       {
-        level: 50,
+        level: 'error',
         msg: 'request failed',
         status: 502,
         err: { code: 'TARGET_FAILED', cause: { message: 'constraint' } },
@@ -310,7 +348,7 @@ describe('the public listener', () => {
       { ...refused, status: 400, code: 'BAD_REQUEST', reason: expect.any(String), cause: expect.any(String) },
     ])
     const traced = lines.filter((line) => JSON.stringify(line).includes('    at '))
-    expect(traced.map(({ level }) => level)).toEqual([50])
+    expect(traced.map(({ level }) => level)).toEqual(['error'])
   })
 
   test('a running request keeps its configuration open after a reload', async () => {
@@ -403,7 +441,9 @@ async function startRecorded(filter: Filter, limits: Partial<ConnectionLimits> =
   const log = createLogger('info', { write: (line) => void lines.push(JSON.parse(line)) })
   const { metrics, ...started } = await start(filter, [], undefined, limits, log)
   const counted = async (): Promise<string[]> =>
-    (await metrics.registry.metrics()).match(/(?<=^gatehouse_http_requests_total\{.*status=")\d+"\} \d+$/gm) ?? []
+    (await metrics.registry.metrics()).match(
+      /(?<=^gatehouse_http_requests_total\{.*status=")\d+",outcome="\w+"\} \d+$/gm,
+    ) ?? []
   return { ...started, lines, counted }
 }
 
@@ -423,7 +463,7 @@ test('a client that leaves before a streamed response closes its body, and is co
   await entered.promise
   socket.destroy()
   await expect.poll(() => body.destroyed, long).toBe(true)
-  await expect.poll(counted, long).toEqual(['200"} 1'])
+  await expect.poll(counted, long).toEqual(['200",outcome="ok"} 1'])
   expect(lines).toEqual([])
 })
 
@@ -455,8 +495,8 @@ test('a header that cannot be sent is one 500, and closes the body', async () =>
   const answer = await rawRequest(port, 'GET /api HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n')
   expect(answer).toMatch(/^HTTP\/1.1 500 Internal Server Error\r\n[\s\S]*scim 500$/)
   expect(body.destroyed).toBe(true)
-  expect(await counted()).toEqual(['500"} 1'])
-  expect(lines).toMatchObject([{ level: 50, msg: 'request failed', status: 500 }])
+  expect(await counted()).toEqual(['500",outcome="failed"} 1'])
+  expect(lines).toMatchObject([{ level: 'error', msg: 'request failed', status: 500 }])
 })
 
 test('a body that fails while it is sent cuts off the response, and the log says why', async () => {
@@ -470,7 +510,7 @@ test('a body that fails while it is sent cuts off the response, and the log says
   const answer = await rawRequest(port, 'GET /api HTTP/1.1\r\nHost: app.test\r\n\r\n')
   expect(answer).toMatch(/\r\nfirst \r\n$/)
   expect(lines).toMatchObject([
-    { level: 50, msg: 'response ended early: its body could not be read', err: { message: 'database gone' } },
+    { level: 'error', msg: 'response ended early: its body could not be read', err: { message: 'database gone' } },
   ])
 })
 
@@ -489,7 +529,7 @@ test.each([
     socket.write(chunk)
   }
   expect(await answer).toMatch(/^HTTP\/1.1 400 /)
-  await expect.poll(counted, long).toEqual(['400"} 1'])
+  await expect.poll(counted, long).toEqual(['400",outcome="refused"} 1'])
   expect(lines).toMatchObject([{ msg: 'request refused', status: 400, code: 'BAD_REQUEST' }])
 })
 
@@ -517,7 +557,7 @@ test('an unknown expectation is ignored', async () => {
     'GET /api HTTP/1.1\r\nHost: app.test\r\nExpect: the-unexpected\r\nConnection: close\r\n\r\n',
   )
   expect(answer).toMatch(/^HTTP\/1.1 200 /)
-  expect(await counted()).toEqual(['200"} 1'])
+  expect(await counted()).toEqual(['200",outcome="ok"} 1'])
 })
 
 test.each([

@@ -44,7 +44,10 @@ export function createApp(parts: AppParts): Listener {
   const health = healthPages(parts)
   return new Listener({ listener, limits, proxies, log, meter }, tls, (request, response) => {
     if (isHealthCheck(request)) void answerPage(health, request, response.setHeaders(healthHeaders), log)
-    else answer(parts, { id: newId(), raw: request, response })
+    else {
+      parts.metrics.arrived(listener, response)
+      answer(parts, { id: newId(), raw: request, response })
+    }
   })
 }
 
@@ -122,7 +125,7 @@ function describe(span: Span, request: HttpRequest, { response, error, context }
     span.rename(`${request.method} ${url.url.uri}`)
   }
   if (error !== undefined) span.set({ 'error.type': error.code })
-  if (response.status >= 500) span.fail(error?.code ?? String(response.status))
+  if (response.status >= 500 && response.isRefusal !== true) span.fail(error?.code ?? String(response.status))
 }
 
 /** The response of the pipeline, or TARGET_TIMEOUT after the time limit; the work is aborted. */
@@ -192,7 +195,7 @@ function refuse(parts: AppParts, thrown: unknown, exchanged: Exchanged): void {
   const { host, path } = meant(parts, exchanged)
   const { routes } = parts.running.current
   const errors = routes.find(host, path)?.url.errors ?? jsonErrors
-  parts.metrics.answered('', raw.method ?? 'GET', error.status, 0)
+  parts.metrics.answered('', raw.method ?? 'GET', error.status, 0, error.isRefusal)
   logFailure(parts.log, error, { requestId: id, status: error.status })
   if (response.headersSent) {
     response.destroy()
@@ -216,7 +219,8 @@ function meant({ proxies, only }: AppParts, { raw, id }: Exchanged): Pick<HttpRe
 
 function record(parts: AppParts, request: HttpRequest, { response, error, context }: PipelineAnswer, ms: number): void {
   const application = context.application?.name ?? ''
-  parts.metrics.answered(application, request.method, response.status, ms)
+  const isRefusal = error?.isRefusal ?? response.isRefusal
+  parts.metrics.answered(application, request.method, response.status, ms, isRefusal)
   const fields = {
     requestId: request.id,
     method: request.method,

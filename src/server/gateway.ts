@@ -11,6 +11,7 @@ import { processName } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import type { ConnectionLimits } from '#requests/listener/http-limits.ts'
+import { ReservedPort } from '#requests/listener/reserved-port.ts'
 import type { RenewalTimes } from '#requests/pipeline/session-renewal.ts'
 import { BackgroundWork } from '#server/background-work.ts'
 import { ownPlaces, protectGivenKey } from '#server/composition/private-files.ts'
@@ -84,6 +85,8 @@ export interface Gateway {
   readonly operations: Operations
   /** Reloads the configuration and the certificates of listeners, even if they have not changed. */
   reload(): Promise<void>
+  /** From now on `/ready` returns 503. Everything is served as before. */
+  startShutdown(): void
   /** Accepts no new requests, finishes open ones, closes everything. */
   close(): Promise<void>
 }
@@ -116,7 +119,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const metrics = createMetrics()
   const replica = processName()
   await startTracing(options, { replica, meter: metrics.spans, log }, scope)
-  const { storage, wakeUp } = await openDatabase(options, scope)
+  const addresses = await reserveAddresses(options, scope)
+  const { storage, wakeUp } = await openDatabase({ ...options, meter: metrics.database.transaction }, scope)
   const parts: ProcessParts = { options, scope, metrics, replica, storage }
   const configureAudit = openAuditCopies(parts)
   const loads = new ConfigurationReport(first, clock)
@@ -131,10 +135,9 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   await startBackgroundWork(parts, { services, running, wakeUp })
   watchMetrics(parts, started)
   const keeping = openKeyKeeping(parts, services.tokenKeys, running)
-  const metricsListen = options.metrics
   const objects = () => loads.served
   const listeners = await openListeners(
-    { ...options, metricsListen, sharing, clock, metrics, running, objects, storage },
+    { ...options, ...addresses, sharing, clock, metrics, running, objects, storage },
     scope,
   )
   system.showListeners(listeners.describe)
@@ -168,8 +171,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     await Promise.all([changes.reload(), listeners.reloadCertificate()])
     listeners.wakeWebhook()
   }
-  const { address, metricsAddress, webhookAddress, operations } = listeners
-  return { address, metricsAddress, webhookAddress, operations, reload }
+  const { address, metricsAddress, webhookAddress, operations, startShutdown } = listeners
+  return { address, metricsAddress, webhookAddress, operations, reload, startShutdown }
 }
 
 /** Throws ConfigurationRefused if it can't be served, before anything else is opened. */
@@ -194,6 +197,13 @@ async function startTracing(
   if (tracing === undefined) return
   const loaded = await import('#server/tracing/open-tracing.ts')
   scope.own(await loaded.openTracing(tracing, parts))
+}
+
+/** Workers share the addresses of running ones, whose connections they must not take before they can serve them. */
+async function reserveAddresses({ listen, metrics, sharing }: GatewayOptions, scope: Scope) {
+  const at = async (address: string) =>
+    sharing === undefined ? scope.own(await ReservedPort.open(parseHostPort(address))) : parseHostPort(address)
+  return { listen: await at(listen), metricsListen: metrics === undefined ? undefined : await at(metrics) }
 }
 
 /** Copies of the audit outside of the database, and what configures them. */
@@ -277,6 +287,8 @@ async function startBackgroundWork(
 function watchMetrics({ options, metrics, storage }: ProcessParts, { found }: LoadResult): void {
   metrics.workflows.watch(storage, options.log)
   metrics.audit.watch(storage.audit, options.log)
+  metrics.database.watchPool(storage.pool)
+  metrics.watchDisk(options.dataFolder, options.log)
   metrics.configurationOk.set(1)
   metrics.objects(found)
 }

@@ -3,7 +3,6 @@ import type { Registry } from 'prom-client'
 import { webhookHost, webhookPath } from '#config/configuration/sts-webhook.ts'
 import type { FoundObject } from '#config/load/set-aside.ts'
 import type { ListenerFacts } from '#features/portal/access/system-facts.ts'
-import { parseHostPort } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Scope } from '#kernel/scope.ts'
@@ -17,14 +16,15 @@ import { readHealth } from '#server/health.ts'
 import { CertificateReload, readPair } from '#server/listener-certificate.ts'
 import type { AccessLog } from '#server/log/log.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
+import { createReadyMetric } from '#server/metrics/process-metrics.ts'
 import { createOperationsApp, type Operations } from '#server/operations.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
 import { WebhookListener } from '#server/webhook-listener.ts'
 
 interface ListenersParts {
-  readonly listen: string
+  readonly listen: ListenAddress
   /** Undefined for no metrics listener. */
-  readonly metricsListen: string | undefined
+  readonly metricsListen: ListenAddress | undefined
   readonly sharing: Sharing | undefined
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
   readonly trustedProxies: readonly string[]
@@ -40,6 +40,8 @@ interface ListenersParts {
   readonly log: Logger
   readonly accessLog: AccessLog
 }
+
+type ListenAddress = Parameters<Listener['listen']>[0]
 
 /** For a gateway whose listeners other processes of this machine serve too. */
 export interface Sharing {
@@ -80,6 +82,7 @@ export async function openListeners(parts: ListenersParts, scope: Scope): Promis
     if (state !== 'serving') throw new Error(state)
     await parts.storage.ready()
   }
+  createReadyMetric(parts.metrics.registry, ready)
   const shared: SharedParts = { parts, limits: limitListeners(parts.connectionLimits, parts.log), ready }
   const operations = operationsOf(shared)
   // The metrics listener opens first and closes last, so that operators can watch a drain.
@@ -174,7 +177,7 @@ function createWebhook({ parts, limits, ready }: SharedParts): WebhookListener {
   })
 }
 
-async function listen(listener: Listener, at: string, scope: Scope): Promise<string> {
+async function listen(listener: Listener, at: ListenAddress, scope: Scope): Promise<string> {
   scope.own(listener)
-  return listener.listen(parseHostPort(at))
+  return listener.listen(at)
 }

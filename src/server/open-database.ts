@@ -1,4 +1,4 @@
-import { readAddress } from '#database/databases.ts'
+import { readAddress, type TransactionMeter } from '#database/databases.ts'
 import { lockInstance } from '#database/instance-lock.ts'
 import { settleAbandoned } from '#features/passwords/service/password-audit.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -17,6 +17,7 @@ interface DatabaseOptions {
   readonly databaseUrl: string | undefined
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly log: Logger
+  readonly meter?: TransactionMeter | undefined
 }
 
 /**
@@ -27,7 +28,7 @@ export async function openDatabase(
   options: DatabaseOptions,
   scope: Scope,
 ): Promise<{ readonly storage: Storage; readonly wakeUp: RunWakeUp }> {
-  const { log, dataFolder, databaseUrl, environment } = options
+  const { log, dataFolder, databaseUrl, environment, meter } = options
   checkSecretKeys(environment)
   checkAuditKeys(environment)
   openDataFolder(dataFolder, { log, create: true, databaseUrl })
@@ -37,7 +38,7 @@ export async function openDatabase(
   // Before keys are created, which would be in the way of the next restore.
   if (databaseUrl === undefined) refuseUnfinishedRestore(dataFolder)
   const auditKeys = await loadAuditKeys(options, 'gateway')
-  const storage = scope.own(openStorage({ ...database, clock: systemClock, log, wake: wakeUp, auditKeys }))
+  const storage = scope.own(openStorage({ ...database, clock: systemClock, log, wake: wakeUp, auditKeys, meter }))
   await storage.ready()
   await authenticateAudit(storage, log)
   // Before the first request: end the sessions of users whose password a killed process was writing.

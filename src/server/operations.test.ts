@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import type { FoundObject } from '#config/load/set-aside.ts'
@@ -5,8 +6,10 @@ import { silentLogger } from '#kernel/logger.ts'
 import { defaultConnectionLimits } from '#requests/listener/http-limits.ts'
 import type { OutsideHealth } from '#server/composition/runtime.ts'
 import { readHealth } from '#server/health.ts'
+import { createLogger } from '#server/log/log.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
 import { createOperationsApp } from '#server/operations.ts'
+import { healthPages } from '#server/plain-pages.ts'
 import { rawRequest } from '#testing/gateway/raw-request.ts'
 
 const nothingOutside = { targets: [], issuers: [] }
@@ -84,6 +87,29 @@ test('says which objects are set aside, and stays ready', async () => {
     },
   })
   expect((await fetch(`${url}/ready`)).status).toBe(200)
+})
+
+test('probes log each reason once, without a stack', async () => {
+  const lines: Record<string, unknown>[] = []
+  const log = createLogger('info', { write: (line) => void lines.push(JSON.parse(line)) })
+  const reasons = ['no worker has started', 'no worker has started', 'shutting down', undefined, 'shutting down']
+  const pages = healthPages({
+    log,
+    ready: async () => {
+      const reason = reasons.shift()
+      if (reason !== undefined) throw new Error(reason)
+    },
+  })
+  const request = {} as IncomingMessage
+  const statuses: unknown[] = []
+  for (const _ of [...reasons]) statuses.push((await pages.get('/ready')?.(request))?.status)
+  expect(statuses).toEqual([503, 503, 503, undefined, 503])
+  expect(lines.map(({ level, msg, reason, err }) => [level, msg, reason, err])).toEqual([
+    ['warn', 'not ready', 'no worker has started', undefined],
+    ['warn', 'not ready', 'shutting down', undefined],
+    ['info', 'ready again', undefined, undefined],
+    ['warn', 'not ready', 'shutting down', undefined],
+  ])
 })
 
 test('reports that it is not ready', async () => {

@@ -2,6 +2,7 @@ import type http from 'node:http'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import { type ErrorCode, errorCodes } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { shownReason } from '#kernel/secret-values.ts'
 
 interface Page {
   readonly status?: number
@@ -15,22 +16,33 @@ type WritePage = (request: http.IncomingMessage) => Awaitable<Page>
 
 const text = { 'content-type': 'text/plain; charset=utf-8' }
 
-/** Whether the process lives, and whether it can serve; `ready` rejects with the reason if it can't. */
-export const healthPages = ({ ready, log }: { ready(): Promise<void>; readonly log: Logger }): PlainPages =>
-  new Map<string, WritePage>([
+/**
+ * Whether the process lives, and whether it can serve; `ready` rejects with the reason if it can't. Probes come every few
+ * seconds, so a reason is logged once.
+ */
+export function healthPages({ ready, log }: { ready(): Promise<void>; readonly log: Logger }): PlainPages {
+  let logged: string | undefined
+  return new Map<string, WritePage>([
     ['/check_alive', () => ({ headers: text, body: 'alive\n' })],
     [
       '/ready',
       () =>
         ready().then(
-          () => ({ headers: text, body: 'ready\n' }),
-          (err: unknown) => {
-            log.warn('not ready', { err })
+          () => {
+            if (logged !== undefined) log.info('ready again')
+            logged = undefined
+            return { headers: text, body: 'ready\n' }
+          },
+          (error: unknown) => {
+            const reason = shownReason(error)
+            if (reason !== logged) log.warn('not ready', { reason })
+            logged = reason
             return { status: 503, headers: { ...text, 'retry-after': '1' }, body: 'not ready\n' }
           },
         ),
     ],
   ])
+}
 
 export const jsonPage = (status: number, body: object, headers: http.OutgoingHttpHeaders = {}): Page => ({
   status,

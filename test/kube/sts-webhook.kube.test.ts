@@ -147,7 +147,7 @@ onKubernetes('the injector with its own listener, certificate and webhook config
 
   test('metrics show the certificate', async () => {
     const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
-    const [, ends] = /^gatehouse_sts_webhook_certificate_ends_seconds (\d+)/m.exec(text) ?? []
+    const [, ends] = /^gatehouse_sts_webhook_certificate_expiry_timestamp_seconds (\d+)/m.exec(text) ?? []
     expect(Number(ends) * 1000).toBeGreaterThan(Date.now() + 80 * 86_400_000)
     expect(text).toContain('gatehouse_sts_webhook_current 1')
   })

@@ -75,7 +75,7 @@ describe('a certificate that is replaced under load', () => {
     const subjectToken = await cluster.token()
     const answered = (ca: string) => exchangeOverTls(url(), subjectToken, [ca], false).then(({ status }) => status)
     await vi.waitFor(() => expect(answered(good.authority)).resolves.toBe(200), soon)
-    const expires = await metric('gatehouse_tls_certificate_expires_seconds')
+    const expires = await metric('gatehouse_tls_certificate_expiry_timestamp_seconds')
     expect(expires * 1000 - Date.now()).toBeGreaterThan(89 * 86_400_000)
     await vi.waitFor(async () => expect(await metric('gatehouse_tls_certificate_current')).toBe(1), soon)
 
@@ -83,7 +83,7 @@ describe('a certificate that is replaced under load', () => {
     gateway.process.kill('SIGHUP')
     await vi.waitFor(async () => expect(await metric('gatehouse_tls_certificate_current')).toBe(0), soon)
     expect(await answered(good.authority)).toBe(200)
-    expect(await metric('gatehouse_tls_certificate_expires_seconds')).toBe(expires)
+    expect(await metric('gatehouse_tls_certificate_expiry_timestamp_seconds')).toBe(expires)
     await vi.waitFor(() => expect(gateway.output()).toContain('a new certificate cannot be used'), soon)
     expect(gateway.output()).toContain('the private key is not that of the certificate')
     expect(gateway.output()).not.toContain(

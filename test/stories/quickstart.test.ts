@@ -132,7 +132,9 @@ test('it is ready in time, answers health and metrics, and drains on SIGTERM', a
   const ready = await fetch(`${gateway.metricsUrl}/ready`)
   expect([ready.status, await ready.text()]).toEqual([200, 'ready\n'])
   const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
-  expect(metrics).toMatch(/gatehouse_http_requests_total\{application="scim-crm",method="POST",status="201"\} 1/)
+  expect(metrics).toMatch(
+    /gatehouse_http_requests_total\{application="scim-crm",method="POST",status="201",outcome="ok"\} 1/,
+  )
   expect(metrics).toContain('gatehouse_configuration_current 1')
   expect((await fetch(`${gateway.url}/metrics`)).status).toBe(404)
   expect(await gateway.stop()).toBe(0)

@@ -143,6 +143,10 @@ test('each endpoint answers with the fields of the specification', async () => {
     attributes: { uid: 'ada2', mail: 'ada@example.com', team: 'blue' },
   })
   expect([taken.status, await taken.json()]).toEqual([500, { errors: ['Mail is not available'] }])
+  // The specification wants 500, which is no fault of the gateway and so no alert.
+  const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+  expect(metrics).toMatch(/^gatehouse_http_requests_total\{.*status="500",outcome="refused"\} 2$/m)
+  expect(metrics).not.toContain('outcome="failed"')
 
   const swagger = await jsonOf<Description>(await get('/open/register/swagger.json'))
   expect(swagger).toMatchObject({

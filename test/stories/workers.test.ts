@@ -2,10 +2,11 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { freshSchema, postgresUrl } from '#testing/databases/postgres.ts'
+import { freshSchema, postgresUrl, runSql } from '#testing/databases/postgres.ts'
 import { freePort } from '#testing/gateway/free-port.ts'
 import { type GatewayProcess, gatehouse, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { slowTarget } from '#testing/stories/slow-target.ts'
@@ -57,7 +58,7 @@ spec:
 const long = 60_000
 
 interface WorkerLine {
-  readonly level?: number
+  readonly level?: string
   readonly worker?: number
   readonly pid?: number
   readonly msg?: string
@@ -259,7 +260,7 @@ describe.skipIf(postgresUrl() === '')('two workers on PostgreSQL', () => {
     await until(async () => (await health()).workers[1]?.pid !== pid, long)
     await allReady()
     expect(lines().find((line) => line.pid === pid && line.msg === 'worker exited; another one starts')).toMatchObject({
-      level: 30,
+      level: 'info',
       worker: 2,
       code: 0,
     })
@@ -293,7 +294,8 @@ describe.skipIf(postgresUrl() === '')('two workers on PostgreSQL', () => {
   async function starting(...more: string[]) {
     const data = mkdtempSync(join(tmpdir(), 'gatehouse-story-'))
     onTestFinished(() => rmSync(data, { recursive: true, force: true }))
-    const args = ['serve', '--config', folder, '--data', data, '--workers', '2', '--database', await freshSchema()]
+    const database = await freshSchema()
+    const args = ['serve', '--config', folder, '--data', data, '--workers', '2', '--database', database]
     args.push('--listen', `127.0.0.1:${await freePort()}`, ...more)
     const child = spawn(gatehouse, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -305,7 +307,7 @@ describe.skipIf(postgresUrl() === '')('two workers on PostgreSQL', () => {
     onTestFinished(() => {
       if (child.exitCode === null) process.kill(-pid, 'SIGKILL')
     })
-    return { pid, closed, output: () => output }
+    return { pid, closed, database, output: () => output }
   }
 
   test('Ctrl-C, which workers get too, ends a gateway whose second worker is starting, as a success', async () => {
@@ -313,6 +315,18 @@ describe.skipIf(postgresUrl() === '')('two workers on PostgreSQL', () => {
     await until(async () => output().includes('Workers: 2'), long)
     process.kill(-pid, 'SIGINT')
     expect(await closed).toEqual([0, null])
+  })
+
+  test('a port in use is found before the database is migrated', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    onTestFinished(() => void other.close())
+    await once(other, 'listening')
+    const taken = `127.0.0.1:${(other.address() as AddressInfo).port}`
+    const { closed, database, output } = await starting('--metrics', 'off', '--listen', taken)
+    expect(await closed).toEqual([1, null])
+    const tables = 'select table_name from information_schema.tables where table_schema = current_schema()'
+    expect(await runSql(database, tables)).toEqual([])
+    expect(output()).toContain(`address already in use ${taken}; choose another --listen`)
   })
 
   test('a first worker that is killed before it serves requests ends the gateway, and the log says so', async () => {

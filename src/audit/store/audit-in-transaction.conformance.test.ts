@@ -9,7 +9,7 @@ import { AuditStore } from './audit-store.ts'
 
 onEachDatabase('audit within a transaction', (freshUrl) => {
   const clientAt = (url: string) => {
-    const { client, release } = new Databases(systemClock, silentLogger).use(url)
+    const { client, release } = new Databases({ clock: systemClock, log: silentLogger }).use(url)
     onTestFinished(release)
     return client
   }

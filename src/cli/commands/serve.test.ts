@@ -1,10 +1,14 @@
 import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { configurationText } from '#cli/command-line/configuration-text.ts'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
+import { tokenMechanism } from '#testing/stories/story-documents.ts'
 import { examplesCommand } from './examples.ts'
 // Loaded before the tests, whose time is limited.
 import '#cli/serve/gateway.ts'
@@ -16,6 +20,8 @@ writeFileSync(noPem, 'no PEM')
 const pipe = join(folder, 'pipe')
 execFileSync('mkfifo', [pipe])
 const keyFile = join(folder, 'key.pem')
+const certFile = join(folder, 'cert.pem')
+writeFileSync(certFile, testServerCertificate)
 const { privateKey } = generateKeyPairSync('ed25519')
 writeFileSync(keyFile, privateKey.export({ type: 'pkcs8', format: 'pem' }))
 
@@ -26,6 +32,7 @@ test.each([
   [['--config', folder, '--drain-seconds', '-1'], '--drain-seconds'],
   // More than a timer can wait: it would not wait at all.
   [['--config', folder, '--drain-seconds', '2147484'], '--drain-seconds must be a whole number from 0 to 3600'],
+  [['--config', folder, '--shutdown-delay', '1.5'], '--shutdown-delay must be a whole number from 0 to 3600'],
   [['--config', folder, '--listen', '8080'], '--listen: not HOST:PORT: 8080'],
   [['--config', folder, '--listen', 'localhost:99999'], '--listen: not HOST:PORT'],
   [['--config', folder, '--metrics', 'on'], '--metrics: not HOST:PORT: on'],
@@ -33,6 +40,7 @@ test.each([
   [['--config', folder, '--tls-cert', noPem], '--tls-cert and --tls-key require each other'],
   [['--config', folder, '--tls-cert', join(folder, 'none'), '--tls-key', keyFile], '--tls-cert: ENOENT'],
   [['--config', folder, '--tls-cert', noPem, '--tls-key', keyFile], 'it is not a PEM file'],
+  [['--config', folder, '--tls-cert', certFile, '--tls-key', keyFile], 'is not the key of the certificate in'],
   [['--config', folder, '--tls-cert', pipe, '--tls-key', keyFile], `--tls-cert: ${pipe} is not a file`],
   [['--config', folder, '--database', 'mysql://x'], '--database: a database address starts with'],
   [['--config', folder, '--workflow-attempts', '0'], '--workflow-attempts must be a whole number from 1 to 100'],
@@ -70,6 +78,25 @@ test('with --strict, an audit sink on the file of the database starts nothing', 
   const io = { stdout: () => {}, stderr: (line: string) => errors.push(line) }
   expect(await serveCommand(['--config', config, '--data', data, '--listen', '127.0.0.1:0', '--strict'], io)).toBe(1)
   expect(errors.join('\n')).toContain('which is the gateway’s own')
+  expect(existsSync(data)).toBe(false)
+})
+
+test.each(['--listen', '--metrics'])('a port in use at %s is found before anything is written', async (option) => {
+  const [config, data] = [join(folder, `used${option}`), join(folder, `used${option}-data`)]
+  mkdirSync(config)
+  writeFileSync(join(config, 'mechanism.yaml'), tokenMechanism)
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  const { port } = other.address() as AddressInfo
+  const errors: string[] = []
+  const io = { stdout: () => {}, stderr: (line: string) => errors.push(line) }
+  const args = ['--config', config, '--data', data, '--listen', '127.0.0.1:0', '--metrics', '127.0.0.1:0']
+  try {
+    expect(await serveCommand([...args, option, `127.0.0.1:${port}`], io)).toBe(1)
+  } finally {
+    other.close()
+  }
+  expect(errors.join('\n')).toContain(`EADDRINUSE: address already in use 127.0.0.1:${port}; choose another --listen`)
   expect(existsSync(data)).toBe(false)
 })
 

@@ -15,7 +15,7 @@ import type { LogOutput } from '#server/log/output.ts'
 import { ConfigurationRefused } from '#server/reload.ts'
 import { answerSupervisor, metricsOfAll, sendToSupervisor } from '#server/workers/answer-supervisor.ts'
 import type { WorkerSettings } from '#server/workers/worker-messages.ts'
-import { reasonOf, type ServePlan, stopText } from './plan.ts'
+import { reasonOf, type ServePlan, type StopTimes, stopText } from './plan.ts'
 
 interface Surroundings {
   readonly io: CommandIo
@@ -78,8 +78,8 @@ export async function runGateway(plan: ServePlan, surroundings: Surroundings): P
       ...(gateway.metricsAddress === undefined ? [] : [`Metrics on ${gateway.metricsAddress}/metrics`]),
     ]
     setTimeout(releaseStartMemory, settledMillis).unref()
-    const stopped = untilStopped(gateway, plan.drainSeconds, { io, worker })
-    if (worker === undefined) lines.forEach(io.stdout)
+    const stopped = untilStopped(gateway, plan.stop, { io, worker })
+    if (worker === undefined) lines.forEach(io.stderr)
     else {
       answerSupervisor(gateway.operations)
       sendToSupervisor({ kind: 'started', lines })
@@ -110,7 +110,7 @@ function releaseStartMemory(): void {
 
 function untilStopped(
   gateway: Gateway,
-  drainSeconds: number,
+  times: StopTimes,
   { io, worker }: Pick<Surroundings, 'io' | 'worker'>,
 ): Promise<number> {
   return new Promise((resolve) => {
@@ -119,12 +119,16 @@ function untilStopped(
     const stop = (): void => {
       if (stopping) return
       stopping = true
-      if (worker === undefined) io.stdout(stopText)
+      if (worker === undefined) io.stderr(stopText(times))
+      gateway.startShutdown()
+      setTimeout(drain, times.delaySeconds * 1000)
+    }
+    const drain = (): void => {
       const timer = setTimeout(() => {
         io.stderr('gatehouse serve: some requests did not finish in time and were cut off')
         resolve(1)
         process.exit(1)
-      }, drainSeconds * 1000)
+      }, times.drainSeconds * 1000)
       timer.unref()
       gateway.close().then(
         () => resolve(0),

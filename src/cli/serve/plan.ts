@@ -4,6 +4,7 @@ import process from 'node:process'
 import { checkOptions, required, type Values, WrongUsage, wholeNumber } from '#cli/command-line/command-line.ts'
 import { checkListenOptions, databaseOptions, listenOptions, sourceOptions } from '#cli/command-line/options.ts'
 import { readAddress } from '#database/databases.ts'
+import { fileFailure } from '#kernel/file-failure.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
 import { type ConnectionLimits, defaultConnectionLimits } from '#requests/listener/http-limits.ts'
 import { defaultRenewalTimes, type RenewalTimes } from '#requests/pipeline/session-renewal.ts'
@@ -15,7 +16,7 @@ import { defaultLimits } from '#workflows/runs/run-worker.ts'
 /** More processes than any machine that serves one gateway has cores. */
 const mostWorkers = 64
 /** As in the values of the chart. */
-const maxDrainSeconds = 3600
+const maxStopSeconds = 3600
 
 interface Limit {
   readonly about: string
@@ -116,7 +117,12 @@ export const serveOptions = {
     default: '1',
     about: `Processes that share the listeners, 1 to ${mostWorkers}, or auto: one per core. Requires PostgreSQL`,
   },
-  'drain-seconds': { value: 'N', default: '20', about: 'Time to finish open requests after SIGTERM' },
+  'shutdown-delay': {
+    value: 'SECONDS',
+    default: '0',
+    about: 'Time to keep serving after SIGTERM while /ready fails, for load balancers that poll it',
+  },
+  'drain-seconds': { value: 'N', default: '20', about: 'Time to finish open requests, after that' },
   ...limitOptions,
 } as const
 
@@ -137,8 +143,16 @@ export interface ServePlan {
   readonly logLevel: LogThreshold
   /** Undefined to decide by the terminal. */
   readonly logText: boolean | undefined
-  readonly drainSeconds: number
+  readonly stop: StopTimes
   readonly limits: ServeLimits
+}
+
+/** What happens after SIGTERM. */
+export interface StopTimes {
+  /** How long everything is served while `/ready` fails. */
+  readonly delaySeconds: number
+  /** How long open requests may take after that. */
+  readonly drainSeconds: number
 }
 
 /** Opens nothing but the files of a certificate. Throws WrongUsage. */
@@ -148,17 +162,19 @@ export function readServePlan(values: Values<typeof serveOptions>): ServePlan {
   if (logLevel === undefined) throw new WrongUsage(`--log-level must be one of ${logLevels.join(', ')}`)
   const format = logFormats.find((known) => known === values['log-format'])
   if (format === undefined) throw new WrongUsage(`--log-format must be one of ${logFormats.join(', ')}`)
-  const drainSeconds = wholeNumber(values['drain-seconds'], 0, maxDrainSeconds)
-  if (drainSeconds === undefined) {
-    throw new WrongUsage(`--drain-seconds must be a whole number from 0 to ${maxDrainSeconds}`)
+  const stopSeconds = (name: 'drain-seconds' | 'shutdown-delay'): number => {
+    const seconds = wholeNumber(values[name], 0, maxStopSeconds)
+    if (seconds === undefined) throw new WrongUsage(`--${name} must be a whole number from 0 to ${maxStopSeconds}`)
+    return seconds
   }
+  const stop = { delaySeconds: stopSeconds('shutdown-delay'), drainSeconds: stopSeconds('drain-seconds') }
   const [certFile, keyFile] = [values['tls-cert'], values['tls-key']]
   const databaseUrl = values.database ?? process.env['GATEHOUSE_DATABASE']
   checkListenOptions(values, databaseUrl)
   checkOptions(
     {
       'tls-cert': () => certFile === undefined || new X509Certificate(readSmallFileSync(certFile)),
-      'tls-key': () => keyFile === undefined || createPrivateKey(readSmallFileSync(keyFile)),
+      'tls-key': () => keyFile === undefined || checkKey(keyFile, certFile),
     },
     reasonOf,
   )
@@ -171,9 +187,16 @@ export function readServePlan(values: Values<typeof serveOptions>): ServePlan {
     workers: readWorkers(values.workers, databaseUrl),
     logLevel,
     logText: format === 'auto' ? undefined : format === 'text',
-    drainSeconds,
+    stop,
     limits: readLimits(values),
   }
+}
+
+/** Throws if the key is not that of the certificate, whose listener opens only after the database. */
+function checkKey(keyFile: string, certFile: string | undefined): void {
+  const key = createPrivateKey(readSmallFileSync(keyFile))
+  if (certFile === undefined || new X509Certificate(readSmallFileSync(certFile)).checkPrivateKey(key)) return
+  throw new Error(`${keyFile} is not the key of the certificate in ${certFile}`)
 }
 
 function readWorkers(text: string, databaseUrl: string | undefined): number {
@@ -190,17 +213,24 @@ function readWorkers(text: string, databaseUrl: string | undefined): number {
 }
 
 /** Printed once at SIGTERM or SIGINT. */
-export const stopText = 'Shutting down: finishing open requests'
+export const stopText = ({ delaySeconds }: StopTimes): string =>
+  delaySeconds === 0
+    ? 'Shutting down: finishing open requests'
+    : `Shutting down: not ready from now on, serving for another ${delaySeconds} s`
 
 const advice: Readonly<Record<string, string>> = {
   EADDRINUSE: 'choose another --listen or --metrics',
   ERR_OSSL_PEM_NO_START_LINE: 'it is not a PEM file',
   ERR_OSSL_UNSUPPORTED: 'it is not a PEM file, or it has a passphrase',
-  ERR_OSSL_X509_KEY_VALUES_MISMATCH: '--tls-key is not the key of --tls-cert',
 }
+
+const portAdvice = 'ports below 1024 need CAP_NET_BIND_SERVICE, so choose another --listen or --metrics'
 
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const help = 'code' in error && typeof error.code === 'string' ? advice[error.code] : undefined
+  const ofFile = fileFailure(error)
+  if (ofFile !== undefined) return ofFile
+  const { code = '', syscall } = error as NodeJS.ErrnoException
+  const help = code === 'EACCES' && syscall === 'listen' ? portAdvice : advice[code]
   return help === undefined ? error.message : `${error.message}; ${help}`
 }

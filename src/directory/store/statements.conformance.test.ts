@@ -9,7 +9,7 @@ import { UserDirectoryStore } from './user-directory-store.ts'
 
 /** A directory, and the first words and tables of the statements in its transactions. */
 async function recorded(url: string) {
-  const { client, release } = new Databases(systemClock, silentLogger).use(url)
+  const { client, release } = new Databases({ clock: systemClock, log: silentLogger }).use(url)
   onTestFinished(release)
   const statements: string[] = []
   const recording = (tx: DatabaseTransaction): DatabaseTransaction => ({

@@ -259,7 +259,8 @@ class RegisterFilter implements Filter {
     try {
       const outcome = await this.#take(exchange)
       this.#count(eventOf(outcome))
-      return outcome.kind === 'refused' ? answer({ errors: outcome.errors }, 500) : answer(outcome.answer)
+      if (outcome.kind !== 'refused') return answer(outcome.answer)
+      return { ...answer({ errors: outcome.errors }, 500), isRefusal: true }
     } catch (thrown) {
       const { code, isRefusal } = asGatewayError(thrown)
       this.#count(code === 'TOO_MANY_REQUESTS' ? 'limited' : isRefusal ? 'refused' : 'failed')

@@ -29,6 +29,11 @@ test.each([
   expect(found).toMatchObject({ code, cause: error, message: expect.stringContaining('target "people": add') })
 })
 
+test('a result has its name, if it is a known one', () => {
+  expect(failure(new InsufficientAccessError()).message).toMatch(/: add: result 50 \(insufficientAccessRights\): /)
+  expect(failure(new UnknownStatusCodeError(4711, 'odd')).message).toMatch(/: add: result 4711: /)
+})
+
 test('only the attribute of the server’s message is shown, and nothing else of it', () => {
   const reported = (error: Error) => failure(error).publicText
   expect(reported(new InvalidSyntaxError('mail: value #0 invalid per syntax'))).toBe(
@@ -43,7 +48,7 @@ test('only the attribute of the server’s message is shown, and nothing else of
 test('the server’s message is one short line', () => {
   const words = `no\u001b[31m\r\n \u0007\u202e${'x'.repeat(5000)}`
   const { message } = failure(new UnknownStatusCodeError(80, words))
-  expect(message).toMatch(/^target "people": add: result 80: .{200,300}$/)
+  expect(message).toMatch(/^target "people": add: result 80 \(other\): .{200,300}$/)
   expect(message).not.toMatch(/[\p{Cc}\u202e]/u)
 })
 

@@ -15,6 +15,47 @@ export const resultCodes = {
   assertionFailed: 122,
 } as const
 
+/** The names of RFC 4511 4.1.9, 4528 and 3909, for operators. */
+const names: Readonly<Record<number, string>> = {
+  1: 'operationsError',
+  2: 'protocolError',
+  3: 'timeLimitExceeded',
+  4: 'sizeLimitExceeded',
+  7: 'authMethodNotSupported',
+  8: 'strongerAuthRequired',
+  10: 'referral',
+  11: 'adminLimitExceeded',
+  12: 'unavailableCriticalExtension',
+  13: 'confidentialityRequired',
+  16: 'noSuchAttribute',
+  17: 'undefinedAttributeType',
+  18: 'inappropriateMatching',
+  19: 'constraintViolation',
+  20: 'attributeOrValueExists',
+  21: 'invalidAttributeSyntax',
+  32: 'noSuchObject',
+  33: 'aliasProblem',
+  34: 'invalidDNSyntax',
+  36: 'aliasDereferencingProblem',
+  48: 'inappropriateAuthentication',
+  49: 'invalidCredentials',
+  50: 'insufficientAccessRights',
+  51: 'busy',
+  52: 'unavailable',
+  53: 'unwillingToPerform',
+  54: 'loopDetect',
+  64: 'namingViolation',
+  65: 'objectClassViolation',
+  66: 'notAllowedOnNonLeaf',
+  67: 'notAllowedOnRDN',
+  68: 'entryAlreadyExists',
+  69: 'objectClassModsProhibited',
+  71: 'affectsMultipleDSAs',
+  80: 'other',
+  118: 'canceled',
+  122: 'assertionFailed',
+}
+
 const uniqueness: GatewayErrorOptions = { keyword: 'uniqueness' }
 const soon: GatewayErrorOptions = { retryAfter: 1 }
 
@@ -41,7 +82,8 @@ export function asLdapFailure(error: unknown, server: string, asked: string): Ga
   if (error instanceof GatewayError) return error
   if (!(error instanceof ResultCodeError)) return unreachable(error, server, asked)
   const text = oneLine(error.message.slice(0, 1000), 300)
-  const detail = `${server}: ${asked}: result ${error.code}: ${text}`
+  const name = names[error.code]
+  const detail = `${server}: ${asked}: result ${error.code}${name === undefined ? '' : ` (${name})`}: ${text}`
   if (error.code === 10)
     return new GatewayError('TARGET_FAILED', `${detail}: referrals are not followed`, { cause: error })
   const [code, options] = meaningOf(error.code, text)

@@ -1,5 +1,5 @@
 import { Attribute, BerWriter, Change, type Client, Control, DN } from 'ldapts'
-import { GatewayError } from '#kernel/errors.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { asBytes, dnOf, type LdapEntry, readEntry } from './ldap-entry.ts'
 import { resultCodeOf, resultCodes } from './ldap-failure.ts'
 import { type LdapFilter, toWireFilter } from './ldap-filter.ts'
@@ -40,6 +40,11 @@ export class LdapServer {
     this.#pool = new LdapPool(options)
   }
 
+  /** As in errors. */
+  get name(): string {
+    return this.#options.name
+  }
+
   /**
    * For searches that find few entries: all of them, in one response. With `atMost`, no more than that. None if the
    * base does not exist. TARGET_FAILED if the server's own limit cuts it short.
@@ -50,6 +55,15 @@ export class LdapServer {
       const found = await noneWithoutBase(() => client.search(search.base, wanted))
       this.#look(found?.searchReferences)
       return this.#whole(client, (found?.searchEntries ?? []).map(readEntry))
+    })
+  }
+
+  /** False if the server says that there is no such entry, as some do for one that the account may not see. */
+  async exists(dn: string): Promise<boolean> {
+    const search = { base: dn, scope: 'base', filter: { kind: 'and', filters: [] }, attributes: ['1.1'] } as const
+    return this.#pool.run('search', true, async ({ client }) => {
+      const found = await noneWithoutBase(() => client.search(dn, this.#wire(search)))
+      return found !== undefined
     })
   }
 
@@ -86,7 +100,11 @@ export class LdapServer {
 
   async add(dn: string, attributes: Iterable<readonly [string, readonly (string | Buffer)[]]>): Promise<void> {
     const list = Array.from(attributes, ([type, values]) => attribute(type, values))
-    await this.#pool.run('add', false, ({ client }) => client.add(dn, list))
+    await this.#pool
+      .run('add', false, ({ client }) => client.add(dn, list))
+      .catch((error: unknown) => {
+        throw resultCodeOf(error) === resultCodes.noSuchObject ? withoutParent(dn, error) : error
+      })
   }
 
   async modify(dn: string, changes: readonly LdapChange[], options: WriteOptions = {}): Promise<void> {
@@ -172,6 +190,15 @@ export class LdapServer {
     throw new GatewayError('TARGET_FAILED', `${this.#options.name}: search: referrals are not followed`)
   }
 }
+
+/** The server's own text says neither that it is about the parent nor which one. */
+function withoutParent(dn: string, error: unknown): GatewayError {
+  const { message, cause } = asGatewayError(error)
+  return new GatewayError('TARGET_FAILED', `${message}: the parent ${parentOf(dn)} is missing`, { cause })
+}
+
+/** What follows the first comma that is not escaped (RFC 4514). */
+const parentOf = (dn: string): string => /^(?:[^\\,]|\\.)*,\s*(.*)$/s.exec(dn)?.[1] ?? dn
 
 const busy = new Set([51, 52])
 

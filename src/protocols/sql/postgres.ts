@@ -65,6 +65,12 @@ export class PostgresPool {
     this.#pool.on('error', options.onIdleLoss)
   }
 
+  /** Connections, and who waits for one. */
+  get figures() {
+    const { options, totalCount, idleCount, waitingCount } = this.#pool
+    return { max: options.max, total: totalCount, idle: idleCount, waiting: waitingCount }
+  }
+
   /** For reads, which are repeated once: the pool may have a connection that died while it was idle. */
   query(query: pg.QueryConfig): Promise<pg.QueryResult> {
     if (tracer === undefined) return this.#query(query)

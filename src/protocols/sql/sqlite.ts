@@ -94,8 +94,10 @@ export function isDamaged(thrown: unknown): boolean {
   return code === 11 || code === 26
 }
 
-/** An error of SQLite as a GatewayError; other errors are returned unchanged. */
-export function sqliteError(thrown: unknown, owner: Owner = 'own'): unknown {
+const full = 13
+
+/** An error of SQLite as a GatewayError; other errors are returned unchanged. Names the file, if it is given. */
+export function sqliteError(thrown: unknown, owner: Owner = 'own', file?: string): unknown {
   const code = resultCode(thrown)
   if (code === undefined || !(thrown instanceof Error)) return thrown
   const { message } = thrown
@@ -105,6 +107,10 @@ export function sqliteError(thrown: unknown, owner: Owner = 'own'): unknown {
   if (known !== undefined) return error(known, message)
   if (isBusy(thrown)) return error('TARGET_UNREACHABLE', 'the database is locked by another process', 1)
   const trouble = environment.get(code & 0xff)
-  if (trouble !== undefined) return error('TARGET_UNREACHABLE', `the database ${trouble}: ${message}`, 30)
+  if (trouble !== undefined) {
+    const database = file === undefined ? 'the database' : `the database ${file}`
+    const advice = (code & 0xff) === full ? '. Free some space on its disk' : ''
+    return error('TARGET_UNREACHABLE', `${database} ${trouble}: ${message}${advice}`, 30)
+  }
   return error(owner === 'own' ? 'INTERNAL' : 'TARGET_FAILED', message)
 }

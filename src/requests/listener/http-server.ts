@@ -6,6 +6,7 @@ import { type ErrorCode, errorCodes } from '#kernel/errors.ts'
 import { createServer, STATUS_CODES } from '#protocols/http/node-http.ts'
 import { Connections, type ConnectionsParts } from './connections.ts'
 import { httpLimits } from './http-limits.ts'
+import { ReservedPort } from './reserved-port.ts'
 import { securityHeaders } from './security-headers.ts'
 
 /** A certificate that is already read, as PEM. */
@@ -123,6 +124,9 @@ function certificateOf({ cert, key, clientAuthorities: ca }: ListenerTls): https
   return ca === undefined ? { cert, key } : { cert, key, ca, requestCert: true, rejectUnauthorized: true }
 }
 
+/** Many simultaneous clients must not overflow the queue of the system. */
+const backlog = 2048
+
 /** A server that an address is given to once, and that ends without cutting off requests. */
 export class Listener {
   readonly server: http.Server
@@ -138,9 +142,9 @@ export class Listener {
   }
 
   /** Returns the address, with the actual port. Rejects if it is not free. */
-  async listen({ host, port }: { readonly host: string; readonly port: number }): Promise<string> {
-    // Many simultaneous clients must not overflow the queue of the system.
-    this.server.listen({ host, port, backlog: 2048 })
+  async listen(at: { readonly host: string; readonly port: number } | ReservedPort): Promise<string> {
+    if (at instanceof ReservedPort) this.server.listen(at.take(), backlog)
+    else this.server.listen({ host: at.host, port: at.port, backlog })
     await once(this.server, 'listening')
     const { address, port: actual, family } = this.server.address() as AddressInfo
     const scheme = this.server instanceof https.Server ? 'https' : 'http'

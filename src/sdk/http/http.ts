@@ -34,6 +34,8 @@ export interface GatewayResponse {
   readonly body?: string | Buffer | Readable | undefined
   /** The body ends when the filter is closed. Any other one that is read while it is sent keeps the filter open. */
   readonly endsWithFilter?: boolean
+  /** The request was refused for what the caller sent, though the API answers that with 500: no fault of the gateway, so no alert. */
+  readonly isRefusal?: boolean
 }
 
 /** A header's first value; undefined if it is absent. */

@@ -93,6 +93,11 @@ export interface Target extends AccountWrites<TargetRequest>, Closable {
    * and the schema of its system show. Changes nothing. Absent if it can't know before it writes.
    */
   requirePlaces?(user: User, write: PlannedWrite): Promise<void>
+  /**
+   * Throws if a place where the target keeps users or groups is missing, though its system answers. Reads only. Absent if
+   * look-ups fail without it.
+   */
+  checkPlaces?(): Promise<void>
   /** The value that the target gives the attribute of a user that has none of its own; undefined if it gives none. */
   defaultValue?(attribute: string, user: User): string | undefined
 }

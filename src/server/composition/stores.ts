@@ -3,7 +3,7 @@ import { AuditSinkStore } from '#audit/store/audit-sink-store.ts'
 import { AuditStore } from '#audit/store/audit-store.ts'
 import type { AuditKey } from '#database/audit-seal.ts'
 import { AuditSeal } from '#database/audit-seal.ts'
-import { Databases, readAddress } from '#database/databases.ts'
+import { Databases, readAddress, type TransactionMeter } from '#database/databases.ts'
 import type { MigrationPolicy } from '#database/migrations.ts'
 import { statement } from '#database/statement.ts'
 import { UserDirectoryStore } from '#directory/store/user-directory-store.ts'
@@ -51,19 +51,20 @@ export interface StorageOptions {
   readonly auditKeys?: readonly AuditKey[]
   /** `apply` if absent. */
   readonly migrations?: MigrationPolicy
+  readonly meter?: TransactionMeter | undefined
 }
 
 /** All stores of one database. */
 export type Storage = ReturnType<typeof openStorage>
 
 /** Throws an Error without an address, or if a restore of the data folder did not finish. Connects to the database with `ready`, or with its first use. */
-export function openStorage({ url, dataFolder, clock, log, wake, auditKeys, migrations }: StorageOptions) {
+export function openStorage({ url, dataFolder, clock, log, wake, auditKeys, migrations, meter }: StorageOptions) {
   const address = url ?? (dataFolder === undefined ? undefined : `sqlite:${join(dataFolder, 'gatehouse.db')}`)
   if (address === undefined) throw new Error('a data folder or a database is needed')
   if (url === undefined && dataFolder !== undefined) refuseUnfinishedRestore(dataFolder)
   const [firstKey, ...otherKeys] = auditKeys ?? []
   const seal = firstKey === undefined ? undefined : new AuditSeal([firstKey, ...otherKeys])
-  const databases = new Databases(clock, log, seal, migrations)
+  const databases = new Databases({ clock, log, seal, migrations, meter })
   const { client, release } = databases.use(address)
   /**
    * Resolves when the database answers and is migrated. Rejects with TARGET_UNREACHABLE when it does not answer, and with
@@ -111,6 +112,8 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys, migr
       return new UserDirectoryStore(used.client, options.name, clock, used.release)
     },
     ready,
+    /** The connections to PostgreSQL; undefined for SQLite, and before the first one. */
+    pool: () => client.pool,
     /** Reads an SQLite file in another thread, and resolves with its first damage. From then on `ready` rejects. */
     findDamage: () => client.findDamage(),
     /** Waits for pending writes. Directories of the same database keep it open until they are closed. */

@@ -70,7 +70,7 @@ test('the access log writes one line of JSON for a request with any characters',
   createAccessLog('info', (line) => lines.push(line))(entry)
   expect(lines).toHaveLength(1)
   expect(lines[0]?.split('\n')).toHaveLength(2)
-  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 30, msg: 'request', path: '/x"\n{', status: 200 })
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'info', msg: 'request', path: '/x"\n{', status: 200 })
 })
 
 test.each(['warn', 'error', 'silent'] as const)('the access log writes nothing at level %s', (level) => {

@@ -1,4 +1,4 @@
-import { type DestinationStream, type Logger as Pino, pino } from 'pino'
+import { type DestinationStream, type Logger as Pino, pino, stdTimeFunctions } from 'pino'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import { redact } from '#kernel/text/redaction.ts'
 import { tracer } from '#kernel/tracing.ts'
@@ -9,7 +9,13 @@ export type LogThreshold = (typeof logLevels)[number]
 /** Writes JSON lines to stdout or `destination`. Every field is redacted; errors become plain objects. */
 export function createLogger(level: LogThreshold, destination?: DestinationStream): Logger {
   // Redaction has made errors plain objects, which pino would otherwise serialize again.
-  const options = { level, base: null, serializers: { err: (err: unknown) => err } }
+  const options = {
+    level,
+    base: null,
+    timestamp: stdTimeFunctions.isoTime,
+    formatters: { level: (label: string) => ({ level: label }) },
+    serializers: { err: (err: unknown) => err },
+  }
   return wrap(destination === undefined ? pino(options) : pino(options, destination))
 }
 
@@ -54,8 +60,6 @@ export type AccessLog = (entry: AccessEntry) => void
 
 export const noAccessLog: AccessLog = () => {}
 
-const infoLevel = 30
-
 /**
  * Lines in the format of the other log, for successful requests, each with the fields. They are most of all lines and their fields are
  * fixed, so they skip child loggers and redaction.
@@ -66,8 +70,10 @@ export function createAccessLog(
   fields?: Readonly<Record<string, number>>,
 ): AccessLog {
   if (level !== 'debug' && level !== 'info') return noAccessLog
-  return (entry) =>
-    write(`${JSON.stringify({ level: infoLevel, time: Date.now(), ...fields, ...located(entry), msg: 'request' })}\n`)
+  return (entry) => {
+    const time = new Date().toISOString()
+    write(`${JSON.stringify({ level: 'info', time, ...fields, ...located(entry), msg: 'request' })}\n`)
+  }
 }
 
 /** A `pino.destination`, or a similar stream. */

@@ -1,11 +1,12 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import type { LogLevel } from '#kernel/logger.ts'
 
-const levels: Readonly<Record<number, readonly [word: string, color: string]>> = {
-  20: ['DEBUG', '\u001b[36m'],
-  30: ['INFO ', '\u001b[32m'],
-  40: ['WARN ', '\u001b[33m'],
-  50: ['ERROR', '\u001b[31m'],
-}
+const levels = new Map([
+  ['debug', ['DEBUG', '\u001b[36m']],
+  ['info', ['INFO ', '\u001b[32m']],
+  ['warn', ['WARN ', '\u001b[33m']],
+  ['error', ['ERROR', '\u001b[31m']],
+] as const satisfies [string, readonly [word: string, color: string]][])
 const [dim, reset] = ['\u001b[2m', '\u001b[0m']
 const maxValue = 300
 const maxFields = 20
@@ -28,17 +29,17 @@ export function logText(line: string, colored: boolean): string {
   }
   if (!isJsonObject(entry)) return `${safe(line.trimEnd())}\n`
   const { level, time, msg, ...fields } = entry
-  const [word, color] = levels[Number(level)] ?? ['INFO ', '']
+  const [word, color] = levels.get(String(level) as LogLevel) ?? ['INFO ', '']
   const [summary, rest] = isRequest(fields) ? requestText(msg, fields) : [plain(msg ?? ''), fields]
   const shown = Object.entries(rest).slice(0, maxFields)
   const details = shown.map(([name, value]) => `${safe(name)}=${valueText(value)}`).join(' ')
   const parts = [paint(clock(time), dim), paint(word, color), summary, paint(details, dim)]
-  const stacks = Number(level) >= 50 ? Object.values(rest).flatMap(stackLines) : []
+  const stacks = level === 'error' ? Object.values(rest).flatMap(stackLines) : []
   return `${[parts.filter((part) => part !== '').join(' '), ...stacks.map((one) => paint(one, dim))].join('\n')}\n`
 }
 
 function clock(time: JsonValue | undefined): string {
-  const at = new Date(typeof time === 'number' ? time : Number.NaN)
+  const at = new Date(typeof time === 'string' ? time : Number.NaN)
   if (Number.isNaN(at.getTime())) return '--:--:--'
   return [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':')
 }

@@ -4,7 +4,7 @@ import { Gauge, type Registry } from 'prom-client'
 export function createCertificateMetrics(registry: Registry) {
   const registers = [registry]
   const certificateExpires = new Gauge({
-    name: 'gatehouse_tls_certificate_expires_seconds',
+    name: 'gatehouse_tls_certificate_expiry_timestamp_seconds',
     help: 'When the certificate that a listener serves expires, as Unix time, by listener: public or webhook.',
     labelNames: ['listener'],
     registers,
@@ -16,8 +16,8 @@ export function createCertificateMetrics(registry: Registry) {
     registers,
   })
   const webhookEnds = new Gauge({
-    name: 'gatehouse_sts_webhook_certificate_ends_seconds',
-    help: 'When the certificate that the injector serves ends, as Unix time; 0 where it has no listener.',
+    name: 'gatehouse_sts_webhook_certificate_expiry_timestamp_seconds',
+    help: 'When the certificate that the injector serves expires, as Unix time; 0 where it has no listener.',
     registers,
   })
   const webhookRegistered = new Gauge({

@@ -8,8 +8,8 @@ test('callers cannot add labels: methods that they make up count together', asyn
   for (const method of ['GET', 'PROPFIND', 'MKCOL', 'M-SEARCH', 'BREW']) metrics.answered('people', method, 405, 1)
   const lines = linesOf(await metrics.registry.metrics(), 'gatehouse_http_requests_total{')
   expect(lines).toEqual([
-    'gatehouse_http_requests_total{application="people",method="GET",status="405"} 1',
-    'gatehouse_http_requests_total{application="people",method="other",status="405"} 4',
+    'gatehouse_http_requests_total{application="people",method="GET",status="405",outcome="refused"} 1',
+    'gatehouse_http_requests_total{application="people",method="other",status="405",outcome="refused"} 4',
   ])
 })
 

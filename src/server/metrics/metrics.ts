@@ -3,9 +3,11 @@ import { createAuditMetrics } from '#server/metrics/audit-metrics.ts'
 import { createCertificateMetrics } from '#server/metrics/certificate-metrics.ts'
 import { createConfigurationMetrics } from '#server/metrics/configuration-metrics.ts'
 import { createConnectionMetrics } from '#server/metrics/connection-metrics.ts'
+import { createDatabaseMetrics } from '#server/metrics/database-metrics.ts'
 import { createDeliveryMetrics } from '#server/metrics/delivery-metrics.ts'
 import { LabelBound } from '#server/metrics/label-bound.ts'
 import { createPeopleMetrics } from '#server/metrics/people-metrics.ts'
+import { createProcessMetrics } from '#server/metrics/process-metrics.ts'
 import { createRequestMetrics } from '#server/metrics/request-metrics.ts'
 import { createTokenMetrics } from '#server/metrics/token-metrics.ts'
 import { createWorkflowMetrics } from '#server/metrics/workflow-metrics.ts'
@@ -22,6 +24,8 @@ export function createMetrics() {
     ...createTokenMetrics(registry, bound),
     ...createCertificateMetrics(registry),
     ...createConfigurationMetrics(registry),
+    ...createProcessMetrics(registry),
+    database: createDatabaseMetrics(registry),
     connections: createConnectionMetrics(registry),
     audit: createAuditMetrics(registry, bound),
     people: createPeopleMetrics(registry, bound),

@@ -18,14 +18,18 @@ test('a scraper that asks for OpenMetrics gets exemplars, and another gets the s
   const open = await writeOpenMetrics(metrics.registry)
   const exemplar = `# {trace_id="${traceId}"}`
   expect(open).toContain('# TYPE gatehouse_http_requests counter\n')
-  expect(open).toContain('\ngatehouse_http_requests_total{application="people",method="GET",status="200"} 1\n')
+  expect(open).toContain(
+    '\ngatehouse_http_requests_total{application="people",method="GET",status="200",outcome="ok"} 1\n',
+  )
   expect(open).toContain(`gatehouse_http_request_seconds_bucket{le="0.05",application="people"} 1 ${exemplar} 0.012 `)
   expect(open).toMatch(new RegExp(`gatehouse_workflow_step_seconds_bucket.*trace_id="${traceId}"`))
   expect(open.endsWith('\n# EOF\n')).toBe(true)
   // Writing one format leaves the other as it was.
   const plain = await metrics.registry.metrics()
   expect(plain).toContain('# TYPE gatehouse_http_requests_total counter\n')
-  expect(plain).toContain('\ngatehouse_http_requests_total{application="people",method="GET",status="200"} 1\n')
+  expect(plain).toContain(
+    '\ngatehouse_http_requests_total{application="people",method="GET",status="200",outcome="ok"} 1\n',
+  )
   expect(plain).not.toContain('trace_id')
 })
 

@@ -25,6 +25,14 @@ type Rule = 'sum' | 'max' | 'min' | 'each'
 export const gaugeRules: Readonly<Record<string, Rule>> = {
   gatehouse_connections_open: 'sum',
   gatehouse_workers: 'sum',
+  gatehouse_http_requests_in_flight: 'sum',
+  gatehouse_database_connections: 'sum',
+  gatehouse_database_connections_max: 'sum',
+  gatehouse_database_waiting: 'sum',
+  // The same for all workers, or ready while one of them is.
+  gatehouse_build_info: 'max',
+  gatehouse_ready: 'max',
+  gatehouse_data_size_bytes: 'max',
   // Read from the database by every worker, so that they differ only by the time of reading.
   gatehouse_workflow_runs: 'max',
   gatehouse_workflow_oldest_ready_seconds: 'max',
@@ -45,12 +53,13 @@ export const gaugeRules: Readonly<Record<string, Rule>> = {
   gatehouse_sts_api_server_away: 'max',
   gatehouse_configuration_objects: 'max',
   gatehouse_configuration_current: 'min',
+  gatehouse_data_free_bytes: 'min',
   gatehouse_sts_key_readable: 'min',
   gatehouse_sts_key_source_ok: 'min',
-  gatehouse_sts_webhook_certificate_ends_seconds: 'min',
+  gatehouse_sts_webhook_certificate_expiry_timestamp_seconds: 'min',
   gatehouse_sts_webhook_current: 'min',
   gatehouse_tls_certificate_current: 'min',
-  gatehouse_tls_certificate_expires_seconds: 'min',
+  gatehouse_tls_certificate_expiry_timestamp_seconds: 'min',
 }
 
 const ofProcess = /^(?:process|nodejs)_/

@@ -2,6 +2,7 @@ import cluster from 'node:cluster'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import type { Logger } from '#kernel/logger.ts'
 import { downBecause, type HealthReport, type WorkerHealth } from '#server/health.ts'
+import { createReadyMetric } from '#server/metrics/process-metrics.ts'
 import type { Operations } from '#server/operations.ts'
 import {
   combineMetrics,
@@ -80,6 +81,7 @@ export class Supervisor implements Operations {
     // Without a zero, Prometheus does not see the first exit as an increase.
     for (const { worker } of this.#slots) this.#meters.exits.inc({ worker: String(worker) }, 0)
     collectDefaultMetrics({ register: this.registry })
+    createReadyMetric(this.registry, () => this.ready())
     this.#checks = setInterval(() => this.#check(), checkMillis)
     this.#checks.unref()
   }
@@ -120,8 +122,8 @@ export class Supervisor implements Operations {
     for (const { process } of this.#started()) process.kill('SIGHUP')
   }
 
-  /** Workers finish open requests, all at the same time. Returns the exit code. */
-  async stop(drainSeconds: number): Promise<number> {
+  /** Workers finish open requests within that time, all at the same time. Returns the exit code. */
+  async stop(seconds: number): Promise<number> {
     this.#isStopping = true
     clearInterval(this.#checks)
     clearTimeout(this.#differ)
@@ -132,7 +134,7 @@ export class Supervisor implements Operations {
       () => {
         for (const process of processes) process.kill('SIGKILL')
       },
-      drainSeconds * 1000 + killMillis,
+      seconds * 1000 + killMillis,
     )
     const exits = await Promise.all(processes.map(({ exited }) => exited))
     clearTimeout(timer)

@@ -22,7 +22,7 @@ export type SupervisorMessage =
 
 /** What a worker sends. */
 export type WorkerMessage =
-  /** It serves requests; `lines` are for standard output, once for all workers. */
+  /** It serves requests; `lines` are for standard error, once for all workers. */
   | { readonly kind: 'started'; readonly lines: readonly string[] }
   /** The hash of the configuration that it serves from now on. */
   | { readonly kind: 'serves'; readonly configuration: string }

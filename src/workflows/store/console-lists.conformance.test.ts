@@ -47,7 +47,7 @@ const readBy = (node: PlanNode): number =>
 describe.skipIf(postgresUrl() === '')('lists of the console on PostgreSQL', () => {
   test('a page of any list reads a part of an index, however many rows there are', async () => {
     const url = await freshSchema()
-    const { client, release } = new Databases(systemClock, silentLogger).use(url)
+    const { client, release } = new Databases({ clock: systemClock, log: silentLogger }).use(url)
     try {
       const { client: recorded, queries } = recordedQueries(client)
       const people = new UserDirectoryStore(recorded, 'people', systemClock, async () => {})

@@ -143,7 +143,11 @@ export async function checkTarget(
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(new Error(`no answer within ${millis} ms`)), millis)
   try {
-    await Promise.race([target.lookupUserByLogin(probe), late.promise])
+    const checked = (async () => {
+      await target.lookupUserByLogin(probe)
+      await target.checkPlaces?.()
+    })()
+    await Promise.race([checked, late.promise])
     return { health: 'up', millis: Math.round(performance.now() - started) }
   } catch (error) {
     const problem = reasonOf(error).slice(0, maxMessage)

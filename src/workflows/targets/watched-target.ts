@@ -28,6 +28,7 @@ const members: { readonly [Name in keyof Required<EveryTarget>]: 'method' | 'fac
   storedAt: 'method',
   storable: 'method',
   requirePlaces: 'method',
+  checkPlaces: 'method',
   defaultValue: 'method',
   close: 'method',
   renamesUsers: 'fact',

@@ -235,7 +235,7 @@ test(
     const failures = gateway
       .output()
       .split('\n')
-      .filter((line) => /"level":50|Unhandled/.test(line))
+      .filter((line) => /"level":"error"|Unhandled/.test(line))
     expect(failures.slice(0, 5)).toEqual([])
   },
   isFull ? 3_600_000 : 600_000,

@@ -1,5 +1,6 @@
 import { silentLogger } from '#kernel/logger.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
+import { createReadyMetric } from '#server/metrics/process-metrics.ts'
 import { createWorkerMetrics } from '#server/workers/worker-metrics.ts'
 
 /** The labels of every metric of a gateway, by the metric's name, those of Node.js included. */
@@ -11,6 +12,9 @@ export function allMetrics(): ReadonlyMap<string, { readonly type: string; reado
   const figures = { figures: unread }
   metrics.workflows.watch({ runs: figures, approvals: figures, mails: figures, grants: { due: unread } }, silentLogger)
   metrics.audit.watch({ size: unread }, silentLogger)
+  metrics.database.watchPool(() => undefined)
+  metrics.watchDisk('.', silentLogger)
+  createReadyMetric(metrics.registry, unread)
   createWorkerMetrics(metrics.registry)
   // prom-client does not declare the names of labels.
   const all = metrics.registry.getMetricsAsArray() as unknown as readonly {

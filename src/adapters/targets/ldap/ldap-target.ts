@@ -58,6 +58,7 @@ export async function openLdapTarget(config: LdapTargetConfig, name: string): Pr
       return entry && { system: ldapSystem(connection), name: entry.dn }
     },
     storable: storableIn(tree),
+    checkPlaces: () => tree.checkBases(),
     // Groups whose members are logins can't contain groups.
     ...(layout.groups.membersAreLogins
       ? {}

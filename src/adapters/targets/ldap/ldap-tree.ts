@@ -163,6 +163,21 @@ export class LdapTree {
     return entry === undefined ? undefined : readValues(entry, this.layout)
   }
 
+  /** A search below a base that does not exist finds nothing, like one without matches. */
+  async checkBases(): Promise<void> {
+    const { users, groups } = this.layout
+    for (const [kind, { base }] of [
+      ['users', users],
+      ['groups', groups],
+    ] as const) {
+      if (await this.server.exists(base.toString())) continue
+      throw new GatewayError(
+        'TARGET_FAILED',
+        `${this.server.name}: ${base}, the base of ${kind}, is missing. Create it, or let the account of the target see it`,
+      )
+    }
+  }
+
   loginOf({ dn, all }: ReadEntry): string {
     const { base, login } = this.layout.users
     const values = all.values(login)

@@ -180,7 +180,7 @@ onEachDatabase('statistics', (freshUrl) => {
   })
 
   test('scans no whole table', async () => {
-    const { client, release } = new Databases(systemClock, silentLogger).use(await freshUrl())
+    const { client, release } = new Databases({ clock: systemClock, log: silentLogger }).use(await freshUrl())
     onTestFinished(release)
     const { dialect } = client
     const people = new UserDirectoryStore(client, 'people', systemClock, async () => {})
