@@ -9,7 +9,7 @@ import { type Actor, approvalRow } from '#workflows/approvals/approval-audit.ts'
 import type { Approval } from '#workflows/record/approval.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import type { RunStore } from '#workflows/store/run-store.ts'
-import { RunSealer, restoreStoredRun } from './stored-form.ts'
+import { RunSealer, restoreStoredRun } from './saved-run.ts'
 import type { AccountConflicts, Workflows } from './workflows.ts'
 
 const busy = (reason: string): GatewayError =>

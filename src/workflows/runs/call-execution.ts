@@ -24,8 +24,16 @@ import type { IdempotentAnswer } from '#workflows/store/idempotency-store.ts'
 import type { NewRun, NextState, RunEffects, StoredState } from '#workflows/store/run-commit.ts'
 import { ClaimKeeper } from './claim-keeper.ts'
 import { retryDelay } from './retry-policy.ts'
-import { type SavedRun, saveRun, withoutVersions, withPlannedChanges } from './saved-run.ts'
-import { endedCallForm, lostCallForm, newRunOf, RunSealer } from './stored-form.ts'
+import {
+  endedCallForm,
+  lostCallForm,
+  newRunOf,
+  RunSealer,
+  type SavedRun,
+  saveRun,
+  withoutVersions,
+  withPlannedChanges,
+} from './saved-run.ts'
 
 /** How long the rest of the run may take after a password was written, before its process counts as dead. */
 const leasesOfPassword = 4

@@ -32,14 +32,18 @@ import { ClaimLost } from './claim-keeper.ts'
 import { type RetryLimits, retryDelay } from './retry-policy.ts'
 import { startedCall } from './run-call.ts'
 import {
+  isLostCall,
   newAccountIn,
+  RunSealer,
+  readLostCall,
+  remainingForm,
+  restoreStoredRun,
   type SavedRun,
   saveRun,
   signalFromJson,
   withoutVersions,
   withPlannedChanges,
 } from './saved-run.ts'
-import { isLostCall, RunSealer, readLostCall, remainingForm, restoreStoredRun } from './stored-form.ts'
 import type { Workflows } from './workflows.ts'
 
 /** Runs `work` with the workflows of the current configuration, which stay open until it ends. */

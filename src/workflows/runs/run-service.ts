@@ -28,8 +28,8 @@ import type { StartOutcome } from '#workflows/store/run-store.ts'
 import { RunInterventions } from './interventions.ts'
 import { isPassing } from './retry-policy.ts'
 import { isAsynchronous } from './run-call.ts'
+import { isWithinCall, RunSealer, restoreStoredRun } from './saved-run.ts'
 import { StoredCall } from './stored-call.ts'
-import { isWithinCall, RunSealer, restoreStoredRun } from './stored-form.ts'
 import { accepted, type Workflows } from './workflows.ts'
 
 /** How long a synchronous call with a key may take before the same call may be repeated, since its process died. */

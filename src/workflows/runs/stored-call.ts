@@ -11,7 +11,7 @@ import type { CallParts } from './call-execution.ts'
 import { ClaimKeeper } from './claim-keeper.ts'
 import { ClaimedRunExecution } from './claimed-run.ts'
 import { defaultLimits } from './run-worker.ts'
-import { newRunOf } from './stored-form.ts'
+import { newRunOf } from './saved-run.ts'
 import type { Workflows } from './workflows.ts'
 
 /** How long a run waits for another one of its subject to end. */

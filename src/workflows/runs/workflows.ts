@@ -41,8 +41,7 @@ import type { StartOutcome } from '#workflows/store/run-store.ts'
 import { CallExecution, type CallParts, resultToJson } from './call-execution.ts'
 import { isPassing } from './retry-policy.ts'
 import { isAsynchronous, runOf, startedCall } from './run-call.ts'
-import { placeOf, restoreRun, saveRun } from './saved-run.ts'
-import { newRunOf } from './stored-form.ts'
+import { newRunOf, placeOf, restoreRun, saveRun } from './saved-run.ts'
 
 /** How long closing waits for running calls. */
 const drainMillis = 30_000
