@@ -46,11 +46,9 @@ import type {
   RequestText,
 } from './approval-access.ts'
 import { type Actor, approvalRow } from './approval-audit.ts'
-import { ApprovalAuthority, type DecisionRight, refsOf } from './approval-authority.ts'
 import type { LinksFor } from './approval-links.ts'
-import { readPlan } from './approval-plan.ts'
-import { ApproverFinder } from './approver-finder.ts'
 import { deciderMails } from './approver-mail.ts'
+import { ApprovalAuthority, ApproverFinder, type DecisionRight, readPlan, refsOf } from './approvers.ts'
 import {
   type Bar,
   barOf,

@@ -8,7 +8,7 @@ import type { ApprovalUser } from '#workflows/record/operator.ts'
 import type { DelegationStore } from '#workflows/store/delegation-store.ts'
 import type { DeputyPeriod, NewDeputyPeriod } from './approval-access.ts'
 import { ownTarget } from './approval-audit.ts'
-import type { ApproverFinder } from './approver-finder.ts'
+import type { ApproverFinder } from './approvers.ts'
 
 const maxPeriods = 100
 const maxPeriodMillis = 366 * 24 * 60 * 60 * 1000

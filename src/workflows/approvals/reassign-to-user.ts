@@ -5,9 +5,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Approval } from '#workflows/record/approval.ts'
 import type { ApprovalStore } from '#workflows/store/approval-store.ts'
 import { type Actor, approvalRow } from './approval-audit.ts'
-import { readPlan, storePlan } from './approval-plan.ts'
-import type { Approver, ApproverFinder } from './approver-finder.ts'
 import { type ApproverMailParts, approverMails } from './approver-mail.ts'
+import type { Approver, ApproverFinder } from './approvers.ts'
+import { readPlan, storePlan } from './approvers.ts'
 import { type Bar, barOf, type DecisionParties, type Parties, partiesOf } from './decision-influence.ts'
 
 interface ReassigningParts extends ApproverMailParts {
