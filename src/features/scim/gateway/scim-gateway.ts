@@ -7,7 +7,6 @@ import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import { readSearchRequest } from '#protocols/scim/lists.ts'
-import { acceptsJson } from '#protocols/scim/message.ts'
 import { errorBody, scimMediaType } from '#protocols/scim/schema/scim-error.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { type GatewayResponse, header } from '#sdk/http/http.ts'
@@ -25,6 +24,7 @@ import { type ClientProfile, parameterTable } from './parameter-table.ts'
 import { GroupMapping, UserMapping } from './resource-mapping.ts'
 import { ChangePending, type GatewayParts } from './run-workflow.ts'
 import {
+  acceptsJson,
   answer,
   callOf,
   type Handler,
