@@ -9,8 +9,8 @@ import { next, type PreviewContext, type StepEffects, type TaskOutcome } from '#
 import { branchPlace } from '#workflows/definitions/definitions.ts'
 import { accountOrigin } from '#workflows/steps/account-origin.ts'
 import type { StepFailure } from '#workflows/steps/execute-steps.ts'
+import { requestObject } from '#workflows/steps/execute-steps.ts'
 import { currentUser, type RunProgress } from '#workflows/steps/run-progress.ts'
-import { requestObject } from '#workflows/steps/step-context.ts'
 import {
   beginStep,
   type DefinitionOf,

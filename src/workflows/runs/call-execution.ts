@@ -13,13 +13,13 @@ import {
   type RunKeeper,
   type StepParts,
   type StepPlan,
+  type Waiting,
 } from '#workflows/steps/execute-steps.ts'
 import { type PlannedChange, unreported } from '#workflows/steps/planned-changes.ts'
 import { type PasswordNotes, type RunMailing, runEffects } from '#workflows/steps/run-effects.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
-import { prepareWait, type Waiting } from '#workflows/steps/run-timers.ts'
-import { taskOf, type WaitOutcome } from '#workflows/steps/walk.ts'
-import type { ApprovalOpener, WorkflowServices } from '#workflows/steps/workflow-services.ts'
+import { taskOf } from '#workflows/steps/walk.ts'
+import type { WorkflowServices } from '#workflows/steps/workflow-services.ts'
 import type { IdempotentAnswer } from '#workflows/store/idempotency-store.ts'
 import type { NewRun, NextState, RunEffects, StoredState } from '#workflows/store/run-commit.ts'
 import { ClaimKeeper } from './claim-keeper.ts'
@@ -53,7 +53,6 @@ export interface CallParts {
 
 interface ExecutionParts extends CallParts, StepParts {
   maySkip(data: JsonObject): Promise<boolean | undefined>
-  readonly approvals: ApprovalOpener
   prepare(call: WorkflowCall): Promise<NewRun>
   /** Pages of the portal, for mails. */
   readonly mailing: RunMailing
@@ -155,15 +154,9 @@ export class CallExecution implements RunKeeper {
     return { ...form, data: { ...form.data, ...endedCallForm } }
   }
 
-  /** The caller can't fix an approval without approvers, so the run is stored anyway; a worker turns it into an incident. */
-  async prepareWait(wait: WaitOutcome): Promise<Waiting> {
-    try {
-      return await prepareWait(this.#state, wait, this.#parts.approvals)
-    } catch (error) {
-      if (!(error instanceof GatewayError) || error.code !== 'NO_APPROVERS') throw error
-      this.#undecidable = true
-      return { timers: [] }
-    }
+  /** The caller can't fix it, so the run is stored anyway; a worker turns it into an incident. */
+  allowUndecidable(): void {
+    this.#undecidable = true
   }
 
   /**

@@ -258,7 +258,6 @@ export class ClaimedRunExecution {
         keeper = new StoredKeeper(state, {
           abort,
           commit: (saved, log) => this.#commitPlanned(saved, log),
-          prepareWait: (wait) => workflows.prepareWait(state, wait),
         })
         executed = await workflows.step(state, keeper)
       } catch (error) {
@@ -398,7 +397,7 @@ export class ClaimedRunExecution {
   }
 }
 
-interface KeeperParts extends Pick<RunKeeper, 'prepareWait'> {
+interface KeeperParts {
   readonly abort: AbortSignal
   /** Throws when the claim is lost. */
   commit(saved: SavedRun, log: StepLog): Promise<void>
@@ -415,14 +414,12 @@ const loudTasks: ReadonlySet<string> = new Set(['customTask'])
  */
 class StoredKeeper implements RunKeeper {
   readonly abort: AbortSignal
-  readonly prepareWait: RunKeeper['prepareWait']
   readonly #commit: KeeperParts['commit']
   #saved: SavedRun
   #steps = 0
 
-  constructor(state: RunProgress, { abort, prepareWait, commit }: KeeperParts) {
+  constructor(state: RunProgress, { abort, commit }: KeeperParts) {
     this.abort = abort
-    this.prepareWait = prepareWait
     this.#commit = commit
     this.#saved = saveRun(state)
   }

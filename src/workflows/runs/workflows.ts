@@ -31,9 +31,9 @@ import {
 import { type FoundChanges, findPlannedChanges, type PlannedChange } from '#workflows/steps/planned-changes.ts'
 import type { RunMailing } from '#workflows/steps/run-effects.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
-import { deadlineTimer, prepareWait, type Waiting } from '#workflows/steps/run-timers.ts'
+import { deadlineTimer } from '#workflows/steps/run-timers.ts'
 import { createTargetMappings, withMappings } from '#workflows/steps/target-mappings.ts'
-import { maySkip, type WaitOutcome } from '#workflows/steps/walk.ts'
+import { maySkip } from '#workflows/steps/walk.ts'
 import type { ApprovalOpener, WorkflowServices } from '#workflows/steps/workflow-services.ts'
 import type { IdempotencyKey } from '#workflows/store/idempotency-store.ts'
 import type { NewRun, RunEffects } from '#workflows/store/run-commit.ts'
@@ -118,6 +118,7 @@ export class Workflows implements WorkflowStarter, Closable {
     this.mailing = mailing
     this.#stepParts = {
       services,
+      approvals,
       definitions: (name, hash) => definitions.get(name, hash),
       auditsWithin: (target) => this.#auditsWithin(target),
     }
@@ -167,7 +168,6 @@ export class Workflows implements WorkflowStarter, Closable {
       const prepare = (started: WorkflowCall) => this.prepare(startedCall(started, state))
       const own = {
         ...this.#stepParts,
-        approvals: this.#approvals,
         mailing: this.mailing,
         prepare,
         maySkip: (data: JsonObject) => this.maySkip(data),
@@ -293,11 +293,6 @@ export class Workflows implements WorkflowStarter, Closable {
   /** Executes steps of a stored run up to the next commit. */
   step(state: RunProgress, keeper: RunKeeper): Promise<ExecutedSteps> {
     return this.#counted(state.head.workflow, () => executeSteps(state, this.#stepParts, keeper))
-  }
-
-  /** What a waiting run is stored with. Throws errors of opening an approval. */
-  prepareWait(state: RunProgress, wait: WaitOutcome): Promise<Waiting> {
-    return prepareWait(state, wait, this.#approvals)
   }
 
   /** Waits for running calls, then closes the tasks. */
