@@ -4,11 +4,10 @@ import { SecretBox } from '#keys/secret-box.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 import { runHead } from '#testing/workflows/run-head.ts'
 import { recordingLogger } from '#testing/workflows/workflow-fixture.ts'
-import type { PreviewCalls } from '#workflows/preview/preview-run.ts'
 import type { Approval } from '#workflows/record/approval.ts'
 import type { StoredRun } from '#workflows/record/run.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
-import { ApprovalPreview, type ApprovalPreviewParts } from './approval-preview.ts'
+import { ApprovalPreview, type ApprovalPreviewParts } from './previews.ts'
 import { type SavedRun, saveRun } from './saved-run.ts'
 
 const approval = { id: 'a1', run: { id: 'r1' } } as Approval
@@ -27,6 +26,9 @@ const waiting = {
   data,
 } as StoredRun
 
+const absent = async (): Promise<never> => {
+  throw new Error('no workflows in this test')
+}
 const noSignals = { signal: async () => false }
 
 type PreviewCall = (state: RunProgress, onEnd: () => void) => Promise<Preview>
@@ -40,20 +42,22 @@ function approvalPreview(parts: Partial<ApprovalPreviewParts> = {}, preview = at
   const log = recordingLogger()
   const workflows = () => ({
     load: async () => {},
-    preview: (state: RunProgress, { onEnd = () => {} }: PreviewCalls = {}) => preview(state, onEnd),
-    accountConflicts: async () => undefined,
+    reading: absent,
   })
   const runs = { ...noSignals, getWhole: async () => waiting }
   return {
     log,
-    preview: new ApprovalPreview({
-      runs,
-      secrets: new SecretBox(async () => []),
-      workflows,
-      log,
-      clock: () => new Date(0),
-      ...parts,
-    }),
+    preview: new ApprovalPreview(
+      {
+        runs,
+        secrets: new SecretBox(async () => []),
+        workflows,
+        log,
+        clock: () => new Date(0),
+        ...parts,
+      },
+      (state, _, { onEnd = () => {} } = {}) => preview(state, onEnd),
+    ),
   }
 }
 

@@ -22,15 +22,15 @@ import {
   type StepRun,
   type StepsEnd,
 } from '#workflows/steps/execute-steps.ts'
-import { type PlannedChange, unreported } from '#workflows/steps/planned-changes.ts'
+import { findPlannedChanges, type PlannedChange, unreported } from '#workflows/steps/planned-changes.ts'
 import { runEffects } from '#workflows/steps/run-effects.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import { taskOf } from '#workflows/steps/walk.ts'
 import type { WorkflowServices } from '#workflows/steps/workflow-services.ts'
 import type { NextState, RunEffects, StepCommit, StoredState } from '#workflows/store/run-commit.ts'
 import { ClaimLost } from './claim-keeper.ts'
+import { accountConflicts } from './previews.ts'
 import { type RetryLimits, retryDelay } from './retry-policy.ts'
-import { startedCall } from './run-call.ts'
 import {
   isLostCall,
   newAccountIn,
@@ -45,6 +45,7 @@ import {
   withPlannedChanges,
 } from './saved-run.ts'
 import type { Workflows } from './workflows.ts'
+import { startedCall } from './workflows.ts'
 
 /** Runs `work` with the workflows of the current configuration, which stay open until it ends. */
 export type UseWorkflows = <T>(work: (workflows: Workflows) => Promise<T>) => Promise<T>
@@ -162,7 +163,7 @@ export class ClaimedRunExecution {
     try {
       const conflict = await this.#parts.use(async (workflows) => {
         await workflows.load(state)
-        return (await workflows.accountConflicts(state))?.error
+        return (await accountConflicts(state, workflows))?.error
       })
       if (conflict === undefined) return false
       const next = await this.#afterFailure(conflict, taskOf(state))
@@ -212,7 +213,9 @@ export class ClaimedRunExecution {
     await this.#parts.use(async (workflows) => {
       try {
         const { task, plannedChanges, incident } = readLostCall(data)
-        const { there, absent, unknown } = await workflows.find(plannedChanges, { id, name })
+        const { there, absent, unknown } = await workflows.reading(name, ({ target, log }) =>
+          findPlannedChanges(plannedChanges, { target, workflow: { id, name }, log }),
+        )
         const audit = await this.#confirmed(there)
         const again = this.#lookAgainIn(absent)
         if (again !== undefined) {

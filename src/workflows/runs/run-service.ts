@@ -27,10 +27,9 @@ import type { NewRun } from '#workflows/store/run-commit.ts'
 import type { StartOutcome } from '#workflows/store/run-store.ts'
 import { RunInterventions } from './interventions.ts'
 import { isPassing } from './retry-policy.ts'
-import { isAsynchronous } from './run-call.ts'
 import { isWithinCall, RunSealer, restoreStoredRun } from './saved-run.ts'
 import { StoredCall } from './stored-call.ts'
-import { accepted, type Workflows } from './workflows.ts'
+import { accepted, isAsynchronous, type Workflows } from './workflows.ts'
 
 /** How long a synchronous call with a key may take before the same call may be repeated, since its process died. */
 const answerMillis = 2 * 60_000

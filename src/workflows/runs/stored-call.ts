@@ -10,6 +10,7 @@ import type { NewRun, RunEffects, StepCommit } from '#workflows/store/run-commit
 import type { CallParts } from './call-execution.ts'
 import { ClaimKeeper } from './claim-keeper.ts'
 import { ClaimedRunExecution } from './claimed-run.ts'
+import { refusalOf } from './previews.ts'
 import { defaultLimits } from './run-worker.ts'
 import { newRunOf } from './saved-run.ts'
 import type { Workflows } from './workflows.ts'
@@ -60,7 +61,7 @@ export class StoredCall {
         await execution.proceed(
           this.#state,
           () => keeper.step(),
-          () => workflows.refusalOf(this.#state),
+          () => refusalOf(this.#state, workflows),
         ),
       )
     } finally {
