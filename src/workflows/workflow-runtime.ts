@@ -25,7 +25,7 @@ import { createMaintenanceTasks } from '#workflows/jobs/maintenance-tasks.ts'
 import { mailDigests } from '#workflows/mails/digest-mails.ts'
 import { mailOutcomes } from '#workflows/mails/outcome-mails.ts'
 import { ApprovalPreview } from '#workflows/runs/previews.ts'
-import { RunService, type Runs } from '#workflows/runs/run-service.ts'
+import { RunService } from '#workflows/runs/run-service.ts'
 import { createWorkflows, type Workflows } from '#workflows/runs/workflows.ts'
 import type { WorkflowServices } from '#workflows/steps/workflow-services.ts'
 import type { ApprovalStore } from '#workflows/store/approval-store.ts'
@@ -59,7 +59,7 @@ interface WorkflowRuntimeParts {
 /** The workflows of one configuration, with their approvals and jobs. Modules may refer to it before it is started. */
 export class WorkflowRuntime {
   readonly approvals: ApprovalDesk
-  readonly runs: Runs
+  readonly runs: RunService
   readonly #parts: WorkflowRuntimeParts
   readonly #choices: MailChoices
   #workflows: Workflows | undefined

@@ -14,7 +14,7 @@ import type { TokenReport } from '#features/sts/service/token-report.ts'
 import type { ListenToSessions } from '#requests/sessions/session-listener.ts'
 import type { ServedApi } from '#sdk/filter/filter-api.ts'
 import type { OwnAccess } from '#sdk/workflow/grants.ts'
-import type { ApprovalAccess } from '#workflows/approvals/approval-access.ts'
+import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
 import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog-view.ts'
 import type { ListenToRuns } from '#workflows/runs/run-listener.ts'
 import type { ReadTargets } from '#workflows/targets/target-status.ts'
@@ -23,7 +23,7 @@ import type { ReadStatistics } from './statistics/statistics-query.ts'
 /** What the filters of the portal use beside what every filter may use. */
 export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, StsHost, Pick<ScimHost, 'journals'> {
   readonly runChanges: ListenToRuns
-  readonly approvals: ApprovalAccess
+  readonly approvals: ApprovalDesk
   /** The workflows of the configuration, for administrators. */
   readonly workflowCatalog: WorkflowCatalog
   /** The request parameters that a workflow and those it calls accept; undefined for an unknown workflow. */

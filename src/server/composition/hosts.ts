@@ -40,14 +40,14 @@ import type { TargetHost } from '#sdk/target-module/target-module.ts'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
 import type { TaskHost, TaskTargets } from '#sdk/workflow/workflow-task.ts'
 import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
-import type { ApprovalAccess } from '#workflows/approvals/approval-access.ts'
+import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
 import { reloadRoot } from '#workflows/definitions/reload-root.ts'
 import { createWorkflowCatalog } from '#workflows/definitions/workflow-catalog.ts'
 import { loginAttributes, workflowParameters } from '#workflows/definitions/workflow-parameters.ts'
 import { createOwnAccess } from '#workflows/grants/own-access.ts'
 import { withRemovalWorkflow } from '#workflows/grants/removal-workflow.ts'
 import type { RunChanges } from '#workflows/runs/run-changes.ts'
-import type { Runs } from '#workflows/runs/run-service.ts'
+import type { RunService } from '#workflows/runs/run-service.ts'
 import type { GrantStore } from '#workflows/store/grant-store.ts'
 import type { RunStore } from '#workflows/store/run-store.ts'
 import { KnownGroupMappings } from '#workflows/targets/group-mappings.ts'
@@ -95,8 +95,8 @@ interface HostParts {
   readonly targets: Required<Pick<TaskTargets, 'get' | 'names' | 'ownersOf'>>
   readonly readTargets: GatewayHost['readTargets']
   readonly rules: RuleEvaluator
-  readonly runs: Runs
-  readonly approvals: ApprovalAccess
+  readonly runs: RunService
+  readonly approvals: ApprovalDesk
   readonly dynamicWorkflows: ReadonlyMap<string, DynamicWorkflowSource>
   readonly issuers: Issuers
   readonly watchIssuer: GatewayHost['watchIssuer']

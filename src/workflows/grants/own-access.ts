@@ -3,7 +3,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { GroupOrigin, OwnAccess } from '#sdk/workflow/grants.ts'
 import { ownTarget } from '#workflows/approvals/approval-audit.ts'
-import type { Runs } from '#workflows/runs/run-service.ts'
+import type { RunService } from '#workflows/runs/run-service.ts'
 import type { GrantStore } from '#workflows/store/grant-store.ts'
 import type { RunStore } from '#workflows/store/run-store.ts'
 import { removalCall } from './grant-revoker.ts'
@@ -11,7 +11,7 @@ import { removalWorkflow } from './removal-workflow.ts'
 
 interface OwnAccessParts {
   readonly grants: GrantStore
-  readonly runs: Pick<Runs, 'prepare'>
+  readonly runs: Pick<RunService, 'prepare'>
   readonly store: Pick<RunStore, 'record'>
   readonly audit: Pick<AuditStore, 'list'>
   readonly clock: Clock

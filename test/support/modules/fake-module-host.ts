@@ -37,14 +37,12 @@ import { fakeDirectory } from '#testing/login/fake-directory.ts'
 import { noSessions } from '#testing/login/no-sessions.ts'
 import { directoryEntry } from '#testing/modules/directory-entry.ts'
 import { fakePortal } from '#testing/modules/fake-portal.ts'
-import { absentStore } from '#testing/workflows/call-store.ts'
-import { noApprovals } from '#testing/workflows/no-approvals.ts'
+import { absentStore, fakeService, type Public } from '#testing/workflows/call-store.ts'
 import { noGrants } from '#testing/workflows/no-grants.ts'
-import { noRuns } from '#testing/workflows/no-runs.ts'
-import type { ApprovalAccess } from '#workflows/approvals/approval-access.ts'
+import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
 import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog-view.ts'
-import type { RunAccess } from '#workflows/record/run-access.ts'
 import type { ListenToRuns } from '#workflows/runs/run-listener.ts'
+import type { RunService } from '#workflows/runs/run-service.ts'
 import type { ReadTargets } from '#workflows/targets/target-status.ts'
 
 export interface FakeHostOptions {
@@ -67,14 +65,14 @@ export interface FakeHostOptions {
   readonly loaded?: ConfigurationAccess
   readonly tokenReport?: TokenReport
   readonly metrics?: MetricsAccess
-  readonly runs?: RunAccess
+  readonly runs?: Partial<Public<RunService>>
   readonly sessions?: SessionAccess
   readonly secondFactors?: SecondFactors
   readonly registrations?: Registrations
   readonly grants?: Partial<OwnAccess>
   readonly readTargets?: ReadTargets
   readonly groupMappings?: readonly GroupMapping[]
-  readonly approvals?: ApprovalAccess
+  readonly approvals?: Partial<Public<ApprovalDesk>>
   readonly workflowCatalog?: WorkflowCatalog
   /** Request parameters by workflow. */
   readonly loginAttributes?: ReadonlySet<string> | 'any'
@@ -132,12 +130,12 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     readTargets: options.readTargets ?? (async () => []),
     groupMappings: { list: async () => options.groupMappings ?? [] },
     workflows: { run: async () => missing('workflows') },
-    runs: options.runs ?? noRuns,
+    runs: fakeService<RunService>('runs', options.runs ?? { hasUnfinished: async () => false }),
     sessions: options.sessions ?? noSessions,
     secondFactors: options.secondFactors ?? absentStore('second factors'),
     registrations: options.registrations ?? absentStore('registrations'),
     passwords: noPasswords,
-    approvals: options.approvals ?? noApprovals,
+    approvals: fakeService<ApprovalDesk>('approvals', options.approvals ?? {}),
     grants: { ...noGrants, ...options.grants },
     workflowCatalog: options.workflowCatalog ?? { list: async () => [], get: async () => undefined },
     loginAttributes: () => options.loginAttributes ?? new Set(),

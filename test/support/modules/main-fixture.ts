@@ -17,7 +17,6 @@ import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } 
 import { fakePortal, MemoryPortal } from '#testing/modules/fake-portal.ts'
 import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { MemoryRuns } from '#testing/workflows/memory-runs.ts'
-import { noApprovals } from '#testing/workflows/no-approvals.ts'
 
 export const mainParams: ParamValues = {
   displayNameAttribute: 'displayName',
@@ -117,13 +116,16 @@ export async function openMain(options: MainOptions = {}) {
   const issues = noIssues()
   const prepared = main.prepare(fakeParams({ ...mainParams, ...options.params }), issues, fakeParseContext())
   expect(issueTexts(issues.list)).toEqual([])
-  const runs = new MemoryRuns()
-  const memory = new MemoryPortal()
   const calls: WorkflowCall[] = []
+  const runs = new MemoryRuns()
+  runs.run = async (call) => {
+    calls.push(call)
+    return (await options.run?.(call)) ?? { id: 'run', status: 'completed', changes: 1 }
+  }
+  const memory = new MemoryPortal()
   const portal = fakePortal({ memory, orgs: [org('root')], workflows: [workflow('join')], ...options.portal })
   const host = fakeModuleHost({
     runs,
-    approvals: noApprovals,
     entries: [person('ann', { mail: ['ann@example.com'] }), person('bob')],
     authorize: ({ attributes }, rules) => {
       const groups = attributes.values('groups')
@@ -135,15 +137,7 @@ export async function openMain(options: MainOptions = {}) {
     ...options,
     portal,
   })
-  const filter = await prepared.create({
-    ...host,
-    workflows: {
-      run: async (call) => {
-        calls.push(call)
-        return (await options.run?.(call)) ?? { id: 'run', status: 'completed', changes: 1 }
-      },
-    },
-  })
+  const filter = await prepared.create(host)
   const { mount = '/portal/main' } = options
   const answer = async (
     method: string,

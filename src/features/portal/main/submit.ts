@@ -157,7 +157,7 @@ async function createPerson(login: string, cart: Cart): Promise<void> {
   users.delete(login.toLowerCase())
   const { jitWorkflow, uidAttributeName } = parts.settings.given
   if (jitWorkflow === undefined) throw new Refused(`Error, user ${login} does not exist;`)
-  await parts.host.workflows.run({
+  await parts.host.runs.run({
     head: {
       workflow: jitWorkflow,
       requester: subject.uid,

@@ -74,7 +74,7 @@ export default defineFilter({
         users: new UserMapping(config, { toScim, toInternal }, host.log, lookups),
         groups: new GroupMapping(config, lookups, host.log),
         managers: new Managers(config, lookups, silent, host.log),
-        workflows: host.workflows,
+        runs: host.runs,
         unfinished: new UnfinishedChanges(config, host, await host.runs.hasUnfinished().catch(() => true)),
         queue: new KeyedQueue({ maxPending: maxChanges }),
         log: host.log,
