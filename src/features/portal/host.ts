@@ -13,9 +13,9 @@ import type { StsHost } from '#features/sts/host.ts'
 import type { TokenReport } from '#features/sts/service/token-report.ts'
 import type { ListenToSessions } from '#requests/sessions/session-listener.ts'
 import type { ServedApi } from '#sdk/filter/filter-api.ts'
-import type { OwnAccess } from '#sdk/workflow/grants.ts'
 import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
-import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog-view.ts'
+import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog.ts'
+import type { OwnGrants } from '#workflows/grants/own-grants.ts'
 import type { ListenToRuns } from '#workflows/runs/run-listener.ts'
 import type { ReadTargets } from '#workflows/targets/target-status.ts'
 import type { ReadStatistics } from './statistics/statistics-query.ts'
@@ -28,7 +28,7 @@ export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, S
   readonly workflowCatalog: WorkflowCatalog
   /** The request parameters that a workflow and those it calls accept; undefined for an unknown workflow. */
   workflowParameters(name: string): ReadonlySet<string> | undefined
-  readonly grants: OwnAccess
+  readonly grants: OwnGrants
   readonly sessionChanges: ListenToSessions
   /** What a portal shows: orgs, links, reports, workflows. */
   readonly portal: PortalAccess

@@ -42,9 +42,9 @@ import type { TaskHost, TaskTargets } from '#sdk/workflow/workflow-task.ts'
 import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
 import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
 import { reloadRoot } from '#workflows/definitions/reload-root.ts'
-import { createWorkflowCatalog } from '#workflows/definitions/workflow-catalog.ts'
+import { WorkflowCatalog } from '#workflows/definitions/workflow-catalog.ts'
 import { loginAttributes, workflowParameters } from '#workflows/definitions/workflow-parameters.ts'
-import { createOwnAccess } from '#workflows/grants/own-access.ts'
+import { OwnGrants } from '#workflows/grants/own-grants.ts'
 import { withRemovalWorkflow } from '#workflows/grants/removal-workflow.ts'
 import type { RunChanges } from '#workflows/runs/run-changes.ts'
 import type { RunService } from '#workflows/runs/run-service.ts'
@@ -177,8 +177,8 @@ function workflowParts({ configuration, services, runs, approvals }: HostParts) 
     runs,
     runChanges: (listener) => services.runChanges.listen(listener),
     approvals,
-    grants: createOwnAccess({ ...services, runs, store: services.runs }),
-    workflowCatalog: createWorkflowCatalog(configuration, services.runs),
+    grants: new OwnGrants({ ...services, runs, store: services.runs }),
+    workflowCatalog: new WorkflowCatalog(configuration, services.runs),
     workflowParameters: (workflow) => workflowParameters(configuration, workflow),
     loginAttributes: (workflow) => loginAttributes(configuration, workflow),
     workflowWrites: (workflow) => workflowWrites({ tasks, mapping }, workflow),

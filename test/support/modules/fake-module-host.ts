@@ -29,7 +29,6 @@ import type { ConfiguredTexts } from '#sdk/page/configured-texts.ts'
 import type { Rule, RuleDecision } from '#sdk/rule/rule.ts'
 import type { GroupMapping } from '#sdk/target/group-mappings.ts'
 import type { Target } from '#sdk/target/target.ts'
-import type { OwnAccess } from '#sdk/workflow/grants.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
 import type { GatewayHost } from '#server/composition/hosts.ts'
 import { memoryUserDirectory } from '#testing/databases/memory-database.ts'
@@ -38,9 +37,9 @@ import { noSessions } from '#testing/login/no-sessions.ts'
 import { directoryEntry } from '#testing/modules/directory-entry.ts'
 import { fakePortal } from '#testing/modules/fake-portal.ts'
 import { absentStore, fakeService, type Public } from '#testing/workflows/call-store.ts'
-import { noGrants } from '#testing/workflows/no-grants.ts'
 import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
-import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog-view.ts'
+import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog.ts'
+import type { OwnGrants } from '#workflows/grants/own-grants.ts'
 import type { ListenToRuns } from '#workflows/runs/run-listener.ts'
 import type { RunService } from '#workflows/runs/run-service.ts'
 import type { ReadTargets } from '#workflows/targets/target-status.ts'
@@ -69,11 +68,11 @@ export interface FakeHostOptions {
   readonly sessions?: SessionAccess
   readonly secondFactors?: SecondFactors
   readonly registrations?: Registrations
-  readonly grants?: Partial<OwnAccess>
+  readonly grants?: Partial<Public<OwnGrants>>
   readonly readTargets?: ReadTargets
   readonly groupMappings?: readonly GroupMapping[]
   readonly approvals?: Partial<Public<ApprovalDesk>>
-  readonly workflowCatalog?: WorkflowCatalog
+  readonly workflowCatalog?: Public<WorkflowCatalog>
   /** Request parameters by workflow. */
   readonly loginAttributes?: ReadonlySet<string> | 'any'
   readonly workflowParameters?: Readonly<Record<string, readonly string[]>>
@@ -136,8 +135,8 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     registrations: options.registrations ?? absentStore('registrations'),
     passwords: noPasswords,
     approvals: fakeService<ApprovalDesk>('approvals', options.approvals ?? {}),
-    grants: { ...noGrants, ...options.grants },
-    workflowCatalog: options.workflowCatalog ?? { list: async () => [], get: async () => undefined },
+    grants: fakeService<OwnGrants>('grants', options.grants ?? {}),
+    workflowCatalog: fakeService<WorkflowCatalog>('workflows', options.workflowCatalog ?? { list: async () => [] }),
     loginAttributes: () => options.loginAttributes ?? new Set(),
     workflowWrites: () => unknownWrites,
     workflowParameters: (name) => {

@@ -3,7 +3,6 @@ import type { UserRef } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Grant } from '#sdk/workflow/grant.ts'
 import { ann, type MainOptions, openMain, outsider, someone } from '#testing/modules/main-fixture.ts'
-import { noGrants } from '#testing/workflows/no-grants.ts'
 import { someApproval } from '#testing/workflows/some-approval.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 import type { LatestMessage } from '#workflows/record/approval.ts'
@@ -30,7 +29,7 @@ async function open(options: Partial<MainOptions> = {}) {
     latestMessages: async () => new Map(),
     list: async ({ login }: { login: string }) => ({ approvals: login === 'ann' ? [approval] : [] }),
   }
-  const grants = { ...noGrants, ofSubject: async () => [grant('g1', ago(20), ahead(3)), grant('g2', ago(1), ahead(9))] }
+  const grants = { ofSubject: async () => [grant('g1', ago(20), ahead(3)), grant('g2', ago(1), ahead(9))] }
   const opened = await openMain({ approvals, grants, now: () => now, ...options })
   const done = opened.runs.add({ head: { workflow: 'join', requester: 'ann' }, state: 'completed', ended: ago(1) })
   return { ...opened, approval, done }
