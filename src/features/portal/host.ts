@@ -2,7 +2,7 @@ import type { AuditReader } from '#audit/audit-reader.ts'
 import type { AccountHost } from '#features/account/host.ts'
 import type { IssuerHost } from '#features/issuer/host.ts'
 import type { ConfigurationAccess } from '#features/portal/access/configuration-access.ts'
-import type { PortalAccess } from '#features/portal/access/portal-access.ts'
+import type { Portal } from '#features/portal/access/portal.ts'
 import type { ServedProfile } from '#features/portal/access/profile-form.ts'
 import type { SystemFacts } from '#features/portal/access/system-facts.ts'
 import type { RegistrationHost } from '#features/registration/host.ts'
@@ -31,7 +31,7 @@ export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, S
   readonly grants: OwnGrants
   readonly sessionChanges: ListenToSessions
   /** What a portal shows: orgs, links, reports, workflows. */
-  readonly portal: PortalAccess
+  readonly portal: Portal
   /** The address of the portal, without a slash at its end; absent if none is configured. */
   readonly portalUrl?: string | undefined
   /** The APIs of the configuration; none if absent. */

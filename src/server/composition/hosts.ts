@@ -11,9 +11,9 @@ import type { Issuers } from '#features/issuer/service/issuers.ts'
 import type { PasswordTaskHost } from '#features/passwords/host.ts'
 import { PasswordChanges, type PasswordServices } from '#features/passwords/service/password-changes.ts'
 import { offersResetLinks } from '#features/passwords/service/reset-links.ts'
+import { Portal, PortalMemory } from '#features/portal/access/portal.ts'
+import type { PortalStore } from '#features/portal/access/portal-store.ts'
 import { offersProfile } from '#features/portal/access/profile-form.ts'
-import { createPortal, createPortalMemory } from '#features/portal/front/portal-content.ts'
-import type { PortalStore } from '#features/portal/front/portal-store.ts'
 import type { PortalHost } from '#features/portal/host.ts'
 import { createStatistics } from '#features/portal/statistics/read-statistics.ts'
 import type { StatisticsStore } from '#features/portal/statistics/statistics-store.ts'
@@ -127,10 +127,10 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
     rateLimits: services.rateLimits,
     ...services.installation,
     eventStreams: services.events,
-    portal: createPortal(
+    portal: new Portal(
       withRemovalWorkflow(configuration),
       parts.dynamicWorkflows,
-      createPortalMemory(services.portal, services.notifications),
+      new PortalMemory(services.portal, services.notifications),
     ),
     registrations: new Registrations({ ...services.registrations, runs, clock }),
     sessions: createSessionAccess(services.sessions, configuration),

@@ -3,7 +3,7 @@ import type { AuditReader } from '#audit/audit-reader.ts'
 import type { SecondFactors } from '#features/account/second-factors/second-factors.ts'
 import { PasswordChanges } from '#features/passwords/service/password-changes.ts'
 import type { ConfigurationAccess } from '#features/portal/access/configuration-access.ts'
-import type { PortalAccess } from '#features/portal/access/portal-access.ts'
+import type { Portal } from '#features/portal/access/portal.ts'
 import type { ServedProfile } from '#features/portal/access/profile-form.ts'
 import type { SystemFacts } from '#features/portal/access/system-facts.ts'
 import type { ReadStatistics } from '#features/portal/statistics/statistics-query.ts'
@@ -77,7 +77,7 @@ export interface FakeHostOptions {
   readonly loginAttributes?: ReadonlySet<string> | 'any'
   readonly workflowParameters?: Readonly<Record<string, readonly string[]>>
   readonly pollEvents?: EventStreams['poll']
-  readonly portal?: PortalAccess
+  readonly portal?: Portal
   readonly portalUrl?: string
   readonly texts?: ConfiguredTexts
   readonly forms?: readonly RegistrationForm[]

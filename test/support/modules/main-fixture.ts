@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { text as textOf } from 'node:stream/consumers'
 import { expect } from 'vitest'
-import type { PortalAccess, PortalOrg, PortalUrl, PortalWorkflow } from '#features/portal/access/portal-access.ts'
+import type { PortalOrg, PortalUrl, PortalWorkflow } from '#features/portal/access/portal.ts'
 import main from '#features/portal/main/main.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
@@ -14,7 +14,7 @@ import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { type FakeHostOptions, fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
-import { fakePortal, MemoryPortal } from '#testing/modules/fake-portal.ts'
+import { fakePortal, MemoryPortal, type PortalParts } from '#testing/modules/fake-portal.ts'
 import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { MemoryRuns } from '#testing/workflows/memory-runs.ts'
 
@@ -103,7 +103,7 @@ export const outsider = (uid: string): Subject => ({
 
 export interface MainOptions extends Omit<FakeHostOptions, 'portal'> {
   readonly params?: ParamValues
-  readonly portal?: Partial<PortalAccess>
+  readonly portal?: Partial<PortalParts>
   readonly mount?: string
   /** The Accept-Language header of every request. */
   readonly language?: string

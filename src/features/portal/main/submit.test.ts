@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { PortalWorkflow } from '#features/portal/access/portal-access.ts'
+import type { PortalWorkflow } from '#features/portal/access/portal.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import {
   ann,

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import * as z from 'zod'
-import type { PortalWorkflow } from '#features/portal/access/portal-access.ts'
+import type { PortalWorkflow } from '#features/portal/access/portal.ts'
 import type { SubmitOutcome, SubmitOutcomes, SubmitResults } from '#features/portal/contract/main.ts'
 import {
   auditRefusal,
