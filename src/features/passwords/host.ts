@@ -13,7 +13,7 @@ export interface PasswordHost extends FilterHost {
 
 /** What the task that mails password links uses. */
 export interface PasswordTaskHost extends TaskHost {
-  readonly passwords: Pick<PasswordChanges, 'requestReset'>
+  readonly passwords: PasswordChanges
   /** The links of the filters of the configuration that let users set passwords; none if absent. */
   readonly resetLinks?: readonly ServedResetLinks[]
 }

@@ -258,8 +258,8 @@ const hasOwnHeader = (request: GatewayRequest): boolean => header(request, 'x-re
 const pageOf = 'x-page-of'
 
 interface SamePersonParts {
-  readonly sessions: Pick<Sessions, 'find'>
-  readonly routes: Pick<Routes, 'at'>
+  readonly sessions: Sessions
+  readonly routes: Routes
 }
 
 /**

@@ -17,7 +17,7 @@ import { type ApprovalPlan, readPlan, storePlan } from './approvers.ts'
 import { findApprovers, type OpeningParts } from './open-approval.ts'
 
 interface EscalatingParts extends OpeningParts {
-  readonly approvals: Pick<ApprovalStore, 'get' | 'reassign'>
+  readonly approvals: ApprovalStore
   readonly audit: Pick<AuditStore, 'append'>
   readonly log: Logger
 }
@@ -141,7 +141,7 @@ export interface ReminderRequest {
 }
 
 interface RemindingParts extends OpeningParts {
-  readonly approvals: Pick<ApprovalStore, 'get' | 'listOpen' | 'reassign'>
+  readonly approvals: ApprovalStore
   readonly mails: Pick<MailStore, 'add'>
   readonly log: Logger
 }

@@ -11,7 +11,7 @@ import { readPlan, storePlan } from './approvers.ts'
 import { type Bar, barOf, type DecisionParties, type Parties, partiesOf } from './decision-influence.ts'
 
 interface ReassigningParts extends ApproverMailParts {
-  readonly approvals: Pick<ApprovalStore, 'reassign'>
+  readonly approvals: ApprovalStore
   readonly clock: Clock
 }
 
@@ -82,18 +82,14 @@ const refusals: Readonly<Record<Bar, string>> = {
 }
 
 /** The active user with that login, who may decide. Throws BAD_REQUEST if there is none. */
-export async function findApprover(
-  login: string,
-  parties: DecisionParties,
-  finder: Pick<ApproverFinder, 'byLogin'>,
-): Promise<Approver> {
+export async function findApprover(login: string, parties: DecisionParties, finder: ApproverFinder): Promise<Approver> {
   const found = await findUser(login, finder)
   const bar = barOf(parties, found, [found.entry], { forOthers: true })
   if (bar !== undefined) throw refused(`"${found.login}" ${refusals[bar]}`)
   return found
 }
 
-async function findUser(login: string, finder: Pick<ApproverFinder, 'byLogin'>): Promise<Approver> {
+async function findUser(login: string, finder: ApproverFinder): Promise<Approver> {
   const found = (await finder.byLogin(login)).filter(({ attributes }) => !isDeactivated(attributes))
   const [entry, namesake] = found
   if (entry === undefined) throw refused(`no active user has the login "${login}"`)

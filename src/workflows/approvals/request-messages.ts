@@ -16,8 +16,8 @@ import type { ApproverFinder } from './approvers.ts'
 import { readPlan } from './approvers.ts'
 
 interface MessageParts {
-  readonly approvals: Pick<ApprovalStore, 'get' | 'listOfRun' | 'addMessage' | 'messagesOf'>
-  readonly finder: Pick<ApproverFinder, 'entriesOf' | 'nameOf'>
+  readonly approvals: ApprovalStore
+  readonly finder: ApproverFinder
   readonly clock: Clock
   /** Pages of the portal. */
   readonly pages?: PortalLinks | undefined

@@ -39,15 +39,15 @@ export interface ShownDefinition extends ShownWorkflow {
   readonly tasks: readonly ShownTask[]
 }
 
+type Workflows = Pick<Configuration, 'workflows' | 'restoreWorkflow'>
+type Definitions = Pick<RunStore, 'definition' | 'openByWorkflow'>
+
 /** The workflows of a configuration, for administrators. */
 export class WorkflowCatalog {
-  readonly #configuration: Pick<Configuration, 'workflows' | 'restoreWorkflow'>
-  readonly #store: Pick<RunStore, 'definition' | 'openByWorkflow'>
+  readonly #configuration: Workflows
+  readonly #store: Definitions
 
-  constructor(
-    configuration: Pick<Configuration, 'workflows' | 'restoreWorkflow'>,
-    store: Pick<RunStore, 'definition' | 'openByWorkflow'>,
-  ) {
+  constructor(configuration: Workflows, store: Definitions) {
     this.#configuration = configuration
     this.#store = store
   }

@@ -12,8 +12,8 @@ import type { RunStore } from '#workflows/store/run-store.ts'
 import { removalParameters, removalWorkflow } from './removal-workflow.ts'
 
 interface RevokerParts {
-  readonly grants: Pick<GrantStore, 'due'>
-  readonly store: Pick<RunStore, 'record'>
+  readonly grants: GrantStore
+  readonly store: RunStore
   readonly runs: Pick<RunService, 'prepare'>
   readonly log: Logger
 }

@@ -55,11 +55,8 @@ type PreviewParts = ReadingParts & PreviewCalls
  * changes nothing else. Secrets are masked before the first step, so the result can't contain any. When the time is up,
  * it returns the steps found so far.
  */
-export const previewRun = (
-  state: RunProgress,
-  workflows: Pick<Workflows, 'reading'>,
-  calls: PreviewCalls = {},
-): Promise<Preview> => workflows.reading(state.head.workflow, (parts) => walkThrough(state, { ...parts, ...calls }))
+export const previewRun = (state: RunProgress, workflows: Workflows, calls: PreviewCalls = {}): Promise<Preview> =>
+  workflows.reading(state.head.workflow, (parts) => walkThrough(state, { ...parts, ...calls }))
 
 async function walkThrough(
   state: RunProgress,
@@ -271,7 +268,7 @@ interface AccountConflicts {
  */
 export async function accountConflicts(
   state: RunProgress,
-  workflows: Pick<Workflows, 'reading'>,
+  workflows: Workflows,
 ): Promise<AccountConflicts | undefined> {
   const { id, workflow } = state.head
   const { newAccount } = state
@@ -307,9 +304,9 @@ const busy = (reason: string): GatewayError =>
 const failedPreview: Preview = { steps: [], whole: false }
 
 export interface ApprovalPreviewParts {
-  readonly runs: Pick<RunStore, 'getWhole' | 'signal'>
+  readonly runs: RunStore
   readonly secrets: SecretBox
-  readonly workflows: () => Pick<Workflows, 'load' | 'reading'>
+  readonly workflows: () => Workflows
   readonly log: Logger
   readonly clock: Clock
 }
