@@ -173,7 +173,7 @@ function workflowParts({ configuration, services, runs, approvals }: HostParts) 
   const tasks = (name: string) => configuration.workflows.get(name)?.tasks
   const mapping = (name: string) => configuration.targets.get(name)?.mapping
   return {
-    workflows: { run: async (call, started) => await runs.run(call, started) },
+    workflows: runs,
     runs,
     runChanges: (listener) => services.runChanges.listen(listener),
     approvals,

@@ -33,17 +33,6 @@ import type { ApprovalStore } from '#workflows/store/approval-store.ts'
 import type { DelegationStore } from '#workflows/store/delegation-store.ts'
 import type { ClaimedTimer } from '#workflows/timers/timer.ts'
 import type { TimerOutcome } from '#workflows/timers/timer-loop.ts'
-import type {
-  ApprovalAssignment,
-  ApprovalView,
-  ApprovalVote,
-  DeputyPeriod,
-  ExistingAccount,
-  Handover,
-  NewDeputyPeriod,
-  OpenApprovalFilter,
-  RequestText,
-} from './approval-access.ts'
 import { type Actor, approvalRow } from './approval-audit.ts'
 import type { LinksFor } from './approval-links.ts'
 import { deciderMails } from './approver-mail.ts'
@@ -59,6 +48,17 @@ import {
 } from './decision-influence.ts'
 import { DecisionTimes } from './decision-times.ts'
 import { delegate, endDelegation, periodsOf, representedBy } from './deputies.ts'
+import type {
+  ApprovalAssignment,
+  ApprovalView,
+  ApprovalVote,
+  DeputyPeriod,
+  ExistingAccount,
+  Handover,
+  NewDeputyPeriod,
+  OpenApprovalFilter,
+  RequestText,
+} from './desk-requests.ts'
 import { type ApprovalRun, openApproval } from './open-approval.ts'
 import { escalate, type ReminderRequest, remind } from './reassign-approvers.ts'
 import { findApprover, reassignToUser } from './reassign-to-user.ts'

@@ -4,7 +4,7 @@ import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { type Incident, incidentOf, type RunClaim, type RunState } from '#workflows/record/run.ts'
-import { UnfinishedRun } from '#workflows/record/run-access.ts'
+import { UnfinishedRun } from '#workflows/record/run-requests.ts'
 import {
   type ExecutedSteps,
   executeSteps,

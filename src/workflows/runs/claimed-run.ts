@@ -9,8 +9,8 @@ import { AccountExists } from '#sdk/target/new-account.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { ownTarget } from '#workflows/approvals/approval-audit.ts'
 import { type Incident, incidentOf, type RunState, type StoredRun } from '#workflows/record/run.ts'
-import { AnotherSubject } from '#workflows/record/run-access.ts'
 import { auditedRun } from '#workflows/record/run-audit.ts'
+import { AnotherSubject } from '#workflows/record/run-requests.ts'
 import {
   type ExecutedSteps,
   failureOf,

@@ -14,7 +14,7 @@ import {
   type RunIntervention,
   type RunRetry,
   type RunWithdrawal,
-} from '#workflows/record/run-access.ts'
+} from '#workflows/record/run-requests.ts'
 import type { RunStore } from '#workflows/store/run-store.ts'
 import { pinnedDefinitions, skipTask, withAppointed } from './saved-run.ts'
 

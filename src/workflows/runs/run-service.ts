@@ -19,7 +19,7 @@ import {
   type SettledChanges,
   stillUnderWay,
   UnfinishedRun,
-} from '#workflows/record/run-access.ts'
+} from '#workflows/record/run-requests.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import type { WorkflowServices } from '#workflows/steps/workflow-services.ts'
 import type { NewRun } from '#workflows/store/run-commit.ts'

@@ -12,7 +12,7 @@ import type {
   RunRetry,
   RunWithdrawal,
   SettledChanges,
-} from '#workflows/record/run-access.ts'
+} from '#workflows/record/run-requests.ts'
 import type { RunService } from '#workflows/runs/run-service.ts'
 
 interface Answered {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { openMain, someone } from '#testing/modules/main-fixture.ts'
 import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
-import type { ApprovalAssignment, OpenApprovalFilter } from '#workflows/approvals/approval-access.ts'
+import type { ApprovalAssignment, OpenApprovalFilter } from '#workflows/approvals/desk-requests.ts'
 
 const admin = someone('root', ['people', 'admins'])
 const operator = someone('olga', ['people', 'admins', 'operators'])

@@ -6,8 +6,8 @@ import type { Preview } from '#sdk/workflow/preview.ts'
 import { ann, openMain, person, someone, workflow } from '#testing/modules/main-fixture.ts'
 import type { Public } from '#testing/workflows/call-store.ts'
 import { byLogin, type GivenApproval, someApproval } from '#testing/workflows/some-approval.ts'
-import type { ApprovalView, ApprovalVote } from '#workflows/approvals/approval-access.ts'
 import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
+import type { ApprovalView, ApprovalVote } from '#workflows/approvals/desk-requests.ts'
 import type { ApprovalUser } from '#workflows/record/operator.ts'
 
 const run = newId()

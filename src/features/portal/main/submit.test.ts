@@ -12,8 +12,8 @@ import {
   workflow,
 } from '#testing/modules/main-fixture.ts'
 import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
-import type { ApprovalVote } from '#workflows/approvals/approval-access.ts'
 import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
+import type { ApprovalVote } from '#workflows/approvals/desk-requests.ts'
 
 const line = (more: object = {}) => ({ uuid: 'u1', name: 'join', reason: 'because', ...more })
 

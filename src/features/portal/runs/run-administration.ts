@@ -23,7 +23,7 @@ import {
   runStates,
   type StoredStep,
 } from '#workflows/record/run.ts'
-import type { PinnedRun } from '#workflows/record/run-access.ts'
+import type { PinnedRun } from '#workflows/record/run-requests.ts'
 import { wireHead } from '#workflows/record/wire-head.ts'
 import type { RunService } from '#workflows/runs/run-service.ts'
 import { answerList, type List, listQuery, readTime } from './list-answer.ts'

@@ -1,6 +1,6 @@
 import type { ScimHost } from '#features/scim/host.ts'
 import type { UnfinishedChange } from '#sdk/workflow/workflow.ts'
-import { UnfinishedRun } from '#workflows/record/run-access.ts'
+import { UnfinishedRun } from '#workflows/record/run-requests.ts'
 import type { RunService } from '#workflows/runs/run-service.ts'
 import { type GatewayConfig, lookupPlace } from './gateway-config.ts'
 import type { ScimCall } from './scim-call.ts'
