@@ -1,11 +1,10 @@
 import type { AuditStore } from '#audit/store/audit-store.ts'
-import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import { shownReason } from '#kernel/secret-values.ts'
 import { type Tracer, tracer } from '#kernel/tracing.ts'
 import type { TargetChange, TargetRequest } from '#sdk/target/target.ts'
-import type { RequestMap, StepEffects, TaskContext, TaskOutcome } from '#sdk/workflow/workflow-task.ts'
+import type { RequestMap, TaskContext, TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import type { NewApproval } from '#workflows/record/approval.ts'
 import type { StepRecord } from '#workflows/record/run.ts'
 import { auditedRun } from '#workflows/record/run-audit.ts'
@@ -263,23 +262,36 @@ export class StepRun {
   }
 
   async #start(): Promise<TaskOutcome> {
+    return await this.#position.step.task.run(this.#context())
+  }
+
+  /** Plain objects without getters: they are created for every step, and targets may copy them. */
+  #context(): TaskContext {
+    const state = this.#state
     const { services, auditsWithin } = this.#parts
-    const { log, clock, audit } = services
-    const { abort } = this.#keeper
-    const context = stepContext(this.#state, this.#position, {
-      log,
-      clock,
-      audit,
-      trail: this.#record.trail,
-      effects: this.effects,
-      auditsWithin,
-      onTarget: (target) => {
-        this.#target = target
-      },
-      planChanges: (place, changes) => this.#planChanges(place, changes),
-      ...(abort && { abort }),
-    })
-    return await this.#position.step.task.run(context)
+    const { clock, audit } = services
+    const { trail } = this.#record
+    const { head, request, bound, signal } = state
+    const user = currentUser(state)
+    const workflow = { id: head.id, name: head.workflow }
+    const log = new StepLogger(services.log, workflow, this.#position)
+    const place = (target: string): AuditPlace => ({ time: clock(), subject: user.userID, target })
+    const forTarget = (target: string): TargetRequest => {
+      this.#target = target
+      return {
+        workflow,
+        idempotencyKey: `${head.id}/${state.steps}`,
+        requestor: head.requester,
+        params: requestObject(request),
+        log,
+        audit: (change) => trail.add(place(target), change),
+        auditWithin: (transaction, changes) => trail.appendWithin(transaction, place(target), changes),
+        ...(auditsWithin(target) ? {} : { planChanges: (changes) => this.#planChanges(place(target), changes) }),
+        signal: this.#keeper.abort,
+        newAccount: state.newAccount === undefined ? undefined : accountOrigin(state, target, audit),
+      }
+    }
+    return { user, request, run: head, bound, log, effects: this.effects, forTarget, signal }
   }
 
   /** Does not wait for a task that ignores the signal. */
@@ -348,66 +360,6 @@ export class StepLog {
     for (const { position, outcome, started, ended } of this.#entries) {
       observer.executed({ workflow, taskType: position.step.taskType, outcome, millis: ended - started })
     }
-  }
-}
-
-interface RunServices {
-  readonly log: Logger
-  readonly clock: Clock
-  readonly trail: AuditTrail
-  readonly effects: StepEffects
-  /** What earlier attempts did, for runs that may only create accounts. */
-  readonly audit?: Pick<AuditStore, 'list'>
-  /** Called before the step calls a target. */
-  readonly onTarget?: (target: string) => void
-  /** The target's changes and their audit are one commit, so planned changes need not be stored. */
-  readonly auditsWithin?: (target: string) => boolean
-  /** Called with the planned changes if they must be stored before the target is called. */
-  readonly planChanges?: (place: AuditPlace, changes: readonly TargetChange[]) => Promise<void>
-  /** Aborted when the worker loses its claim or the step takes too long. */
-  readonly abort?: AbortSignal
-}
-
-/**
- * The context of one step. Plain objects without getters: they are created for every step, and targets may copy
- * them.
- */
-function stepContext(state: RunProgress, position: Position, services: RunServices): TaskContext {
-  const { head, request, bound } = state
-  const user = currentUser(state)
-  const workflow = { id: head.id, name: head.workflow }
-  const log = new StepLogger(services.log, workflow, position)
-  const place = (target: string): AuditPlace => ({ time: services.clock(), subject: user.userID, target })
-  const { planChanges } = services
-  const forTarget = (target: string): TargetRequest => {
-    services.onTarget?.(target)
-    return targetRequest(target)
-  }
-  const targetRequest = (target: string): TargetRequest => ({
-    workflow,
-    idempotencyKey: `${head.id}/${state.steps}`,
-    requestor: head.requester,
-    params: requestObject(request),
-    log,
-    audit: (change) => services.trail.add(place(target), change),
-    auditWithin: (transaction, changes) => services.trail.appendWithin(transaction, place(target), changes),
-    ...(planChanges === undefined || services.auditsWithin?.(target) === true
-      ? {}
-      : { planChanges: (changes) => planChanges(place(target), changes) }),
-    signal: services.abort,
-    newAccount: state.newAccount === undefined ? undefined : accountOrigin(state, target, services.audit),
-  })
-  const { signal } = state
-  const { effects } = services
-  return {
-    user,
-    request,
-    run: head,
-    bound,
-    log,
-    effects,
-    forTarget,
-    signal,
   }
 }
 
