@@ -7,7 +7,7 @@ import type { AuditSink } from '#sdk/audit/audit-sink.ts'
 import type { OwnPlaces } from '#sdk/host/own-file.ts'
 
 interface AuditAnchorsParts extends OwnPlaces {
-  readonly audit: Pick<AuditStore, 'anchor'>
+  readonly audit: AuditStore
   readonly clock: Clock
   readonly log: Logger
   readonly meter: AuditMeter

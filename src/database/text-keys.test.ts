@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { compareValues } from '#identity/filter/compare-values.ts'
+import { compareValues } from '#identity/filter/evaluate.ts'
 import { afterPrefix, foldKey, indexKey, isLong, isStorable, lookupKey } from './text-keys.ts'
 
 const order = (a: string, b: string): number => Math.sign(compareValues(`x${a}`, `x${b}`, true))

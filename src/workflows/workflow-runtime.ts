@@ -17,15 +17,15 @@ import type { JobHost } from '#sdk/job/job.ts'
 import type { TaskHost } from '#sdk/workflow/workflow-task.ts'
 import { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
 import { linksFor } from '#workflows/approvals/approval-links.ts'
-import { ApproverFinder } from '#workflows/approvals/approver-finder.ts'
+import { ApproverFinder } from '#workflows/approvals/approvers.ts'
 import { revokeDue } from '#workflows/grants/grant-revoker.ts'
 import { withRemovalWorkflow } from '#workflows/grants/removal-workflow.ts'
 import { type JobServices, startJobs } from '#workflows/jobs/job-scheduler.ts'
 import { createMaintenanceTasks } from '#workflows/jobs/maintenance-tasks.ts'
 import { mailDigests } from '#workflows/mails/digest-mails.ts'
 import { mailOutcomes } from '#workflows/mails/outcome-mails.ts'
-import { ApprovalPreview } from '#workflows/runs/approval-preview.ts'
-import { RunService, type Runs } from '#workflows/runs/run-service.ts'
+import { ApprovalPreview } from '#workflows/runs/previews.ts'
+import { RunService } from '#workflows/runs/run-service.ts'
 import { createWorkflows, type Workflows } from '#workflows/runs/workflows.ts'
 import type { WorkflowServices } from '#workflows/steps/workflow-services.ts'
 import type { ApprovalStore } from '#workflows/store/approval-store.ts'
@@ -59,7 +59,7 @@ interface WorkflowRuntimeParts {
 /** The workflows of one configuration, with their approvals and jobs. Modules may refer to it before it is started. */
 export class WorkflowRuntime {
   readonly approvals: ApprovalDesk
-  readonly runs: Runs
+  readonly runs: RunService
   readonly #parts: WorkflowRuntimeParts
   readonly #choices: MailChoices
   #workflows: Workflows | undefined

@@ -31,7 +31,7 @@ import {
   type StoredRun,
   type StoredStep,
 } from '#workflows/record/run.ts'
-import { NewerChange } from '#workflows/record/run-access.ts'
+import { NewerChange } from '#workflows/record/run-requests.ts'
 import { wireHead } from '#workflows/record/wire-head.ts'
 import { RunInterventions } from '#workflows/runs/interventions.ts'
 

@@ -3,7 +3,7 @@ import { inserted, statement } from '#database/statement.ts'
 import { assertStorable, foldKey, isStorable } from '#database/text-keys.ts'
 import type { ChangeAudit, EntryChange, GroupReadOptions, SyncOptions } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
-import type { Group } from '#identity/group.ts'
+import type { Group, MembersPage } from '#identity/group.ts'
 import type { SearchPage, SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
@@ -20,17 +20,18 @@ import {
   type Entry,
   explainConflict,
   findEntry,
+  firstValue,
   lockEntry,
+  membersPerPage,
   renameEntry,
   resize,
   storedAttributes,
 } from './entries.ts'
 import { createGroup, deleteGroup, updateGroup } from './groups.ts'
-import { memberPages } from './member-pages.ts'
 import { changeGroups, findGroups, lockGroupName, type MembershipChanges, syncGroups } from './memberships.ts'
 import { changeMemberGroups, containingGroups } from './nested-groups.ts'
 import { createEntry } from './new-entry.ts'
-import { searchEntries } from './search.ts'
+import { keyList, listedKeys, searchEntries } from './search.ts'
 
 type Collections = Pick<DirectoryWrite, 'users' | 'groups'>
 
@@ -335,4 +336,35 @@ async function deleteUser(
     await resize(tx, users, -1)
     return [{ subject: 'entry', action: 'delete', attribute: 'userID', value: entry.name }]
   })
+}
+
+/** The users with these keys in the order of creation, one statement per page. Users that no longer exist are left out. */
+async function* memberPages(
+  reader: DatabaseReader,
+  keys: readonly number[],
+  display: GroupReadOptions['display'],
+): AsyncGenerator<MembersPage> {
+  const sorted = keys.toSorted((a, b) => a - b)
+  const userDisplay = foldKey(display?.users ?? '')
+  for (let start = 0; start < sorted.length; start += membersPerPage) {
+    const some = keyList[reader.dialect](sorted.slice(start, start + membersPerPage))
+    const rows = await findMembers.all(reader, { keys: some, userDisplay })
+    yield {
+      members: rows.map(({ name }) => name),
+      memberIds: rows.map(({ id }) => id),
+      memberDisplays: display === undefined ? undefined : rows.map(({ shown }) => shown ?? undefined),
+    }
+  }
+}
+
+const findMembers = statement<{ keys: string; userDisplay: string }, MemberRow>(
+  ({ name }) => `with page as (${listedKeys[name]})
+    select r.name, r.id, ${firstValue(':userDisplay')} as shown
+    from page cross join entries r where r.pk = page.pk order by r.pk`,
+)
+
+interface MemberRow {
+  readonly name: string
+  readonly id: string
+  readonly shown: string | null
 }

@@ -12,7 +12,7 @@ import { type Parameter, parsedList } from '#sdk/module/parameter-types.ts'
 import type { RunHead } from '#sdk/workflow/run-head.ts'
 import type { BoundSubject, GroupChanges, WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { isGroupIn, sameLogin, withoutGroups } from '#sdk/workflow/workflow-user.ts'
-import type { RefusedCall } from '#workflows/record/run-access.ts'
+import type { RefusedCall } from '#workflows/record/run-requests.ts'
 
 /** A kind of user whom callers may act for; the template's values are attributes of the caller. */
 type SubjectRule = 'caller' | 'any' | FilterTemplate

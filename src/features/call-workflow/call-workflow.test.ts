@@ -14,7 +14,7 @@ import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import { type FakeRequest, fakeRequest } from '#testing/modules/fake-request.ts'
 import { MemoryRuns } from '#testing/workflows/memory-runs.ts'
-import { AnotherSubject } from '#workflows/record/run-access.ts'
+import { AnotherSubject } from '#workflows/record/run-requests.ts'
 import callWorkflow from './call-workflow.ts'
 
 const address = 'https://gw.example.com/call-workflow'

@@ -23,7 +23,7 @@ import type { CallKey } from '#sdk/workflow/workflow.ts'
 import { isEngineKey, type WorkflowCall, type WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { Run, StoredStep } from '#workflows/record/run.ts'
-import { AnotherSubject, type RefusedCall } from '#workflows/record/run-access.ts'
+import { AnotherSubject, type RefusedCall } from '#workflows/record/run-requests.ts'
 import { wireHead } from '#workflows/record/wire-head.ts'
 import type { CallClaims } from './call-rights.ts'
 import {

@@ -8,7 +8,6 @@ import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { MemoryRuns } from '#testing/workflows/memory-runs.ts'
-import { noApprovals } from '#testing/workflows/no-approvals.ts'
 import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
 import workflowAdmin from './workflow-admin.ts'
 
@@ -24,7 +23,7 @@ const approval = someApproval({
 async function open(params: ParamValues = {}) {
   const runs = new MemoryRuns()
   const prepared = workflowAdmin.prepare(fakeParams(params), noIssues(), fakeParseContext())
-  const approvals = { ...noApprovals, ofRun: async () => [approval] }
+  const approvals = { ofRun: async () => [approval] }
   const filter = await prepared.create(fakeModuleHost({ runs, approvals }))
   const send = async (method: string, path: string, body?: unknown) => {
     const response = await filter.handle(exchangeOf(method, path, body), nothingBehind)

@@ -40,15 +40,12 @@ async function open(more: ParamValues = {}) {
   const calls: WorkflowCall[] = []
   const runs = new MemoryRuns()
   const outcome = { changes: 1 }
-  const filter = await prepared.create({
-    ...fakeModuleHost({ entries: [person('ann'), person('bob')], runs, now: () => now }),
-    workflows: {
-      run: async (call) => {
-        calls.push(call)
-        return { id: 'r', status: call.asynchronous === true ? 'accepted' : 'completed', changes: outcome.changes }
-      },
-    },
-  })
+  runs.run = async (call) => {
+    calls.push(call)
+    return { id: 'r', status: call.asynchronous === true ? 'accepted' : 'completed', changes: outcome.changes }
+  }
+  const host = fakeModuleHost({ entries: [person('ann'), person('bob')], runs, now: () => now })
+  const filter = await prepared.create(host)
   const send = async (method: string, path: string, body?: unknown, { caller = ann, age = 1, kept = true } = {}) => {
     const request = fakeRequest({
       method,

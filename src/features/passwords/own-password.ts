@@ -153,7 +153,7 @@ async function setPassword(parts: OwnPasswordParts, exchange: Exchange): Promise
       publicText: anothersLoginText,
     })
   }
-  const { status, changes } = await host.workflows.run({
+  const { status, changes } = await host.runs.run({
     head: {
       workflow: settings.workflowName,
       requester: subject.uid,

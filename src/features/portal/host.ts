@@ -2,7 +2,7 @@ import type { AuditReader } from '#audit/audit-reader.ts'
 import type { AccountHost } from '#features/account/host.ts'
 import type { IssuerHost } from '#features/issuer/host.ts'
 import type { ConfigurationAccess } from '#features/portal/access/configuration-access.ts'
-import type { PortalAccess } from '#features/portal/access/portal-access.ts'
+import type { Portal } from '#features/portal/access/portal.ts'
 import type { ServedProfile } from '#features/portal/access/profile-form.ts'
 import type { SystemFacts } from '#features/portal/access/system-facts.ts'
 import type { RegistrationHost } from '#features/registration/host.ts'
@@ -13,9 +13,9 @@ import type { StsHost } from '#features/sts/host.ts'
 import type { TokenReport } from '#features/sts/service/token-report.ts'
 import type { ListenToSessions } from '#requests/sessions/session-listener.ts'
 import type { ServedApi } from '#sdk/filter/filter-api.ts'
-import type { OwnAccess } from '#sdk/workflow/grants.ts'
-import type { ApprovalAccess } from '#workflows/approvals/approval-access.ts'
-import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog-view.ts'
+import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
+import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog.ts'
+import type { OwnGrants } from '#workflows/grants/own-grants.ts'
 import type { ListenToRuns } from '#workflows/runs/run-listener.ts'
 import type { ReadTargets } from '#workflows/targets/target-status.ts'
 import type { ReadStatistics } from './statistics/statistics-query.ts'
@@ -23,15 +23,15 @@ import type { ReadStatistics } from './statistics/statistics-query.ts'
 /** What the filters of the portal use beside what every filter may use. */
 export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, StsHost, Pick<ScimHost, 'journals'> {
   readonly runChanges: ListenToRuns
-  readonly approvals: ApprovalAccess
+  readonly approvals: ApprovalDesk
   /** The workflows of the configuration, for administrators. */
   readonly workflowCatalog: WorkflowCatalog
   /** The request parameters that a workflow and those it calls accept; undefined for an unknown workflow. */
   workflowParameters(name: string): ReadonlySet<string> | undefined
-  readonly grants: OwnAccess
+  readonly grants: OwnGrants
   readonly sessionChanges: ListenToSessions
   /** What a portal shows: orgs, links, reports, workflows. */
-  readonly portal: PortalAccess
+  readonly portal: Portal
   /** The address of the portal, without a slash at its end; absent if none is configured. */
   readonly portalUrl?: string | undefined
   /** The APIs of the configuration; none if absent. */

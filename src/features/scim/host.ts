@@ -1,13 +1,13 @@
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { WorkflowWrites } from '#sdk/flow/flow.ts'
-import type { RunAccess } from '#workflows/record/run-access.ts'
+import type { RunService } from '#workflows/runs/run-service.ts'
 import type { EventStreams } from './events/event-streams.ts'
 import type { Journals } from './journal/journals.ts'
 
 /** What the filters of SCIM use beside what every filter may use. */
 export interface ScimHost extends FilterHost {
-  readonly runs: RunAccess
+  readonly runs: RunService
   /** What a workflow and those it calls write of their input. */
   workflowWrites(workflow: string): WorkflowWrites
   /** Opens users and groups in Gatehouse's own database, or in another one. The caller closes it. */

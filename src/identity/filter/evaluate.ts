@@ -1,8 +1,7 @@
-import type { CompareFilter, Filter, SubstringFilter } from '#identity/filter/ast.ts'
-import { compareValues } from '#identity/filter/compare-values.ts'
-import { printFilter } from '#identity/filter/filter-text.ts'
-import { foldPart, foldValue } from '#kernel/text/compare-texts.ts'
+import { compareCodePoints, foldPart, foldValue } from '#kernel/text/compare-texts.ts'
+import type { CompareFilter, Filter, SubstringFilter } from './ast.ts'
 import type { AttributeSource } from './attribute-source.ts'
+import { printFilter } from './filter-text.ts'
 
 /**
  * Three-valued, as RFC 4511 4.5.1.7: undefined if a compared attribute is absent, so that a negation of it is not a
@@ -121,3 +120,17 @@ function seen(names: readonly string[], source: AttributeSource): string {
   })
   return texts.length === 0 ? 'it names no attribute' : texts.join(', ')
 }
+
+/**
+ * Negative, zero or positive. Whole numbers of at most 18 digits compare as numbers, everything else by the code points
+ * of the folded text, as databases with a binary collation do.
+ */
+export function compareValues(a: string, b: string, caseExact: boolean): number {
+  if (isWholeNumber(a) && isWholeNumber(b)) {
+    const difference = BigInt(a) - BigInt(b)
+    return difference < 0n ? -1 : difference > 0n ? 1 : 0
+  }
+  return compareCodePoints(foldValue(a, caseExact), foldValue(b, caseExact))
+}
+
+const isWholeNumber = (text: string): boolean => /^-?\d{1,18}$/.test(text)

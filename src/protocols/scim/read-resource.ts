@@ -1,6 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { distinctElements } from '#protocols/scim/filter/elements.ts'
-import { jsonInText, requireMessage } from '#protocols/scim/message.ts'
 import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/schema/resource.ts'
 import type { AttributePath, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { defaultSubAttribute, isDateTime, type SchemaAttribute } from '#protocols/scim/schema/schema.ts'
@@ -263,3 +262,38 @@ function readText(attribute: SchemaAttribute, raw: JsonValue): string {
 
 const wrongType = (attribute: SchemaAttribute, wanted: string) =>
   scimError('invalidValue', `${attribute.name} must be ${wanted}.`)
+
+/**
+ * The body as an object whose `schemas`, if present, is a list of texts. With `demanded`, the list must be present
+ * and contain that schema. Throws invalidSyntax.
+ */
+export function requireMessage(body: JsonValue, demanded?: string): JsonObject {
+  if (!isJsonObject(body)) throw scimError('invalidSyntax', 'The body must be a JSON object.')
+  const schemas = body['schemas']
+  const list = Array.isArray(schemas) && schemas.every((uri: JsonValue) => typeof uri === 'string')
+  if (!list && ((schemas !== undefined && schemas !== null) || demanded !== undefined)) {
+    throw scimError('invalidSyntax', 'schemas must be a list of URIs.')
+  }
+  if (list && demanded !== undefined) requireSchema(schemas, demanded)
+  return body
+}
+
+/** Throws invalidSyntax. */
+export function requireSchema(schemas: readonly JsonValue[], wanted: string): void {
+  const isWanted = (uri: JsonValue): boolean => typeof uri === 'string' && uri.toLowerCase() === wanted.toLowerCase()
+  if (!schemas.some(isWanted)) throw scimError('invalidSyntax', `schemas must contain ${wanted}.`)
+}
+
+/** Longer texts are not complex values. */
+const longestObject = 65_536
+
+/** The JSON object in a text, as some clients send complex values; undefined if there is none. */
+export function jsonInText(text: string): JsonObject | undefined {
+  if (text.length > longestObject || !/^\s*\{/.test(text)) return undefined
+  try {
+    const value: unknown = JSON.parse(text)
+    return isJsonObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}

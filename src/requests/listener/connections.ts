@@ -21,7 +21,7 @@ export interface ConnectionsParts {
   /** The listener's name in log lines and metrics. */
   readonly listener: string
   readonly limits: ConnectionLimits
-  readonly proxies: Pick<TrustedProxies, 'trusts'>
+  readonly proxies: TrustedProxies
   readonly meter: ConnectionMeter
   readonly log: Logger
 }

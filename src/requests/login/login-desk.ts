@@ -3,7 +3,7 @@ import type { Subject } from '#identity/subject.ts'
 import { networkOf } from '#kernel/address.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
-import { newId, newSecret, secretHash } from '#kernel/ids.ts'
+import { newSecret, secretHash } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type RateLimits, requireRate } from '#kernel/rate-limit.ts'
@@ -21,7 +21,6 @@ import type { Application, MatchedUrl, Routes } from '#requests/routing/routes.t
 import { readSecretCookie } from '#requests/sessions/session-cookie.ts'
 import type { Sessions } from '#requests/sessions/sessions.ts'
 import { storedSteps, storedSubject, storeSteps, storeSubject } from '#requests/sessions/stored-subject.ts'
-import type { AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import { type LoginGuard, type LoginStep, seeOther } from '#sdk/auth/login.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 import { htmlErrors } from '#sdk/page/page.ts'
@@ -38,10 +37,10 @@ import {
   takenStep,
   unknownLogin,
 } from './login-pages.ts'
-import { addressOf, isNavigation, isOwnPost, type LoginRoutes, loginPrefix, pathBelow } from './login-routes.ts'
+import { addressOf, isOwnPost, type LoginRoutes, loginPrefix, pathBelow } from './login-routes.ts'
 import type { Login, LoginStore } from './login-store.ts'
 import type { PasswordChangeStore } from './password-change-store.ts'
-import { addHeader, applyResults, type RequestContext } from './request-context.ts'
+import { addHeader, applyResults, asked, type RequestContext } from './request-context.ts'
 
 /** What outlives a configuration. */
 export interface LoginServices {
@@ -104,22 +103,16 @@ export class LoginDesk {
     this.#completion = new LoginCompletion(parts)
   }
 
-  /** Runs the chain for a request that is not authenticated for it. The response says what a browser has to do. */
-  begin(chain: Chain, context: RequestContext): Awaitable<BegunOutcome> {
-    const { request, application, session } = context
-    const keepsSessions = application?.cookies !== undefined
-    const mayAsk = keepsSessions && isNavigation(request)
-    const id = mayAsk ? newSecret() : ''
-    const sessionId = keepsSessions ? (session?.handle.id ?? newId()) : undefined
-    const guard: LoginGuard = {
-      begin: async (typed, options) => (await this.#guard(chain, application, request)).begin(typed, options),
-    }
+  /** Runs the chain for a page that a browser opens. The response says what the browser has to do. */
+  begin(chain: Chain, sessionId: string, context: RequestContext): Awaitable<BegunOutcome> {
+    const { request, session } = context
+    const id = newSecret()
+    const guard = this.guardOf(chain, context)
     const call: ChainCall = {
       begin: ({ mechanism, uri }, { root }, subject) => {
-        const login = mayAsk && uri !== undefined ? { login: stepAt(uri, id) } : {}
-        const session = sessionId === undefined ? {} : { sessionId }
-        const outcome = mechanism.begin({ request, subject, root, ...login, ...session, guard })
-        return andThen(outcome, (found) => asked(found, mayAsk && uri !== undefined, context))
+        const login = uri === undefined ? {} : { login: stepAt(uri, id) }
+        const outcome = mechanism.begin({ request, subject, root, ...login, sessionId, guard })
+        return andThen(outcome, (found) => asked(found, uri !== undefined, context))
       },
     }
     return andThen(this.#parts.chains.run(chain, call), (outcome) => {
@@ -129,7 +122,7 @@ export class LoginDesk {
       const record: LoginRecord = {
         chain: chain.name,
         returnTo: addressOf(request),
-        sessionId: sessionId ?? '',
+        sessionId,
         stepsUp: session !== undefined,
         position,
         state,
@@ -142,18 +135,9 @@ export class LoginDesk {
     })
   }
 
-  /** Runs the chain by the credentials of the request alone. */
-  async authenticate(
-    chain: Chain,
-    context: RequestContext,
-  ): Promise<Exclude<ChainOutcome, { readonly kind: 'challenge' }>> {
-    const { request } = context
-    const outcome = await this.#parts.chains.run(chain, {
-      begin: ({ mechanism }, { root }, subject) =>
-        andThen(mechanism.begin({ request, subject, root }), (found) => asked(found, false, context)),
-    })
-    if (outcome.kind === 'challenge') throw new Error('a challenge was not turned into a rejection')
-    return outcome
+  /** Counts what callers try. Opened with the first try, since most requests have none. */
+  guardOf(chain: Chain, { application, request }: RequestContext): LoginGuard {
+    return { begin: async (typed, options) => (await this.#guard(chain, application, request)).begin(typed, options) }
   }
 
   /** Answers requests to the URIs of mechanisms; undefined for all others. */
@@ -275,13 +259,6 @@ export class LoginDesk {
 }
 
 const stepAt = (uri: string, id: string): LoginStep => ({ id, uri, address: `${uri}?login=${id}` })
-
-/** Only a browser can be asked for input. */
-function asked(outcome: AuthOutcome, mayAsk: boolean, context: RequestContext): AuthOutcome {
-  if (outcome.kind === 'include' && outcome.cookie !== undefined) addHeader(context, 'set-cookie', outcome.cookie)
-  if (outcome.kind !== 'challenge' || mayAsk) return outcome
-  return { kind: 'rejected', reason: 'a login is needed, and the request is not for a page', noCredential: true }
-}
 
 const samePlace = (one: ChainPosition, other: ChainPosition): boolean =>
   one.place.length === other.place.length &&

@@ -15,7 +15,7 @@ interface GuardParts {
   readonly audit: LoginAudit
   readonly meter: LoginMeter
   readonly clock: Clock
-  readonly passwordChanges: Pick<PasswordChangeStore, 'changedAt'>
+  readonly passwordChanges: PasswordChangeStore
 }
 
 interface GuardCall {

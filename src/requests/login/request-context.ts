@@ -2,6 +2,7 @@ import type { Subject } from '#identity/subject.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Application, MatchedUrl, ResultActions } from '#requests/routing/routes.ts'
 import type { LiveSession } from '#requests/sessions/sessions.ts'
+import type { AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import type { LoggedCaller } from '#sdk/filter/exchange.ts'
 import type { ErrorFormat } from '#sdk/http/error-format.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
@@ -28,6 +29,13 @@ export function addHeader(context: RequestContext, name: string, value: string):
   const earlier = context.headers[name]
   if (earlier === undefined) context.headers[name] = value
   else context.headers[name] = Array.isArray(earlier) ? [...earlier, value] : [earlier, value]
+}
+
+/** What a mechanism answered: only a browser can be asked for input. */
+export function asked(outcome: AuthOutcome, mayAsk: boolean, context: RequestContext): AuthOutcome {
+  if (outcome.kind === 'include' && outcome.cookie !== undefined) addHeader(context, 'set-cookie', outcome.cookie)
+  if (outcome.kind !== 'challenge' || mayAsk) return outcome
+  return { kind: 'rejected', reason: 'a login is needed, and the request is not for a page', noCredential: true }
 }
 
 /**

@@ -4,11 +4,14 @@ import { ownIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
 import type { BegunOutcome, LoginDesk } from '#requests/login/login-desk.ts'
-import { addHeader, applyResults, type RequestContext, type Step } from '#requests/login/request-context.ts'
-import type { Chain, ChainOutcome } from '#requests/routing/chain.ts'
+import { isNavigation } from '#requests/login/login-routes.ts'
+import { addHeader, applyResults, asked, type RequestContext, type Step } from '#requests/login/request-context.ts'
+import type { Chain, ChainCall, ChainOutcome, ChainRunner } from '#requests/routing/chain.ts'
 import type { Application, MatchedUrl } from '#requests/routing/routes.ts'
 import type { LiveSession, Sessions } from '#requests/sessions/sessions.ts'
+import type { LoginGuard } from '#sdk/auth/login.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 
 /** The caller if no chain ran. Rules still decide what it may do. */
@@ -21,9 +24,15 @@ export const anonymous: Subject = {
   chain: '',
 }
 
+export interface AuthenticationParts {
+  readonly desk: LoginDesk
+  readonly chains: ChainRunner
+  readonly sessions: Sessions
+}
+
 /** Runs the URL's chain, unless the session is already authenticated at its level or above. */
 export const authenticate =
-  (desk: LoginDesk, sessions: Sessions): Step =>
+  (parts: AuthenticationParts): Step =>
   (context) => {
     const { url: match, session } = context
     if (match === undefined) throw new Error('authentication needs a matched request')
@@ -38,8 +47,41 @@ export const authenticate =
     }
     const preflight = answerPreflight(chain, context)
     if (preflight !== undefined) return preflight
-    return andThen(desk.begin(chain, context), (outcome) => applyOutcome(outcome, match, sessions, context))
+    return andThen(runChain(chain, context, parts), (outcome) => applyOutcome(outcome, match, parts.sessions, context))
   }
+
+/** Runs the chain for a request that is not authenticated for it. A page that a browser opens may ask its user. */
+export function runChain(
+  chain: Chain,
+  context: RequestContext,
+  { desk, chains }: Omit<AuthenticationParts, 'sessions'>,
+): Awaitable<BegunOutcome> {
+  const { request, application, session } = context
+  const sessionId = application?.cookies === undefined ? undefined : (session?.handle.id ?? newId())
+  if (sessionId !== undefined && isNavigation(request)) return desk.begin(chain, sessionId, context)
+  const known = { guard: desk.guardOf(chain, context), ...(sessionId === undefined ? {} : { sessionId }) }
+  return andThen(runByCredentials(chain, context, chains, known), (outcome) =>
+    outcome.kind === 'rejected' ? outcome : { ...outcome, sessionId },
+  )
+}
+
+/** Runs the chain by the credentials of the request alone. */
+export function runByCredentials(
+  chain: Chain,
+  context: RequestContext,
+  chains: ChainRunner,
+  known: { readonly guard?: LoginGuard; readonly sessionId?: string } = {},
+): Awaitable<Exclude<ChainOutcome, { readonly kind: 'challenge' }>> {
+  const { request } = context
+  const call: ChainCall = {
+    begin: ({ mechanism }, { root }, subject) =>
+      andThen(mechanism.begin({ request, subject, root, ...known }), (found) => asked(found, false, context)),
+  }
+  return andThen(chains.run(chain, call), (outcome) => {
+    if (outcome.kind === 'challenge') throw new Error('a challenge was not turned into a rejection')
+    return outcome
+  })
+}
 
 function applyOutcome(
   outcome: BegunOutcome,

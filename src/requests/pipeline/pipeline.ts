@@ -15,7 +15,15 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import { jsonErrors } from '#sdk/http/error-format.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
-import { authenticate, refusal, serveOpenPath, startSession } from './authenticate.ts'
+import {
+  type AuthenticationParts,
+  authenticate,
+  refusal,
+  runByCredentials,
+  runChain,
+  serveOpenPath,
+  startSession,
+} from './authenticate.ts'
 import type { SessionRenewal } from './session-renewal.ts'
 
 export interface PipelineParts extends LoginServices {
@@ -34,7 +42,7 @@ const requestSteps = (parts: PipelineParts, desk: LoginDesk): readonly Step[] =>
   matchUrl(parts), //               no match: 404; an application that is set aside: 503
   serveOpenPath(runFilterChain({ ...parts, desk })), // content that a URL's filter declares public
   loadSession(parts.sessions, parts.renewal, createLogout(parts)), // only where the application keeps cookies; answers its logout address
-  authenticate(desk, parts.sessions), // the URL's chain, when the session is not already at its level
+  authenticate({ ...parts, desk }), // the URL's chain, when the session is not already at its level
   requireSameOrigin, //             changes authenticated only by a cookie
   requireSamePerson(parts), //      pages made for another user
   authorize(parts.rules, parts.clock), // any rule passes; none: 403
@@ -250,8 +258,8 @@ const hasOwnHeader = (request: GatewayRequest): boolean => header(request, 'x-re
 const pageOf = 'x-page-of'
 
 interface SamePersonParts {
-  readonly sessions: Pick<Sessions, 'find'>
-  readonly routes: Pick<Routes, 'at'>
+  readonly sessions: Sessions
+  readonly routes: Routes
 }
 
 /**
@@ -298,10 +306,7 @@ async function requireOwnerElsewhere(
   throw new GatewayError('AUTH_REQUIRED', 'a change from a page whose session has ended')
 }
 
-interface FilterChainParts {
-  readonly chains: ChainRunner
-  readonly desk: LoginDesk
-  readonly sessions: Sessions
+interface FilterChainParts extends AuthenticationParts {
   readonly clock: Clock
 }
 
@@ -344,28 +349,25 @@ function chainOf(chains: ChainRunner, name: string): Chain {
   return chain
 }
 
-async function authenticateBy(
-  { chains, desk }: FilterChainParts,
-  context: RequestContext,
-  name: string,
-): Promise<Subject> {
-  const outcome = await desk.authenticate(chainOf(chains, name), context)
+async function authenticateBy({ chains }: FilterChainParts, context: RequestContext, name: string): Promise<Subject> {
+  const outcome = await runByCredentials(chainOf(chains, name), context, chains)
   if (outcome.kind === 'rejected') throw refusal(outcome)
   return outcome.subject
 }
 
 async function requireLogin(
-  { chains, desk, sessions, clock }: FilterChainParts,
+  parts: FilterChainParts,
   context: RequestContext,
   name: string,
   maxAgeSeconds: number | undefined,
 ): Promise<GatewayResponse | undefined> {
-  const chain = chainOf(chains, name)
+  const { sessions, clock } = parts
+  const chain = chainOf(parts.chains, name)
   const { session, application, request } = context
   const age = session === undefined ? 0 : clock().getTime() - session.handle.authenticated.getTime()
   const isFresh = maxAgeSeconds === undefined || age <= maxAgeSeconds * 1000
   if (session !== undefined && session.subject.level >= chain.level && isFresh) return undefined
-  const outcome = await desk.begin(chain, context)
+  const outcome = await runChain(chain, context, parts)
   if (outcome.kind === 'answered') return outcome.response
   if (outcome.kind === 'rejected') throw refusal(outcome)
   if (application === undefined) throw new Error('a login needs a matched request')

@@ -23,8 +23,8 @@ export const defaultRenewalTimes: RenewalTimes = { everyMillis: 60_000, graceMil
 interface RenewalParts {
   readonly sessions: Sessions
   readonly directory: Pick<EntryDirectory, 'search'>
-  readonly chains: Pick<ChainRunner, 'renew'>
-  readonly loginAudit: Pick<LoginAudit, 'note'>
+  readonly chains: ChainRunner
+  readonly loginAudit: LoginAudit
   readonly loginMeter: LoginMeter
   readonly clock: Clock
   readonly log: Logger

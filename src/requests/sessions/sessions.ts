@@ -379,11 +379,11 @@ const slotName = /^[\w.:-]{1,100}$/
 
 /** What modules store in sessions, encrypted so that the database alone does not reveal it. */
 class SessionSlots {
-  readonly #store: Pick<SessionStore, 'find' | 'update'>
+  readonly #store: SessionStore
   readonly #secrets: SecretBox
   readonly #clock: Clock
 
-  constructor(store: Pick<SessionStore, 'find' | 'update'>, secrets: SecretBox, clock: Clock) {
+  constructor(store: SessionStore, secrets: SecretBox, clock: Clock) {
     this.#store = store
     this.#secrets = secrets
     this.#clock = clock

@@ -11,9 +11,9 @@ import type { Issuers } from '#features/issuer/service/issuers.ts'
 import type { PasswordTaskHost } from '#features/passwords/host.ts'
 import { PasswordChanges, type PasswordServices } from '#features/passwords/service/password-changes.ts'
 import { offersResetLinks } from '#features/passwords/service/reset-links.ts'
+import { Portal, PortalMemory } from '#features/portal/access/portal.ts'
+import type { PortalStore } from '#features/portal/access/portal-store.ts'
 import { offersProfile } from '#features/portal/access/profile-form.ts'
-import { createPortal, createPortalMemory } from '#features/portal/front/portal-content.ts'
-import type { PortalStore } from '#features/portal/front/portal-store.ts'
 import type { PortalHost } from '#features/portal/host.ts'
 import { createStatistics } from '#features/portal/statistics/read-statistics.ts'
 import type { StatisticsStore } from '#features/portal/statistics/statistics-store.ts'
@@ -40,14 +40,14 @@ import type { TargetHost } from '#sdk/target-module/target-module.ts'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
 import type { TaskHost, TaskTargets } from '#sdk/workflow/workflow-task.ts'
 import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
-import type { ApprovalAccess } from '#workflows/approvals/approval-access.ts'
+import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
 import { reloadRoot } from '#workflows/definitions/reload-root.ts'
-import { createWorkflowCatalog } from '#workflows/definitions/workflow-catalog.ts'
+import { WorkflowCatalog } from '#workflows/definitions/workflow-catalog.ts'
 import { loginAttributes, workflowParameters } from '#workflows/definitions/workflow-parameters.ts'
-import { createOwnAccess } from '#workflows/grants/own-access.ts'
+import { OwnGrants } from '#workflows/grants/own-grants.ts'
 import { withRemovalWorkflow } from '#workflows/grants/removal-workflow.ts'
 import type { RunChanges } from '#workflows/runs/run-changes.ts'
-import type { Runs } from '#workflows/runs/run-service.ts'
+import type { RunService } from '#workflows/runs/run-service.ts'
 import type { GrantStore } from '#workflows/store/grant-store.ts'
 import type { RunStore } from '#workflows/store/run-store.ts'
 import { KnownGroupMappings } from '#workflows/targets/group-mappings.ts'
@@ -95,8 +95,8 @@ interface HostParts {
   readonly targets: Required<Pick<TaskTargets, 'get' | 'names' | 'ownersOf'>>
   readonly readTargets: GatewayHost['readTargets']
   readonly rules: RuleEvaluator
-  readonly runs: Runs
-  readonly approvals: ApprovalAccess
+  readonly runs: RunService
+  readonly approvals: ApprovalDesk
   readonly dynamicWorkflows: ReadonlyMap<string, DynamicWorkflowSource>
   readonly issuers: Issuers
   readonly watchIssuer: GatewayHost['watchIssuer']
@@ -127,10 +127,10 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
     rateLimits: services.rateLimits,
     ...services.installation,
     eventStreams: services.events,
-    portal: createPortal(
+    portal: new Portal(
       withRemovalWorkflow(configuration),
       parts.dynamicWorkflows,
-      createPortalMemory(services.portal, services.notifications),
+      new PortalMemory(services.portal, services.notifications),
     ),
     registrations: new Registrations({ ...services.registrations, runs, clock }),
     sessions: createSessionAccess(services.sessions, configuration),
@@ -173,12 +173,12 @@ function workflowParts({ configuration, services, runs, approvals }: HostParts) 
   const tasks = (name: string) => configuration.workflows.get(name)?.tasks
   const mapping = (name: string) => configuration.targets.get(name)?.mapping
   return {
-    workflows: { run: async (call, started) => await runs.run(call, started) },
+    workflows: runs,
     runs,
     runChanges: (listener) => services.runChanges.listen(listener),
     approvals,
-    grants: createOwnAccess({ ...services, runs, store: services.runs }),
-    workflowCatalog: createWorkflowCatalog(configuration, services.runs),
+    grants: new OwnGrants({ ...services, runs, store: services.runs }),
+    workflowCatalog: new WorkflowCatalog(configuration, services.runs),
     workflowParameters: (workflow) => workflowParameters(configuration, workflow),
     loginAttributes: (workflow) => loginAttributes(configuration, workflow),
     workflowWrites: (workflow) => workflowWrites({ tasks, mapping }, workflow),

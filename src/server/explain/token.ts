@@ -22,7 +22,7 @@ export type ExplainedWorkload =
 /** By name, as they were given. */
 type DescribedAttributes = ReadonlyMap<string, readonly string[]>
 
-type Evaluator = Pick<RuleEvaluator, 'explain'>
+type Evaluator = RuleEvaluator
 
 /** What a token endpoint does for a workload. */
 export interface TokenDecision {
@@ -38,7 +38,7 @@ const far = new Date(8.64e15)
 
 /** Signs, audits and counts nothing. */
 export async function decideToken(
-  tokens: Pick<TokenIssuing, 'preview'>,
+  tokens: TokenIssuing,
   evaluator: Evaluator,
   { endpoint, rules }: StsEndpointConfig,
   workload: Workload,
@@ -61,7 +61,7 @@ export const verdictText = ({ rule, passed, reason }: RuleVerdict): string =>
  * endpoint does it. Throws a plain Error for a wrong description of a workload.
  */
 export async function explainToken(
-  tokens: Pick<TokenIssuing, 'validate' | 'preview'>,
+  tokens: TokenIssuing,
   evaluator: Evaluator,
   config: StsEndpointConfig,
   explained: ExplainedWorkload,

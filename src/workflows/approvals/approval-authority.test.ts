@@ -4,9 +4,8 @@ import { silentLogger } from '#kernel/logger.ts'
 import { RuleEvaluator } from '#requests/routing/rule-evaluator.ts'
 import { MemoryPeople } from '#testing/workflows/memory-people.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
-import { ApprovalAuthority, type DecisionRight } from './approval-authority.ts'
-import type { ApprovalPlan } from './approval-plan.ts'
-import { ApproverFinder } from './approver-finder.ts'
+import type { ApprovalPlan } from './approvers.ts'
+import { ApprovalAuthority, ApproverFinder, type DecisionRight } from './approvers.ts'
 
 const managers = 'cn=managers,ou=groups,ou=people,o=Tremolo'
 const plan: ApprovalPlan = {

@@ -33,24 +33,10 @@ import type { ApprovalStore } from '#workflows/store/approval-store.ts'
 import type { DelegationStore } from '#workflows/store/delegation-store.ts'
 import type { ClaimedTimer } from '#workflows/timers/timer.ts'
 import type { TimerOutcome } from '#workflows/timers/timer-loop.ts'
-import type {
-  ApprovalAccess,
-  ApprovalAssignment,
-  ApprovalView,
-  ApprovalVote,
-  DeputyPeriod,
-  ExistingAccount,
-  Handover,
-  NewDeputyPeriod,
-  OpenApprovalFilter,
-  RequestText,
-} from './approval-access.ts'
 import { type Actor, approvalRow } from './approval-audit.ts'
-import { ApprovalAuthority, type DecisionRight, refsOf } from './approval-authority.ts'
 import type { LinksFor } from './approval-links.ts'
-import { readPlan } from './approval-plan.ts'
-import { ApproverFinder } from './approver-finder.ts'
 import { deciderMails } from './approver-mail.ts'
+import { ApprovalAuthority, ApproverFinder, type DecisionRight, readPlan, refsOf } from './approvers.ts'
 import {
   type Bar,
   barOf,
@@ -62,6 +48,17 @@ import {
 } from './decision-influence.ts'
 import { DecisionTimes } from './decision-times.ts'
 import { delegate, endDelegation, periodsOf, representedBy } from './deputies.ts'
+import type {
+  ApprovalAssignment,
+  ApprovalView,
+  ApprovalVote,
+  DeputyPeriod,
+  ExistingAccount,
+  Handover,
+  NewDeputyPeriod,
+  OpenApprovalFilter,
+  RequestText,
+} from './desk-requests.ts'
 import { type ApprovalRun, openApproval } from './open-approval.ts'
 import { escalate, type ReminderRequest, remind } from './reassign-approvers.ts'
 import { findApprover, reassignToUser } from './reassign-to-user.ts'
@@ -100,8 +97,11 @@ export interface DeskParts {
   }
 }
 
-/** Approvals of one configuration: who is asked, who may decide, and what happens if no one does. */
-export class ApprovalDesk implements ApprovalAccess {
+/**
+ * Approvals of one configuration: who is asked, who may decide, and what happens if no one does. What other parts do is on
+ * behalf of the given user.
+ */
+export class ApprovalDesk {
   readonly #parts: DeskParts & { readonly finder: ApproverFinder; readonly authority: ApprovalAuthority }
   readonly #decisionTimes: DecisionTimes
 
@@ -139,6 +139,7 @@ export class ApprovalDesk implements ApprovalAccess {
     return deciderMails(run, write, this.#parts)
   }
 
+  /** Undefined if it does not exist or the user may not see it. */
   async get(user: ApprovalUser, id: string): Promise<ApprovalView | undefined> {
     const approval = await this.#parts.approvals.get(id)
     if (approval === undefined) return undefined
@@ -148,6 +149,10 @@ export class ApprovalDesk implements ApprovalAccess {
     return decided ? approvalView(approval, right) : undefined
   }
 
+  /**
+   * A preview of the changes if the user approved it now; undefined if the user may not decide it. Throws
+   * TOO_MANY_REQUESTS while the user, or all users together, preview too many.
+   */
   async preview(user: ApprovalUser, id: string): Promise<Preview | undefined> {
     const { approvals, preview } = this.#parts
     const approval = preview === undefined ? undefined : await approvals.get(id)
@@ -156,6 +161,10 @@ export class ApprovalDesk implements ApprovalAccess {
     return kind === 'may' ? await preview?.(approval, user.login) : undefined
   }
 
+  /**
+   * Whether the account that a registration should create already exists; undefined if the approval isn't for a
+   * registration, is not open, or the user may not see it. Throws errors of the directory.
+   */
   async existing(user: ApprovalUser, id: string): Promise<ExistingAccount | undefined> {
     const { approvals, newAccounts } = this.#parts
     const approval = await approvals.get(id)
@@ -164,6 +173,7 @@ export class ApprovalDesk implements ApprovalAccess {
     return kind === 'none' ? undefined : await newAccounts?.existing(approval)
   }
 
+  /** Of one run, oldest first, at most 100. The caller has checked that the user may see them. */
   async ofRun(run: string): Promise<Approval[]> {
     const { approvals } = this.#parts
     const found = await approvals.listOfRun(run)
@@ -171,6 +181,7 @@ export class ApprovalDesk implements ApprovalAccess {
     return whole.filter((approval) => approval !== undefined)
   }
 
+  /** Open ones that the user may decide, also as a deputy. A page may have fewer than `limit`. */
   async list(user: ApprovalUser, page: ApprovalPageQuery): Promise<ApprovalPage> {
     const { approvals } = this.#parts
     const own = refsOf(user)
@@ -183,10 +194,17 @@ export class ApprovalDesk implements ApprovalAccess {
     return { approvals: shown.flat(), next: found.next }
   }
 
+  /** What the user decided, the latest first. Throws BAD_REQUEST for an `after` that is not the `next` of a page. */
   decided(user: ApprovalUser, page: ApprovalPageQuery): Promise<DecidedPage> {
     return this.#parts.approvals.listDecidedBy(refsOf(user).flatMap(identitiesOf).slice(0, maxListed), page)
   }
 
+  /**
+   * Decides, once. Throws NOT_FOUND if the user may not see the approval, ACCESS_DENIED if the user is its
+   * requester or subject, CONFLICT if another approver decided first, BAD_REQUEST for a comment that is missing or too long,
+   * UNPROCESSABLE for approving access whose expiry date has passed, which can still be denied, and ACCOUNT_EXISTS
+   * for approving a registration whose account already exists, which ends the registration.
+   */
   async decide(user: ApprovalUser, vote: ApprovalVote): Promise<ApprovalView> {
     const { approval, right } = await this.#mustDecide(user, vote)
     checkComment(approval, vote)
@@ -199,12 +217,20 @@ export class ApprovalDesk implements ApprovalAccess {
     return approvalView(decided, right)
   }
 
+  /**
+   * Lets only that user decide, until the approval escalates. Throws NOT_FOUND and ACCESS_DENIED as `decide` does,
+   * BAD_REQUEST if the user does not exist or is the requester or the subject, CONFLICT if the approval is not open.
+   */
   async reassign(user: ApprovalUser, handover: Handover): Promise<void> {
     const { approval, right } = await this.#mustDecide(user, handover)
     checkLength(handover)
     await reassignToUser(approval, handover.to, actorOf(right, user, handover), this.#parts)
   }
 
+  /**
+   * Asks the requester. Throws as `reassign` does, and BAD_REQUEST for a text that is empty or longer than 2,000
+   * characters.
+   */
   async ask(user: ApprovalUser, question: RequestText & { readonly approval: string }): Promise<void> {
     const { approval, right } = await this.#mustDecide(user, { approval: question.approval })
     const text = checkText(question.text)
@@ -212,24 +238,32 @@ export class ApprovalDesk implements ApprovalAccess {
     await askRequester(approval, { by: user, text, actor }, this.#parts)
   }
 
+  /**
+   * Answers the last question. The caller has checked that the user requested the run. Throws CONFLICT if no one waits for
+   * an answer, BAD_REQUEST as `ask` does.
+   */
   async answer(user: ApprovalUser, answer: RequestText & { readonly run: string }): Promise<void> {
     const text = checkText(answer.text)
     const actor = actorOf({}, user, { comment: text, requestId: answer.requestId })
     await answerApprover(answer.run, { by: user, text, actor }, this.#parts)
   }
 
+  /** Questions and answers about a run, in order. The caller has checked that the user may see them. */
   messagesOf(run: string): Promise<readonly RequestMessage[]> {
     return this.#parts.approvals.messagesOf(run)
   }
 
+  /** Of each of these runs that has questions, the last message. The caller has checked that the user may see them. */
   latestMessages(runs: readonly string[]): Promise<ReadonlyMap<string, LatestMessage>> {
     return this.#parts.approvals.latestMessages(runs)
   }
 
+  /** The median time from opening to decision of the workflow's latest approvals; undefined if there are too few. */
   decisionMillis(workflow: string): Promise<number | undefined> {
     return this.#decisionTimes.medianOf(workflow)
   }
 
+  /** Open ones of all users. The caller has checked that the user may see them. */
   async listOpen({ approver, ...query }: OpenApprovalFilter): Promise<OpenApprovalPage> {
     const { approvals, finder } = this.#parts
     if (approver === undefined) return await approvals.listOpenOf(query)
@@ -237,6 +271,10 @@ export class ApprovalDesk implements ApprovalAccess {
     return await approvals.listOpenOf({ ...query, approvers: [...found, loginIdentity(approver)] })
   }
 
+  /**
+   * As `reassign`, by an operator. Throws NOT_FOUND if there is none, ACCESS_DENIED for its requester, caller and subject,
+   * and VERSION_MISMATCH.
+   */
   async assign({ approval: id, version, to, by, reason, requestId }: ApprovalAssignment): Promise<Approval> {
     const { approvals, finder } = this.#parts
     const approval = await approvals.get(id)
@@ -247,6 +285,10 @@ export class ApprovalDesk implements ApprovalAccess {
     return await reassignToUser(approval, to, { requester: by.login, reason, requestId }, this.#parts, by)
   }
 
+  /**
+   * The user with that login as the approver of a run whose approval found none; see `RunService.retry`. Throws
+   * ACCESS_DENIED for requester, caller and subject of the run, BAD_REQUEST as `reassign` does. Stores nothing.
+   */
   async appoint(run: Run, to: string, by: Operator): Promise<AppointedApprover> {
     requireUninvolved(run.head, by)
     const { login, identity } = await findApprover(
@@ -257,18 +299,22 @@ export class ApprovalDesk implements ApprovalAccess {
     return { approver: { login, identity }, by: { login: by.login, identity: by.identity } }
   }
 
+  /** The user is out of office. BAD_REQUEST for an invalid period or deputy. */
   delegate(user: ApprovalUser, period: NewDeputyPeriod): Promise<DeputyPeriod> {
     return delegate(user, period, this.#parts)
   }
 
+  /** The user's own periods that have not ended, at most 100. */
   delegations(user: ApprovalUser): Promise<readonly DeputyPeriod[]> {
     return periodsOf(user, this.#parts.delegations)
   }
 
+  /** Throws NOT_FOUND if the user has none with that id. */
   endDelegation(user: ApprovalUser, id: string): Promise<void> {
     return endDelegation(user, id, this.#parts)
   }
 
+  /** The users for whom the user may decide now. */
   represents(user: ApprovalUser): Promise<readonly UserRef[]> {
     return representedBy(refsOf(user), this.#parts.delegations)
   }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Dn } from '#identity/dn.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
-import { type ApprovalPlan, readPlan, storePlan } from './approval-plan.ts'
+import { type ApprovalPlan, readPlan, storePlan } from './approvers.ts'
 
 const plan: ApprovalPlan = {
   approvers: [

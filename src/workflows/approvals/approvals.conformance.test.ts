@@ -22,8 +22,8 @@ import { MemoryPeople } from '#testing/workflows/memory-people.ts'
 import { runHead } from '#testing/workflows/run-head.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 import { TimerLoop } from '#workflows/timers/timer-loop.ts'
-import type { ApprovalAssignment } from './approval-access.ts'
 import { ApprovalDesk, type DeskParts } from './approval-desk.ts'
+import type { ApprovalAssignment } from './desk-requests.ts'
 import { escalationTimer } from './open-approval.ts'
 
 const minute = 60_000

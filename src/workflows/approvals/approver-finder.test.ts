@@ -7,7 +7,7 @@ import type { Authorization } from '#sdk/auth/authorization.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
 import { MemoryPeople } from '#testing/workflows/memory-people.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
-import { ApproverFinder } from './approver-finder.ts'
+import { ApproverFinder } from './approvers.ts'
 
 const people = (membersAreIds = false): MemoryPeople => {
   const all = new MemoryPeople(membersAreIds)

@@ -7,8 +7,8 @@ import { NotificationStore } from '#mail/notification-store.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { runHead } from '#testing/workflows/run-head.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
-import type { ApproverFinder } from './approver-finder.ts'
 import { type ApproverMailParts, approverMails } from './approver-mail.ts'
+import type { ApproverFinder } from './approvers.ts'
 
 const approver = (login: string, more: Readonly<Record<string, readonly string[]>> = {}) => {
   const { identity } = userRef(login)

@@ -16,8 +16,8 @@ import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { ApprovalStore } from '#workflows/store/approval-store.ts'
 import type { DelegationStore } from '#workflows/store/delegation-store.ts'
 import type { LinkedApproval, LinksFor } from './approval-links.ts'
-import { readPlan } from './approval-plan.ts'
-import type { Approver, ApproverFinder } from './approver-finder.ts'
+import type { Approver, ApproverFinder } from './approvers.ts'
+import { readPlan } from './approvers.ts'
 import { barOf, type DecisionParties } from './decision-influence.ts'
 
 /** Deputies get mails only if there are at most this many approvers. */

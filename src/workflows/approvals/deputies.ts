@@ -6,9 +6,9 @@ import { newId } from '#kernel/ids.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { ApprovalUser } from '#workflows/record/operator.ts'
 import type { DelegationStore } from '#workflows/store/delegation-store.ts'
-import type { DeputyPeriod, NewDeputyPeriod } from './approval-access.ts'
 import { ownTarget } from './approval-audit.ts'
-import type { ApproverFinder } from './approver-finder.ts'
+import type { ApproverFinder } from './approvers.ts'
+import type { DeputyPeriod, NewDeputyPeriod } from './desk-requests.ts'
 
 const maxPeriods = 100
 const maxPeriodMillis = 366 * 24 * 60 * 60 * 1000

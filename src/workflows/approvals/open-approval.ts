@@ -15,10 +15,9 @@ import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { AppointedApprover, NewApproval } from '#workflows/record/approval.ts'
 import type { NewTimer } from '#workflows/timers/timer.ts'
-import type { ApprovalAuthority } from './approval-authority.ts'
-import { type ApprovalPlan, readPlan, storePlan } from './approval-plan.ts'
-import type { Approver, ApproverFinder } from './approver-finder.ts'
 import { type ApproverMailParts, approverMails } from './approver-mail.ts'
+import type { ApprovalAuthority, Approver, ApproverFinder } from './approvers.ts'
+import { type ApprovalPlan, readPlan, storePlan } from './approvers.ts'
 import { barOf, type DecisionParties, involvedIn, type Parties, partiesOf } from './decision-influence.ts'
 
 /** The run that will wait for an approval. */

@@ -11,13 +11,13 @@ import type { ApprovalStore } from '#workflows/store/approval-store.ts'
 import type { ClaimedTimer } from '#workflows/timers/timer.ts'
 import type { TimerOutcome } from '#workflows/timers/timer-loop.ts'
 import { approvalRow, gatewayActor, loginsText } from './approval-audit.ts'
-import { type ApprovalPlan, readPlan, storePlan } from './approval-plan.ts'
-import type { Approver, ApproverFinder } from './approver-finder.ts'
 import { type ApproverMessage, approverMails } from './approver-mail.ts'
+import type { Approver, ApproverFinder } from './approvers.ts'
+import { type ApprovalPlan, readPlan, storePlan } from './approvers.ts'
 import { findApprovers, type OpeningParts } from './open-approval.ts'
 
 interface EscalatingParts extends OpeningParts {
-  readonly approvals: Pick<ApprovalStore, 'get' | 'reassign'>
+  readonly approvals: ApprovalStore
   readonly audit: Pick<AuditStore, 'append'>
   readonly log: Logger
 }
@@ -141,7 +141,7 @@ export interface ReminderRequest {
 }
 
 interface RemindingParts extends OpeningParts {
-  readonly approvals: Pick<ApprovalStore, 'get' | 'listOpen' | 'reassign'>
+  readonly approvals: ApprovalStore
   readonly mails: Pick<MailStore, 'add'>
   readonly log: Logger
 }

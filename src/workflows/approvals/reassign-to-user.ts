@@ -5,13 +5,13 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Approval } from '#workflows/record/approval.ts'
 import type { ApprovalStore } from '#workflows/store/approval-store.ts'
 import { type Actor, approvalRow } from './approval-audit.ts'
-import { readPlan, storePlan } from './approval-plan.ts'
-import type { Approver, ApproverFinder } from './approver-finder.ts'
 import { type ApproverMailParts, approverMails } from './approver-mail.ts'
+import type { Approver, ApproverFinder } from './approvers.ts'
+import { readPlan, storePlan } from './approvers.ts'
 import { type Bar, barOf, type DecisionParties, type Parties, partiesOf } from './decision-influence.ts'
 
 interface ReassigningParts extends ApproverMailParts {
-  readonly approvals: Pick<ApprovalStore, 'reassign'>
+  readonly approvals: ApprovalStore
   readonly clock: Clock
 }
 
@@ -82,18 +82,14 @@ const refusals: Readonly<Record<Bar, string>> = {
 }
 
 /** The active user with that login, who may decide. Throws BAD_REQUEST if there is none. */
-export async function findApprover(
-  login: string,
-  parties: DecisionParties,
-  finder: Pick<ApproverFinder, 'byLogin'>,
-): Promise<Approver> {
+export async function findApprover(login: string, parties: DecisionParties, finder: ApproverFinder): Promise<Approver> {
   const found = await findUser(login, finder)
   const bar = barOf(parties, found, [found.entry], { forOthers: true })
   if (bar !== undefined) throw refused(`"${found.login}" ${refusals[bar]}`)
   return found
 }
 
-async function findUser(login: string, finder: Pick<ApproverFinder, 'byLogin'>): Promise<Approver> {
+async function findUser(login: string, finder: ApproverFinder): Promise<Approver> {
   const found = (await finder.byLogin(login)).filter(({ attributes }) => !isDeactivated(attributes))
   const [entry, namesake] = found
   if (entry === undefined) throw refused(`no active user has the login "${login}"`)

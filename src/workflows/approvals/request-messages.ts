@@ -12,12 +12,12 @@ import type { NewMail } from '#sdk/mail/new-mail.ts'
 import type { Approval, NewRequestMessage } from '#workflows/record/approval.ts'
 import type { ApprovalStore } from '#workflows/store/approval-store.ts'
 import { type Actor, approvalRow } from './approval-audit.ts'
-import { readPlan } from './approval-plan.ts'
-import type { ApproverFinder } from './approver-finder.ts'
+import type { ApproverFinder } from './approvers.ts'
+import { readPlan } from './approvers.ts'
 
 interface MessageParts {
-  readonly approvals: Pick<ApprovalStore, 'get' | 'listOfRun' | 'addMessage' | 'messagesOf'>
-  readonly finder: Pick<ApproverFinder, 'entriesOf' | 'nameOf'>
+  readonly approvals: ApprovalStore
+  readonly finder: ApproverFinder
   readonly clock: Clock
   /** Pages of the portal. */
   readonly pages?: PortalLinks | undefined

@@ -9,7 +9,7 @@ import type { BoundSubject } from '#sdk/workflow/workflow.ts'
 import type { PreparedTask, TaskHost, TaskOutcome, WorkflowTask, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { copyUser, sameLogin } from '#sdk/workflow/workflow-user.ts'
 import { countWrites, type WriteCounts } from '#sdk/workflow/workflow-writes.ts'
-import { AnotherSubject } from '#workflows/record/run-access.ts'
+import { AnotherSubject } from '#workflows/record/run-requests.ts'
 import type { RunStore } from '#workflows/store/run-store.ts'
 import { withCalled } from './workflow-parameters.ts'
 

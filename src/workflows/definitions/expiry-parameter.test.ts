@@ -3,7 +3,7 @@ import { Attributes } from '#identity/attributes.ts'
 import { next, type TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { startWorkflows } from '#testing/workflows/workflow-fixture.ts'
-import { runOf } from '#workflows/runs/run-call.ts'
+import { runOf } from '#workflows/runs/workflows.ts'
 
 const tasks = [
   { taskType: 'addGroup', name: 'vault', expiresAt: '$accessEnds$' },

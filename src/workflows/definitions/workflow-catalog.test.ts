@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { loadText } from '#testing/modules/check-text.ts'
 import { fakeCatalog } from '#testing/modules/fake-catalog.ts'
-import { createWorkflowCatalog } from './workflow-catalog.ts'
+import { WorkflowCatalog } from './workflow-catalog.ts'
 
 const text = (group: string) => `
 ### workflow.yaml
@@ -36,7 +36,7 @@ const load = (group: string) => {
 
 const configuration = load('staff of $team$')
 const earlier = load('guests').workflows.get('join')
-const catalog = createWorkflowCatalog(configuration, {
+const catalog = new WorkflowCatalog(configuration, {
   definition: async (hash) =>
     hash === earlier?.hash ? { hash, name: 'join', body: earlier.source } : { hash, name: 'other', body: '' },
   openByWorkflow: async () => [

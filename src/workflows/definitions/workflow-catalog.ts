@@ -4,39 +4,88 @@ import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 import type { RunState } from '#workflows/record/run.ts'
 import type { RunStore } from '#workflows/store/run-store.ts'
 import { branchPlace } from './definitions.ts'
-import type { ShownTask, ShownWorkflow, WorkflowCatalog } from './workflow-catalog-view.ts'
 
-/** The workflows of a configuration as administrators see them. */
-export function createWorkflowCatalog(
-  { workflows, restoreWorkflow }: Pick<Configuration, 'workflows' | 'restoreWorkflow'>,
-  store: Pick<RunStore, 'definition' | 'openByWorkflow'>,
-): WorkflowCatalog {
-  const read = async (name: string, definition: string | undefined): Promise<WorkflowConfig | undefined> => {
+/** A task of a definition as administrators see it. Has no values that the task writes. */
+export interface ShownTask {
+  /** As the steps of runs name it: `join:0/onSuccess/1`. */
+  readonly place: string
+  readonly taskType: string
+  /** Which one it is: `label`, `name`, `target` or `className`, as far as the task has them. */
+  readonly details: Readonly<Record<string, string>>
+  /** The maximum duration of one execution, if the task has one. */
+  readonly timeoutMillis?: number
+  /** The workflows that it calls. */
+  readonly calls: readonly string[]
+  readonly onSuccess: readonly ShownTask[]
+  readonly onFailure: readonly ShownTask[]
+}
+
+/** A configured workflow. */
+export interface ShownWorkflow {
+  readonly name: string
+  readonly label: string
+  readonly description: string
+  readonly org?: string
+  /** Users can request it in the portal. */
+  readonly inList: boolean
+  /** The hash of its definition. */
+  readonly definition: string
+}
+
+/** A definition with its tasks: that of the configuration, or an earlier one. */
+export interface ShownDefinition extends ShownWorkflow {
+  /** It is the one of the configuration: new runs follow it. */
+  readonly current: boolean
+  readonly tasks: readonly ShownTask[]
+}
+
+type Workflows = Pick<Configuration, 'workflows' | 'restoreWorkflow'>
+type Definitions = Pick<RunStore, 'definition' | 'openByWorkflow'>
+
+/** The workflows of a configuration, for administrators. */
+export class WorkflowCatalog {
+  readonly #configuration: Workflows
+  readonly #store: Definitions
+
+  constructor(configuration: Workflows, store: Definitions) {
+    this.#configuration = configuration
+    this.#store = store
+  }
+
+  /** By name, with how many open runs they have in each state. */
+  async list(): Promise<readonly (ShownWorkflow & { readonly open: Readonly<Partial<Record<RunState, number>>> })[]> {
+    const { workflows } = this.#configuration
+    const names = [...workflows.keys()].sort()
+    const open = new Map<string, Partial<Record<RunState, number>>>()
+    for (const { name, state, count } of await this.#store.openByWorkflow(names)) {
+      open.set(name, { ...open.get(name), [state]: count })
+    }
+    return names.flatMap((name) => {
+      const config = workflows.get(name)
+      return config === undefined ? [] : [{ ...shown(config), open: open.get(name) ?? {} }]
+    })
+  }
+
+  /**
+   * The definition with this hash, as a stored run follows it, or the one of the configuration. Undefined if there is
+   * none, or if the configuration can't read an earlier one any more. With the parameters of a run, its tasks have the
+   * names that they have in the run.
+   */
+  async get(name: string, definition?: string, parameters?: LabelParameters): Promise<ShownDefinition | undefined> {
+    const config = await this.#read(name, definition)
+    if (config === undefined) return undefined
+    const current = this.#configuration.workflows.get(name)?.hash === config.hash
+    return { ...shown(config), current, tasks: shownTasks(config.name, '', config.tasks, parameters) }
+  }
+
+  async #read(name: string, definition: string | undefined): Promise<WorkflowConfig | undefined> {
+    const { workflows, restoreWorkflow } = this.#configuration
     const configured = workflows.get(name)
     if (definition === undefined || configured?.hash === definition) return configured
-    const stored = await store.definition(definition)
+    const stored = await this.#store.definition(definition)
     if (stored?.name !== name || typeof stored.body !== 'string') return undefined
     const restored = restoreWorkflow({ name, hash: definition, source: stored.body })
     return 'config' in restored ? restored.config : undefined
-  }
-  return {
-    async list() {
-      const names = [...workflows.keys()].sort()
-      const open = new Map<string, Partial<Record<RunState, number>>>()
-      for (const { name, state, count } of await store.openByWorkflow(names)) {
-        open.set(name, { ...open.get(name), [state]: count })
-      }
-      return names.flatMap((name) => {
-        const config = workflows.get(name)
-        return config === undefined ? [] : [{ ...shown(config), open: open.get(name) ?? {} }]
-      })
-    },
-    async get(name, definition, parameters) {
-      const config = await read(name, definition)
-      if (config === undefined) return undefined
-      const current = workflows.get(name)?.hash === config.hash
-      return { ...shown(config), current, tasks: shownTasks(config.name, '', config.tasks, parameters) }
-    },
   }
 }
 

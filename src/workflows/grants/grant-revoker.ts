@@ -6,15 +6,15 @@ import type { Closable } from '#kernel/scope.ts'
 import type { Grant } from '#sdk/workflow/grant.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { ownTarget } from '#workflows/approvals/approval-audit.ts'
-import type { Runs } from '#workflows/runs/run-service.ts'
+import type { RunService } from '#workflows/runs/run-service.ts'
 import type { GrantStore } from '#workflows/store/grant-store.ts'
 import type { RunStore } from '#workflows/store/run-store.ts'
 import { removalParameters, removalWorkflow } from './removal-workflow.ts'
 
 interface RevokerParts {
-  readonly grants: Pick<GrantStore, 'due'>
-  readonly store: Pick<RunStore, 'record'>
-  readonly runs: Pick<Runs, 'prepare'>
+  readonly grants: GrantStore
+  readonly store: RunStore
+  readonly runs: Pick<RunService, 'prepare'>
   readonly log: Logger
 }
 

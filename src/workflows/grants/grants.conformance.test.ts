@@ -9,7 +9,7 @@ import { openStorage, type Storage } from '#server/composition/stores.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { auditRow, newRun } from '#testing/databases/workflow-stores.ts'
 import { revokeDue } from './grant-revoker.ts'
-import { createOwnAccess } from './own-access.ts'
+import { OwnGrants } from './own-grants.ts'
 import { removalWorkflow } from './removal-workflow.ts'
 
 const day = 24 * 60 * 60_000
@@ -114,7 +114,7 @@ onEachDatabase('access that ends', (freshUrl) => {
   describe('a grant that is given back', () => {
     const ann = { login: 'ann', identity: issuerIdentity('https://idp', 'ann'), requestId: 'q' }
     const ownAccess = ({ grants, runs: store, audit }: Storage) =>
-      createOwnAccess({
+      new OwnGrants({
         grants,
         store,
         audit,
@@ -159,7 +159,7 @@ onEachDatabase('access that ends', (freshUrl) => {
     await storage.audit.append([change('delete', 'gone', 'r2')])
     const { grants, runs: store, audit } = storage
     const prepare = async () => newRun(newId())
-    const own = createOwnAccess({ grants, store, audit, clock: systemClock, runs: { prepare } })
+    const own = new OwnGrants({ grants, store, audit, clock: systemClock, runs: { prepare } })
     const origins = await own.groupOrigins('ann')
     expect([...origins]).toEqual([['vault', { since: expect.any(Date), run: 'r1' }]])
   })

@@ -235,7 +235,7 @@ interface ConfiguredJob {
 }
 
 interface JobRunParts {
-  readonly store: Pick<JobRunStore, 'renew' | 'end'>
+  readonly store: JobRunStore
   readonly log: Logger
   readonly meter: JobMeter
   readonly leaseMillis: number

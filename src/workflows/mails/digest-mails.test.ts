@@ -12,7 +12,6 @@ import { NotificationStore } from '#mail/notification-store.ts'
 import type { Grant } from '#sdk/workflow/grant.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { commitOf, minute, newRun } from '#testing/databases/workflow-stores.ts'
-import { noApprovals } from '#testing/workflows/no-approvals.ts'
 import { someApproval } from '#testing/workflows/some-approval.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 import type { DigestMails } from '#workflows/jobs/maintenance-access.ts'
@@ -69,7 +68,6 @@ function open({ mayDecide = true, required = false, earlier = [] as readonly App
     choices: new MailChoices(notifications, { jobs: new Map([['digest', digestJob]]) }),
     runs,
     approvals: {
-      ...noApprovals,
       /** One approval on each page. */
       list: async (user: { identity: Identity }, { after = '0' }: { after?: string | undefined }) => {
         const all = user.identity === alice ? [...earlier, approval] : []

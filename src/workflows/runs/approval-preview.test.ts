@@ -2,14 +2,16 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { SecretBox } from '#keys/secret-box.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
+import { fakeService } from '#testing/workflows/call-store.ts'
 import { runHead } from '#testing/workflows/run-head.ts'
 import { recordingLogger } from '#testing/workflows/workflow-fixture.ts'
-import type { PreviewCalls } from '#workflows/preview/preview-run.ts'
 import type { Approval } from '#workflows/record/approval.ts'
 import type { StoredRun } from '#workflows/record/run.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
-import { ApprovalPreview, type ApprovalPreviewParts } from './approval-preview.ts'
+import type { RunStore } from '#workflows/store/run-store.ts'
+import { ApprovalPreview, type ApprovalPreviewParts } from './previews.ts'
 import { type SavedRun, saveRun } from './saved-run.ts'
+import type { Workflows } from './workflows.ts'
 
 const approval = { id: 'a1', run: { id: 'r1' } } as Approval
 
@@ -27,7 +29,9 @@ const waiting = {
   data,
 } as StoredRun
 
-const noSignals = { signal: async () => false }
+/** Of this one run. */
+const storeOf = (getWhole: RunStore['getWhole']) =>
+  fakeService<RunStore>('stored runs', { getWhole, signal: async () => false })
 
 type PreviewCall = (state: RunProgress, onEnd: () => void) => Promise<Preview>
 
@@ -38,22 +42,21 @@ const atOnce: PreviewCall = async (_, onEnd) => {
 
 function approvalPreview(parts: Partial<ApprovalPreviewParts> = {}, preview = atOnce) {
   const log = recordingLogger()
-  const workflows = () => ({
-    load: async () => {},
-    preview: (state: RunProgress, { onEnd = () => {} }: PreviewCalls = {}) => preview(state, onEnd),
-    accountConflicts: async () => undefined,
-  })
-  const runs = { ...noSignals, getWhole: async () => waiting }
+  const workflows = () => fakeService<Workflows>('workflows', { load: async () => {} })
+  const runs = storeOf(async () => waiting)
   return {
     log,
-    preview: new ApprovalPreview({
-      runs,
-      secrets: new SecretBox(async () => []),
-      workflows,
-      log,
-      clock: () => new Date(0),
-      ...parts,
-    }),
+    preview: new ApprovalPreview(
+      {
+        runs,
+        secrets: new SecretBox(async () => []),
+        workflows,
+        log,
+        clock: () => new Date(0),
+        ...parts,
+      },
+      (state, _, { onEnd = () => {} } = {}) => preview(state, onEnd),
+    ),
   }
 }
 
@@ -76,24 +79,21 @@ test('a run that does not wait has no preview', async () => {
     { ...waiting, state: 'running' as const },
     { ...waiting, state: 'completed' as const },
   ]) {
-    const { preview } = approvalPreview({ runs: { ...noSignals, getWhole: async () => run } })
+    const { preview } = approvalPreview({ runs: storeOf(async () => run) })
     expect(await preview.of(approval, 'boss')).toBeUndefined()
   }
 })
 
 test('a failed preview is logged and shown as empty', async () => {
   const { preview, log } = approvalPreview({
-    runs: {
-      ...noSignals,
-      getWhole: async () => {
-        throw new Error('no database')
-      },
-    },
+    runs: storeOf(async () => {
+      throw new Error('no database')
+    }),
   })
   expect(await preview.of(approval, 'boss')).toEqual({ steps: [], whole: false })
   expect(log.lines).toMatchObject([{ level: 'warn', fields: { approval: 'a1' } }])
   const broken = approvalPreview({
-    runs: { ...noSignals, getWhole: async () => ({ ...waiting, data: { format: 99 } }) },
+    runs: storeOf(async () => ({ ...waiting, data: { format: 99 } })),
   })
   expect(await broken.preview.of(approval, 'boss')).toEqual({ steps: [], whole: false })
 })
@@ -133,7 +133,7 @@ describe('limits', () => {
     const failing = approvalPreview({}, async () => {
       throw new Error('no workflows')
     })
-    const gone = approvalPreview({ runs: { ...noSignals, getWhole: async () => undefined } })
+    const gone = approvalPreview({ runs: storeOf(async () => undefined) })
     for (let i = 0; i < 5; i++) {
       expect(await failing.preview.of(approval, 'boss')).toEqual({ steps: [], whole: false })
       expect(await gone.preview.of(approval, 'boss')).toBeUndefined()

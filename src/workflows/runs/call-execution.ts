@@ -4,7 +4,7 @@ import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { type Incident, incidentOf, type RunClaim, type RunState } from '#workflows/record/run.ts'
-import { UnfinishedRun } from '#workflows/record/run-access.ts'
+import { UnfinishedRun } from '#workflows/record/run-requests.ts'
 import {
   type ExecutedSteps,
   executeSteps,
@@ -13,19 +13,27 @@ import {
   type RunKeeper,
   type StepParts,
   type StepPlan,
+  type Waiting,
 } from '#workflows/steps/execute-steps.ts'
 import { type PlannedChange, unreported } from '#workflows/steps/planned-changes.ts'
 import { type PasswordNotes, type RunMailing, runEffects } from '#workflows/steps/run-effects.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
-import { prepareWait, type Waiting } from '#workflows/steps/run-timers.ts'
-import { taskOf, type WaitOutcome } from '#workflows/steps/walk.ts'
-import type { ApprovalOpener, WorkflowServices } from '#workflows/steps/workflow-services.ts'
+import { taskOf } from '#workflows/steps/walk.ts'
+import type { WorkflowServices } from '#workflows/steps/workflow-services.ts'
 import type { IdempotentAnswer } from '#workflows/store/idempotency-store.ts'
 import type { NewRun, NextState, RunEffects, StoredState } from '#workflows/store/run-commit.ts'
 import { ClaimKeeper } from './claim-keeper.ts'
 import { retryDelay } from './retry-policy.ts'
-import { type SavedRun, saveRun, withoutVersions, withPlannedChanges } from './saved-run.ts'
-import { endedCallForm, lostCallForm, newRunOf, RunSealer } from './stored-form.ts'
+import {
+  endedCallForm,
+  lostCallForm,
+  newRunOf,
+  RunSealer,
+  type SavedRun,
+  saveRun,
+  withoutVersions,
+  withPlannedChanges,
+} from './saved-run.ts'
 
 /** How long the rest of the run may take after a password was written, before its process counts as dead. */
 const leasesOfPassword = 4
@@ -45,7 +53,6 @@ export interface CallParts {
 
 interface ExecutionParts extends CallParts, StepParts {
   maySkip(data: JsonObject): Promise<boolean | undefined>
-  readonly approvals: ApprovalOpener
   prepare(call: WorkflowCall): Promise<NewRun>
   /** Pages of the portal, for mails. */
   readonly mailing: RunMailing
@@ -147,15 +154,9 @@ export class CallExecution implements RunKeeper {
     return { ...form, data: { ...form.data, ...endedCallForm } }
   }
 
-  /** The caller can't fix an approval without approvers, so the run is stored anyway; a worker turns it into an incident. */
-  async prepareWait(wait: WaitOutcome): Promise<Waiting> {
-    try {
-      return await prepareWait(this.#state, wait, this.#parts.approvals)
-    } catch (error) {
-      if (!(error instanceof GatewayError) || error.code !== 'NO_APPROVERS') throw error
-      this.#undecidable = true
-      return { timers: [] }
-    }
+  /** The caller can't fix it, so the run is stored anyway; a worker turns it into an incident. */
+  allowUndecidable(): void {
+    this.#undecidable = true
   }
 
   /**

@@ -19,7 +19,7 @@ export interface ClaimTimes {
 
 /** Renews a claim while its steps run, and aborts the step when another worker has claimed the run. */
 export class ClaimKeeper {
-  readonly #store: Pick<RunStore, 'renew' | 'get'>
+  readonly #store: RunStore
   readonly #claim: RunClaim
   readonly #times: ClaimTimes
   readonly #log: Logger
@@ -28,7 +28,7 @@ export class ClaimKeeper {
   #limit: NodeJS.Timeout | undefined
   #lost = false
 
-  constructor(store: Pick<RunStore, 'renew' | 'get'>, claim: RunClaim, times: ClaimTimes, log: Logger) {
+  constructor(store: RunStore, claim: RunClaim, times: ClaimTimes, log: Logger) {
     this.#store = store
     this.#claim = claim
     this.#times = times

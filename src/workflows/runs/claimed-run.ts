@@ -9,8 +9,8 @@ import { AccountExists } from '#sdk/target/new-account.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { ownTarget } from '#workflows/approvals/approval-audit.ts'
 import { type Incident, incidentOf, type RunState, type StoredRun } from '#workflows/record/run.ts'
-import { AnotherSubject } from '#workflows/record/run-access.ts'
 import { auditedRun } from '#workflows/record/run-audit.ts'
+import { AnotherSubject } from '#workflows/record/run-requests.ts'
 import {
   type ExecutedSteps,
   failureOf,
@@ -22,25 +22,30 @@ import {
   type StepRun,
   type StepsEnd,
 } from '#workflows/steps/execute-steps.ts'
-import { type PlannedChange, unreported } from '#workflows/steps/planned-changes.ts'
+import { findPlannedChanges, type PlannedChange, unreported } from '#workflows/steps/planned-changes.ts'
 import { runEffects } from '#workflows/steps/run-effects.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import { taskOf } from '#workflows/steps/walk.ts'
 import type { WorkflowServices } from '#workflows/steps/workflow-services.ts'
 import type { NextState, RunEffects, StepCommit, StoredState } from '#workflows/store/run-commit.ts'
 import { ClaimLost } from './claim-keeper.ts'
+import { accountConflicts } from './previews.ts'
 import { type RetryLimits, retryDelay } from './retry-policy.ts'
-import { startedCall } from './run-call.ts'
 import {
+  isLostCall,
   newAccountIn,
+  RunSealer,
+  readLostCall,
+  remainingForm,
+  restoreStoredRun,
   type SavedRun,
   saveRun,
   signalFromJson,
   withoutVersions,
   withPlannedChanges,
 } from './saved-run.ts'
-import { isLostCall, RunSealer, readLostCall, remainingForm, restoreStoredRun } from './stored-form.ts'
 import type { Workflows } from './workflows.ts'
+import { startedCall } from './workflows.ts'
 
 /** Runs `work` with the workflows of the current configuration, which stay open until it ends. */
 export type UseWorkflows = <T>(work: (workflows: Workflows) => Promise<T>) => Promise<T>
@@ -158,7 +163,7 @@ export class ClaimedRunExecution {
     try {
       const conflict = await this.#parts.use(async (workflows) => {
         await workflows.load(state)
-        return (await workflows.accountConflicts(state))?.error
+        return (await accountConflicts(state, workflows))?.error
       })
       if (conflict === undefined) return false
       const next = await this.#afterFailure(conflict, taskOf(state))
@@ -208,7 +213,9 @@ export class ClaimedRunExecution {
     await this.#parts.use(async (workflows) => {
       try {
         const { task, plannedChanges, incident } = readLostCall(data)
-        const { there, absent, unknown } = await workflows.find(plannedChanges, { id, name })
+        const { there, absent, unknown } = await workflows.reading(name, ({ target, log }) =>
+          findPlannedChanges(plannedChanges, { target, workflow: { id, name }, log }),
+        )
         const audit = await this.#confirmed(there)
         const again = this.#lookAgainIn(absent)
         if (again !== undefined) {
@@ -254,7 +261,6 @@ export class ClaimedRunExecution {
         keeper = new StoredKeeper(state, {
           abort,
           commit: (saved, log) => this.#commitPlanned(saved, log),
-          prepareWait: (wait) => workflows.prepareWait(state, wait),
         })
         executed = await workflows.step(state, keeper)
       } catch (error) {
@@ -394,7 +400,7 @@ export class ClaimedRunExecution {
   }
 }
 
-interface KeeperParts extends Pick<RunKeeper, 'prepareWait'> {
+interface KeeperParts {
   readonly abort: AbortSignal
   /** Throws when the claim is lost. */
   commit(saved: SavedRun, log: StepLog): Promise<void>
@@ -411,14 +417,12 @@ const loudTasks: ReadonlySet<string> = new Set(['customTask'])
  */
 class StoredKeeper implements RunKeeper {
   readonly abort: AbortSignal
-  readonly prepareWait: RunKeeper['prepareWait']
   readonly #commit: KeeperParts['commit']
   #saved: SavedRun
   #steps = 0
 
-  constructor(state: RunProgress, { abort, prepareWait, commit }: KeeperParts) {
+  constructor(state: RunProgress, { abort, commit }: KeeperParts) {
     this.abort = abort
-    this.prepareWait = prepareWait
     this.#commit = commit
     this.#saved = saveRun(state)
   }

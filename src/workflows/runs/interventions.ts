@@ -11,20 +11,17 @@ import type { RunQuery, RunState, StoredRun } from '#workflows/record/run.ts'
 import {
   NewerChange,
   type PinnedRun,
-  type RunAccess,
   type RunIntervention,
   type RunRetry,
   type RunWithdrawal,
-} from '#workflows/record/run-access.ts'
+} from '#workflows/record/run-requests.ts'
 import type { RunStore } from '#workflows/store/run-store.ts'
 import { pinnedDefinitions, skipTask, withAppointed } from './saved-run.ts'
 
 const changeKinds: ReadonlySet<AuditEntry['kind']> = new Set(['entry', 'attribute', 'group'])
 
 /** Shows stored runs and lets administrators act on them; needs no configuration. Audits every action. */
-export class RunInterventions
-  implements Omit<RunAccess, 'start' | 'refuse' | 'settle' | 'hasUnfinished' | 'takeFinished'>
-{
+export class RunInterventions {
   readonly #store: RunStore
   readonly #audit: Pick<AuditStore, 'list'>
   readonly #clock: Clock
@@ -35,27 +32,35 @@ export class RunInterventions
     this.#clock = clock
   }
 
-  async get(id: string): Promise<(PinnedRun & StoredRun) | undefined> {
+  async get(id: string): Promise<PinnedRun | undefined> {
     const run = await this.#store.get(id)
     return run && { ...run, definitions: { [run.head.workflow]: run.head.definition, ...pinnedDefinitions(run.data) } }
   }
 
+  /** Throws BAD_REQUEST for an `after` that is not the `next` of a page. */
   list(query: RunQuery) {
     return this.#store.list(query)
   }
 
+  /** The run of the same subject that this queued run waits for. */
   ahead(id: string) {
     return this.#store.ahead(id)
   }
 
+  /** The parameters of requests that are texts and no secrets, by run; for labels. */
   parametersOf(runs: readonly string[]) {
     return this.#store.parametersOf(runs)
   }
 
+  /** In order, at most 500 after the one with that id. */
   steps(id: string, after?: number) {
     return this.#store.steps(id, after)
   }
 
+  /**
+   * Tries an incident again. Throws NOT_FOUND, ACCESS_DENIED if the operator is requester, caller or subject of the run,
+   * CONFLICT when it is not an incident, or not one that needs an approver, VERSION_MISMATCH, and NewerChange.
+   */
   async retry({ by, appointed, ...retry }: RunRetry): Promise<void> {
     const run = await this.#findFor(by, retry.id)
     if (appointed !== undefined && run.incident?.code !== 'NO_APPROVERS') {
@@ -64,6 +69,7 @@ export class RunInterventions
     await this.tryAgain({ ...retry, by: by.login }, appointed)
   }
 
+  /** Continues an incident after the task that failed. Throws as `retry` does, and CONFLICT unless `maySkip`. */
   async skip({ by, ...skip }: RunIntervention): Promise<void> {
     const { id, fence } = skip
     const run = await this.#findFor(by, id)
@@ -81,11 +87,16 @@ export class RunInterventions
     )
   }
 
+  /**
+   * Ends a run before its next task; it stays `running` until then. Throws NOT_FOUND, ACCESS_DENIED as `retry` does,
+   * CONFLICT when it has ended, VERSION_MISMATCH.
+   */
   async cancel({ by, ...cancel }: RunIntervention): Promise<RunState> {
     await this.#findFor(by, cancel.id)
     return await this.end({ ...cancel, by: by.login })
   }
 
+  /** As `cancel`, for the requester, and only while no target was changed; CONFLICT otherwise. */
   withdraw(withdrawal: RunWithdrawal): Promise<RunState> {
     return this.end(withdrawal, true)
   }

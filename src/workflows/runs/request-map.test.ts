@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createRequestMap, isAsynchronous } from './run-call.ts'
+import { createRequestMap, isAsynchronous } from './workflows.ts'
 
 describe('createRequestMap', () => {
   test('keeps what the caller passed', () => {

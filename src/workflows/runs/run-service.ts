@@ -16,21 +16,19 @@ import {
   type EarlierChanges,
   NewerChange,
   type RefusedCall,
-  type RunAccess,
   type SettledChanges,
   stillUnderWay,
   UnfinishedRun,
-} from '#workflows/record/run-access.ts'
+} from '#workflows/record/run-requests.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import type { WorkflowServices } from '#workflows/steps/workflow-services.ts'
 import type { NewRun } from '#workflows/store/run-commit.ts'
 import type { StartOutcome } from '#workflows/store/run-store.ts'
 import { RunInterventions } from './interventions.ts'
 import { isPassing } from './retry-policy.ts'
-import { isAsynchronous } from './run-call.ts'
+import { isWithinCall, RunSealer, restoreStoredRun } from './saved-run.ts'
 import { StoredCall } from './stored-call.ts'
-import { isWithinCall, RunSealer, restoreStoredRun } from './stored-form.ts'
-import { accepted, type Workflows } from './workflows.ts'
+import { accepted, isAsynchronous, type Workflows } from './workflows.ts'
 
 /** How long a synchronous call with a key may take before the same call may be repeated, since its process died. */
 const answerMillis = 2 * 60_000
@@ -47,19 +45,8 @@ const longest = 200
 
 const valueRefused = { publicText: 'A target refused a value.' }
 
-/** Runs, for the other parts of the engine. */
-export interface Runs extends RunAccess {
-  /** Stores or executes the run, as the call says. */
-  run(call: WorkflowCall, started?: (id: string) => void): Promise<WorkflowResult>
-  /**
-   * A run for the caller's transaction to store, as `RunEffects.starts`. Its definition has been saved. Throws
-   * NOT_SUPPORTED for an unknown workflow.
-   */
-  prepare(call: WorkflowCall): Promise<NewRun>
-}
-
-/** Runs of one configuration. */
-export class RunService extends RunInterventions implements Runs {
+/** Starts runs of one configuration, and shows all runs of the installation. The caller has checked the user's permission. */
+export class RunService extends RunInterventions {
   readonly #workflows: () => Workflows
   readonly #services: WorkflowServices
 
@@ -69,6 +56,11 @@ export class RunService extends RunInterventions implements Runs {
     this.#services = services
   }
 
+  /**
+   * Stores or executes the run, as the call says. A synchronous call resolves when the last task ended, and rejects if one
+   * failed. Rejects with NOT_SUPPORTED for an unknown workflow. `started` gets the id of a synchronous run before its first
+   * task, so that a failed run can be named too.
+   */
   async run(call: WorkflowCall, started?: (id: string) => void): Promise<WorkflowResult> {
     const workflows = this.#workflows()
     if (isAsynchronous(call)) return await workflows.run(call)
@@ -86,6 +78,10 @@ export class RunService extends RunInterventions implements Runs {
     }
   }
 
+  /**
+   * Waits for runs that come before another change of the subjects or of the resource. Unfinished changes are tried again
+   * at once. Throws TARGET_UNREACHABLE with Retry-After if they are not finished in time.
+   */
   async settle({ subjects, resource, requester }: EarlierChanges): Promise<SettledChanges> {
     const { runs } = this.#services
     const end = performance.now() + settleMillis
@@ -153,10 +149,15 @@ export class RunService extends RunInterventions implements Runs {
     return taken
   }
 
+  /** Whether there are changes that `settle` waits for. */
   hasUnfinished(): Promise<boolean> {
     return this.#services.runs.hasUnfinished()
   }
 
+  /**
+   * Whether a worker has finished a change of the resource after the requester got an error for it. True once only, and
+   * for a day.
+   */
   takeFinished(resource: string, requester: string): Promise<boolean> {
     return this.#services.runs.takeFinished(resource, requester, finishedMillis)
   }
@@ -237,10 +238,15 @@ export class RunService extends RunInterventions implements Runs {
     }
   }
 
+  /**
+   * A run for the caller's transaction to store, as `RunEffects.starts`. Its definition has been saved. Throws
+   * NOT_SUPPORTED for an unknown workflow.
+   */
   async prepare(call: WorkflowCall): Promise<NewRun> {
     return await this.#workflows().prepare(call)
   }
 
+  /** As `run`, but once only for a key. If it throws, the key is free again. */
   async start(call: WorkflowCall, key?: CallKey): Promise<RunStart> {
     const workflows = this.#workflows()
     const state = workflows.begin(call)
@@ -270,6 +276,10 @@ export class RunService extends RunInterventions implements Runs {
     }
   }
 
+  /**
+   * Writes the refusal into the audit, at a bounded rate per caller. Never rejects, since the call is refused
+   * anyway.
+   */
   async refuse({ name, caller, subject, requestId, refused }: RefusedCall): Promise<void> {
     const { audit, rateLimits, clock, log } = this.#services
     const rows = refused.slice(0, refusals.burst).map(({ kind, attribute, value }) => ({
@@ -312,7 +322,7 @@ export class RunService extends RunInterventions implements Runs {
     if (outcome.kind === 'other-body') return outcome
     const { run: id, response } = outcome
     if (response !== undefined) return { kind: 'repeated', result: resultOf(id, response) }
-    const run = await this.get(id)
+    const run = await this.#services.runs.get(id)
     if (run === undefined || isWithinCall(run.data)) return { kind: 'under-way', run: id }
     // A run without a resource was stored behind another one, and its call was answered so.
     const hasAnswer = (run.state === 'incident' && run.touched) || (run.resource !== undefined && hasEnded(run.state))

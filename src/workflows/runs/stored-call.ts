@@ -4,14 +4,15 @@ import { processName } from '#kernel/ids.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { claimOf, incidentOf, type RunState, type StoredRun } from '#workflows/record/run.ts'
-import { stillUnderWay, UnfinishedRun } from '#workflows/record/run-access.ts'
+import { stillUnderWay, UnfinishedRun } from '#workflows/record/run-requests.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import type { NewRun, RunEffects, StepCommit } from '#workflows/store/run-commit.ts'
 import type { CallParts } from './call-execution.ts'
 import { ClaimKeeper } from './claim-keeper.ts'
 import { ClaimedRunExecution } from './claimed-run.ts'
+import { refusalOf } from './previews.ts'
 import { defaultLimits } from './run-worker.ts'
-import { newRunOf } from './stored-form.ts'
+import { newRunOf } from './saved-run.ts'
 import type { Workflows } from './workflows.ts'
 
 /** How long a run waits for another one of its subject to end. */
@@ -60,7 +61,7 @@ export class StoredCall {
         await execution.proceed(
           this.#state,
           () => keeper.step(),
-          () => workflows.refusalOf(this.#state),
+          () => refusalOf(this.#state, workflows),
         ),
       )
     } finally {

@@ -12,7 +12,7 @@ import { type DurableProcess, dyingStore, openDurable } from '#testing/workflows
 import type { GivenCall } from '#testing/workflows/given-call.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 import { recordingLogger } from '#testing/workflows/workflow-fixture.ts'
-import { UnfinishedRun } from '#workflows/record/run-access.ts'
+import { UnfinishedRun } from '#workflows/record/run-requests.ts'
 
 const addMail = { taskType: 'addAttribute', name: 'mail', value: 'a@example.com' }
 const provision = (target: string) => ({ taskType: 'provision', target, sync: true })

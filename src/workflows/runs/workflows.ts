@@ -1,48 +1,40 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
 import { createAt } from '#config/configuration/create-at.ts'
+import { Attributes } from '#identity/attributes.ts'
+import type { Directory } from '#identity/directory.ts'
+import type { RunIdentities } from '#identity/identity.ts'
+import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import type { Logger } from '#kernel/logger.ts'
 import { buildScoped, type Closable, type Scope } from '#kernel/scope.ts'
 import { addSpan } from '#kernel/time.ts'
-import { type Tracer, tracer } from '#kernel/tracing.ts'
+import { type Tracer, tracer, writeTraceparent } from '#kernel/tracing.ts'
 import type { MailChoices } from '#mail/mail-choices.ts'
 import { portalLinks } from '#mail/mail-links.ts'
 import type { NewMail } from '#sdk/mail/new-mail.ts'
 import type { Texts } from '#sdk/page/page-texts.ts'
-import { accountExists, accountNamed, takenValues } from '#sdk/target/new-account.ts'
 import type { Target } from '#sdk/target/target.ts'
-import type { Preview } from '#sdk/workflow/preview.ts'
-import type { WorkflowCall, WorkflowResult, WorkflowStarter } from '#sdk/workflow/workflow.ts'
-import type { TaskHost } from '#sdk/workflow/workflow-task.ts'
-import { sameLogin } from '#sdk/workflow/workflow-user.ts'
-import type { ExistingAccount } from '#workflows/approvals/approval-access.ts'
-import { ownTarget } from '#workflows/approvals/approval-audit.ts'
-import { createDefinition, type Definition, Definitions } from '#workflows/definitions/definitions.ts'
-import { withExpiry } from '#workflows/definitions/expiry-parameter.ts'
-import { type PreviewCalls, previewRun } from '#workflows/preview/preview-run.ts'
-import { UnreadableTarget } from '#workflows/preview/preview-target.ts'
-import {
-  type ExecutedSteps,
-  executeSteps,
-  type RunKeeper,
-  type StepFailure,
-  type StepParts,
-} from '#workflows/steps/execute-steps.ts'
-import { type FoundChanges, findPlannedChanges, type PlannedChange } from '#workflows/steps/planned-changes.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
+import { isEngineKey, type WorkflowCall, type WorkflowResult, type WorkflowStarter } from '#sdk/workflow/workflow.ts'
+import type { RequestMap, TaskHost, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import { createDefinition, type Definition, Definitions, type Pins } from '#workflows/definitions/definitions.ts'
+import { expiryIn, withExpiry } from '#workflows/definitions/expiry-parameter.ts'
+import { type ExecutedSteps, executeSteps, type RunKeeper, type StepParts } from '#workflows/steps/execute-steps.ts'
 import type { RunMailing } from '#workflows/steps/run-effects.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
-import { deadlineTimer, prepareWait, type Waiting } from '#workflows/steps/run-timers.ts'
+import { deadlineTimer } from '#workflows/steps/run-timers.ts'
 import { createTargetMappings, withMappings } from '#workflows/steps/target-mappings.ts'
-import { maySkip, type WaitOutcome } from '#workflows/steps/walk.ts'
+import type { DefinitionOf } from '#workflows/steps/walk.ts'
+import { maySkip, rootFrame } from '#workflows/steps/walk.ts'
 import type { ApprovalOpener, WorkflowServices } from '#workflows/steps/workflow-services.ts'
 import type { IdempotencyKey } from '#workflows/store/idempotency-store.ts'
 import type { NewRun, RunEffects } from '#workflows/store/run-commit.ts'
 import type { StartOutcome } from '#workflows/store/run-store.ts'
 import { CallExecution, type CallParts, resultToJson } from './call-execution.ts'
-import { isPassing } from './retry-policy.ts'
-import { isAsynchronous, runOf, startedCall } from './run-call.ts'
-import { placeOf, restoreRun, saveRun } from './saved-run.ts'
-import { newRunOf } from './stored-form.ts'
+import { newRunOf, placeOf } from './saved-run.ts'
 
 /** How long closing waits for running calls. */
 const drainMillis = 30_000
@@ -82,10 +74,14 @@ interface RunNowOptions {
   readonly stored?: (parts: CallParts) => Promise<WorkflowResult>
 }
 
-export interface AccountConflicts {
-  readonly existing: ExistingAccount
-  /** Why the run would be refused; absent if nothing exists. */
-  readonly error?: GatewayError
+/** What shows the effects of a run without executing it. */
+export interface ReadingParts {
+  readonly definitions: DefinitionOf
+  target(name: string): Target
+  readonly directory: Directory
+  readonly audit: Pick<AuditStore, 'list'>
+  readonly clock: Clock
+  readonly log: Logger
 }
 
 /** The workflows of one configuration: starts runs, and executes steps of stored ones. */
@@ -119,6 +115,7 @@ export class Workflows implements WorkflowStarter, Closable {
     this.mailing = mailing
     this.#stepParts = {
       services,
+      approvals,
       definitions: (name, hash) => definitions.get(name, hash),
       auditsWithin: (target) => this.#auditsWithin(target),
     }
@@ -168,7 +165,6 @@ export class Workflows implements WorkflowStarter, Closable {
       const prepare = (started: WorkflowCall) => this.prepare(startedCall(started, state))
       const own = {
         ...this.#stepParts,
-        approvals: this.#approvals,
         mailing: this.mailing,
         prepare,
         maySkip: (data: JsonObject) => this.maySkip(data),
@@ -214,76 +210,17 @@ export class Workflows implements WorkflowStarter, Closable {
     }
   }
 
-  /** Finds out by reading which planned changes were made. Throws errors of targets. */
-  async find(
-    plannedChanges: readonly PlannedChange[],
-    run: { readonly id: string; readonly name: string },
-  ): Promise<FoundChanges> {
-    const { log } = this.#services
-    return await this.#counted(run.name, () =>
-      findPlannedChanges(plannedChanges, { target: this.#target, workflow: run, log }),
-    )
+  /** Whether the workflow, with those that it calls, writes several targets. */
+  writesSeveralTargets(workflow: string): boolean {
+    return this.#definitions.writesOf(workflow).severalTargets
   }
 
-  /** Shows what would follow if the run continued from here. Consumes `state`; see `previewRun`. */
-  preview(state: RunProgress, calls: PreviewCalls = {}): Promise<Preview> {
-    const { clock, log } = this.#services
+  /** Lets `work` read with the tasks, targets and directory of this configuration, which stay open until it ends. */
+  reading<T>(workflow: string, work: (parts: ReadingParts) => Promise<T>): Promise<T> {
+    const { clock, log, audit } = this.#services
     const { directory } = this.#host
     const { definitions } = this.#stepParts
-    return this.#counted(state.head.workflow, () =>
-      previewRun(state, { definitions, target: this.#target, directory, clock, log, ...calls }),
-    )
-  }
-
-  /**
-   * The first step that would be refused, as far as targets show it before they are changed; undefined if there is none.
-   * Only runs that write several targets are previewed for it: a single target refuses its first write just as early.
-   */
-  async refusalOf(state: RunProgress): Promise<StepFailure | undefined> {
-    if (state.newAccount !== undefined || !this.#definitions.writesOf(state.head.workflow).severalTargets)
-      return undefined
-    let failure: StepFailure | undefined
-    const onFailure = (found: StepFailure): void => {
-      failure = found
-    }
-    try {
-      await this.preview(restoreRun(state.head, saveRun(state)), { onFailure })
-    } catch {
-      // The run itself fails in the same way.
-      return undefined
-    }
-    return failure !== undefined && isRefusal(failure.error) ? failure : undefined
-  }
-
-  /**
-   * What already exists of the account that the run should create: unique values in the directory, and whether a
-   * target would refuse it if the run continued from here. Undefined if the run may also change accounts, or has
-   * begun to create. The run itself does not advance. Throws errors of the directory; a target that does not answer
-   * is skipped here, and the write asks it again.
-   */
-  async accountConflicts(state: RunProgress): Promise<AccountConflicts | undefined> {
-    const { id } = state.head
-    const { newAccount } = state
-    if (newAccount === undefined || newAccount.created.length > 0 || state.plannedChanges !== undefined)
-      return undefined
-    // An account that an interrupted attempt created is in the directory, and is not a conflict.
-    const { rows } = await this.#services.audit.list({ workflowId: id, limit: 500 })
-    if (rows.some(({ kind, action, target }) => kind === 'entry' && action === 'add' && target !== ownTarget)) {
-      return undefined
-    }
-    const { userID } = state.user
-    const taken = await takenValues(this.#host.directory, newAccount.unique)
-    const refused: GatewayError[] = []
-    const copy = restoreRun(state.head, saveRun(state))
-    await this.preview(copy, { onAccountExists: (error) => refused.push(error) })
-    const others = taken.filter(({ value }) => !sameLogin(value, userID))
-    const login = others.length < taken.length || refused.length > 0
-    const [other] = others
-    // The preview may have "created" other accounts before; the run itself has not.
-    const error = login
-      ? accountExists(accountNamed(userID), [])
-      : other && accountExists(`with this ${other.attribute}`, [])
-    return { existing: { login, attributes: others.map(({ attribute }) => attribute) }, ...(error && { error }) }
+    return this.#counted(workflow, () => work({ definitions, target: this.#target, directory, audit, clock, log }))
   }
 
   /** For the approvers of a run that ended without the approved change. */
@@ -294,11 +231,6 @@ export class Workflows implements WorkflowStarter, Closable {
   /** Executes steps of a stored run up to the next commit. */
   step(state: RunProgress, keeper: RunKeeper): Promise<ExecutedSteps> {
     return this.#counted(state.head.workflow, () => executeSteps(state, this.#stepParts, keeper))
-  }
-
-  /** What a waiting run is stored with. Throws errors of opening an approval. */
-  prepareWait(state: RunProgress, wait: WaitOutcome): Promise<Waiting> {
-    return prepareWait(state, wait, this.#approvals)
   }
 
   /** Waits for running calls, then closes the tasks. */
@@ -353,9 +285,127 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 }
 
-/** Another attempt can't help, or needs a newer version of what the run is based on. */
-const isRefusal = (error: GatewayError): boolean =>
-  error instanceof UnreadableTarget ||
-  (error.isRefusal && (!isPassing(error.code) || error.code === 'VERSION_MISMATCH'))
-
 export const accepted = (id: string): WorkflowResult => ({ id, status: 'accepted', changes: 0 })
+
+/** How many runs may start one another: a workflow that starts itself must end. */
+const maxDepth = 16
+
+/**
+ * The run of a call, before its first step. Copies the caller's user. Throws BAD_REQUEST, and WORKFLOW_FAILED if
+ * too many runs started one another.
+ */
+export function runOf(call: WorkflowCall, definition: Definition, pins: Pins, deadline?: Date): RunProgress {
+  if (call.user.userID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for a user without a login')
+  if (call.newUserID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for an empty new login')
+  const { session, newAccount, bound, depth = 0 } = call
+  if (depth > maxDepth) {
+    const text = `workflow "${call.head.workflow}" was not started: more than ${maxDepth} runs started one another`
+    throw new GatewayError('WORKFLOW_FAILED', text)
+  }
+  const id = newId()
+  const request = createRequestMap(call.params)
+  request.set('WORKFLOW_ID', id)
+  const span = tracer?.current()
+  return {
+    head: {
+      ...call.head,
+      id,
+      definition: definition.hash,
+      subject: call.head.subject ?? call.user.userID,
+      who: call.head.who ?? {},
+      deadline,
+      accessEnds: expiryIn(request),
+    },
+    session,
+    trace: span === undefined ? undefined : writeTraceparent(span.context),
+    user: workflowUser(call),
+    request,
+    frames: [rootFrame(definition)],
+    pins,
+    steps: 0,
+    ...(depth === 0 ? {} : { depth }),
+    bound,
+    newAccount: newAccount === undefined ? undefined : { ...newAccount, created: [...(newAccount.created ?? [])] },
+  }
+}
+
+/**
+ * A run that a step of another run starts: one level deeper, with the same caller, and bound to the same user or
+ * new account.
+ */
+export const startedCall = (
+  call: WorkflowCall,
+  { depth = 0, head, newAccount, bound }: Pick<RunProgress, 'depth' | 'head' | 'newAccount' | 'bound'>,
+) => ({
+  ...call,
+  head: {
+    ...call.head,
+    caller: call.head.caller ?? head.caller,
+    who: { ...inherited(call, head), ...call.head.who },
+  },
+  ...(newAccount === undefined ? {} : { newAccount }),
+  ...(bound === undefined ? {} : { bound }),
+  depth: depth + 1,
+})
+
+/** Logins that the starting run knows keep their identities. */
+function inherited(call: WorkflowCall, { who, requester, subject }: RunHead): RunIdentities {
+  const sameSubject = (call.head.subject ?? call.user.userID) === subject
+  return {
+    requester: call.head.requester === requester ? who.requester : undefined,
+    caller: who.caller,
+    subject: sameSubject ? who.subject : undefined,
+  }
+}
+
+function workflowUser(call: WorkflowCall): WorkflowUser {
+  const { head, user, password, newUserID, basedOn } = call
+  return {
+    userID: user.userID,
+    attributes: Attributes.from(user.attributes),
+    groups: [...user.groups],
+    keepGroups: call.keepGroups ?? false,
+    groupChanges: call.groupChanges,
+    id: user.id,
+    cleared: call.cleared,
+    newUserID,
+    basedOn: basedOn === undefined ? undefined : new Map([[basedOn.target, basedOn]]),
+    requestReason: head.reason,
+    password,
+  }
+}
+
+const maxKeys = 256
+const maxKeyLength = 256
+
+/** How a run is executed; the only engine key that a caller may set. */
+const execType = 'UNISON.EXEC.TYPE'
+const synchronous = 'UNISON.EXEC.SYNC'
+const asynchronous = 'UNISON.EXEC.ASYNC'
+
+/** The request map of a run from what the caller passed. Throws BAD_REQUEST for engine keys and for too many keys. */
+export function createRequestMap(params: Readonly<Record<string, string>>): RequestMap {
+  const map: RequestMap = new Map()
+  for (const key of Object.keys(params)) {
+    if (map.size >= maxKeys) throw refused(`more than ${maxKeys} request parameters`)
+    if (key.length === 0 || key.length > maxKeyLength) throw refused('a request parameter without a usable name')
+    const value = params[key]
+    if (typeof value !== 'string') throw refused(`request parameter "${key}" is not text`)
+    if (key === execType) requireExecType(value)
+    else if (isEngineKey(key)) throw refused(`request parameter "${key}" is a key of the engine`)
+    map.set(key, value)
+  }
+  return map
+}
+
+/** The value of the call, or else of its request parameter; synchronous by default. */
+export function isAsynchronous({ asynchronous: said, params }: Pick<WorkflowCall, 'asynchronous' | 'params'>): boolean {
+  return said ?? (Object.hasOwn(params, execType) && params[execType] === asynchronous)
+}
+
+function requireExecType(value: string): void {
+  if (value !== synchronous && value !== asynchronous) throw refused(`"${value}" is not an execution type`)
+}
+
+const refused = (detail: string): GatewayError =>
+  new GatewayError('BAD_REQUEST', detail, { publicText: 'A request parameter is not allowed.' })

@@ -1,16 +1,20 @@
+import type { AuditStore } from '#audit/store/audit-store.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { Logger } from '#kernel/logger.ts'
+import type { LogFields, Logger } from '#kernel/logger.ts'
 import { shownReason } from '#kernel/secret-values.ts'
 import { type Tracer, tracer } from '#kernel/tracing.ts'
-import type { TargetChange } from '#sdk/target/target.ts'
-import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
+import type { TargetChange, TargetRequest } from '#sdk/target/target.ts'
+import type { RequestMap, TaskContext, TaskOutcome } from '#sdk/workflow/workflow-task.ts'
+import type { NewApproval } from '#workflows/record/approval.ts'
 import type { StepRecord } from '#workflows/record/run.ts'
-import type { AuditPlace, AuditTrail } from './audit-trail.ts'
+import { auditedRun } from '#workflows/record/run-audit.ts'
+import type { NewTimer } from '#workflows/timers/timer.ts'
+import { accountOrigin } from './account-origin.ts'
+import { type AuditPlace, AuditTrail } from './audit-trail.ts'
 import { isRefusedCall, type PlannedChange, plannedChangesOf, unreported } from './planned-changes.ts'
 import { CollectedEffects, type PasswordNotes, type StepRequests } from './run-effects.ts'
-import type { RunProgress } from './run-progress.ts'
-import type { Waiting } from './run-timers.ts'
-import { auditTrail, stepContext } from './step-context.ts'
+import { currentUser, type RunProgress } from './run-progress.ts'
+import { deadlineTimer, wakeTimer } from './run-timers.ts'
 import {
   beginStep,
   type DefinitionOf,
@@ -22,12 +26,13 @@ import {
   taskOf,
   type WaitOutcome,
 } from './walk.ts'
-import type { StepObserver, WorkflowServices } from './workflow-services.ts'
+import type { ApprovalOpener, StepObserver, WorkflowServices } from './workflow-services.ts'
 
 /** The configuration that the steps are executed with. */
 export interface StepParts {
   readonly services: WorkflowServices
   readonly definitions: DefinitionOf
+  readonly approvals: ApprovalOpener
   /** The target's changes and their audit are one commit, so planned changes need not be stored. */
   auditsWithin(target: string): boolean
 }
@@ -47,8 +52,8 @@ export interface RunKeeper {
   keep(state: RunProgress): void
   /** Resolves when they are durable. Throws if the run was lost or cancelled. */
   planChanges(changes: StepPlan): Promise<void>
-  /** What a waiting run is stored with. Throws errors of opening an approval. */
-  prepareWait(wait: WaitOutcome): Promise<Waiting>
+  /** Called for an approval without approvers, with which the run then waits. Without it, the step fails. */
+  allowUndecidable?(): void
   /** Whether to commit this step before the next begins. */
   commitsAfter(step: StepRun): boolean
   readonly passwords?: PasswordNotes
@@ -103,7 +108,7 @@ export async function executeSteps(state: RunProgress, parts: StepParts, keeper:
       const outcome = await step.run()
       const wait = endStep(state, position, outcome, definitions)
       dropUsedPassword(state, definitions)
-      const waiting = wait && (await keeper.prepareWait(wait))
+      const waiting = wait && (await prepareWait(state, wait, parts.approvals, keeper))
       log.add(step.entry(outcome.kind))
       if (!step.effects.isEmpty) requests.push({ step: step.number, effects: step.effects })
       if (state.plannedChanges !== undefined) confirmed = unreported(state.plannedChanges, trail.rows)
@@ -121,6 +126,36 @@ export async function executeSteps(state: RunProgress, parts: StepParts, keeper:
     const failed = finish({ kind: 'failed', error, task: step?.task ?? taskOf(state), target: step?.target })
     const abandoned = step?.abandoned
     return { ...failed, open: [...(state.plannedChanges ?? []), ...planned], ...(abandoned && { abandoned }) }
+  }
+}
+
+/** What a waiting run is stored with. */
+export interface Waiting {
+  readonly approval?: NewApproval
+  readonly timers: readonly NewTimer[]
+}
+
+/** Throws errors of opening an approval. */
+async function prepareWait(
+  state: RunProgress,
+  wait: WaitOutcome,
+  approvals: ApprovalOpener,
+  keeper: RunKeeper,
+): Promise<Waiting> {
+  const { head, request, newAccount, appointed } = state
+  // A deadline applies while the run waits; its timers end with the wait.
+  const timers = head.deadline === undefined ? [] : [deadlineTimer(head.id, head.deadline)]
+  if ('until' in wait) return { timers: [...timers, wakeTimer(head.id, wait.until)] }
+  const run = { head, step: state.steps + 1, user: currentUser(state), request, newAccount, appointed }
+  try {
+    const approval = await approvals.open(wait.approval, run)
+    delete state.appointed
+    return { approval, timers }
+  } catch (error) {
+    const isUndecidable = error instanceof GatewayError && error.code === 'NO_APPROVERS'
+    if (!isUndecidable || keeper.allowUndecidable === undefined) throw error
+    keeper.allowUndecidable()
+    return { timers: [] }
   }
 }
 
@@ -227,23 +262,36 @@ export class StepRun {
   }
 
   async #start(): Promise<TaskOutcome> {
+    return await this.#position.step.task.run(this.#context())
+  }
+
+  /** Plain objects without getters: they are created for every step, and targets may copy them. */
+  #context(): TaskContext {
+    const state = this.#state
     const { services, auditsWithin } = this.#parts
-    const { log, clock, audit } = services
-    const { abort } = this.#keeper
-    const context = stepContext(this.#state, this.#position, {
-      log,
-      clock,
-      audit,
-      trail: this.#record.trail,
-      effects: this.effects,
-      auditsWithin,
-      onTarget: (target) => {
-        this.#target = target
-      },
-      planChanges: (place, changes) => this.#planChanges(place, changes),
-      ...(abort && { abort }),
-    })
-    return await this.#position.step.task.run(context)
+    const { clock, audit } = services
+    const { trail } = this.#record
+    const { head, request, bound, signal } = state
+    const user = currentUser(state)
+    const workflow = { id: head.id, name: head.workflow }
+    const log = new StepLogger(services.log, workflow, this.#position)
+    const place = (target: string): AuditPlace => ({ time: clock(), subject: user.userID, target })
+    const forTarget = (target: string): TargetRequest => {
+      this.#target = target
+      return {
+        workflow,
+        idempotencyKey: `${head.id}/${state.steps}`,
+        requestor: head.requester,
+        params: requestObject(request),
+        log,
+        audit: (change) => trail.add(place(target), change),
+        auditWithin: (transaction, changes) => trail.appendWithin(transaction, place(target), changes),
+        ...(auditsWithin(target) ? {} : { planChanges: (changes) => this.#planChanges(place(target), changes) }),
+        signal: this.#keeper.abort,
+        newAccount: state.newAccount === undefined ? undefined : accountOrigin(state, target, audit),
+      }
+    }
+    return { user, request, run: head, bound, log, effects: this.effects, forTarget, signal }
   }
 
   /** Does not wait for a task that ignores the signal. */
@@ -314,3 +362,57 @@ export class StepLog {
     }
   }
 }
+
+/** Without a prototype, so that no key can reach JavaScript's own properties. */
+export function requestObject(request: RequestMap): Readonly<Record<string, unknown>> {
+  const object: Record<string, unknown> = Object.create(null)
+  for (const [key, value] of request) object[key] = value
+  return object
+}
+
+/** Adds the step and the run to every line; formatted only if there is a line. */
+class StepLogger implements Logger {
+  readonly #base: Logger
+  readonly #workflow: { readonly id: string; readonly name: string }
+  readonly #position: Position
+
+  constructor(base: Logger, workflow: { readonly id: string; readonly name: string }, position: Position) {
+    this.#base = base
+    this.#workflow = workflow
+    this.#position = position
+  }
+
+  debug(message: string, fields?: LogFields): void {
+    this.#base.debug(message, this.#tagged(fields))
+  }
+
+  info(message: string, fields?: LogFields): void {
+    this.#base.info(message, this.#tagged(fields))
+  }
+
+  warn(message: string, fields?: LogFields): void {
+    this.#base.warn(message, this.#tagged(fields))
+  }
+
+  error(message: string, fields?: LogFields): void {
+    this.#base.error(message, this.#tagged(fields))
+  }
+
+  with(fields: LogFields): Logger {
+    return new StepLogger(this.#base.with(fields), this.#workflow, this.#position)
+  }
+
+  #tagged(fields?: LogFields): LogFields {
+    return {
+      ...fields,
+      workflowId: this.#workflow.id,
+      workflow: this.#workflow.name,
+      task: positionText(this.#position),
+      taskType: this.#position.step.taskType,
+    }
+  }
+}
+
+/** A trail for the run's further changes. */
+const auditTrail = ({ head, approval }: RunProgress, audit: Pick<AuditStore, 'appendWithin'>): AuditTrail =>
+  new AuditTrail({ ...auditedRun(head), approval, reason: head.reason }, audit)

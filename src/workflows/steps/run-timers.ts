@@ -1,18 +1,14 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { NewApproval } from '#workflows/record/approval.ts'
 import type { RunStore } from '#workflows/store/run-store.ts'
 import type { ClaimedTimer, NewTimer } from '#workflows/timers/timer.ts'
 import type { TimerHandler, TimerLoop } from '#workflows/timers/timer-loop.ts'
-import { currentUser, type RunProgress } from './run-progress.ts'
-import type { WaitOutcome } from './walk.ts'
-import type { ApprovalOpener } from './workflow-services.ts'
 
 const wake = 'run-wake'
 const deadline = 'run-deadline'
 
 /** Continues a waiting run at that time. */
-const wakeTimer = (run: string, at: Date): NewTimer => ({ id: newId(), kind: wake, run, due: { at } })
+export const wakeTimer = (run: string, at: Date): NewTimer => ({ id: newId(), kind: wake, run, due: { at } })
 
 /** Ends a run that has not ended by then. */
 export const deadlineTimer = (run: string, at: Date): NewTimer => ({ id: newId(), kind: deadline, run, due: { at } })
@@ -57,21 +53,3 @@ const endLateRun =
   }
 
 const claimOf = ({ id, fence }: ClaimedTimer) => ({ id, fence })
-
-/** What a waiting run is stored with. */
-export interface Waiting {
-  readonly approval?: NewApproval
-  readonly timers: readonly NewTimer[]
-}
-
-/** Throws errors of opening an approval, such as NO_APPROVERS. */
-export async function prepareWait(state: RunProgress, wait: WaitOutcome, approvals: ApprovalOpener): Promise<Waiting> {
-  const { head, request, newAccount, appointed } = state
-  // A deadline applies while the run waits; its timers end with the wait.
-  const timers = head.deadline === undefined ? [] : [deadlineTimer(head.id, head.deadline)]
-  if ('until' in wait) return { timers: [...timers, wakeTimer(head.id, wait.until)] }
-  const run = { head, step: state.steps + 1, user: currentUser(state), request, newAccount, appointed }
-  const approval = await approvals.open(wait.approval, run)
-  delete state.appointed
-  return { approval, timers }
-}

@@ -3,7 +3,7 @@ import type { AuditReader } from '#audit/audit-reader.ts'
 import type { SecondFactors } from '#features/account/second-factors/second-factors.ts'
 import { PasswordChanges } from '#features/passwords/service/password-changes.ts'
 import type { ConfigurationAccess } from '#features/portal/access/configuration-access.ts'
-import type { PortalAccess } from '#features/portal/access/portal-access.ts'
+import type { Portal } from '#features/portal/access/portal.ts'
 import type { ServedProfile } from '#features/portal/access/profile-form.ts'
 import type { SystemFacts } from '#features/portal/access/system-facts.ts'
 import type { ReadStatistics } from '#features/portal/statistics/statistics-query.ts'
@@ -29,7 +29,6 @@ import type { ConfiguredTexts } from '#sdk/page/configured-texts.ts'
 import type { Rule, RuleDecision } from '#sdk/rule/rule.ts'
 import type { GroupMapping } from '#sdk/target/group-mappings.ts'
 import type { Target } from '#sdk/target/target.ts'
-import type { OwnAccess } from '#sdk/workflow/grants.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
 import type { GatewayHost } from '#server/composition/hosts.ts'
 import { memoryUserDirectory } from '#testing/databases/memory-database.ts'
@@ -37,14 +36,12 @@ import { fakeDirectory } from '#testing/login/fake-directory.ts'
 import { noSessions } from '#testing/login/no-sessions.ts'
 import { directoryEntry } from '#testing/modules/directory-entry.ts'
 import { fakePortal } from '#testing/modules/fake-portal.ts'
-import { absentStore } from '#testing/workflows/call-store.ts'
-import { noApprovals } from '#testing/workflows/no-approvals.ts'
-import { noGrants } from '#testing/workflows/no-grants.ts'
-import { noRuns } from '#testing/workflows/no-runs.ts'
-import type { ApprovalAccess } from '#workflows/approvals/approval-access.ts'
-import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog-view.ts'
-import type { RunAccess } from '#workflows/record/run-access.ts'
+import { absentStore, fakeService, type Public } from '#testing/workflows/call-store.ts'
+import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
+import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog.ts'
+import type { OwnGrants } from '#workflows/grants/own-grants.ts'
 import type { ListenToRuns } from '#workflows/runs/run-listener.ts'
+import type { RunService } from '#workflows/runs/run-service.ts'
 import type { ReadTargets } from '#workflows/targets/target-status.ts'
 
 export interface FakeHostOptions {
@@ -67,20 +64,20 @@ export interface FakeHostOptions {
   readonly loaded?: ConfigurationAccess
   readonly tokenReport?: TokenReport
   readonly metrics?: MetricsAccess
-  readonly runs?: RunAccess
+  readonly runs?: Partial<Public<RunService>>
   readonly sessions?: SessionAccess
   readonly secondFactors?: SecondFactors
   readonly registrations?: Registrations
-  readonly grants?: Partial<OwnAccess>
+  readonly grants?: Partial<Public<OwnGrants>>
   readonly readTargets?: ReadTargets
   readonly groupMappings?: readonly GroupMapping[]
-  readonly approvals?: ApprovalAccess
-  readonly workflowCatalog?: WorkflowCatalog
+  readonly approvals?: Partial<Public<ApprovalDesk>>
+  readonly workflowCatalog?: Public<WorkflowCatalog>
   /** Request parameters by workflow. */
   readonly loginAttributes?: ReadonlySet<string> | 'any'
   readonly workflowParameters?: Readonly<Record<string, readonly string[]>>
   readonly pollEvents?: EventStreams['poll']
-  readonly portal?: PortalAccess
+  readonly portal?: Portal
   readonly portalUrl?: string
   readonly texts?: ConfiguredTexts
   readonly forms?: readonly RegistrationForm[]
@@ -132,14 +129,14 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     readTargets: options.readTargets ?? (async () => []),
     groupMappings: { list: async () => options.groupMappings ?? [] },
     workflows: { run: async () => missing('workflows') },
-    runs: options.runs ?? noRuns,
+    runs: fakeService<RunService>('runs', options.runs ?? { hasUnfinished: async () => false }),
     sessions: options.sessions ?? noSessions,
     secondFactors: options.secondFactors ?? absentStore('second factors'),
     registrations: options.registrations ?? absentStore('registrations'),
     passwords: noPasswords,
-    approvals: options.approvals ?? noApprovals,
-    grants: { ...noGrants, ...options.grants },
-    workflowCatalog: options.workflowCatalog ?? { list: async () => [], get: async () => undefined },
+    approvals: fakeService<ApprovalDesk>('approvals', options.approvals ?? {}),
+    grants: fakeService<OwnGrants>('grants', options.grants ?? {}),
+    workflowCatalog: fakeService<WorkflowCatalog>('workflows', options.workflowCatalog ?? { list: async () => [] }),
     loginAttributes: () => options.loginAttributes ?? new Set(),
     workflowWrites: () => unknownWrites,
     workflowParameters: (name) => {

@@ -1,15 +1,16 @@
 import type {
   MarkedPortalItem,
   OfferedParameters,
-  PortalAccess,
+  Portal,
   PortalItem,
   PortalMemory,
-} from '#features/portal/access/portal-access.ts'
+} from '#features/portal/access/portal.ts'
 import type { UserRef } from '#identity/identity.ts'
 import type { NotificationChoices, NotificationSettings } from '#mail/notification.ts'
+import { fakeService, type Public } from '#testing/workflows/call-store.ts'
 
 /** The data of a portal, in memory. */
-export class MemoryPortal implements PortalMemory {
+export class MemoryPortal implements Public<PortalMemory> {
   readonly #favorites = new Map<string, MarkedPortalItem[]>()
   readonly #recent = new Map<string, MarkedPortalItem[]>()
   readonly offers = new Map<string, OfferedParameters & { readonly identity: string }>()
@@ -84,13 +85,16 @@ export class MemoryPortal implements PortalMemory {
 
 const same = (a: PortalItem, b: PortalItem): boolean => a.kind === b.kind && a.name === b.name
 
+/** A portal without its database. */
+export type PortalParts = Omit<Portal, 'memory'> & { readonly memory: Public<PortalMemory> }
+
 /** A portal with the test's parts. */
-export const fakePortal = (given: Partial<PortalAccess> = {}): PortalAccess => ({
+export const fakePortal = ({ memory = new MemoryPortal(), ...given }: Partial<PortalParts> = {}): Portal => ({
   orgs: [],
   urls: [],
   reports: [],
   workflows: [],
-  memory: new MemoryPortal(),
+  memory: fakeService<PortalMemory>('portal memory', memory),
   mail: { isConfigured: true, hasDigest: true },
   ...given,
 })

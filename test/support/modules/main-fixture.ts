@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { text as textOf } from 'node:stream/consumers'
 import { expect } from 'vitest'
-import type { PortalAccess, PortalOrg, PortalUrl, PortalWorkflow } from '#features/portal/access/portal-access.ts'
+import type { PortalOrg, PortalUrl, PortalWorkflow } from '#features/portal/access/portal.ts'
 import main from '#features/portal/main/main.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
@@ -14,10 +14,9 @@ import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { type FakeHostOptions, fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
-import { fakePortal, MemoryPortal } from '#testing/modules/fake-portal.ts'
+import { fakePortal, MemoryPortal, type PortalParts } from '#testing/modules/fake-portal.ts'
 import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { MemoryRuns } from '#testing/workflows/memory-runs.ts'
-import { noApprovals } from '#testing/workflows/no-approvals.ts'
 
 export const mainParams: ParamValues = {
   displayNameAttribute: 'displayName',
@@ -104,7 +103,7 @@ export const outsider = (uid: string): Subject => ({
 
 export interface MainOptions extends Omit<FakeHostOptions, 'portal'> {
   readonly params?: ParamValues
-  readonly portal?: Partial<PortalAccess>
+  readonly portal?: Partial<PortalParts>
   readonly mount?: string
   /** The Accept-Language header of every request. */
   readonly language?: string
@@ -117,13 +116,16 @@ export async function openMain(options: MainOptions = {}) {
   const issues = noIssues()
   const prepared = main.prepare(fakeParams({ ...mainParams, ...options.params }), issues, fakeParseContext())
   expect(issueTexts(issues.list)).toEqual([])
-  const runs = new MemoryRuns()
-  const memory = new MemoryPortal()
   const calls: WorkflowCall[] = []
+  const runs = new MemoryRuns()
+  runs.run = async (call) => {
+    calls.push(call)
+    return (await options.run?.(call)) ?? { id: 'run', status: 'completed', changes: 1 }
+  }
+  const memory = new MemoryPortal()
   const portal = fakePortal({ memory, orgs: [org('root')], workflows: [workflow('join')], ...options.portal })
   const host = fakeModuleHost({
     runs,
-    approvals: noApprovals,
     entries: [person('ann', { mail: ['ann@example.com'] }), person('bob')],
     authorize: ({ attributes }, rules) => {
       const groups = attributes.values('groups')
@@ -135,15 +137,7 @@ export async function openMain(options: MainOptions = {}) {
     ...options,
     portal,
   })
-  const filter = await prepared.create({
-    ...host,
-    workflows: {
-      run: async (call) => {
-        calls.push(call)
-        return (await options.run?.(call)) ?? { id: 'run', status: 'completed', changes: 1 }
-      },
-    },
-  })
+  const filter = await prepared.create(host)
   const { mount = '/portal/main' } = options
   const answer = async (
     method: string,

@@ -263,7 +263,12 @@ export async function openGateway(
   const workflows = new FakeScimWorkflows(people)
   const { prepared, issues } = prepareGateway(module, options.params)
   if (issues.length > 0) throw new Error(issues.join('\n'))
-  const filter = await prepared.create({ ...fakeModuleHost({ targets: { people } }), workflows, ...options.host })
+  const starter = options.host?.workflows ?? workflows
+  const runs = {
+    run: (...call: Parameters<typeof starter.run>) => starter.run(...call),
+    hasUnfinished: async () => false,
+  }
+  const filter = await prepared.create({ ...fakeModuleHost({ targets: { people }, runs }), ...options.host })
   const exchanges: Exchange[] = []
   /** The answer as the server gets it, before a body that is read in parts is read. */
   const respond = async (method: string, path: string, body?: JsonValue | string, headers: Headers = {}) => {

@@ -10,6 +10,18 @@ export const absentStore = <S extends object>(what: string): S =>
     },
   })
 
+/** What others see of a class. */
+export type Public<S> = Pick<S, keyof S>
+
+/** A service with the test's methods; the others throw. */
+export const fakeService = <S extends object>(what: string, given: Partial<Public<S>>): S =>
+  new Proxy(absentStore<S>(what), {
+    get: (absent, name) => {
+      const found: unknown = Reflect.get(given, name)
+      return typeof found === 'function' ? found.bind(given) : (found ?? Reflect.get(absent, name))
+    },
+  })
+
 /** Knows only the stored part of runs that are executed within their call. */
 export const callStore = (append: (rows: readonly AuditEntry[]) => Promise<void>): RunStore => {
   const write = async ({ audit = [] }: RunEffects): Promise<void> => {

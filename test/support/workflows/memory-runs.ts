@@ -3,16 +3,17 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { RunHead } from '#sdk/workflow/run-head.ts'
 import type { CallKey, RunStart, WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
+import type { Public } from '#testing/workflows/call-store.ts'
 import { hasEnded, type Run, type RunQuery, type RunState } from '#workflows/record/run.ts'
 import type {
   PinnedRun,
   RefusedCall,
-  RunAccess,
   RunIntervention,
   RunRetry,
   RunWithdrawal,
   SettledChanges,
-} from '#workflows/record/run-access.ts'
+} from '#workflows/record/run-requests.ts'
+import type { RunService } from '#workflows/runs/run-service.ts'
 
 interface Answered {
   readonly bodyHash: string
@@ -24,7 +25,7 @@ interface Answered {
 type GivenRun = Partial<Omit<Run, 'head'>> & { readonly head?: Partial<RunHead> }
 
 /** Runs that are started and do nothing. A test sets their outcome. */
-export class MemoryRuns implements RunAccess {
+export class MemoryRuns implements Partial<Public<RunService>> {
   readonly calls: WorkflowCall[] = []
   readonly refused: RefusedCall[] = []
   readonly runs = new Map<string, Run>()
@@ -34,6 +35,10 @@ export class MemoryRuns implements RunAccess {
   /** The effect of a started run before its answer; may throw. */
   execute: (call: WorkflowCall) => Promise<WorkflowResult['status']> = async ({ asynchronous }) =>
     asynchronous === true ? 'accepted' : 'completed'
+  /** What a call without a key does; a test sets it. */
+  run: (call: WorkflowCall) => Promise<WorkflowResult> = async () => {
+    throw new Error('no workflows in this test')
+  }
   readonly #answered = new Map<string, Answered>()
 
   async start(call: WorkflowCall, key?: CallKey): Promise<RunStart> {

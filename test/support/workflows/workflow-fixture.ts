@@ -27,7 +27,6 @@ import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { absentStore, callStore } from '#testing/workflows/call-store.ts'
 import type { GivenCall } from '#testing/workflows/given-call.ts'
-import { noGrants } from '#testing/workflows/no-grants.ts'
 import { createWorkflows, type Workflows } from '#workflows/runs/workflows.ts'
 import {
   type ApprovalOpener,
@@ -238,12 +237,12 @@ export async function startWorkflows(options: FixtureOptions): Promise<Fixture> 
 }
 
 function fakeHost(options: FixtureOptions): TaskHost {
-  const { targets = {}, directory, log = silentLogger, grants = noGrants, groupMappings = [] } = options
+  const { targets = {}, directory, log = silentLogger, grants, groupMappings = [] } = options
   const absent = (what: string) => (): never => {
     throw new GatewayError('INTERNAL', `no ${what} in this test`)
   }
   return {
-    ...fakeModuleHost({ grants, groupMappings }),
+    ...fakeModuleHost({ ...(grants && { grants }), groupMappings }),
     log,
     clock: () => new Date('2026-01-02T03:04:05Z'),
     targets: { get: (name) => watchedTarget(targets[name] ?? absent(`target ${name}`)(), (_, call) => call()) },

@@ -3,11 +3,9 @@ import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Job } from '#sdk/job/job.ts'
-import type { CallKey, WorkflowCall } from '#sdk/workflow/workflow.ts'
+import type { CallKey, RunStarter, WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import { fakeJobHost, jobContext } from '#testing/workflows/fake-job-host.ts'
-import { noRuns } from '#testing/workflows/no-runs.ts'
-import type { RunAccess } from '#workflows/record/run-access.ts'
 import javaScriptJob from './javascript-job.ts'
 
 const opened: Job[] = []
@@ -20,24 +18,24 @@ afterEach(async () => {
 function rememberedRuns() {
   const started: WorkflowCall[] = []
   const keys = new Set<string>()
-  const start: RunAccess['start'] = async (call, key?: CallKey) => {
+  const start: RunStarter['start'] = async (call, key?: CallKey) => {
     const text = JSON.stringify([key?.scope, key?.key])
     const kind = keys.has(text) ? 'repeated' : 'started'
     if (kind === 'started') started.push(call)
     keys.add(text)
     return { kind, result: { id: text, status: 'accepted', changes: 0 } }
   }
-  return { started, runs: { ...noRuns, start } }
+  return { started, runs: { start } }
 }
 
-async function open(javaScript: string, runs: RunAccess = noRuns, entries: readonly InsertEntry[] = []): Promise<Job> {
+async function open(javaScript: string, runs?: RunStarter, entries: readonly InsertEntry[] = []): Promise<Job> {
   const issues = noIssues()
   const params = fakeParams({ javaScript, color: 'red', allowedWorkflow: ['offboard', 'sync'] })
   const context = fakeParseContext()
   const prepared = javaScriptJob.prepare(params, issues, context)
   expect(issueTexts(issues.list)).toEqual([])
   expect(context.references.map(({ kind, name }) => `${kind} ${name}`)).toEqual(['workflow offboard', 'workflow sync'])
-  const job = await prepared.create(fakeJobHost({ runs, entries }))
+  const job = await prepared.create(fakeJobHost({ ...(runs && { runs }), entries }))
   opened.push(job)
   return job
 }

@@ -11,7 +11,7 @@ import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { GatewayRequest } from '#sdk/http/http.ts'
 
 export interface PasswordAuditParts {
-  readonly audit: Pick<AuditStore, 'append'>
+  readonly audit: AuditStore
   readonly rateLimits: RateLimits
   readonly clock: Clock
   readonly log: Logger

@@ -1,6 +1,6 @@
 import { createSecretKey } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { PortalWorkflow } from '#features/portal/access/portal-access.ts'
+import type { PortalWorkflow } from '#features/portal/access/portal.ts'
 import type { InsertEntry } from '#identity/directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { ConfiguredTexts } from '#sdk/page/configured-texts.ts'
@@ -11,10 +11,9 @@ import { fakePortal } from '#testing/modules/fake-portal.ts'
 import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { person, workflow } from '#testing/modules/main-fixture.ts'
 import { MemoryRuns } from '#testing/workflows/memory-runs.ts'
-import { noApprovals } from '#testing/workflows/no-approvals.ts'
 import { type GivenApproval, someApproval } from '#testing/workflows/some-approval.ts'
-import type { ApprovalView, ApprovalVote } from '#workflows/approvals/approval-access.ts'
 import { approvalLinkKey, offersApprovalLinks, signApprovalLink } from '#workflows/approvals/approval-link.ts'
+import type { ApprovalView, ApprovalVote } from '#workflows/approvals/desk-requests.ts'
 import type { ApprovalUser } from '#workflows/record/operator.ts'
 import approvalLink from './approval-link.ts'
 
@@ -63,7 +62,6 @@ const sharedToken = async () =>
 async function call(method: 'GET' | 'POST' | 'DELETE', token: string, scene: Scene = {}, comment = '', type = form) {
   const votes: { user: ApprovalUser; vote: ApprovalVote }[] = []
   const approvals = {
-    ...noApprovals,
     get: async () =>
       scene.approval === 'none'
         ? undefined

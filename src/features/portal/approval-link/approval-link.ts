@@ -16,9 +16,9 @@ import { translator } from '#sdk/page/configured-texts.ts'
 import { html, htmlErrors, page } from '#sdk/page/page.ts'
 import { languageOf, type TextKey, textsFor } from '#sdk/page/page-texts.ts'
 import { runLabels, translatedWorkflow } from '#sdk/workflow/workflow-label.ts'
-import type { ApprovalView } from '#workflows/approvals/approval-access.ts'
 import type { OffersApprovalLinks } from '#workflows/approvals/approval-link.ts'
 import { type ApprovalLinkClaims, approvalLinkKeys, readApprovalLink } from '#workflows/approvals/approval-link.ts'
+import type { ApprovalView } from '#workflows/approvals/desk-requests.ts'
 import { type ApprovalUser, approvalUser } from '#workflows/record/operator.ts'
 
 const maxBody = 32 * 1024

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { openMain, someone } from '#testing/modules/main-fixture.ts'
-import { noApprovals } from '#testing/workflows/no-approvals.ts'
 import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
-import type { ApprovalAssignment, OpenApprovalFilter } from '#workflows/approvals/approval-access.ts'
+import type { ApprovalAssignment, OpenApprovalFilter } from '#workflows/approvals/desk-requests.ts'
 
 const admin = someone('root', ['people', 'admins'])
 const operator = someone('olga', ['people', 'admins', 'operators'])
@@ -16,7 +15,6 @@ async function open() {
     params: { administrators: 'filter;(groups=admins)', operators: 'filter;(groups=operators)' },
     now: () => now,
     approvals: {
-      ...noApprovals,
       listOpen: async (filter) => {
         asked.push(filter)
         return { approvals: [{ ...one, approvers: ['chief'], hasMore: false }], next: 'a-1' }

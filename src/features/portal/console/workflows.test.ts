@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest'
 import { openMain, someone } from '#testing/modules/main-fixture.ts'
-import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog-view.ts'
+import type { Public } from '#testing/workflows/call-store.ts'
+import type { WorkflowCatalog } from '#workflows/definitions/workflow-catalog.ts'
 
 const admin = someone('root', ['people', 'admins'])
 const params = { administrators: 'filter;(groups=admins)' }
 
 const workflow = (name: string) => ({ name, label: `Label of ${name}`, description: '', inList: true, definition: 'h' })
 const task = { taskType: 'provision', details: { target: 'crm' }, calls: [], onSuccess: [], onFailure: [] }
-const workflowCatalog: WorkflowCatalog = {
+const workflowCatalog: Public<WorkflowCatalog> = {
   list: async () => ['join', 'leave', 'move'].map((name) => ({ ...workflow(name), open: { waiting: 2 } })),
   get: async (name, definition = 'h', parameters = new Map()) => {
     if (name !== 'join' || !['h', 'old'].includes(definition)) return undefined

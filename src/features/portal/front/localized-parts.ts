@@ -1,4 +1,4 @@
-import type { PortalAccess } from '#features/portal/access/portal-access.ts'
+import type { Portal } from '#features/portal/access/portal.ts'
 import { localizedAttribute } from '#sdk/forms/form-attribute.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 import { acceptedLanguage, type Translate, translator } from '#sdk/page/configured-texts.ts'
@@ -35,7 +35,7 @@ export function varying(response: GatewayResponse, { host }: Pick<MainParts, 'ho
   return { ...response, headers: { ...response.headers, vary: 'accept-language' } }
 }
 
-function localizedPortal(portal: PortalAccess, translate: Translate): PortalAccess {
+function localizedPortal(portal: Portal, translate: Translate): Portal {
   return {
     ...portal,
     orgs: portal.orgs.map((org) => ({

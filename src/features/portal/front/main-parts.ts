@@ -1,4 +1,4 @@
-import type { PortalOrg, PortalUrl, PortalWorkflow } from '#features/portal/access/portal-access.ts'
+import type { PortalOrg, PortalUrl, PortalWorkflow } from '#features/portal/access/portal.ts'
 import type { WorkflowListItem } from '#features/portal/contract/main.ts'
 import type { PortalHost } from '#features/portal/host.ts'
 import type { LookUpNames } from '#features/portal/runs/person-names.ts'

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { issuerIdentity } from '#identity/identity.ts'
 import type { Grant } from '#sdk/workflow/grant.ts'
-import type { OwnAccess } from '#sdk/workflow/grants.ts'
 import { ann, type MainOptions, openMain, person, workflow } from '#testing/modules/main-fixture.ts'
+import type { Public } from '#testing/workflows/call-store.ts'
+import type { OwnGrants } from '#workflows/grants/own-grants.ts'
 
 const day = 24 * 60 * 60_000
 const granted = new Date('2030-01-01T00:00:00Z')
@@ -20,14 +21,14 @@ const grant = (id: string, more: Partial<Grant> = {}): Grant => ({
   ...more,
 })
 
-const grantsOf = (active: readonly Grant[], ended: readonly Grant[] = []): Partial<OwnAccess> => ({
+const grantsOf = (active: readonly Grant[], ended: readonly Grant[] = []): Partial<Public<OwnGrants>> => ({
   ofSubject: async () => active,
   endedOf: async () => ended,
   get: async (id) => [...active, ...ended].find((one) => one.id === id),
   groupOrigins: async () => new Map(),
 })
 
-const open = (grants: Partial<OwnAccess>, options: MainOptions = {}) =>
+const open = (grants: Partial<Public<OwnGrants>>, options: MainOptions = {}) =>
   openMain({ now: () => granted.getTime(), ...options, grants: { ...grantsOf([]), ...grants } })
 
 const member = { member: ['uid=ann,ou=people,o=x'], objectClass: ['groupOfNames'] }

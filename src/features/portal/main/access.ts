@@ -1,4 +1,4 @@
-import type { PortalWorkflow } from '#features/portal/access/portal-access.ts'
+import type { PortalWorkflow } from '#features/portal/access/portal.ts'
 import {
   type AccessRequest,
   type AccessWorkflow,

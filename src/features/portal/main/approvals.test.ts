@@ -4,9 +4,10 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 import { ann, openMain, person, someone, workflow } from '#testing/modules/main-fixture.ts'
-import { noApprovals } from '#testing/workflows/no-approvals.ts'
+import type { Public } from '#testing/workflows/call-store.ts'
 import { byLogin, type GivenApproval, someApproval } from '#testing/workflows/some-approval.ts'
-import type { ApprovalAccess, ApprovalView, ApprovalVote } from '#workflows/approvals/approval-access.ts'
+import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
+import type { ApprovalView, ApprovalVote } from '#workflows/approvals/desk-requests.ts'
 import type { ApprovalUser } from '#workflows/record/operator.ts'
 
 const run = newId()
@@ -31,14 +32,13 @@ const view = ({ run: about, ...more }: GivenApproval<ApprovalView> = {}): Approv
 })
 
 async function open(
-  given: Partial<ApprovalAccess> = {},
+  given: Partial<Public<ApprovalDesk>> = {},
   entries = [person('bob', { mail: ['bob@example.com'] })],
   params = {},
 ) {
   const votes: (ApprovalVote & { readonly user: ApprovalUser })[] = []
   const mine = (user: ApprovalUser) => user.login === 'ann'
-  const approvals: ApprovalAccess = {
-    ...noApprovals,
+  const approvals: Partial<Public<ApprovalDesk>> = {
     list: async (user) => ({ approvals: mine(user) ? [view()] : [], next: 'more' }),
     messagesOf: async () => [],
     get: async (user, wanted) => (mine(user) && wanted === id ? view() : undefined),
@@ -246,7 +246,7 @@ describe('details', () => {
       { kind: 'wait', until: expires },
       { kind: 'mail', recipient: 'bob@example.com', subject: 'Hello' },
     ]
-    const given: Partial<ApprovalAccess> = {
+    const given: Partial<Public<ApprovalDesk>> = {
       preview: async (user, wanted) => {
         asked.push([user.login, wanted])
         return { steps, whole: false }
@@ -413,7 +413,6 @@ describe('a registration', () => {
         },
       ],
       approvals: {
-        ...noApprovals,
         get: async () => view({ newAccount: true, run: { workflow: 'join' }, data }),
         messagesOf: async () => [],
       },

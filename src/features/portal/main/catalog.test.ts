@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { onlyFor, openMain, org, workflow } from '#testing/modules/main-fixture.ts'
-import { noApprovals } from '#testing/workflows/no-approvals.ts'
 
 const day = 86_400_000
 
@@ -17,7 +16,7 @@ test('an item says who owns it, who decides, how long that takes, and how long a
         }),
       ],
     },
-    approvals: { ...noApprovals, decisionMillis: async (name) => (name === 'vault' ? 5_000 : undefined) },
+    approvals: { decisionMillis: async (name) => (name === 'vault' ? 5_000 : undefined) },
   })
   expect((await send('GET', '/workflows/named/vault')).body).toEqual({
     name: 'vault',
@@ -34,7 +33,7 @@ test('an item says who owns it, who decides, how long that takes, and how long a
 test('an item says nothing that is not known, and has an org even if it is in every one', async () => {
   const { send } = await openMain({
     portal: { orgs: [org('first'), org('second')], workflows: [workflow('any', { org: undefined })] },
-    approvals: { ...noApprovals, decisionMillis: async () => undefined },
+    approvals: { decisionMillis: async () => undefined },
   })
   expect((await send('GET', '/workflows/named/any')).body).toEqual({
     name: 'any',

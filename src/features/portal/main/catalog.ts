@@ -1,4 +1,4 @@
-import type { PortalWorkflow } from '#features/portal/access/portal-access.ts'
+import type { PortalWorkflow } from '#features/portal/access/portal.ts'
 import type { DelegationRights, WorkflowListItem } from '#features/portal/contract/main.ts'
 import type { CatalogItem } from '#features/portal/contract/main-catalog.ts'
 import { endOffer, type MainParts, rightsOf, userOf } from '#features/portal/front/main-parts.ts'

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { MarkedPortalItem, PortalItem, PortalOrg, PortalUrl } from '#features/portal/access/portal-access.ts'
+import type { MarkedPortalItem, PortalItem, PortalOrg, PortalUrl } from '#features/portal/access/portal.ts'
 import type {
   MarkedItem,
   MarkedItems,

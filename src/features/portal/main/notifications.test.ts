@@ -3,8 +3,6 @@ import type { UserRef } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Grant } from '#sdk/workflow/grant.ts'
 import { ann, type MainOptions, openMain, outsider, someone } from '#testing/modules/main-fixture.ts'
-import { noApprovals } from '#testing/workflows/no-approvals.ts'
-import { noGrants } from '#testing/workflows/no-grants.ts'
 import { someApproval } from '#testing/workflows/some-approval.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
 import type { LatestMessage } from '#workflows/record/approval.ts'
@@ -28,11 +26,10 @@ const grant = (id: string, granted: Date, expires: Date): Grant => ({
 async function open(options: Partial<MainOptions> = {}) {
   const approval = someApproval({ id: newId(), label: 'Access for bob', run: { subject: 'bob' }, opened: ago(2) })
   const approvals = {
-    ...noApprovals,
     latestMessages: async () => new Map(),
     list: async ({ login }: { login: string }) => ({ approvals: login === 'ann' ? [approval] : [] }),
   }
-  const grants = { ...noGrants, ofSubject: async () => [grant('g1', ago(20), ahead(3)), grant('g2', ago(1), ahead(9))] }
+  const grants = { ofSubject: async () => [grant('g1', ago(20), ahead(3)), grant('g2', ago(1), ahead(9))] }
   const opened = await openMain({ approvals, grants, now: () => now, ...options })
   const done = opened.runs.add({ head: { workflow: 'join', requester: 'ann' }, state: 'completed', ended: ago(1) })
   return { ...opened, approval, done }
@@ -103,7 +100,7 @@ describe('notifications', () => {
 
   test('show the submitted login of a registration, not the name of a user who has it by now', async () => {
     const list = async () => ({ approvals: [someApproval({ id: newId(), run: { subject: 'bob' }, newAccount: true })] })
-    const { send } = await open({ approvals: { ...noApprovals, list, latestMessages: async () => new Map() } })
+    const { send } = await open({ approvals: { list, latestMessages: async () => new Map() } })
     const { notifications } = (await send('GET', '/notifications')).body
     expect(notifications.find(({ kind }: { kind: string }) => kind === 'approval').displayName).toBe('bob')
   })
@@ -112,7 +109,7 @@ describe('notifications', () => {
     const message = { id: newId(), kind: 'question', by: bob, at: ago(0), askedBy: bob } as const
     const latest = new Map<string, LatestMessage>()
     const list = async () => ({ approvals: [] })
-    const { send, runs } = await open({ approvals: { ...noApprovals, list, latestMessages: async () => latest } })
+    const { send, runs } = await open({ approvals: { list, latestMessages: async () => latest } })
     const run = runs.add({ head: { workflow: 'join', requester: 'ann' }, state: 'waiting' })
     const kinds = async () =>
       (await send('GET', '/notifications')).body.notifications.map(({ kind }: { kind: string }) => kind)
@@ -139,7 +136,7 @@ describe('notifications', () => {
     const answers = async (askedBy: UserRef) => {
       const latest = new Map([[approval.run.id, { ...answer, askedBy }]])
       const list = async () => ({ approvals: [approval] })
-      const { send } = await open({ approvals: { ...noApprovals, list, latestMessages: async () => latest } })
+      const { send } = await open({ approvals: { list, latestMessages: async () => latest } })
       const { notifications } = (await send('GET', '/notifications')).body
       return notifications.filter(({ kind }: { kind: string }) => kind === 'answer')
     }
@@ -150,7 +147,7 @@ describe('notifications', () => {
   })
 
   test('have no approvals where approvals are off', async () => {
-    const { send } = await open({ approvals: noApprovals, params: { enableApprovals: 'false' } })
+    const { send } = await open({ approvals: {}, params: { enableApprovals: 'false' } })
     expect((await send('GET', '/notifications')).body.unread).toBe(2)
   })
 

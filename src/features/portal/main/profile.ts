@@ -107,7 +107,7 @@ async function changeProfile(parts: MainParts, exchange: Exchange): Promise<Gate
   if (changed.size === 0) return answer(await readProfile(parts, subject))
   const attributes = wholeProfile(settings.attributes, changed, entry?.attributes ?? subject.attributes)
   attributes.set(settings.given.uidAttributeName, [login])
-  const { status } = await host.workflows.run({
+  const { status } = await host.runs.run({
     head: {
       workflow: workflowName,
       requester: subject.uid,

@@ -2,12 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { issuerIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import { ann, openMain, someone, workflow } from '#testing/modules/main-fixture.ts'
-import { noApprovals } from '#testing/workflows/no-approvals.ts'
 import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
 import type { RunState } from '#workflows/record/run.ts'
 
 const approvals = {
-  ...noApprovals,
   messagesOf: async () => [],
   ofRun: async () => [
     someApproval({

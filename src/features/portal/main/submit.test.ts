@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { PortalWorkflow } from '#features/portal/access/portal-access.ts'
+import type { PortalWorkflow } from '#features/portal/access/portal.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import {
   ann,
@@ -11,9 +11,9 @@ import {
   someone,
   workflow,
 } from '#testing/modules/main-fixture.ts'
-import { noApprovals } from '#testing/workflows/no-approvals.ts'
 import { byLogin, someApproval } from '#testing/workflows/some-approval.ts'
-import type { ApprovalAccess, ApprovalVote } from '#workflows/approvals/approval-access.ts'
+import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
+import type { ApprovalVote } from '#workflows/approvals/desk-requests.ts'
 
 const line = (more: object = {}) => ({ uuid: 'u1', name: 'join', reason: 'because', ...more })
 
@@ -450,13 +450,12 @@ describe('D11: pre-approval', () => {
     approvalReason: 'agreed beforehand',
   })
 
-  async function open(decide: ApprovalAccess['decide'], portal: MainOptions['portal'] = {}) {
+  async function open(decide: ApprovalDesk['decide'], portal: MainOptions['portal'] = {}) {
     const votes: ApprovalVote[] = []
     const opened = await openMain({
       params: { canPreApprove: 'YES' },
       portal,
       approvals: {
-        ...noApprovals,
         ofRun: async () => [record('first'), record('second')],
         decide: async (user, vote) => {
           votes.push(vote)
@@ -486,8 +485,8 @@ describe('D11: pre-approval', () => {
 
   describe('the result is reported if the client requests it', () => {
     const outcomes = '/workflows?outcomes=true'
-    const taken: ApprovalAccess['decide'] = async () => ({ ...record('first'), data: {}, mayDecide: false })
-    const refused: ApprovalAccess['decide'] = async () => {
+    const taken: ApprovalDesk['decide'] = async () => ({ ...record('first'), data: {}, mayDecide: false })
+    const refused: ApprovalDesk['decide'] = async () => {
       throw new GatewayError('ACCESS_DENIED', 'asked for it')
     }
 
@@ -521,7 +520,7 @@ describe('D11: pre-approval', () => {
     test('a workflow without an approval has nothing to decide', async () => {
       const { send } = await openMain({
         params: { canPreApprove: 'YES' },
-        approvals: { ...noApprovals, ofRun: async () => [] },
+        approvals: { ofRun: async () => [] },
       })
       expect((await send('PUT', outcomes, [asked])).body).toEqual({ u1: { result: 'success', decision: 'none' } })
     })
@@ -529,7 +528,7 @@ describe('D11: pre-approval', () => {
     test('an approval that is not open yet, since earlier runs come first, is left to others', async () => {
       const { send, runs } = await openMain({
         params: { canPreApprove: 'YES' },
-        approvals: { ...noApprovals, ofRun: async () => [] },
+        approvals: { ofRun: async () => [] },
       })
       runs.execute = async () => 'accepted'
       expect((await send('PUT', outcomes, [asked])).body).toEqual({ u1: { result: 'success', decision: 'left' } })
@@ -537,7 +536,7 @@ describe('D11: pre-approval', () => {
   })
 
   test('needs a decision, and a reason only where the workflow requires one', async () => {
-    const decide: ApprovalAccess['decide'] = async () => ({ ...record('first'), data: {}, mayDecide: false })
+    const decide: ApprovalDesk['decide'] = async () => ({ ...record('first'), data: {}, mayDecide: false })
     const lines = [
       { ...asked, uuid: 'a', approved: undefined },
       { ...asked, uuid: 'b', approvalReason: ' ' },

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import * as z from 'zod'
-import type { PortalWorkflow } from '#features/portal/access/portal-access.ts'
+import type { PortalWorkflow } from '#features/portal/access/portal.ts'
 import type { SubmitOutcome, SubmitOutcomes, SubmitResults } from '#features/portal/contract/main.ts'
 import {
   auditRefusal,
@@ -157,7 +157,7 @@ async function createPerson(login: string, cart: Cart): Promise<void> {
   users.delete(login.toLowerCase())
   const { jitWorkflow, uidAttributeName } = parts.settings.given
   if (jitWorkflow === undefined) throw new Refused(`Error, user ${login} does not exist;`)
-  await parts.host.workflows.run({
+  await parts.host.runs.run({
     head: {
       workflow: jitWorkflow,
       requester: subject.uid,

@@ -54,17 +54,14 @@ async function open(params: ParamValues = basic, more: ParamValues = {}) {
     ?.prepare(fakeParams({ ...mainParams, ...more }), noIssues(), fakeParseContext())
   if (main === undefined || !offersProfile(main)) throw new Error('the main filter has no profile')
   const calls: WorkflowCall[] = []
-  const host = fakeModuleHost({ entries, profiles: [{ application: 'scale', uri: '/scale/main', form: main.profile }] })
   const outcome = { status: 'completed' as 'completed' | 'waiting', changes: 1 }
-  const filter = await prepared.create({
-    ...host,
-    workflows: {
-      run: async (call) => {
-        calls.push(call)
-        return { id: 'r', ...outcome }
-      },
-    },
-  })
+  const run = async (call: WorkflowCall) => {
+    calls.push(call)
+    return { id: 'r', ...outcome }
+  }
+  const profiles = [{ application: 'scale', uri: '/scale/main', form: main.profile }]
+  const host = fakeModuleHost({ entries, profiles, runs: { run } })
+  const filter = await prepared.create(host)
   const send = async (method: string, path: string, body?: unknown, caller = ann, type = 'application/json') => {
     const url = new URL(`https://portal.test/scale/ops${path}`)
     const request = fakeRequest({

@@ -213,7 +213,7 @@ async function changeUser(parts: OperatorParts, { request, subject }: Exchange):
   if (errors.length > 0) return answer({ errors }, 500)
   if (changed.size === 0) return answer({ status: 'unchanged' } satisfies OperatorUpdate)
   whole.set(profile.loginAttribute, [login])
-  const { status, changes } = await host.workflows.run({
+  const { status, changes } = await host.runs.run({
     head: {
       workflow,
       requester: subject.uid,

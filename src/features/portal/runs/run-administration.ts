@@ -11,7 +11,7 @@ import type { Operation, OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import type { ApprovalAccess } from '#workflows/approvals/approval-access.ts'
+import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
 import { isInvolvedIn } from '#workflows/approvals/decision-influence.ts'
 import type { Approval, ApprovalDecision } from '#workflows/record/approval.ts'
 import { operatorOf } from '#workflows/record/operator.ts'
@@ -23,8 +23,9 @@ import {
   runStates,
   type StoredStep,
 } from '#workflows/record/run.ts'
-import type { PinnedRun, RunAccess } from '#workflows/record/run-access.ts'
+import type { PinnedRun } from '#workflows/record/run-requests.ts'
 import { wireHead } from '#workflows/record/wire-head.ts'
+import type { RunService } from '#workflows/runs/run-service.ts'
 import { answerList, type List, listQuery, readTime } from './list-answer.ts'
 import { approversOf, type LookUpNames, usersOfRun } from './person-names.ts'
 
@@ -45,7 +46,7 @@ export const interventions = {
 type Action = keyof typeof interventions
 
 interface RunParts {
-  readonly host: Pick<FilterHost, 'log' | 'clock'> & { readonly runs: RunAccess; readonly approvals: ApprovalAccess }
+  readonly host: Pick<FilterHost, 'log' | 'clock'> & { readonly runs: RunService; readonly approvals: ApprovalDesk }
   /** Without it, answers have logins only. */
   readonly names?: LookUpNames
 }

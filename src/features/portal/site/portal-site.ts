@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { PortalSettings } from '#features/portal/contract/portal.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { Issues } from '#kernel/issues.ts'
 import { escapeHtml } from '#kernel/text/html.ts'
 import { readPageUrl } from '#sdk/api/page-url.ts'
 import { allowMethods } from '#sdk/api/routes.ts'
@@ -12,8 +14,10 @@ import { defineFilter } from '#sdk/filter/filter.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
 import { choice, parsed, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
 import { htmlErrors } from '#sdk/page/page.ts'
-import { logoParameter, readLogo } from './logo-parameter.ts'
+import { pictureUri, readPictureUri } from '#sdk/page/picture.ts'
 
 const settingsBlock = /(<script id="settings" type="application\/json">)(<\/script>)/
 const title = /<title>[^<]*<\/title>/
@@ -98,7 +102,10 @@ const parameters = {
     about: 'The provider whose scripts pages may load, if filters.Register uses its human check.',
     fallback: 'none',
   }),
-  logo: logoParameter,
+  logo: text({
+    about:
+      'The logo beside the name: a file below the configuration folder, or a data URI. A PNG, JPEG, WebP or SVG of at most 64 KB.',
+  }),
   title: text({ about: 'What the browser shows until `headerTitle` of filters.Main is known.', fallback: 'Gatehouse' }),
 }
 
@@ -274,5 +281,23 @@ async function ifThere(path: string): Promise<Buffer | undefined> {
   } catch (cause) {
     if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined
     throw cause
+  }
+}
+
+/** The logo as a data URI; undefined if there is none, or if it is invalid, which is reported. */
+function readLogo(
+  written: string | undefined,
+  params: Params,
+  issues: Issues,
+  context: ParseContext,
+): string | undefined {
+  if (written === undefined || written === '') return undefined
+  try {
+    if (written.startsWith('data:')) return readPictureUri(written)
+    if (context.readFile === undefined) throw new Error('must be a data URI, since there are no files here')
+    return pictureUri(Buffer.from(context.readFile(resolve(context.folder, written), 'base64'), 'base64'))
+  } catch (error) {
+    issues.error(params.pathOf('logo'), `"logo": ${error instanceof Error ? error.message : String(error)}`)
+    return undefined
   }
 }

@@ -1,11 +1,13 @@
-import { endpointName } from '#config/configuration/token-endpoint.ts'
+import { type EndpointName, endpointName } from '#config/configuration/token-endpoint.ts'
 import type { TokenConfig, TokenUser } from '#features/portal/contract/token.ts'
 import * as schemas from '#features/portal/contract/token.ts'
 import type { PortalHost } from '#features/portal/host.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { jsonBody } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { wireForm } from '#kernel/wire.ts'
+import { readBearer } from '#protocols/jwt/bearer.ts'
 import { placeBelow } from '#sdk/api/api-description.ts'
 import { methodNotAllowed, pathBelow } from '#sdk/api/routes.ts'
 import { ServedApi } from '#sdk/api/served-api.ts'
@@ -32,7 +34,6 @@ import {
   totpKey,
   totpLoader,
 } from './kubectl-loader.ts'
-import { stsLoader } from './sts-loader.ts'
 
 const ofEndpoint = text({ about: '`StsToken`: not used, since the endpoint says it. `check` says so.' })
 
@@ -337,3 +338,28 @@ export const tokenApiDescription = new ServedApi<TokenParts>({
     },
   },
 })
+
+/** A token of the token service for the workload whose token authenticated the request. The endpoint decides and audits. */
+function stsLoader(name: EndpointName, { tokens }: Pick<PortalHost, 'tokens'>): TokenLoader {
+  const endpoint = tokens?.endpointOf(name)
+  if (tokens === undefined || endpoint === undefined) {
+    throw new Error(
+      `the token service has no endpoint with the issuer "${name.issuer}" and audience "${name.audience}"`,
+    )
+  }
+  return {
+    load: async ({ request }) => {
+      const { token, expires } = await tokens.exchange({
+        endpoint,
+        requestId: request.id,
+        remoteAddress: request.remoteAddress,
+        subjectToken: async () => {
+          const bearer = readBearer(request.headers)
+          if (bearer.kind === 'token') return bearer.token
+          throw new GatewayError('AUTH_REQUIRED', 'no bearer token was sent', { keyword: 'invalid_request' })
+        },
+      })
+      return { token: { jwt: token, expires: expires.toISOString() } }
+    },
+  }
+}

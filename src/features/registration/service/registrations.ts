@@ -7,7 +7,7 @@ import type { SecretBox } from '#keys/secret-box.ts'
 import type { MailText } from '#sdk/mail/mail.ts'
 import type { UniqueValue } from '#sdk/target/new-account.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
-import type { RunAccess } from '#workflows/record/run-access.ts'
+import type { RunService } from '#workflows/runs/run-service.ts'
 import { Invitations, registrationMail } from './invitations.ts'
 import { type RegistrationStore, reservationScope } from './registration-store.ts'
 
@@ -65,7 +65,7 @@ export interface RegistrationMeter {
 export interface RegistrationParts {
   readonly store: RegistrationStore
   readonly secrets: SecretBox
-  readonly runs: Pick<RunAccess, 'start'>
+  readonly runs: Pick<RunService, 'start'>
   readonly clock: Clock
   readonly meter?: RegistrationMeter | undefined
 }

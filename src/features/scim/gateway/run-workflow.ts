@@ -6,8 +6,9 @@ import type { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
 import type { AttributeWrite } from '#sdk/flow/flow.ts'
-import type { ReadVersion, WorkflowStarter } from '#sdk/workflow/workflow.ts'
-import { UnfinishedRun } from '#workflows/record/run-access.ts'
+import type { ReadVersion } from '#sdk/workflow/workflow.ts'
+import { UnfinishedRun } from '#workflows/record/run-requests.ts'
+import type { RunService } from '#workflows/runs/run-service.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { Managers } from './managers.ts'
 import type { GroupMapping, UserMapping } from './resource-mapping.ts'
@@ -24,7 +25,7 @@ export interface GatewayParts {
   readonly users: UserMapping
   readonly groups: GroupMapping
   readonly managers: Managers
-  readonly workflows: WorkflowStarter
+  readonly runs: RunService
   readonly unfinished: UnfinishedChanges
   readonly queue: KeyedQueue
   readonly log: Logger
@@ -92,7 +93,7 @@ export async function runWorkflow(
   }
   let noted: string | undefined
   // Noted at the start, so that the journal also names a run that fails.
-  const running = parts.workflows.run(call, (id) => {
+  const running = parts.runs.run(call, (id) => {
     noted = id
     notes.workflows.push(id)
   })

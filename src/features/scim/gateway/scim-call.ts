@@ -1,8 +1,8 @@
 import type { Awaitable } from '#kernel/awaitable.ts'
+import { type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue, jsonBody } from '#kernel/json.ts'
 import { entityTag, parseEntityTags } from '#protocols/scim/entity-tag.ts'
-import { isJsonContent, parseBody } from '#protocols/scim/message.ts'
 import { type Projection, parseProjection } from '#protocols/scim/projection.ts'
 import { readAttribute, type ScimResource } from '#protocols/scim/schema/resource.ts'
 import { type AttributeRef, internalName, type ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
@@ -119,6 +119,39 @@ async function readBody(request: GatewayRequest, limit: number, mediaType: RegEx
   }
   return parseBody(await request.body(limit))
 }
+
+const jsonTypes = new Set([scimMediaType, 'application/json'])
+
+/** `application/scim+json`, `application/json` or a type that `other` matches, in no other charset than UTF-8. */
+export function isJsonContent(contentType: string | undefined, other?: RegExp): boolean {
+  const [type = '', ...parameters] = (contentType ?? '').toLowerCase().split(';')
+  if (!isJson(type.trim(), other)) return false
+  return parameters.every((parameter) => {
+    const [name = '', value = ''] = parameter.split('=')
+    return name.trim() !== 'charset' || ['utf-8', '"utf-8"', 'utf8'].includes(value.trim())
+  })
+}
+
+const isJson = (type: string, other: RegExp | undefined): boolean => jsonTypes.has(type) || other?.test(type) === true
+
+/** Whether the Accept header, if any, allows a JSON response. */
+export function acceptsJson(accept: string | undefined, other?: RegExp): boolean {
+  if (accept === undefined || accept.trim() === '') return true
+  return accept
+    .toLowerCase()
+    .split(',')
+    .some((range) => {
+      const [type = '', ...parameters] = range.split(';').map((part) => part.trim())
+      const refused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))
+      return !refused && (type === '*/*' || type === 'application/*' || isJson(type, other))
+    })
+}
+
+/** Room for the largest documented requests: 100,000 members of a group, and 1,000 operations of a bulk request. */
+export const scimBounds: JsonBounds = { depth: 64, members: 1_000, elements: 150_000, values: 500_000 }
+
+/** Throws INVALID_JSON if it is not UTF-8, not JSON, or exceeds the bounds. */
+export const parseBody = (bytes: Buffer): JsonValue => parseBoundedJson(bytes, scimBounds).value
 
 export function projectionOf({ query }: ScimCall, schema: ResourceSchema): Projection | undefined {
   return parseProjection(schema, query.get('attributes'), query.get('excludedAttributes'))

@@ -1,23 +1,44 @@
+import { Readable } from 'node:stream'
 import type { ScimHost } from '#features/scim/host.ts'
+import { type Awaitable, andThen, settle } from '#kernel/awaitable.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
+import { readSearchRequest } from '#protocols/scim/lists.ts'
 import { errorBody, scimMediaType } from '#protocols/scim/schema/scim-error.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
+import { type GatewayResponse, header } from '#sdk/http/http.ts'
 import { scimApi } from './api-description.ts'
+import { bulkHandler } from './bulk.ts'
 import { withJournal } from './call-journal.ts'
 import { DirectoryLookups } from './directory-lookups.ts'
+import { discoveryHandlers } from './discovery.ts'
 import { type GatewayConfig, lookupPlace, parseGatewayConfig, summarize } from './gateway-config.ts'
-import { type Lookups, targetLookups } from './lookups.ts'
+import { GroupEndpoint } from './group-endpoint.ts'
+import { listAnswer, parseListRequest, rootSearch } from './lists.ts'
+import { afterWorkflow, type Lookups, targetLookups } from './lookups.ts'
 import { Managers } from './managers.ts'
-import { parameterTable } from './parameter-table.ts'
+import { type ClientProfile, parameterTable } from './parameter-table.ts'
 import { GroupMapping, UserMapping } from './resource-mapping.ts'
-import { createRouter } from './router.ts'
-import type { Router } from './scim-call.ts'
+import { ChangePending, type GatewayParts } from './run-workflow.ts'
+import {
+  acceptsJson,
+  answer,
+  callOf,
+  type Handler,
+  type Methods,
+  noContent,
+  notSupported,
+  type Route,
+  type Router,
+  type ScimCall,
+} from './scim-call.ts'
 import { withEvents } from './security-events.ts'
 import { GatewayStorage, gatewayFlow } from './stored-schema.ts'
 import { UnfinishedChanges } from './unfinished-changes.ts'
+import { UserEndpoint } from './user-endpoint.ts'
 import { attributeMarks, type DeletedMarks, storedMarks, VisibleLookups } from './visible-lookups.ts'
 
 /** Changes that may wait or run at the same time in one gateway. */
@@ -53,7 +74,7 @@ export default defineFilter({
         users: new UserMapping(config, { toScim, toInternal }, host.log, lookups),
         groups: new GroupMapping(config, lookups, host.log),
         managers: new Managers(config, lookups, silent, host.log),
-        workflows: host.workflows,
+        runs: host.runs,
         unfinished: new UnfinishedChanges(config, host, await host.runs.hasUnfinished().catch(() => true)),
         queue: new KeyedQueue({ maxPending: maxChanges }),
         log: host.log,
@@ -99,3 +120,174 @@ async function withEventsAndJournal(
   const { add } = opened.own(host.journals.open({ name: host.name, keep: journal }))
   return withJournal(handler, add, host.clock)
 }
+
+/** Throws NOT_FOUND, METHOD_NOT_ALLOWED and NOT_ACCEPTABLE before it calls an endpoint. */
+export function createRouter(parts: GatewayParts): Router {
+  const places = createPlaces(parts)
+  const { mediaType } = parts.config.client
+  return (exchange) => {
+    const { request, pathInfo } = exchange
+    const route = findRoute(places, pathInfo)
+    if (route === undefined) throw new GatewayError('NOT_FOUND', `nothing at ${pathInfo}`)
+    if (request.method === 'OPTIONS') return { status: 204, headers: { allow: allowed(route.methods) } }
+    const isHead = request.method === 'HEAD'
+    const handler = route.methods.get(isHead ? 'GET' : request.method)
+    if (handler === undefined) {
+      throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: allowed(route.methods) } })
+    }
+    if (!acceptsJson(header(request, 'accept'), mediaType)) {
+      throw new GatewayError('NOT_ACCEPTABLE', 'neither JSON type is accepted', {
+        publicText: `Accept: the answer is ${scimMediaType}. Accept that, application/json or */*.`,
+      })
+    }
+    const call = callOf(exchange, route.id, mediaType)
+    return settle(
+      () => handler(call),
+      (response) => (isHead ? withoutBody(response) : response),
+      (error) => {
+        throw call.notes.workflows.length > 0 ? afterWorkflow(error) : error
+      },
+    )
+  }
+}
+
+/** The length is that of the body that GET would return (RFC 9110 8.6), unless GET would not know it beforehand. */
+function withoutBody({ status, headers, body }: GatewayResponse): GatewayResponse {
+  if (body instanceof Readable) body.destroy()
+  const length = typeof body === 'string' ? { 'content-length': String(Buffer.byteLength(body)) } : {}
+  return { status, headers: { ...headers, ...length } }
+}
+
+const allowed = (methods: Methods): string =>
+  [...methods.keys(), ...(methods.has('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
+
+interface Place {
+  readonly methods: Methods
+  /** The methods of a path with an id. */
+  readonly item?: Methods
+  /** The methods of a path with `.search` in place of an id. */
+  readonly search?: Methods
+}
+
+type Places = ReadonlyMap<string, Place>
+
+function createPlaces(parts: GatewayParts): Places {
+  const users = new UserEndpoint(parts)
+  const groups = new GroupEndpoint(parts)
+  const discovery = discoveryHandlers(parts)
+  const { client } = parts.config
+  const root = rootSearch([users, groups], client)
+  const resources: Places = new Map([
+    ['Users', resource(users, client)],
+    ['Groups', resource(groups, client)],
+  ])
+  // A search is not an operation of a bulk request.
+  const changed = new Map(Array.from(resources, ([name, { search: _, ...place }]) => [name, place]))
+  const bulk = bulkHandler((path) => findRoute(changed, path), parts.log)
+  return new Map<string, Place>([
+    ...resources,
+    ['', { methods: new Map([['GET', root]]) }],
+    ['.search', { methods: searchBy(root) }],
+    ['Me', { methods: ownResource(parts, users) }],
+    ['Bulk', { methods: new Map([['POST', bulk]]) }],
+    ['ServiceProviderConfig', { methods: new Map([['GET', discovery.serviceProviderConfig]]) }],
+    ['ResourceTypes', documents(discovery.resourceTypes)],
+    ['Schemas', documents(discovery.schemas)],
+  ])
+}
+
+/** Throws NOT_FOUND for a path that is not well encoded. */
+function findRoute(places: Places, path: string): Route | undefined {
+  const [name, id = '', ...rest] = segments(path)
+  const place = name === '' ? undefined : places.get(name ?? '')
+  if (place === undefined || rest.length > 0 || id.includes('\0')) return undefined
+  if (id === '') return { methods: place.methods, id }
+  if (id === '.search' && place.search !== undefined) return { methods: place.search, id: '' }
+  return place.item === undefined ? undefined : { methods: place.item, id }
+}
+
+/** The decoded segments of the path; a slash at the end does not count. */
+function segments(path: string): string[] {
+  const parts = path.split('/').slice(1)
+  if (parts.at(-1) === '') parts.pop()
+  try {
+    return parts.map((part) => (part.includes('%') ? decodeURIComponent(part) : part))
+  } catch (cause) {
+    throw new GatewayError('NOT_FOUND', 'the path is not well encoded', { cause })
+  }
+}
+
+function resource(endpoint: UserEndpoint | GroupEndpoint, client: ClientProfile): Place {
+  const list: Handler = async (call) => {
+    const request = parseListRequest(call, endpoint.schema, client)
+    return listAnswer(call, request, await endpoint.search(call, request))
+  }
+  return {
+    methods: new Map<string, Handler>([
+      ['GET', list],
+      ['POST', withPending((call) => endpoint.create(call))],
+    ]),
+    item: itemMethods(endpoint, (call) => call),
+    search: searchBy(list),
+  }
+}
+
+const itemMethods = (endpoint: UserEndpoint | GroupEndpoint, at: (call: ScimCall) => Awaitable<ScimCall>): Methods =>
+  new Map<string, Handler>([
+    ['GET', (call) => andThen(at(call), (found) => endpoint.get(found))],
+    ['PUT', withPending(async (call) => endpoint.replace(await at(call)))],
+    ['PATCH', withPending(async (call) => endpoint.patch(await at(call)))],
+    [
+      'DELETE',
+      withPending(async (call) => {
+        await endpoint.delete(await at(call))
+        return noContent
+      }),
+    ],
+  ])
+
+/** A search whose parameters are in the body instead of the query. */
+const searchBy = (list: Handler): Methods =>
+  new Map([['POST', async (call) => list({ ...call, query: readSearchRequest(await call.body()) })]])
+
+const documents = (handler: Handler): Place => {
+  const methods = new Map([['GET', handler]])
+  return { methods, item: methods }
+}
+
+/** `/Me` (RFC 7644 3.11): the user whose login is that of the caller, under the user's own address. */
+function ownResource({ lookups }: GatewayParts, users: UserEndpoint): Methods {
+  const ownCall = async (call: ScimCall): Promise<ScimCall> => {
+    const { uid } = call.exchange.subject
+    const found = uid === '' ? undefined : await lookups.userByLogin(uid)
+    if (found !== undefined) return { ...call, id: found.id }
+    throw new GatewayError('NOT_FOUND', `no user ${JSON.stringify(uid)}`, {
+      publicText: 'The caller does not match any user, so /Me is not available.',
+    })
+  }
+  return new Map<string, Handler>([
+    ...itemMethods(users, ownCall),
+    // RFC 7644 3.11: a service that does not let callers create themselves answers 501.
+    ['POST', () => Promise.reject(notSupported('/Me cannot be created. Use POST /Users.'))],
+  ])
+}
+
+/** Answers 202 for a change that waits. */
+const withPending =
+  (handler: Handler): Handler =>
+  async (call) => {
+    try {
+      const response = await handler(call)
+      return call.notes.pending === undefined ? response : accepted(call.notes.pending)
+    } catch (error) {
+      if (error instanceof ChangePending) return accepted(error.run)
+      throw error
+    }
+  }
+
+const accepted = (workflowId: string) =>
+  answer(202, {
+    schemas: ['urn:gatehouse:params:scim:api:messages:1.0:Accepted'],
+    detail: 'The change was accepted and waits for a decision.',
+    workflowId,
+  })

@@ -1,6 +1,7 @@
 import type { ScimHost } from '#features/scim/host.ts'
 import type { UnfinishedChange } from '#sdk/workflow/workflow.ts'
-import { type RunAccess, UnfinishedRun } from '#workflows/record/run-access.ts'
+import { UnfinishedRun } from '#workflows/record/run-requests.ts'
+import type { RunService } from '#workflows/runs/run-service.ts'
 import { type GatewayConfig, lookupPlace } from './gateway-config.ts'
 import type { ScimCall } from './scim-call.ts'
 
@@ -34,7 +35,7 @@ export interface Settled {
  * except those of an earlier configuration.
  */
 export class UnfinishedChanges {
-  readonly #runs: RunAccess
+  readonly #runs: RunService
   readonly #place: string
   readonly #partial: ReadonlySet<string>
 

@@ -4,9 +4,12 @@ import { JsonDocument, type MappedValue, type MappingSource } from '#identity/ma
 import type { JsonValue } from '#kernel/json.ts'
 import type { Template } from '#kernel/template.ts'
 import { oauthRefusal } from '#protocols/sts/token-exchange.ts'
-import { type WorkloadClaims, workloadClaims } from '#protocols/sts/workload-claims.ts'
 import type { Workload } from './workload.ts'
 
+const awsTagsClaim = 'https://aws.amazon.com/tags'
+const awsRolesClaim = 'https://aws.amazon.com/roles'
+/** Lets verifiers whose clocks are a little behind accept the token at once. */
+const notBeforeSeconds = 60
 /** A token with less lifetime left is refused: it would expire before it can be used. */
 const leastSeconds = 5
 const awsTagValue = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]{1,256}$/u
@@ -27,7 +30,8 @@ export const workloadSource = ({ username, attributes }: Workload): MappingSourc
 })
 
 /**
- * The claims of a token for this workload, within the limits of its consumer. It never outlives the subject token.
+ * The claims of a token for this workload in a fixed order, within the limits of its consumer. Additional claims can't
+ * replace any other. It never outlives the subject token.
  * Throws `invalid_grant` if that has no lifetime left, and `invalid_target` if the consumer would reject it.
  */
 export function tokenContent(
@@ -42,19 +46,22 @@ export function tokenContent(
   const ttlSeconds = Math.min(endpoint.ttlSeconds, left)
   if (ttlSeconds < leastSeconds) throw oauthRefusal('invalid_grant', 'The subject token is about to expire.')
   const subject = checkedSubject(render(endpoint.subject, workload), endpoint)
-  const claims = workloadClaims({
-    issuer: endpoint.issuer,
-    subject,
-    audience: endpoint.audience,
-    jti: endpoint.jti ? jti : undefined,
-    now: seconds,
-    ttlSeconds,
-    account: accountOf(workload),
-    additional: new Map(Array.from(additional, ([name, value]) => [name, claimValue(value)])),
-    awsTags: awsTags(endpoint, workload),
-    awsTransitiveTags: endpoint.awsTags?.transitive ?? [],
-    awsRoles: endpoint.awsRoles,
-  })
+  const account = accountOf(workload)
+  const tags = awsTags(endpoint, workload)
+  // Whole numbers and one text as audience: Amazon rejects fractions, and requires `azp` if there are several.
+  const claims = new Map<string, JsonValue>([
+    ['iss', endpoint.issuer],
+    ['sub', subject],
+    ['aud', endpoint.audience],
+    ['iat', seconds],
+    ['nbf', seconds - notBeforeSeconds],
+    ['exp', seconds + ttlSeconds],
+  ])
+  if (endpoint.jti) claims.set('jti', jti)
+  for (const [name, value] of account) claims.set(name, value)
+  if (tags !== undefined) claims.set(awsTagsClaim, tags)
+  if (endpoint.awsRoles.length > 0) claims.set(awsRolesClaim, [...endpoint.awsRoles])
+  for (const [name, value] of additional) if (!claims.has(name)) claims.set(name, claimValue(value))
   return { claims, subject, ttlSeconds, expires: new Date((seconds + ttlSeconds) * 1000) }
 }
 
@@ -62,12 +69,17 @@ export function tokenContent(
 const namespaceName = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const accountName = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/
 
-function accountOf({ source, namespace, account }: Workload): WorkloadClaims['account'] {
-  if (namespace === undefined || account === undefined) return undefined
+/** None if the subject is not a service account. */
+function accountOf({ source, namespace, account }: Workload): readonly (readonly [string, string])[] {
+  if (namespace === undefined || account === undefined) return []
   if (!namespaceName.test(namespace) || !accountName.test(account)) {
     throw oauthRefusal('invalid_target', 'The service account has a name that Kubernetes does not allow.')
   }
-  return { cluster: source, namespace, name: account }
+  return [
+    ['cluster', source],
+    ['namespace', namespace],
+    ['saname', account],
+  ]
 }
 
 const render = (template: Template, { attributes }: Workload): string =>
@@ -98,14 +110,15 @@ function claimValue(value: MappedValue): JsonValue {
   return value.length === 1 ? (value[0] ?? '') : [...value]
 }
 
-function awsTags({ awsTags: tags }: TokenEndpoint, workload: Workload): ReadonlyMap<string, string> {
-  const values = new Map<string, string>()
-  for (const [name, template] of tags?.principal ?? []) {
+/** Amazon requires each value as a list of one. Undefined without tags. */
+function awsTags({ awsTags: tags }: TokenEndpoint, workload: Workload): JsonValue | undefined {
+  const values = Array.from(tags?.principal ?? [], ([name, template]): [string, string[]] => {
     const value = render(template, workload)
-    if (!awsTagValue.test(value)) {
-      throw oauthRefusal('invalid_target', 'A session tag has no value that AWS takes.', `the session tag "${name}"`)
-    }
-    values.set(name, value)
-  }
-  return values
+    if (awsTagValue.test(value)) return [name, [value]]
+    throw oauthRefusal('invalid_target', 'A session tag has no value that AWS takes.', `the session tag "${name}"`)
+  })
+  const transitive = tags?.transitive ?? []
+  if (values.length === 0) return undefined
+  const principal = { principal_tags: Object.fromEntries(values) }
+  return transitive.length === 0 ? principal : { ...principal, transitive_tag_keys: [...transitive] }
 }

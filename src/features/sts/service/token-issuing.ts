@@ -241,7 +241,7 @@ export class TokenIssuing {
 const reasonOf = ({ keyword, code }: GatewayError): string => keyword ?? code.toLowerCase()
 
 interface AuditParts {
-  readonly audit: Pick<SharedAudit, 'append'>
+  readonly audit: SharedAudit
   readonly rateLimits: RateLimits
   readonly clock: Clock
   readonly log: Logger

@@ -18,7 +18,7 @@ import type { ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
 
 export interface WebhookKeeperOptions {
   /** Has the CAs and the certificate, for all replicas. */
-  readonly store: Pick<KeyStore, 'get' | 'swap'>
+  readonly store: KeyStore
   readonly box: SecretBox
   readonly clock: Clock
   /** The names under which the API server calls the webhook. */

@@ -2,8 +2,15 @@ import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { type FilterOptions, parseElementFilter, tokenize } from '#protocols/scim/filter/parse-filter.ts'
-import { jsonInText, requireMessage } from '#protocols/scim/message.ts'
-import { clientValues, complexInText, type ReadOptions, readSingle, readValue } from '#protocols/scim/read-resource.ts'
+import {
+  clientValues,
+  complexInText,
+  jsonInText,
+  type ReadOptions,
+  readSingle,
+  readValue,
+  requireMessage,
+} from '#protocols/scim/read-resource.ts'
 import type { AttributePath, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import type { Schema } from '#protocols/scim/schema/schema.ts'
 import { quoted, scimError } from '#protocols/scim/schema/scim-error.ts'

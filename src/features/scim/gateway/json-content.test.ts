@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { acceptsJson, isJsonContent, parseBody, scimBounds } from '#protocols/scim/message.ts'
+import { acceptsJson, isJsonContent, parseBody, scimBounds } from './scim-call.ts'
 
 test.each([
   ['application/scim+json', true],

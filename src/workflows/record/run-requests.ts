@@ -1,10 +1,9 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
-import type { CallKey, RunStart, UnfinishedChange, WorkflowCall } from '#sdk/workflow/workflow.ts'
-import type { LabelParameters } from '#sdk/workflow/workflow-label.ts'
+import type { UnfinishedChange } from '#sdk/workflow/workflow.ts'
 import type { AppointedApprover } from './approval.ts'
 import type { Operator } from './operator.ts'
-import type { Run, RunPage, RunQuery, RunState, StoredStep } from './run.ts'
+import type { Run } from './run.ts'
 
 /** A call that requested more than its caller may; only audit entries about it are stored. */
 export interface RefusedCall {
@@ -165,50 +164,4 @@ export interface RunRetry extends RunIntervention {
 export interface RunWithdrawal extends RunChange {
   /** The login; appears in the audit. */
   readonly by: string
-}
-
-/** The runs of this installation, in all processes. The caller has checked the user's permission. */
-export interface RunAccess {
-  /** As `WorkflowStarter.run`, but once only for a key. If it throws, the key is free again. */
-  start(call: WorkflowCall, key?: CallKey): Promise<RunStart>
-  /**
-   * Waits for runs that come before another change of the subjects or of the resource. Unfinished changes are tried again
-   * at once. Throws TARGET_UNREACHABLE with Retry-After if they are not finished in time.
-   */
-  settle(change: EarlierChanges): Promise<SettledChanges>
-  /** Whether there are changes that `settle` waits for. */
-  hasUnfinished(): Promise<boolean>
-  /**
-   * Whether a worker has finished a change of the resource after the requester got an error for it. True once only, and
-   * for a day.
-   */
-  takeFinished(resource: string, requester: string): Promise<boolean>
-  /**
-   * Writes the refusal into the audit, at a bounded rate per caller. Never rejects, since the call is refused
-   * anyway.
-   */
-  refuse(call: RefusedCall): Promise<void>
-  get(id: string): Promise<PinnedRun | undefined>
-  /** Throws BAD_REQUEST for an `after` that is not the `next` of a page. */
-  list(query: RunQuery): Promise<RunPage>
-  /** The run of the same subject that this queued run waits for. */
-  ahead(id: string): Promise<Run | undefined>
-  /** The parameters of requests that are texts and no secrets, by run; for labels. */
-  parametersOf(runs: readonly string[]): Promise<ReadonlyMap<string, LabelParameters>>
-  /** In order, at most 500 after the one with that id. */
-  steps(id: string, after?: number): Promise<readonly StoredStep[]>
-  /**
-   * Tries an incident again. Throws NOT_FOUND, ACCESS_DENIED if the operator is requester, caller or subject of the run,
-   * CONFLICT when it is not an incident, or not one that needs an approver, VERSION_MISMATCH, and NewerChange.
-   */
-  retry(intervention: RunRetry): Promise<void>
-  /** Continues an incident after the task that failed. Throws as `retry` does, and CONFLICT unless `maySkip`. */
-  skip(intervention: RunIntervention): Promise<void>
-  /**
-   * Ends a run before its next task; it stays `running` until then. Throws NOT_FOUND, ACCESS_DENIED as `retry` does,
-   * CONFLICT when it has ended, VERSION_MISMATCH.
-   */
-  cancel(intervention: RunIntervention): Promise<RunState>
-  /** As `cancel`, for the requester, and only while no target was changed; CONFLICT otherwise. */
-  withdraw(withdrawal: RunWithdrawal): Promise<RunState>
 }

@@ -5,6 +5,7 @@ import type { Preview } from '#sdk/workflow/preview.ts'
 import { MemoryGroups, MemoryNestedGroups } from '#testing/targets/memory-groups.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
+import { previewRun } from './previews.ts'
 
 async function preview(
   tasks: readonly TaskSpec[],
@@ -13,7 +14,10 @@ async function preview(
 ): Promise<Preview> {
   const { workflows } = await startWorkflows({ ...options, workflows: { w: tasks } })
   const user = { userID: 'ann', attributes: Attributes.from(attributes), groups: [] }
-  return await workflows.preview(workflows.begin({ head: { workflow: 'w', requester: 'caller' }, params: {}, user }))
+  return await previewRun(
+    workflows.begin({ head: { workflow: 'w', requester: 'caller' }, params: {}, user }),
+    workflows,
+  )
 }
 
 const group = (className: string, params: Record<string, string | string[]>): TaskSpec =>

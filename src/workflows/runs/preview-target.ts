@@ -18,8 +18,8 @@ import {
   type TargetRequest,
 } from '#sdk/target/target.ts'
 import { sameLogin, unionOfGroups, withoutGroups } from '#sdk/workflow/workflow-user.ts'
-import { maskStored } from './masked-secrets.ts'
-import type { EntryChange, PreviewSteps } from './preview-steps.ts'
+import { maskStored } from '#workflows/runs/masked-secrets.ts'
+import type { EntryChange, PreviewSteps } from '#workflows/runs/preview-steps.ts'
 
 interface PreviewTargetParts {
   readonly name: string

@@ -11,7 +11,7 @@ import { MemoryTarget } from '#testing/targets/memory-target.ts'
 import type { GivenCall } from '#testing/workflows/given-call.ts'
 import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
-import { previewLimits } from './preview-run.ts'
+import { previewLimits, previewRun } from './previews.ts'
 
 const provision = (extra = {}): TaskSpec => ({ taskType: 'provision', target: 'store', sync: true, ...extra })
 const approval = (label: string, onSuccess: readonly TaskSpec[] = []): TaskSpec => ({
@@ -53,7 +53,7 @@ async function preview(
   const head = { workflow: 'w', requester: 'caller', ...given }
   const state = fixture.workflows.begin({ head, params: {}, user, ...more })
   change(state)
-  const result = await fixture.workflows.preview(state, { onEnd })
+  const result = await previewRun(state, fixture.workflows, { onEnd })
   expect(fixture.audit.rows).toEqual([])
   expect(store.methods().filter((method) => method !== 'findUser')).toEqual([])
   return result

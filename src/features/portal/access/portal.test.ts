@@ -6,9 +6,9 @@ import { memoryDatabase, rowsOf } from '#testing/databases/memory-database.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { loadText } from '#testing/modules/check-text.ts'
 import { fakeCatalog } from '#testing/modules/fake-catalog.ts'
-import { MemoryPortal } from '#testing/modules/fake-portal.ts'
+import { fakePortal } from '#testing/modules/fake-portal.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
-import { createPortal, createPortalMemory } from './portal-content.ts'
+import { Portal, PortalMemory } from './portal.ts'
 import { PortalStore } from './portal-store.ts'
 
 const yaml = `
@@ -52,8 +52,8 @@ function loaded(): Configuration {
 }
 
 test('the views match the configuration, with orgs from the top', () => {
-  const memory = new MemoryPortal()
-  const portal = createPortal(loaded(), new Map(), memory)
+  const { memory } = fakePortal()
+  const portal = new Portal(loaded(), new Map(), memory)
   expect(portal).toMatchObject({
     orgs: [
       { id: 'u1', name: 'The top', parent: undefined, showInReports: true, rules: [{ scope: 'filter' }] },
@@ -72,8 +72,8 @@ test('the views match the configuration, with orgs from the top', () => {
         dynamic: undefined,
       },
     ],
-    memory,
   })
+  expect(portal.memory).toBe(memory)
 })
 
 test('a dynamic workflow reads its source, which may be added later', async () => {
@@ -88,7 +88,7 @@ test('a dynamic workflow reads its source, which may be added later', async () =
   const dynamic = { source, annotations: [{ name: 'Group', parameter: 'group' }] }
   const sources = new Map()
   const configuration = { ...loaded(), workflows: new Map([['join', { ...workflow, dynamic }]]) }
-  const [shown] = createPortal(configuration, sources, new MemoryPortal()).workflows
+  const [shown] = new Portal(configuration, sources, fakePortal().memory).workflows
   const ann = subject('uid=ann,o=x')
   await expect(shown?.dynamic?.parameterSets(ann)).rejects.toThrow('not ready yet')
   sources.set('join', { parameterSets: async () => [{ group: 'admins' }] })
@@ -100,7 +100,7 @@ const ann = userRef('ann')
 
 test("D13: the stored form of a reference can't be used", async () => {
   const database = memoryDatabase()
-  const memory = createPortalMemory(new PortalStore(database), new NotificationStore(database))
+  const memory = new PortalMemory(new PortalStore(database), new NotificationStore(database))
   const offers = [
     { workflow: 'join', parameters: { group: 'a' } },
     { workflow: 'join', parameters: { group: 'b' } },
@@ -119,7 +119,7 @@ test("D13: the stored form of a reference can't be used", async () => {
 test('lists recent items latest first, without unknown kinds', async () => {
   const database = memoryDatabase()
   const store = new PortalStore(database)
-  const memory = createPortalMemory(store, new NotificationStore(database))
+  const memory = new PortalMemory(store, new NotificationStore(database))
   for (const [i, kind] of ['url', 'other', 'workflow'].entries()) {
     await store.mark(ann, 'favorite', { kind, name: `${i}` }, 10)
     await store.note(ann, 'recent', { kind, name: `${i}` }, 10)
