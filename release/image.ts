@@ -110,7 +110,7 @@ function inFolder(fill: (folder: string) => void, owner = 0): Buffer {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-layer-'))
   try {
     fill(folder)
-    return tarOf(folder, readdirSync(folder), owner)
+    return tarOf(folder, readdirSync(folder), { owner })
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

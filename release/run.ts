@@ -42,7 +42,8 @@ const steps: Readonly<Record<string, () => Promise<void> | void>> = {
   chart: () => {
     mkdirSync(join(folder, 'chart'), { recursive: true })
     const file = join(folder, 'chart', `gatehouse-${version}.tgz`)
-    writeArchive(file, resolve('deploy/helm'), ['gatehouse'])
+    // Its definitions are a link to deploy/crds, which leads nowhere from an archive.
+    writeArchive(file, resolve('deploy/helm'), ['gatehouse'], true)
     const created = new Date(Number(commitSeconds()) * 1000).toISOString()
     const chart = parse(readFileSync('deploy/helm/gatehouse/Chart.yaml', 'utf8'))
     const entry = { ...chart, created, digest: sha256(readFileSync(file)), urls: [`gatehouse-${version}.tgz`] }

@@ -115,7 +115,7 @@ export const tiers: readonly Tier[] = [
     name: 'release',
     include: ['test/release/**/*.release.test.ts'],
     isCore: false,
-    needs: 'helm, or Go to build it',
+    needs: 'etcd-server, and Go to build an API server and helm',
     isNative: true,
     usesBuiltPrograms: true,
   },
