@@ -1,6 +1,7 @@
-import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, inject, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { freePort } from '#testing/gateway/free-port.ts'
@@ -8,7 +9,8 @@ import { until } from '#testing/gateway/gateway-process.ts'
 import { objectPath } from '#testing/kubernetes/custom-resources.ts'
 import { Helm, type Manifest } from '#testing/kubernetes/helm-chart.ts'
 import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
-import { run } from '#testing/release/run-program.ts'
+import { execCommands } from '#testing/release/exec-commands.ts'
+import { ended, run } from '#testing/release/run-program.ts'
 import { serving } from '#testing/release/served.ts'
 import { type UnpackedImage, unpackImage } from '#testing/release/unpacked-image.ts'
 import { PortalPerson } from '#testing/stories/portal-story.ts'
@@ -88,7 +90,7 @@ describe.skipIf(inject('helm') === undefined)('the packed chart', () => {
     const path = (object: Manifest) => objectPath(object.apiVersion, object.kind, namespace)
 
     // The pages use this namespace and this name.
-    test.skipIf(!isRoot)('with the image serves the quickstart', async () => {
+    test.skipIf(!isRoot)('with the image serves the quickstart, and every documented exec works there', async () => {
       const restricted = { 'pod-security.kubernetes.io/enforce': 'restricted' }
       await cluster.must('POST', '/api/v1/namespaces', { metadata: { name: namespace, labels: restricted } })
       const image = await unpackImage(layout, join(scratch, 'pod'))
@@ -111,6 +113,7 @@ describe.skipIf(inject('helm') === undefined)('the packed chart', () => {
         await until(async () => (await unready(objects)).length === 0, 60_000).catch(async () =>
           expect(await unready(objects)).toEqual([]),
         )
+        await runDocumented(pod.environment, image)
       })
     })
 
@@ -146,8 +149,55 @@ describe.skipIf(inject('helm') === undefined)('the packed chart', () => {
       )
       return said.flat()
     }
+
+    /** Runs each line as it is written. Only the way into the container is another one: there is no node. */
+    async function runDocumented(environment: NodeJS.ProcessEnv, image: UnpackedImage): Promise<void> {
+      const folder = join(scratch, 'operator')
+      mkdirSync(folder)
+      const [program, before] = image.exec()
+      const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`)
+      const words = ['/usr/bin/env', '-i', ...variables, `/usr/bin/${program}`, ...before].map((one) => `'${one}'`)
+      const skip = 'until [ "$1" = -- ]; do shift; done; shift'
+      writeFileSync(join(folder, 'kubectl'), `#!/bin/sh\n${skip}\nexec ${words.join(' ')} "$@"\n`)
+      chmodSync(join(folder, 'kubectl'), 0o755)
+      const sts = ['values-sts.yaml', 'ci/sts-values.yaml'].flatMap((file) => ['-f', `deploy/helm/gatehouse/${file}`])
+      const notes = await helm.run('install', 'gatehouse', chart, ...kubeconfig, '--dry-run=client', ...sts)
+      const commands = execCommands(notes.slice(notes.indexOf('\nNOTES:')))
+      for (const { page, line } of commands) {
+        const { code, stdout, stderr } = await ended('sh', ['-c', line], folder, {
+          PATH: `${folder}:${process.env['PATH']}`,
+        })
+        console.log(`${code} ${page}: ${line}`)
+        const { codes = [0], prints } = expected(line)
+        expect({ page, line, code, stdout, stderr }).toEqual({
+          ...{ page, line, stdout: expect.stringMatching(prints), stderr: expect.anything() },
+          code: expect.toSatisfy((one: number) => codes.includes(one)),
+        })
+      }
+      const copy = new DatabaseSync(join(folder, 'gatehouse.db'), { readOnly: true })
+      expect(copy.prepare("select value from backup_info where name = 'version'").all()).toEqual([{ value: version }])
+      expect(copy.prepare('pragma integrity_check').all()).toEqual([{ integrity_check: 'ok' }])
+      copy.close()
+      expect(commands.map(({ page }) => page)).toEqual(
+        expect.arrayContaining([
+          'NOTES.txt',
+          ...['hardening', 'deploying', 'backup-and-restore'].map((page) => `docs/guides/${page}.md`),
+        ]),
+      )
+    }
   })
 })
+
+/** What a documented command must do. A page that names another command needs a line here. */
+function expected(line: string): { readonly codes?: readonly number[]; readonly prints: RegExp } {
+  const [, command = ''] = / -- gatehouse ([a-z]+(?: [a-z]+)?)/.exec(line) ?? []
+  // The quickstart is not for production, which the check says.
+  if (command === 'check') return { codes: [1], prints: /^ok {2}|^FAIL /m }
+  if (command === 'keys list') return { prints: /./ }
+  // It is in a file, which the test reads.
+  if (command.startsWith('backup')) return { prints: /^$/ }
+  throw new Error(`test/release does not say what "gatehouse ${command}" must print: ${line}`)
+}
 
 /** The objects of a file. The plug-in that they name is in the image; a seed must be in a folder of configuration, which a cluster lacks. */
 function objectsIn(file: string): Manifest[] {
