@@ -68,7 +68,12 @@ export function softwareBillOfMaterials(version: string, components: readonly Co
     specVersion: '1.5',
     version: 1,
     metadata: {
-      component: { type: 'application', name: 'gatehouse', version, purl: `pkg:npm/gatehouse@${version}` },
+      component: {
+        type: 'application',
+        name: 'gatehouse',
+        version,
+        purl: `pkg:npm/%40gatehouse-iam/gatehouse@${version}`,
+      },
     },
     components: components.map(({ name, version: of, license, purl }) => ({
       type: 'library',

@@ -30,6 +30,7 @@ const steps: Readonly<Record<string, () => Promise<void> | void>> = {
       cpSync(bundle, staged, { recursive: true })
       mkdirSync(join(staged, 'node/bin'), { recursive: true })
       cpSync(nodeProgram(architecture), join(staged, 'node/bin/node'))
+      cpSync('release/archive-readme.md', join(staged, 'README.md'))
       writeArchive(join(folder, `${name}.tar.gz`), join(folder, 'staged'), [name])
       rmSync(join(folder, 'staged'), { recursive: true })
     }

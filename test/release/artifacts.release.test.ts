@@ -11,7 +11,10 @@ import { PortalPerson } from '#testing/stories/portal-story.ts'
 const { folder: released, again, publicKey, scratch: folder } = inject('release')
 /** Nothing else is written here. */
 const unpacked = join(folder, 'unpacked')
-const { version, dependencies } = JSON.parse(readFileSync('package.json', 'utf8'))
+const { name: packageName, version, dependencies } = JSON.parse(readFileSync('package.json', 'utf8'))
+
+/** The package in the release. */
+const packed = `npm/gatehouse-iam-gatehouse-${version}.tgz`
 
 /** For tests that run at the same time. */
 const timeout = 360_000
@@ -27,7 +30,7 @@ test('two releases of the same commit have the same bytes', () => {
     expect.arrayContaining([
       `gatehouse-${version}-linux-amd64.tar.gz`,
       `gatehouse-${version}-linux-arm64.tar.gz`,
-      `npm/gatehouse-${version}.tgz`,
+      packed,
       `chart/gatehouse-${version}.tgz`,
       'image/index.json',
     ]),
@@ -79,27 +82,38 @@ test('the pages of the documentation that commands name are in the package', () 
   expect([...pages].filter((page) => !existsSync(join(released, 'gatehouse', page)))).toEqual([])
 })
 
-/** Serves the quickstart with a program, and stops it afterwards. */
-async function servingQuickstart(
-  program: string,
-  place: { readonly config: string; readonly cwd: string; readonly home: string },
-  use: (served: Served) => Promise<void>,
-): Promise<void> {
-  const { config, cwd, home } = place
-  const port = await freePort()
-  const url = `http://127.0.0.1:${port}`
-  const args = [
-    'serve',
-    '--config',
-    config,
-    '--data',
-    '.gatehouse',
-    '--listen',
-    `127.0.0.1:${port}`,
-    '--metrics',
-    'off',
-  ]
-  await serving({ program, args, cwd, env: { PATH: process.env['PATH'], HOME: home, GATEHOUSE_URL: url }, url }, use)
+/** Runs the commands of a README as they are written, and those that its sentences name with `--help`. What it serves is used. */
+async function followReadme(readme: string, place: { readonly cwd: string; readonly home: string }): Promise<void> {
+  const { cwd, home } = place
+  const text = readFileSync(readme, 'utf8')
+  const env = { PATH: process.env['PATH'], HOME: home }
+  const blocks = Array.from(text.matchAll(/^```sh\n(.*?)^```$/gms), ([, block = '']) => block.trim().split('\n'))
+  for (const line of blocks.flat()) {
+    // Nobody answers its questions here.
+    if (line.includes('gatehouse init')) {
+      const created = await run('sh', ['-c', `${line} --domain idm.example.test`], cwd)
+      const [, program = ''] = /^(.*gatehouse) init /.exec(line) ?? []
+      expect(created).toContain(`  ${program} check --production --config my-gateway/config `)
+      await run('sh', ['-c', `${program} check --config my-gateway/config`], cwd)
+    } else if (line.includes('gatehouse serve')) {
+      const url = `http://127.0.0.1:${await freePort()}`
+      // npx does not pass on the signal that ends it.
+      const [program = '', ...words] = line.replace(/^npx /, 'node_modules/.bin/').split(' ')
+      const args = [...words, '--listen', new URL(url).host, '--metrics', 'off']
+      await serving({ program, args, cwd, env: { ...env, GATEHOUSE_URL: url }, url }, (served) =>
+        pasteLines(served, cwd),
+      )
+    } else {
+      // The registry has it when it was published.
+      expect(line).toBe(`npm install ${packageName}`)
+      await run('npm', ['install', '--no-audit', '--no-fund', join(released, packed)], cwd)
+    }
+  }
+  const named = Array.from(text.matchAll(/`((?:npx |bin\/)gatehouse) ([a-z]+)/g))
+  expect(named.length).toBeGreaterThan(0)
+  for (const [, program = '', command = ''] of named) {
+    expect(await run('sh', ['-c', `${program} ${command} --help`], cwd)).toContain(`gatehouse ${command} `)
+  }
 }
 
 /** Pastes the lines of the command that the gateway prints: a login, requests, and the five SCIM calls. */
@@ -129,9 +143,9 @@ test.concurrent('the archive runs where it is unpacked, and leaves nothing outsi
   mkdirSync(unpacked)
   await run('tar', ['-xzf', join(released, `${name}.tar.gz`)], unpacked)
   const home = join(unpacked, name)
-  expect(await run(join(home, 'bin/gatehouse'), ['--version'])).toBe(`${version}\n`)
-  const place = { config: 'examples/quickstart', cwd: home, home: unpacked }
-  await servingQuickstart('bin/gatehouse', place, (served) => pasteLines(served, home))
+  expect(await run(join(home, 'bin/gatehouse'), ['--version'])).toContain(version)
+  expect(readFileSync(join(home, 'README.md'), 'utf8')).not.toMatch(/\bnp[mx]\b/)
+  await followReadme(join(home, 'README.md'), { cwd: home, home: unpacked })
   expect(readdirSync(unpacked)).toEqual([name])
 })
 
@@ -141,16 +155,16 @@ test.concurrent('the npm package is installed, runs, has the types of plug-ins, 
   const home = join(folder, 'project')
   mkdirSync(home)
   writeFileSync(join(home, 'package.json'), '{"private": true, "type": "module"}')
-  await run('npm', ['install', '--no-audit', '--no-fund', join(released, `npm/gatehouse-${version}.tgz`)], home)
-  const installed = join(home, 'node_modules/gatehouse')
+  await followReadme(join(released, 'gatehouse/README.md'), { cwd: home, home: folder })
+  const installed = join(home, 'node_modules', packageName)
   const [, kilobytes = '0'] = /^(\d+)/.exec(await run('du', ['-sk', installed])) ?? []
   expect(Number(kilobytes)).toBeLessThan(40_000)
   expect(
-    globSync('*', { cwd: join(home, 'node_modules') }).filter((one) => !/^(?:gatehouse|node-linux-.*)$/.test(one)),
+    globSync('*', { cwd: join(home, 'node_modules') }).filter((one) => !/^(?:@gatehouse-iam|node-linux-.*)$/.test(one)),
   ).toEqual([])
   writeFileSync(
     join(home, 'task.ts'),
-    "import type { PluginUser } from 'gatehouse/plugin'\nexport const user: PluginUser = { userID: 1 }\n",
+    "import type { PluginUser } from '@gatehouse-iam/gatehouse/plugin'\nexport const user: PluginUser = { userID: 1 }\n",
   )
   const tsc = [
     resolve('node_modules/typescript/bin/tsc'),
@@ -166,21 +180,11 @@ test.concurrent('the npm package is installed, runs, has the types of plug-ins, 
   )
   writeFileSync(
     join(home, 'task.ts'),
-    "import type { PluginUser } from 'gatehouse/plugin'\nexport const idOf = (user: PluginUser): string => user.userID\n",
+    "import type { PluginUser } from '@gatehouse-iam/gatehouse/plugin'\nexport const idOf = (user: PluginUser): string => user.userID\n",
   )
   expect((await ended(process.execPath, tsc, home)).stdout).toBe('')
   expect(JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))).not.toHaveProperty('private')
-  const readme = readFileSync(join(installed, 'README.md'), 'utf8')
-  for (const [, command = ''] of readme.matchAll(/npx gatehouse ([a-z]+)/g)) {
-    expect(await run('node_modules/.bin/gatehouse', [command, '--help'], home)).toContain(`gatehouse ${command} `)
-  }
-  const created = await run('npx', ['gatehouse', 'init', 'my-gateway', '--domain', 'idm.example.test'], home)
-  expect(created).toMatch(/^ {2}npx gatehouse check --production --config my-gateway\/config /m)
-  expect(await run('npx', ['gatehouse', 'check', '--config', 'my-gateway/config'], home)).toBe('')
-  const config = 'node_modules/gatehouse/examples/quickstart'
-  await servingQuickstart('node_modules/.bin/gatehouse', { config, cwd: home, home: folder }, (served) =>
-    pasteLines(served, home),
-  )
-  await run('npm', ['uninstall', 'gatehouse'], home)
+  expect(readFileSync(join(installed, 'README.md'))).toEqual(readFileSync(join(released, 'gatehouse/README.md')))
+  await run('npm', ['uninstall', packageName], home)
   expect([existsSync(installed), existsSync(join(home, 'node_modules/.bin/gatehouse'))]).toEqual([false, false])
 })
