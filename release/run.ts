@@ -1,13 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { parse, stringify } from 'yaml'
 import { buildPortal } from '../portal/build.ts'
 import { commitSeconds, sha256, writeArchive } from './archive.ts'
 import { makeBundle } from './bundle.ts'
 import { writeChecksums } from './checksums.ts'
-import { componentsOf, licenseTexts, softwareBillOfMaterials } from './components.ts'
+import { contentsOf, licenseTexts, softwareBillOfMaterials } from './components.ts'
 import { writeImage } from './image.ts'
 import { architectures, nodeProgram } from './runtime.ts'
 
@@ -19,9 +19,9 @@ const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
 
 const steps: Readonly<Record<string, () => Promise<void> | void>> = {
   bundle: async () => {
-    const components = componentsOf(await makeBundle(bundle, buildPortal))
-    writeFileSync(join(bundle, 'THIRD-PARTY-LICENSES.txt'), licenseTexts(components))
-    writeFileSync(join(folder, `gatehouse-${version}.cdx.json`), softwareBillOfMaterials(version, components))
+    const contents = contentsOf(await makeBundle(bundle, buildPortal))
+    writeFileSync(join(bundle, 'THIRD-PARTY-LICENSES.txt'), licenseTexts(contents.components))
+    writeFileSync(join(folder, `gatehouse-${version}.cdx.json`), softwareBillOfMaterials(version, contents))
   },
   archives: () => {
     for (const architecture of architectures) {
@@ -51,7 +51,7 @@ const steps: Readonly<Record<string, () => Promise<void> | void>> = {
     const index = { apiVersion: 'v1', generated: created, entries: { gatehouse: [entry] } }
     writeFileSync(join(folder, 'chart/index.yaml'), stringify(index))
   },
-  checksums: () => writeChecksums(folder, values['sign-key']),
+  checksums: () => writeChecksums(folder, basename(bundle), values['sign-key']),
 }
 
 const bundle = join(folder, 'gatehouse')

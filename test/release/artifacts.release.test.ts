@@ -22,19 +22,20 @@ const timeout = 360_000
 test('two releases of the same commit have the same bytes', () => {
   const sums = readFileSync(join(released, 'SHA256SUMS'), 'utf8')
   expect(readFileSync(join(again, 'SHA256SUMS'), 'utf8')).toBe(sums)
-  const shipped = sums
+  const listed = sums
     .trim()
     .split('\n')
     .map((line) => line.slice(66))
-  expect(shipped).toEqual(
-    expect.arrayContaining([
-      `gatehouse-${version}-linux-amd64.tar.gz`,
-      `gatehouse-${version}-linux-arm64.tar.gz`,
-      packed,
-      `chart/gatehouse-${version}.tgz`,
-      'image/index.json',
-    ]),
-  )
+  expect(listed.filter((name) => !name.startsWith('image/blobs/'))).toEqual([
+    `chart/gatehouse-${version}.tgz`,
+    'chart/index.yaml',
+    `gatehouse-${version}-linux-amd64.tar.gz`,
+    `gatehouse-${version}-linux-arm64.tar.gz`,
+    `gatehouse-${version}.cdx.json`,
+    'image/index.json',
+    'image/oci-layout',
+    packed,
+  ])
 })
 
 describe('the checksums', () => {
@@ -60,17 +61,65 @@ describe('the checksums', () => {
   })
 })
 
-test('the bill of materials has every dependency with its license, and the package has their texts', () => {
-  const { components } = JSON.parse(readFileSync(join(released, `gatehouse-${version}.cdx.json`), 'utf8'))
-  const named = components.map(({ name }: { name: string }) => name)
-  expect(named).toEqual(expect.arrayContaining([...Object.keys(dependencies), 'react', '@mantine/core', 'libc6']))
-  const withoutLicense = components.filter(
-    ({ licenses }: { licenses?: { license?: { id?: string }; expression?: string }[] }) =>
-      (licenses?.[0]?.license?.id ?? licenses?.[0]?.expression ?? '') === '',
-  )
-  expect(withoutLicense).toEqual([])
-  const texts = readFileSync(join(released, 'gatehouse/THIRD-PARTY-LICENSES.txt'), 'utf8')
-  for (const name of Object.keys(dependencies)) expect(texts).toContain(`\n${name} `)
+interface Part {
+  readonly 'bom-ref': string
+  readonly name: string
+  readonly version: string
+  readonly licenses?: readonly { readonly license?: { readonly id?: string }; readonly expression?: string }[]
+  readonly hashes?: readonly { readonly alg: string; readonly content: string }[]
+  readonly cpe?: string
+  readonly components?: readonly Part[]
+}
+
+describe('the bill of materials', () => {
+  const bill: {
+    readonly metadata: { readonly component: { readonly 'bom-ref': string } }
+    readonly components: readonly Part[]
+    readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[]
+  } = JSON.parse(readFileSync(join(released, `gatehouse-${version}.cdx.json`), 'utf8'))
+  const { components, dependencies: edges } = bill
+
+  test('has every dependency with its license and hash, and the package has the license texts', () => {
+    const named = components.map(({ name }) => name)
+    expect(named).toEqual(expect.arrayContaining([...Object.keys(dependencies), 'react', '@mantine/core', 'libc6']))
+    const withoutLicense = components.filter(
+      ({ licenses }) => (licenses?.[0]?.license?.id ?? licenses?.[0]?.expression ?? '') === '',
+    )
+    expect(withoutLicense).toEqual([])
+    const isHashed = ({ hashes: [hash] = [] }: Part): boolean =>
+      hash !== undefined && new RegExp(`^[0-9a-f]{${hash.alg === 'SHA-512' ? 128 : 64}}$`).test(hash.content)
+    // Node.js comes in the packages of npm that it depends on.
+    expect(components.filter((one) => !isHashed(one)).map(({ name }) => name)).toEqual(['nodejs'])
+    const texts = readFileSync(join(released, 'gatehouse/THIRD-PARTY-LICENSES.txt'), 'utf8')
+    for (const name of Object.keys(dependencies)) expect(texts).toContain(`\n${name} `)
+  })
+
+  test('has a graph that leads to every part', () => {
+    const [own, known] = [bill.metadata.component['bom-ref'], new Set(components.map((one) => one['bom-ref']))]
+    expect(own).toBe(`pkg:npm/%40gatehouse-iam/gatehouse@${version}`)
+    const uses = new Map(edges.map(({ ref, dependsOn }) => [ref, dependsOn]))
+    expect([...uses.keys()].sort()).toEqual([own, ...known].sort())
+    const reached = new Set([own])
+    for (const ref of reached) for (const next of uses.get(ref) ?? []) reached.add(next)
+    expect([...reached].sort()).toEqual([own, ...known].sort())
+  })
+
+  test('names Node.js and what it contains as advisories do', async () => {
+    const node = components.find(({ name }) => name === 'nodejs')
+    const told = await run('bin/node', ['-p', 'JSON.stringify(process.versions)'], resolve('.'))
+    const { node: release, openssl, sqlite } = JSON.parse(told)
+    expect(node).toMatchObject({
+      'bom-ref': `pkg:generic/nodejs@${release}`,
+      cpe: `cpe:2.3:a:nodejs:node.js:${release}:*:*:*:*:*:*:*`,
+    })
+    const inside = node?.components?.map(({ name, version: of }) => [name, of])
+    expect(inside).toEqual(
+      expect.arrayContaining([
+        ['openssl', openssl],
+        ['sqlite', sqlite],
+      ]),
+    )
+  })
 })
 
 test('the pages of the documentation that commands name are in the package', () => {
