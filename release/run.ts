@@ -9,6 +9,7 @@ import { makeBundle } from './bundle.ts'
 import { writeChecksums } from './checksums.ts'
 import { contentsOf, licenseTexts, softwareBillOfMaterials } from './components.ts'
 import { writeImage } from './image.ts'
+import { nfpmBinary, placeUnit, writePackages } from './packages.ts'
 import { architectures, nodeProgram } from './runtime.ts'
 
 /** `npm run release -- [--sign-key FILE] [--to FOLDER]`: everything that is published, in `dist`. */
@@ -23,7 +24,10 @@ const steps: Readonly<Record<string, () => Promise<void> | void>> = {
     writeFileSync(join(bundle, 'THIRD-PARTY-LICENSES.txt'), licenseTexts(contents.components))
     writeFileSync(join(folder, `gatehouse-${version}.cdx.json`), softwareBillOfMaterials(version, contents))
   },
-  archives: () => {
+  archives: async () => {
+    const nfpm = await nfpmBinary().catch((error: unknown) => {
+      console.log(`No .deb and no .rpm: ${error instanceof Error ? error.message : error}`)
+    })
     for (const architecture of architectures) {
       const name = `gatehouse-${version}-linux-${architecture}`
       const staged = join(folder, 'staged', name)
@@ -31,6 +35,8 @@ const steps: Readonly<Record<string, () => Promise<void> | void>> = {
       mkdirSync(join(staged, 'node/bin'), { recursive: true })
       cpSync(nodeProgram(architecture), join(staged, 'node/bin/node'))
       cpSync('release/archive-readme.md', join(staged, 'README.md'))
+      if (nfpm !== undefined) await writePackages(join(folder, 'packages'), { nfpm, staged, version, architecture })
+      placeUnit(staged)
       writeArchive(join(folder, `${name}.tar.gz`), join(folder, 'staged'), [name])
       rmSync(join(folder, 'staged'), { recursive: true })
     }
@@ -62,7 +68,7 @@ for (const [name, step] of Object.entries(steps)) {
   await step()
   console.log(`${name.padEnd(10)} ${((performance.now() - started) / 1000).toFixed(1)} s`)
 }
-for (const name of globSync(['*', 'npm/*', 'chart/*'], { cwd: folder }).sort()) {
+for (const name of globSync(['*', 'npm/*', 'packages/*', 'chart/*'], { cwd: folder }).sort()) {
   const { size } = statSync(join(folder, name))
   if (statSync(join(folder, name)).isFile()) console.log(`${(size / 1e6).toFixed(1).padStart(8)} MB  ${name}`)
 }

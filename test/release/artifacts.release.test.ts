@@ -35,6 +35,10 @@ test('two releases of the same commit have the same bytes', () => {
     'image/index.json',
     'image/oci-layout',
     packed,
+    `packages/gatehouse-${version}-1.aarch64.rpm`,
+    `packages/gatehouse-${version}-1.x86_64.rpm`,
+    `packages/gatehouse_${version}_amd64.deb`,
+    `packages/gatehouse_${version}_arm64.deb`,
   ])
 })
 

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -29,6 +29,8 @@ const run = promisify(execFile)
 export default async function setup(project: TestProject): Promise<() => void> {
   mkdirSync('.cache', { recursive: true })
   const scratch = resolve(mkdtempSync('.cache/release-'))
+  // Installed programs run as another user there.
+  chmodSync(scratch, 0o755)
   const files = mkdtempSync(join(tmpdir(), 'gatehouse-release-'))
   const [key, publicKey] = [join(scratch, 'key.pem'), join(scratch, 'public.pem')]
   const pair = generateKeyPairSync('ed25519')
