@@ -129,7 +129,7 @@ function installed(name: string, from: string): string | undefined {
 /** The runtime as its project releases it, with what it contains: advisories name these, and not packages of npm. */
 function nodeJs(programs: readonly Component[]): Component {
   const { node: version } = process.versions
-  const inside = Object.entries(process.versions).filter(([name]) => !noPrograms.includes(name))
+  const inside = Object.entries(process.versions).filter(([name, text]) => !noPrograms.includes(name) && text !== '')
   return {
     name: 'nodejs',
     version,
