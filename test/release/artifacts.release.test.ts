@@ -238,6 +238,11 @@ test.concurrent('the npm package is installed, runs, has the types of plug-ins, 
   expect((await ended(process.execPath, tsc, home)).stdout).toBe('')
   expect(JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))).not.toHaveProperty('private')
   expect(readFileSync(join(installed, 'README.md'))).toEqual(readFileSync(join(released, 'gatehouse/README.md')))
+  // As README says.
+  const everywhere = join(home, 'everywhere')
+  await run('npm', ['install', '--global', '--prefix', everywhere, '--no-audit', join(released, packed)], home)
+  const other = await run(join(everywhere, 'bin/gatehouse'), ['init', 'other', '--domain', 'idm.example.test'], home)
+  expect(other).toContain('SCIM token')
   await run('npm', ['uninstall', packageName], home)
   expect([existsSync(installed), existsSync(join(home, 'node_modules/.bin/gatehouse'))]).toEqual([false, false])
 })
