@@ -36,7 +36,7 @@ const projects: Readonly<Record<string, TestProjectInlineConfiguration>> = {
   programs: { test: realParts },
   kube: { test: { ...realParts, ...shared, ...setup('bundle', 'kube', 'helm', 'openbao') } },
   stories: { test: { ...realParts, ...shared, ...setup('bundle', 'postgres', 'python', 'slapd') } },
-  release: { test: { ...realParts, ...setup('helm') } },
+  release: { test: { ...realParts, ...setup('release', 'helm', 'kube') } },
   browser: {
     test: {
       ...realParts,

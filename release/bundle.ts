@@ -79,7 +79,9 @@ function manifest(): object {
   const { name, version, description, license, type, bin, optionalDependencies } = own
   const exports = { './plugin': { types: './plugin.d.ts' } }
   const keywords = ['scim', 'oidc', 'identity', 'provisioning', 'gateway']
-  return { name, version, description, keywords, license, type, bin, exports, optionalDependencies }
+  // A package with a scope is private otherwise.
+  const publishConfig = { access: 'public' }
+  return { name, version, description, keywords, license, type, bin, exports, publishConfig, optionalDependencies }
 }
 
 const inLib = (file: string): string => (isText(file) ? basename(file) : `${basename(file, '.ts')}.js`)

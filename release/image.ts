@@ -61,7 +61,7 @@ export function writeImage(layout: string, bundle: string, version: string): voi
     id: `sha256:${sha256(content)}`,
   })
 
-  const application = layer(inFolder((folder) => cpSync(bundle, join(folder, 'app'), { recursive: true })))
+  const application = layer(inFolder((folder) => placeApplication(folder, bundle)))
   const data = layer(inFolder(placeOwn, user))
   const created = new Date(Number(commitSeconds()) * 1000).toISOString()
   const manifests = architectures.map((architecture) => {
@@ -110,10 +110,23 @@ function inFolder(fill: (folder: string) => void, owner = 0): Buffer {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-layer-'))
   try {
     fill(folder)
-    return tarOf(folder, readdirSync(folder), owner)
+    return tarOf(folder, readdirSync(folder), { owner })
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** The bundle, and a command for `kubectl exec`: it becomes the process that the entrypoint starts, without a shell. */
+function placeApplication(root: string, bundle: string): void {
+  cpSync(bundle, join(root, 'app'), { recursive: true })
+  mkdirSync(join(root, 'usr/bin'), { recursive: true })
+  const words = entrypoint.map((word) => JSON.stringify(word)).join(', ')
+  // `process.execve` is marked as experimental.
+  const command = `#!/usr/bin/node --disable-warning=ExperimentalWarning
+process.execve(${JSON.stringify(entrypoint[0])}, [${words}, ...process.argv.slice(2)])
+`
+  writeFileSync(join(root, 'usr/bin/gatehouse'), command)
+  chmodSync(join(root, 'usr/bin/gatehouse'), 0o755)
 }
 
 /** The folders that the gateway writes to. */

@@ -1,14 +1,15 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { parse, stringify } from 'yaml'
 import { buildPortal } from '../portal/build.ts'
 import { commitSeconds, sha256, writeArchive } from './archive.ts'
 import { makeBundle } from './bundle.ts'
 import { writeChecksums } from './checksums.ts'
-import { componentsOf, licenseTexts, softwareBillOfMaterials } from './components.ts'
+import { contentsOf, licenseTexts, softwareBillOfMaterials } from './components.ts'
 import { writeImage } from './image.ts'
+import { nfpmBinary, placeUnit, writePackages } from './packages.ts'
 import { architectures, nodeProgram } from './runtime.ts'
 
 /** `npm run release -- [--sign-key FILE] [--to FOLDER]`: everything that is published, in `dist`. */
@@ -19,17 +20,23 @@ const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
 
 const steps: Readonly<Record<string, () => Promise<void> | void>> = {
   bundle: async () => {
-    const components = componentsOf(await makeBundle(bundle, buildPortal))
-    writeFileSync(join(bundle, 'THIRD-PARTY-LICENSES.txt'), licenseTexts(components))
-    writeFileSync(join(folder, `gatehouse-${version}.cdx.json`), softwareBillOfMaterials(version, components))
+    const contents = contentsOf(await makeBundle(bundle, buildPortal))
+    writeFileSync(join(bundle, 'THIRD-PARTY-LICENSES.txt'), licenseTexts(contents.components))
+    writeFileSync(join(folder, `gatehouse-${version}.cdx.json`), softwareBillOfMaterials(version, contents))
   },
-  archives: () => {
+  archives: async () => {
+    const nfpm = await nfpmBinary().catch((error: unknown) => {
+      console.log(`No .deb and no .rpm: ${error instanceof Error ? error.message : error}`)
+    })
     for (const architecture of architectures) {
       const name = `gatehouse-${version}-linux-${architecture}`
       const staged = join(folder, 'staged', name)
       cpSync(bundle, staged, { recursive: true })
       mkdirSync(join(staged, 'node/bin'), { recursive: true })
       cpSync(nodeProgram(architecture), join(staged, 'node/bin/node'))
+      cpSync('release/archive-readme.md', join(staged, 'README.md'))
+      if (nfpm !== undefined) await writePackages(join(folder, 'packages'), { nfpm, staged, version, architecture })
+      placeUnit(staged)
       writeArchive(join(folder, `${name}.tar.gz`), join(folder, 'staged'), [name])
       rmSync(join(folder, 'staged'), { recursive: true })
     }
@@ -42,14 +49,15 @@ const steps: Readonly<Record<string, () => Promise<void> | void>> = {
   chart: () => {
     mkdirSync(join(folder, 'chart'), { recursive: true })
     const file = join(folder, 'chart', `gatehouse-${version}.tgz`)
-    writeArchive(file, resolve('deploy/helm'), ['gatehouse'])
+    // Its definitions are a link to deploy/crds, which leads nowhere from an archive.
+    writeArchive(file, resolve('deploy/helm'), ['gatehouse'], true)
     const created = new Date(Number(commitSeconds()) * 1000).toISOString()
     const chart = parse(readFileSync('deploy/helm/gatehouse/Chart.yaml', 'utf8'))
     const entry = { ...chart, created, digest: sha256(readFileSync(file)), urls: [`gatehouse-${version}.tgz`] }
     const index = { apiVersion: 'v1', generated: created, entries: { gatehouse: [entry] } }
     writeFileSync(join(folder, 'chart/index.yaml'), stringify(index))
   },
-  checksums: () => writeChecksums(folder, values['sign-key']),
+  checksums: () => writeChecksums(folder, basename(bundle), values['sign-key']),
 }
 
 const bundle = join(folder, 'gatehouse')
@@ -60,7 +68,7 @@ for (const [name, step] of Object.entries(steps)) {
   await step()
   console.log(`${name.padEnd(10)} ${((performance.now() - started) / 1000).toFixed(1)} s`)
 }
-for (const name of globSync(['*', 'npm/*', 'chart/*'], { cwd: folder }).sort()) {
+for (const name of globSync(['*', 'npm/*', 'packages/*', 'chart/*'], { cwd: folder }).sort()) {
   const { size } = statSync(join(folder, name))
   if (statSync(join(folder, name)).isFile()) console.log(`${(size / 1e6).toFixed(1).padStart(8)} MB  ${name}`)
 }

@@ -3,6 +3,7 @@ import { helmBinary } from '#testing/kubernetes/helm-binary.ts'
 import { kubeBinaries } from '#testing/kubernetes/kube-binaries.ts'
 import { kustomizeBinary } from '#testing/kubernetes/kustomize-binary.ts'
 import { openBaoBinary } from '#testing/sts/openbao.ts'
+import { nfpmBinary } from '../../release/packages.ts'
 
 /**
  * Builds the programs of the Kubernetes tests that are missing, so that their build does not count as the tests' time.
@@ -13,6 +14,7 @@ const programs: Readonly<Record<string, () => Promise<string>>> = {
   helm: helmBinary,
   kustomize: kustomizeBinary,
   'server for keys': openBaoBinary,
+  'maker of packages': nfpmBinary,
 }
 
 for (const [name, find] of Object.entries(programs)) {

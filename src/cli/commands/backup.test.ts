@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -126,6 +126,23 @@ test('a backup of a database in use is restored with everything that was committ
   const tables = sql(join(fresh, 'gatehouse.db'), "select name from sqlite_schema where name like 'backup%'")
   expect(tables).toEqual([])
   expect(sql(join(fresh, 'gatehouse.db'), 'select id from sessions')).toEqual([])
+})
+
+test('a backup to standard output is the same file, with the messages elsewhere, and leaves nothing in the folder', async () => {
+  const { data, folder } = await installation()
+  const [file, fresh] = [join(folder, 'backup.db'), join(folder, 'fresh')]
+  const made = spawnSync('bin/gatehouse', ['backup', '-', '--data', data, '--keys'], { maxBuffer: 64 << 20 })
+  expect(made.status).toBe(0)
+  expect(made.stderr.toString()).toMatch(/^Wrote to standard output: \d+ bytes, \d+ rows/)
+  expect(made.stderr.toString()).toContain(`: ${made.stdout.length} bytes`)
+  writeFileSync(file, made.stdout)
+  expect((await restore(file, fresh)).code).toBe(0)
+  await use(fresh, async (storage) => expect(await hasUser(storage, 'ada')).toBe(true))
+  const cut = spawnSync('bash', ['-c', `bin/gatehouse backup - --data '${data}' | head -c 9; echo "\${PIPESTATUS[0]}"`])
+  expect(cut.stdout.toString()).toBe('SQLite fo141\n')
+  expect(readdirSync(data).filter((name) => name.startsWith('.'))).toEqual([])
+  writeFileSync(file, made.stdout.subarray(0, 65_536))
+  expect((await restore(file, join(folder, 'other'))).code).toBe(1)
 })
 
 test('without --keys, the output names the keys, and a restore needs them', async () => {

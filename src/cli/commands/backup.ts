@@ -1,12 +1,14 @@
-import { existsSync, realpathSync, statSync } from 'node:fs'
+import { createReadStream, existsSync, openSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import process from 'node:process'
-import { type CommandIo, defineCommand, type Values } from '#cli/command-line/command-line.ts'
+import { pipeline } from 'node:stream/promises'
+import { type CommandIo, defineCommand, type Values, WrongUsage } from '#cli/command-line/command-line.ts'
 import { closeToOthers, databaseUrl } from '#cli/command-line/installation.ts'
 import { databaseOptions } from '#cli/command-line/options.ts'
 import { Progress } from '#cli/command-line/progress.ts'
 import { readAddress } from '#database/databases.ts'
 import { systemClock } from '#kernel/clock.ts'
+import { newId } from '#kernel/ids.ts'
 import { version } from '#kernel/version.ts'
 import { loadAuditKeys } from '#keys/audit-keys.ts'
 import { keyFilesIn, makeBackup } from '#server/backup/backup.ts'
@@ -28,18 +30,23 @@ export const backupCommand = defineCommand({
   arguments: ['FILE'],
   options,
   notes: `The file has mode 600 and appears when it is complete. Restore it with "gatehouse restore".
+With "-" as FILE, the checked copy goes to standard output, and messages to standard error. Until the end, a copy
+without a name takes space in the folder of the database.
 It has the database: users, sessions, runs, the audit. It does not have the configuration, nor the keys without --keys.
 For PostgreSQL use pg_dump; see docs/guides/backup-and-restore.md.
 Exit code 1: there is no backup, or its audit has problems, which are printed.`,
   examples: [
     'gatehouse backup /backups/gatehouse-monday.db',
     'gatehouse backup gatehouse.db --data /var/lib/gatehouse --keys',
+    'gatehouse backup - --data /data > gatehouse.db',
   ],
   run: runBackup,
 })
 
 async function runBackup(values: Values<typeof options>, args: readonly string[], io: CommandIo): Promise<number> {
-  const file = resolve(args[0] ?? '')
+  const isStream = args[0] === '-'
+  if (isStream && process.stdout.isTTY) throw new WrongUsage('standard output is a terminal; add "> FILE"')
+  const say = isStream ? io.stderr : io.stdout
   const given = databaseUrl(values.database)
   const { dialect, address } = readAddress(given ?? `sqlite:${join(values.data, 'gatehouse.db')}`)
   if (dialect === 'postgres') {
@@ -48,6 +55,7 @@ async function runBackup(values: Values<typeof options>, args: readonly string[]
     )
   }
   if (!existsSync(address)) throw new Error(`${address} does not exist; set --data or --database as for the gateway`)
+  const file = isStream ? join(dirname(address), `.backup.${newId()}.tmp`) : resolve(args[0] ?? '')
   checkPlace(file, address, values.replace)
   closeToOthers(values.data, given)
   const keyFolder = join(values.data, 'keys')
@@ -68,17 +76,20 @@ async function runBackup(values: Values<typeof options>, args: readonly string[]
         progress.update(`Copying: ${total === 0 ? 100 : Math.floor((100 * done) / total)} %`),
     })
     progress.end()
+    if (isStream) await sendFile(file)
     const unproven = audit.problems.filter(({ kind }) => kind === 'no key')
     const problems = audit.problems.filter(({ kind }) => kind !== 'no key')
-    io.stdout(`Wrote ${file}: ${bytes} bytes, ${rows} rows, the state of ${made.toISOString()}`)
-    io.stdout(`Schema: ${schema.applied.at(-1)}`)
-    io.stdout(`Audit: ${audit.checked} records, ${headText(heads)}${problems.length === 0 ? ', all unchanged' : ''}`)
-    for (const line of problemLines(unproven)) io.stdout(`Audit: the seals were not checked. ${line}`)
+    say(
+      `Wrote ${isStream ? 'to standard output' : file}: ${bytes} bytes, ${rows} rows, the state of ${made.toISOString()}`,
+    )
+    say(`Schema: ${schema.applied.at(-1)}`)
+    say(`Audit: ${audit.checked} records, ${headText(heads)}${problems.length === 0 ? ', all unchanged' : ''}`)
+    for (const line of problemLines(unproven)) say(`Audit: the seals were not checked. ${line}`)
     if (keys.length > 0) {
-      io.stdout(`Keys in the backup: ${keys.join(', ')}. Store it where only operators of the gateway can read it`)
+      say(`Keys in the backup: ${keys.join(', ')}. Store it where only operators of the gateway can read it`)
     } else {
       const present = keyFilesIn(keyFolder)
-      io.stdout(
+      say(
         present.length === 0
           ? noKeys
           : `Not in the backup: ${present.map((name) => `keys/${name}`).join(', ')}. ${apart}`,
@@ -92,6 +103,13 @@ async function runBackup(values: Values<typeof options>, args: readonly string[]
     progress.end()
     process.off('SIGINT', end).off('SIGTERM', end)
   }
+}
+
+/** Sends a file to standard output. It has no name meanwhile, so nothing of it is left if the process is killed. */
+async function sendFile(file: string): Promise<void> {
+  const fd = openSync(file, 'r')
+  rmSync(file)
+  await pipeline(createReadStream('', { fd }), process.stdout, { end: false })
 }
 
 const apart = 'Without them the restored secrets cannot be read: copy them to another safe place, or use --keys'

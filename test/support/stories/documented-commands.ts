@@ -117,7 +117,7 @@ export const notRun: Readonly<Record<string, Readonly<Record<number, string>>>> 
   'docs/guides/second-factors.md': { 0: 'DIR is a placeholder; test/stories/second-factors.test.ts resets factors' },
   'docs/guides/hardening.md': {
     0: 'a secret key with three dots; test/production-checks.test.ts has the check',
-    1: 'needs a cluster with a release',
+    1: 'needs a cluster with a release; test/release runs it in the image',
   },
   'examples/production/README.md': { 0: 'needs db.example.com; test/production-checks.test.ts checks the folder' },
   'docs/benchmarks.md': {
@@ -138,7 +138,7 @@ export const notRun: Readonly<Record<string, Readonly<Record<number, string>>>> 
   'docs/guides/backup-and-restore.md': {
     0: 'the folders are examples; test/stories/backup.test.ts backs up and restores',
     1: 'the folders are examples; test/stories/backup.test.ts backs up and restores',
-    2: 'needs a cluster with nodes',
+    2: 'needs a cluster with nodes; test/release runs it in the image',
     3: 'test/stories/backup.test.ts runs it',
     4: 'the folders are examples; test/stories/backup.test.ts backs up and restores',
     5: 'test/stories/backup.test.ts runs it',
