@@ -272,6 +272,16 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
         'FAIL database: --database: the connection to db.example.com is made with sslmode=no-verify, so others can read it or impersonate the database.',
       ],
     },
+    {
+      settings: { databaseUrl: 'postgres://gatehouse:hush@127.0.0.1,db1.example.com,[2001:db8::2]:5433/gatehouse' },
+      found: [
+        'FAIL database: --database: the connection to db1.example.com and [2001:db8::2] is made without TLS, so others can read it or impersonate the database.',
+      ],
+    },
+    {
+      settings: { databaseUrl: 'postgres://gatehouse@db1.example.com,db2.example.com/gatehouse?sslmode=verify-full' },
+      found: [],
+    },
     { settings: { databaseUrl: 'postgres://gatehouse@127.0.0.1/gatehouse' }, found: [] },
     { settings: { databaseUrl: 'postgres:///gatehouse?host=/run/postgresql' }, found: [] },
   ],
@@ -659,6 +669,8 @@ describe('the output of gatehouse check --production', () => {
     [['--trusted-proxy', '10.0.0.0/99'], 'not an address or CIDR range'],
     [['--tls-cert', 'a.pem'], 'require each other'],
     [['--database', 'mysql://x'], 'starts with postgres:// or sqlite:'],
+    [['--database', 'postgres://u:hush@one,two:x/db'], '--database: host 2 of the address must be a name'],
+    [['--database', 'postgres://one,two/db?target_session_attrs=standby'], 'must be read-write, primary or any'],
   ])('%j is wrong usage', async (args, message) => {
     const { code, errors } = await check(['--config', example, ...args])
     expect({ code, first: errors[0] }).toEqual({ code: 2, first: expect.stringContaining(message) })

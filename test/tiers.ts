@@ -124,6 +124,6 @@ export const tiers: readonly Tier[] = [
     name: 'chaos',
     program: ['test/chaos/run.ts', '--short'],
     isCore: false,
-    needs: 'nothing else, but a minute',
+    needs: 'postgresql for failovers, and two minutes',
   },
 ]

@@ -3,6 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { readPostgresAddress } from '#protocols/sql/postgres-address.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import type { AuditSeal } from './audit-seal.ts'
 import { type MigrationPolicy, migrate, readMigrations, readSchema, type Schema } from './migrations.ts'
@@ -95,9 +96,15 @@ async function connect(
   return new PostgresClient(address, log, seal)
 }
 
-/** `postgres://…`, `postgresql://…` or `sqlite:<file>`. The message never shows the address, which may contain a password. */
+/**
+ * `postgres://…`, `postgresql://…` or `sqlite:<file>`. Throws an Error; the message never shows the address, which may
+ * contain a password.
+ */
 export function readAddress(url: string): { readonly dialect: SqlDialect; readonly address: string } {
-  if (/^postgres(ql)?:\/\//.test(url)) return { dialect: 'postgres', address: url }
+  if (/^postgres(ql)?:\/\//.test(url)) {
+    readPostgresAddress(url)
+    return { dialect: 'postgres', address: url }
+  }
   const file = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
   if (file === undefined) throw new Error('a database address starts with postgres:// or sqlite:')
   return { dialect: 'sqlite', address: realFile(resolve(file)) }

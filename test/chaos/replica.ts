@@ -28,6 +28,7 @@ export class Replica {
   #child: ChildProcess | undefined
   #output = ''
   #wanted = false
+  starts = 0
   /** This life ends at a point. */
   planned = false
   /** A life that ended on its own and not by a planned crash. */
@@ -70,6 +71,7 @@ export class Replica {
         : { GATEHOUSE_CHAOS_POINT: crash.point, GATEHOUSE_CHAOS_COUNT: String(crash.count) }),
     }
     this.#wanted = true
+    this.starts++
     this.planned = crash !== undefined
     const child = spawn('bin/node', ['test/support/gateway/crashing-gateway.ts', ...args], {
       env,

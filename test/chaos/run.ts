@@ -8,7 +8,9 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { loadAuditKeys } from '#keys/audit-keys.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
-import { type EmbeddedDatabase, startPostgres } from '#testing/databases/embedded-postgres.ts'
+import { postgresPrograms } from '#testing/databases/debian-postgres.ts'
+import { startPostgres } from '#testing/databases/embedded-postgres.ts'
+import { PostgresPair } from '#testing/databases/postgres-pair.ts'
 import { FakeIssuer, rsaKey, signedToken } from '#testing/login/fake-issuer.ts'
 import { missingPart } from '#testing/run/missing-part.ts'
 import { crashPoints } from '#workflows/steps/workflow-services.ts'
@@ -22,7 +24,9 @@ import { SeededRandom } from './seeded-random.ts'
 import { judge } from './verdict.ts'
 import { planSubmissions, Workload } from './workload.ts'
 
-const usage = `Usage: npm run chaos -- [--seed N] [--short] [--runs N] [--replicas N] [--only sqlite|postgres] [--keep]`
+const usage = `Usage: npm run chaos -- [--seed N] [--short] [--runs N] [--replicas N] [--only sqlite|postgres|failover] [--asynchronous] [--keep]
+
+--asynchronous: no commit waits for the standby of the failover, so the trial must find what is lost`
 
 const { values } = parseArgs({
   options: {
@@ -31,19 +35,24 @@ const { values } = parseArgs({
     runs: { type: 'string' },
     replicas: { type: 'string' },
     only: { type: 'string' },
+    asynchronous: { type: 'boolean', default: false },
     keep: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 })
 
 interface Scenario {
-  readonly name: 'PostgreSQL' | 'SQLite'
+  readonly name: 'PostgreSQL' | 'PostgreSQL with a standby' | 'SQLite'
+  /** For `--only`. */
+  readonly key: 'postgres' | 'failover' | 'sqlite'
   readonly replicas: number
   /** Continues until this many runs were acknowledged, and this many processes killed at random and at points … */
   readonly runs: number
   readonly killed: number
   readonly atEachPoint: number
+  /** How often the database failed: it was restarted, or its primary was killed and its standby promoted. */
   readonly restarts: number
+  readonly restartEveryMillis: number
   /** … but at most this long, which only a very busy machine needs. */
   readonly mostMillis: number
   readonly settleMillis: number
@@ -57,21 +66,37 @@ const runsOr = (usual: number): number => Number(values.runs ?? usual)
 const scenarios: readonly Scenario[] = [
   {
     name: 'PostgreSQL',
+    key: 'postgres',
     replicas,
     runs: runsOr(short ? 100 : 3000),
     killed: short ? 2 : 30,
     atEachPoint: short ? 1 : 10,
     restarts: short ? 1 : 5,
+    restartEveryMillis: short ? 12_000 : 25_000,
+    mostMillis: (short ? 4 : 15) * minute,
+    settleMillis: (short ? 2 : 4) * minute,
+  },
+  {
+    name: 'PostgreSQL with a standby',
+    key: 'failover',
+    replicas,
+    runs: runsOr(short ? 100 : 2000),
+    killed: short ? 0 : 10,
+    atEachPoint: 0,
+    restarts: short ? 2 : 10,
+    restartEveryMillis: short ? 4000 : 12_000,
     mostMillis: (short ? 4 : 15) * minute,
     settleMillis: (short ? 2 : 4) * minute,
   },
   {
     name: 'SQLite',
+    key: 'sqlite',
     replicas: 1,
     runs: runsOr(short ? 60 : 1000),
     killed: short ? 1 : 15,
     atEachPoint: short ? 1 : 5,
     restarts: 0,
+    restartEveryMillis: 0,
     mostMillis: (short ? 4 : 10) * minute,
     settleMillis: (short ? 2 : 4) * minute,
   },
@@ -114,7 +139,52 @@ async function settle(storage: Storage, millis: number): Promise<void> {
   say(`not settled after ${millis / 1000} s: ${JSON.stringify(await storage.runs.figures())}`)
 }
 
-async function play(scenario: Scenario, database: EmbeddedDatabase | undefined): Promise<boolean> {
+interface Database {
+  readonly url: string
+  /** Lets it fail; it works again afterwards. */
+  fail(random: SeededRandom): Promise<void>
+  /** What to print at the end. */
+  figures(): Readonly<Record<string, number>>
+  stop(): Promise<void>
+}
+
+/** Undefined where it is not available. */
+async function startDatabase({ key }: Scenario): Promise<Database | undefined> {
+  if (key === 'failover') {
+    if (postgresPrograms === undefined) {
+      missingPart("Debian's PostgreSQL", 'the package postgresql is not installed')
+      return undefined
+    }
+    const pair = await PostgresPair.start(postgresPrograms, { synchronous: !values.asynchronous })
+    return {
+      url: pair.url,
+      fail: async (random) => {
+        await pair.failOver(random.between(100, 600))
+        await pair.addStandby()
+      },
+      figures: () => ({ 'primaries killed': pair.kills, promotions: pair.promotions }),
+      stop: () => pair.stop(),
+    }
+  }
+  try {
+    const server = await startPostgres()
+    let restarts = 0
+    return {
+      url: server.url,
+      fail: async () => {
+        await server.restart()
+        restarts++
+      },
+      figures: () => ({ 'database restarts': restarts }),
+      stop: () => server.stop(),
+    }
+  } catch (error) {
+    missingPart('PostgreSQL', error)
+    return undefined
+  }
+}
+
+async function play(scenario: Scenario, database: Database | undefined): Promise<boolean> {
   const started = Date.now()
   const random = new SeededRandom(seed)
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-chaos-'))
@@ -151,14 +221,16 @@ async function play(scenario: Scenario, database: EmbeddedDatabase | undefined):
     storage = opened
     const workload = new Workload(crew, random, token)
     const deciders = new Deciders({ storage: opened, replicas: crew, random, dataFolder })
+    // This one serves through every failover.
+    const spared = scenario.key === 'failover' ? first : undefined
     const killer = new Killer({
-      replicas: crew,
+      replicas: crew.filter((replica) => replica !== spared),
       random,
       pauseMillis: short ? [1000, 3000] : [1000, 6000],
       ...(short ? { pointsFirst: scenario.atEachPoint } : {}),
       ...(database === undefined
         ? {}
-        : { restartEveryMillis: short ? 12_000 : 25_000, restartDatabase: () => database.restart() }),
+        : { restartEveryMillis: scenario.restartEveryMillis, restartDatabase: () => database.fail(random) }),
     })
     const killedEnough = (): boolean =>
       killer.restarts >= scenario.restarts &&
@@ -177,6 +249,7 @@ async function play(scenario: Scenario, database: EmbeddedDatabase | undefined):
     killer.stop()
     await killing
     await sending
+    const isSpared = spared === undefined || (spared.alive && spared.starts === 1)
     target.calm = true
     for (const replica of crew) {
       await replica.stop()
@@ -200,14 +273,18 @@ async function play(scenario: Scenario, database: EmbeddedDatabase | undefined):
     say(
       `\n${scenario.name}, ${scenario.replicas} ${scenario.replicas === 1 ? 'process' : 'processes'}, seed ${seed}, ${((Date.now() - started) / 1000).toFixed(0)} s`,
     )
+    if (!isSpared) broken.push(`process: the gateway that nobody killed ended: ${spared?.output}`)
     const figures = {
       ...verdict.figures,
       calls: workload.attempts,
       kills: Object.values(deaths).reduce((sum, count) => sum + count, 0),
       ...deaths,
-      'database restarts': killer.restarts,
+      ...database?.figures(),
+      'longest time without an acknowledgement, in ms': workload.longestPauseMillis,
     }
-    for (const point of crashPoints) if (deaths[point] === 0) broken.push(`nobody died ${point}, so nothing was shown`)
+    const isPointless = scenario.atEachPoint === 0
+    for (const point of crashPoints)
+      if (deaths[point] === 0 && !isPointless) broken.push(`nobody died ${point}, so nothing was shown`)
     for (const [name, value] of Object.entries(figures)) say(`  ${name.padEnd(52)} ${value.toLocaleString('en')}`)
     say(`  answers: ${[...workload.answers].map(([answer, times]) => `${answer} ${times} times`).join(', ')}`)
     for (const [text, times] of verdict.incidents) say(`  incident, ${times} times, ${text}`)
@@ -230,15 +307,9 @@ else {
   say(`chaos, seed ${seed} (again: npm run chaos -- --seed ${seed}${short ? ' --short' : ''})`)
   let kept = true
   for (const scenario of scenarios) {
-    if (values.only !== undefined && values.only !== scenario.name.toLowerCase().replace('postgresql', 'postgres'))
-      continue
-    let database: EmbeddedDatabase | undefined
-    try {
-      if (scenario.name === 'PostgreSQL') database = await startPostgres()
-    } catch (error) {
-      missingPart('PostgreSQL', error)
-      continue
-    }
+    if (values.only !== undefined && values.only !== scenario.key) continue
+    const database = scenario.key === 'sqlite' ? undefined : await startDatabase(scenario)
+    if (database === undefined && scenario.key !== 'sqlite') continue
     try {
       kept = (await play(scenario, database)) && kept
     } finally {

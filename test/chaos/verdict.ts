@@ -44,8 +44,22 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
   const stages = groupBy(target.effects, ({ ticket, stage }) => `${ticket} ${stage}`)
   const rows = await allRows(storage)
 
-  const lost = acknowledged.filter((one) => !isDone(stateOf(one)) && stateOf(one) !== 'incident')
-  for (const one of lost) broken.push(`lost: ${one.ticket} (${one.kind}) is ${stateOf(one)}, run ${one.run}`)
+  // The caller did not wait for the first response, and the second one led to the status, which says what failed.
+  const refused = acknowledged.filter(
+    (one) =>
+      one.kind === 'synchronous' &&
+      stateOf(one) === 'failed' &&
+      runs.get(one.run ?? '')?.incident !== undefined &&
+      !target.effects.some(({ ticket }) => ticket === one.ticket),
+  )
+  const lost = acknowledged.filter(
+    (one) => !isDone(stateOf(one)) && stateOf(one) !== 'incident' && !refused.includes(one),
+  )
+  for (const one of lost) {
+    const { code, message } = runs.get(one.run ?? '')?.incident ?? {}
+    const reason = code === undefined ? '' : `: ${code}: ${message}`
+    broken.push(`lost: ${one.ticket} (${one.kind}) is ${stateOf(one)}, run ${one.run}${reason}`)
+  }
   for (const one of acknowledged) {
     if (one.otherRuns.size > 0)
       broken.push(`two runs: ${one.ticket} is ${one.run} and ${[...one.otherRuns].join(', ')}`)
@@ -103,9 +117,10 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
     broken,
     incidents,
     figures: {
-      runs: acknowledged.length,
+      acknowledged: acknowledged.length,
       completed: acknowledged.filter((one) => isDone(stateOf(one))).length,
       incidents: acknowledged.filter((one) => stateOf(one) === 'incident').length,
+      'synchronous calls that failed without a change': refused.length,
       lost: lost.length,
       doubled: doubled.length,
       effects: target.effects.length,

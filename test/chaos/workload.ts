@@ -42,6 +42,7 @@ const synchronousTries = 4
 /** Sends calls over all replicas; a failed one is repeated with the same key, at any of them. */
 export class Workload {
   acknowledged = 0
+  longestPauseMillis = 0
   /** Between two calls of one sender. */
   pauseMillis = 0
   readonly submissions: Submission[] = []
@@ -54,6 +55,7 @@ export class Workload {
   readonly #random: SeededRandom
   readonly #token: string
   #stopped = false
+  #latest = Date.now()
 
   constructor(replicas: readonly Replica[], random: SeededRandom, token: string) {
     this.#replicas = replicas
@@ -86,7 +88,7 @@ export class Workload {
       if (submission.kind === 'synchronous' && submission.run === undefined && tries >= synchronousTries) return
       const answer = await this.#post(submission)
       if (answer !== undefined) {
-        if (submission.run === undefined) this.acknowledged++
+        if (submission.run === undefined) this.#acknowledge()
         else if (submission.run !== answer.run) submission.otherRuns.add(submission.run)
         submission.run = answer.run
         submission.status = answer.status
@@ -95,6 +97,13 @@ export class Workload {
       }
       await delay(backoffMillis * (0.5 + Math.random()))
     }
+  }
+
+  #acknowledge(): void {
+    this.acknowledged++
+    const now = Date.now()
+    this.longestPauseMillis = Math.max(this.longestPauseMillis, now - this.#latest)
+    this.#latest = now
   }
 
   async #post({ ticket, user, kind }: Submission): Promise<{ run: string; status: number } | undefined> {

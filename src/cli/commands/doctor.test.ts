@@ -122,6 +122,16 @@ test('a PostgreSQL at a wrong port is a problem, and its password is not shown',
     { level: 'problem', at: expect.stringMatching(/^127\.0\.0\.1:\d+\/gatehouse$/) },
   ])
   expect(text).not.toContain('hunter2')
+  const hosts = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`] as const
+  const several = await examine(configFolder(), '--database', `postgres://gate:hunter2@${hosts.join(',')}/gatehouse`)
+  expect(several.of('database')).toMatchObject([
+    {
+      level: 'problem',
+      at: `${hosts.join(',')}/gatehouse`,
+      seen: expect.stringMatching(new RegExp(`${hosts[0]}: .*ECONNREFUSED.*${hosts[1]}: .*ECONNREFUSED`)),
+    },
+  ])
+  expect(several.text).not.toContain('hunter2')
 })
 
 test('a served certificate that expired or is not trusted is a problem', async () => {

@@ -85,7 +85,10 @@ const loginArgs = {
   okta: ['--issuer', 'example.okta.com', '--client-id', '0oa1'],
   entra: ['--issuer', '11111111-2222-3333-4444-555555555555', '--client-id', 'true'],
 } as const
-const databases = ['sqlite', "postgres://gatehouse:it's@db.example.com/gatehouse?sslmode=verify-full"]
+const databases = [
+  'sqlite',
+  "postgres://gatehouse:it's@db1.example.com:5433,[2001:db8::2]/gatehouse?sslmode=verify-full",
+]
 
 describe.each(databases)('with the database %s', (database) => {
   describe.each(targetKinds)('and the target %s', (target) => {
@@ -221,6 +224,11 @@ test.each<[string, readonly string[], RegExp]>([
     'a database without TLS',
     [...domain, '--database', 'postgres://db.example.com/x'],
     /--database: .*sslmode=verify-full/,
+  ],
+  [
+    'a database with a wrong host',
+    [...domain, '--database', 'postgres://one,two:x/db?sslmode=verify-full'],
+    /--database: host 2 of the address must be a name/,
   ],
   ['another database', [...domain, '--database', 'mysql://db'], /--database: must be sqlite, or begin with postgres/],
   ['an unknown target', [...domain, '--target', 'csv'], /--target: must be one of none, sql/],

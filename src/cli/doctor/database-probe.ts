@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { readAddress } from '#database/databases.ts'
 import { pendingMigrations, readMigrations, SchemaMismatch } from '#database/migrations.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { readPostgresAddress } from '#protocols/sql/postgres-address.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import { isDamaged } from '#protocols/sql/sqlite.ts'
 import { isUnfinished } from '#workflows/store/run-store.ts'
@@ -25,13 +26,13 @@ export function databaseProbe(url: string | undefined, data: string): Probe {
       run: async () => sqlite(address),
     }
   }
-  const { host, pathname, searchParams } = new URL(address)
+  const { shown, servers } = readPostgresAddress(address)
   return {
     probe: 'database',
-    at: `${searchParams.get('host') ?? host}${pathname}`,
+    at: shown,
     advice:
       'Check host, port, user, password and TLS of the address, and that PostgreSQL accepts connections of this machine.',
-    run: () => postgres(address),
+    run: () => postgres(address, servers.length > 1),
   }
 }
 
@@ -71,7 +72,7 @@ const damaged = (found: string): Finding =>
 const slowMillis = 50
 const oldestPostgres = 14
 
-async function postgres(address: string): Promise<Finding[]> {
+async function postgres(address: string, hasStandby: boolean): Promise<Finding[]> {
   const { PostgresClient } = await import('#database/postgres.ts')
   const client = new PostgresClient(address, silentLogger)
   const query = <R>(sql: string): Promise<R[]> => client.query<R>({ sql, params: [], name: undefined })
@@ -101,12 +102,44 @@ async function postgres(address: string): Promise<Finding[]> {
         ? [warning(`PostgreSQL ${version} is older than ${oldestPostgres}`, 'Upgrade PostgreSQL.')]
         : []),
       schema,
+      ...replicationFindings(await query<Replication>(readReplication).catch(() => []), hasStandby),
       ...unfinishedFindings(Number(count)),
       clockFinding(new Date(now), { from, to }, 'the database'),
     ]
   } finally {
     await client.close()
   }
+}
+
+interface Replication {
+  readonly names: string
+  readonly commit: string
+  readonly standbys: number
+}
+
+/** Every role sees these rows, though not all of their columns. */
+const readReplication = `select current_setting('synchronous_standby_names') as names,
+  current_setting('synchronous_commit') as commit,
+  (select count(*) from pg_stat_replication as sender
+    where coalesce(application_name, '') not in ('pg_basebackup', 'pg_receivewal')
+    and not exists (select from pg_replication_slots where active_pid = sender.pid and slot_type = 'logical')) as standbys`
+
+function replicationFindings([found]: readonly Replication[], hasStandby: boolean): Finding[] {
+  if (found === undefined) return []
+  const { names, commit, standbys } = found
+  if (commit === 'off') {
+    const remedy = 'Set synchronous_commit to on for the database and the role of the gateway.'
+    return [warning('synchronous_commit is off: a crash of the database loses answered changes', remedy)]
+  }
+  if (names !== '' && commit === 'local') {
+    const remedy = 'Set synchronous_commit to on for the database and the role of the gateway.'
+    return [warning('synchronous_commit is local: a failover loses answered changes', remedy)]
+  }
+  if (names !== '') return [ok('a commit waits for a synchronous standby')]
+  if (standbys === 0 && !hasStandby) return []
+  const remedy =
+    'Set synchronous_standby_names, or what sets it in your operator of PostgreSQL: see docs/guides/scaling.md.'
+  return [warning('it has a standby, but no synchronous one: a failover loses answered changes', remedy)]
 }
 
 const countUnfinished = `select count(*) as count from runs where ${isUnfinished}`

@@ -6,6 +6,7 @@ import { plainConnection } from '#cli/production/serving-checks.ts'
 import { Dn } from '#identity/dn.ts'
 import { isLoopbackHost } from '#kernel/address.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
+import { readPostgresAddress } from '#protocols/sql/postgres-address.ts'
 import type { Questions } from './questions.ts'
 import { type TargetKind, targetKinds } from './target.ts'
 
@@ -238,11 +239,11 @@ function readDatabase(text: string): string | undefined {
 /** The address without characters that a shell would interpret. Errors don't show it, since it has a password. */
 function readPostgresUrl(text: string, otherwise: string): string {
   readText(text)
-  const url = URL.parse(text)
-  if (url === null || !/^postgres(?:ql)?:$/.test(url.protocol)) throw new Error(otherwise)
+  if (!/^postgres(?:ql)?:\/\//.test(text)) throw new Error(otherwise)
+  readPostgresAddress(text)
   const problem = plainConnection(text)
   if (problem !== undefined) throw new Error(`${problem}. Add ?sslmode=verify-full to the address`)
-  return url.toString().replaceAll("'", '%27')
+  return text.replace(/["`\\\s<>]/g, (character) => encodeURIComponent(character)).replaceAll("'", '%27')
 }
 
 function readSqlUrl(text: string): { url: string; dialect: 'sqlite' | 'postgres' } {

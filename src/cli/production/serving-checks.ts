@@ -7,6 +7,7 @@ import { NamedFiles } from '#config/context/secrets.ts'
 import { readAddress } from '#database/databases.ts'
 import { isLoopbackHost, parseHostPort } from '#kernel/address.ts'
 import { isOfOwnAuthority } from '#protocols/admission/webhook-tls.ts'
+import { readPostgresAddress } from '#protocols/sql/postgres-address.ts'
 import { checkPair, timeProblem } from '#server/listener-certificate.ts'
 import type { Finding, ProductionSetup, ServeSettings } from './production-check.ts'
 
@@ -183,11 +184,13 @@ export function findPlainDatabase({ settings: { databaseUrl } }: ProductionSetup
 
 /** Why others could read the connection to this PostgreSQL database, if they can. */
 export function plainConnection(url: string): string | undefined {
-  const { hostname, searchParams } = new URL(url)
-  const host = searchParams.get('host') ?? hostname
-  if (host === '' || host.startsWith('/') || isLoopbackHost(host)) return undefined
-  const mode = searchParams.get('sslmode')
-  if (mode === 'verify-full') return undefined
+  const servers = readPostgresAddress(url).servers.map((server) => new URL(server.url))
+  const mode = servers[0]?.searchParams.get('sslmode') ?? null
+  const host = servers
+    .map(({ hostname, searchParams }) => searchParams.get('host') ?? hostname)
+    .filter((one) => one !== '' && !one.startsWith('/') && !isLoopbackHost(one))
+    .join(' and ')
+  if (host === '' || mode === 'verify-full') return undefined
   const how = mode === null ? 'without TLS' : `with sslmode=${mode}`
   return `the connection to ${host} is made ${how}, so others can read it or impersonate the database`
 }

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Sql } from 'sql-template-tag'
 import { PostgresPool } from '#protocols/sql/postgres.ts'
+import { readPostgresAddress } from '#protocols/sql/postgres-address.ts'
 import {
   compileSql,
   type SqlDatabase,
@@ -70,8 +71,9 @@ function config(statement: Sql | SqlStatement): pg.QueryConfig & { readonly quer
 
 function withAccount(url: string, user: string | undefined, password: string | undefined): string {
   if (user === undefined && password === undefined) return url
-  const address = new URL(url)
-  if (user !== undefined) address.username = encodeURIComponent(user)
-  if (password !== undefined) address.password = encodeURIComponent(password)
-  return address.toString()
+  const first = new URL(readPostgresAddress(url).servers[0]?.url ?? url)
+  if (user !== undefined) first.username = encodeURIComponent(user)
+  if (password !== undefined) first.password = encodeURIComponent(password)
+  const { username, password: secret } = first
+  return url.replace(/^(\w+:\/\/)(?:[^/?#]*@)?/, (_, scheme) => `${scheme}${username}:${secret}@`)
 }

@@ -3,6 +3,7 @@ import pg from 'pg'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import { tracer } from '#kernel/tracing.ts'
+import { PostgresServers } from '#protocols/sql/postgres-servers.ts'
 import type { Owner } from '#protocols/sql/sql-database.ts'
 import { traceStatement, traceTransaction } from '#protocols/sql/statement-span.ts'
 
@@ -36,16 +37,20 @@ export interface Execution {
 
 /** Connections to a PostgreSQL database, made on demand. Failures are GatewayErrors, see `postgresError`. */
 export class PostgresPool {
+  readonly #servers: PostgresServers
   readonly #pool: pg.Pool
   readonly #owner: Owner
+  /** Connections whose last commit was not confirmed by a standby. */
+  readonly #unconfirmed = new WeakSet<pg.PoolClient>()
   readonly #allDone = Promise.withResolvers<void>()
   #underWay = 0
   #closed = false
 
   constructor(options: PoolOptions) {
     this.#owner = options.owner
+    this.#servers = new PostgresServers(options.url)
     this.#pool = new pg.Pool({
-      connectionString: options.url,
+      Client: this.#servers.Client,
       application_name: 'gatehouse',
       max: options.maxConnections,
       connectionTimeoutMillis: options.connectMillis,
@@ -55,12 +60,14 @@ export class PostgresPool {
       idle_in_transaction_session_timeout: options.idleInTransactionMillis,
       query_timeout: options.answerMillis,
       keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
       pipeline: options.pipeline ?? false,
       types: options.types,
     })
-    // A connection that is lost between two statements of a transaction is reported by the next statement.
     this.#pool.on('connect', (connection) => {
-      connection.on('error', () => {})
+      connection.on('notice', ({ routine }) => {
+        if (routine === waitForStandby) this.#unconfirmed.add(connection)
+      })
     })
     this.#pool.on('error', options.onIdleLoss)
   }
@@ -81,13 +88,17 @@ export class PostgresPool {
     return this.#counted(async () => {
       const started = performance.now()
       try {
-        return await this.#pool.query(query)
+        return await this.#read(query)
       } catch (error) {
         const isLost = isConnectionLoss(error, this.#owner)
         if (!isLost || (this.#owner === 'foreign' && !isQuick(started))) throw error
-        return await this.#pool.query(query)
+        return await this.#read(query)
       }
     })
+  }
+
+  #read(query: pg.QueryConfig): Promise<pg.QueryResult> {
+    return this.#servers.reach(() => this.#pool.query(query))
   }
 
   /** `work` runs again after a deadlock or a serialization failure. `begin` is the statement that starts the transaction. */
@@ -106,7 +117,9 @@ export class PostgresPool {
         } catch (error) {
           // A connection that was lost before the commit has undone everything. One repetition, since a dead server stays dead.
           const isLost = this.#owner === 'foreign' && isConnectionLoss(error, this.#owner) && !progress.isCommitting
-          const isRepeatable = isLost && attempt === 1 && isQuick(started)
+          // Nothing was written; the repetition looks for a server that can be written.
+          const isDemoted = this.#servers.isChosen && codeOf(error) === readOnly
+          const isRepeatable = (isLost || isDemoted) && attempt === 1 && isQuick(started)
           if (!isRepeatable && (!isRetryable(error, this.#owner) || attempt >= maxAttempts)) throw error
           await delay(Math.random() * 10 * 2 ** attempt)
         }
@@ -145,7 +158,7 @@ export class PostgresPool {
     begin: string,
     progress: { isCommitting: boolean },
   ): Promise<T> {
-    const connection = await this.#pool.connect()
+    const connection = await this.#servers.reach(() => this.#pool.connect())
     const sent: Promise<void>[] = []
     let isOpen = true
     let isBroken = false
@@ -181,10 +194,13 @@ export class PostgresPool {
       // The commit of a failed transaction succeeds as a rollback.
       await Promise.all([...sent, connection.query('commit')])
       if (failure !== undefined) throw failure.error
+      if (this.#unconfirmed.delete(connection)) throw notConfirmed()
       return result
     } catch (error) {
       isOpen = false
-      isBroken = isConnectionLoss(error, this.#owner) || codeOf(error) === readOnly
+      const isDemoted = codeOf(error) === readOnly
+      if (isDemoted) this.#servers.leave(connection)
+      isBroken = isDemoted || isConnectionLoss(error, this.#owner)
       if (!isBroken) {
         await connection.query('rollback').catch(() => {
           isBroken = true
@@ -210,6 +226,15 @@ const foreignKeyViolation = '23503'
 const connectionLost = new Set(['57P01', '57P02', '57P03', '53300', '53400', '25P03'])
 /** The server became a standby, perhaps. Another connection may lead to the new primary. */
 const readOnly = '25006'
+/**
+ * The function of PostgreSQL that warns when someone ends the wait for a synchronous standby: the commit then succeeds,
+ * although a failover undoes it.
+ */
+const waitForStandby = 'SyncRepWaitForLSN'
+const notConfirmed = (): GatewayError =>
+  new GatewayError('TARGET_UNREACHABLE', 'the wait for a standby was ended, so the commit may be lost', {
+    retryAfter: 5,
+  })
 const networkCodes = /^(?:ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENOENT)$/
 const networkTexts =
   /^(?:Connection terminated|timeout exceeded|timeout expired|Client has encountered|Query read timeout)/

@@ -1,5 +1,6 @@
-import pg from 'pg'
+import type pg from 'pg'
 import type { Logger } from '#kernel/logger.ts'
+import { PostgresServers } from '#protocols/sql/postgres-servers.ts'
 import type { RunWakeUp } from './wake-up.ts'
 
 const channel = 'gatehouse_runs'
@@ -17,7 +18,7 @@ const maxRetryMillis = 30_000
  * connection that is lost, costs no run: the other processes find it with their regular look.
  */
 export class NotifyWakeUp implements RunWakeUp {
-  readonly #url: string
+  readonly #servers: PostgresServers
   readonly #log: Logger
   #client: pg.Client | undefined
   #closed = false
@@ -27,7 +28,7 @@ export class NotifyWakeUp implements RunWakeUp {
   #retry: NodeJS.Timeout | undefined
 
   constructor(url: string, log: Logger) {
-    this.#url = url
+    this.#servers = new PostgresServers(url)
     this.#log = log
   }
 
@@ -61,9 +62,12 @@ export class NotifyWakeUp implements RunWakeUp {
     if (!this.#closed) await this.#listen()
   }
 
-  async #listen(): Promise<void> {
-    const client = new pg.Client({
-      connectionString: this.#url,
+  #listen(): Promise<void> {
+    return this.#servers.reach(() => this.#listenOnce())
+  }
+
+  async #listenOnce(): Promise<void> {
+    const client = new this.#servers.Client({
       application_name: 'gatehouse wake-up',
       connectionTimeoutMillis: connectMillis,
       query_timeout: connectMillis,

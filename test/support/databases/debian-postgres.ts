@@ -70,7 +70,7 @@ export async function startDebianPostgres(programs: string): Promise<DebianPostg
 }
 
 /** The server refuses to run as root. */
-async function serverOwner(): Promise<{ readonly uid: number; readonly gid: number } | undefined> {
+export async function serverOwner(): Promise<{ readonly uid: number; readonly gid: number } | undefined> {
   if (process.getuid?.() !== 0) return undefined
   const [uid, gid] = await Promise.all(
     ['-u', '-g'].map(async (flag) => Number((await run('id', [flag, 'postgres'])).stdout)),

@@ -38,6 +38,9 @@ test('a URL of another kind is an error that does not repeat it', () => {
     const { issues } = setUp({ url })
     expect(issues).toEqual(['error params.url: "url": must start with postgres:// or sqlite:'])
   }
+  expect(setUp({ url: 'postgres://root:hunter2@one,two:x/db' }).issues).toEqual([
+    expect.stringMatching(/^error params\.url: "url": host 2 of the address (?!.*hunter2)/),
+  ])
 })
 
 test('a missing seed file, or one elsewhere, is an error before anything starts', () => {

@@ -8,6 +8,7 @@ import { unaudited } from '#identity/entry-changes.ts'
 import { timeAttributes } from '#identity/entry-times.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { postgresAddressProblem } from '#protocols/sql/postgres-address.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import type { GroupTarget, LookupTarget, PasswordTarget, Target } from '#sdk/target/target.ts'
@@ -37,8 +38,11 @@ export default defineTarget({
   parse: (params, issues, context) => {
     const { directory, url, seed } = readParameters(parameters, params, issues, context)
     const file = url === undefined ? undefined : /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
-    if (url !== undefined && file === undefined && !/^postgres(ql)?:\/\/./.test(url)) {
-      issues.error(params.pathOf('url'), '"url": must start with postgres:// or sqlite:')
+    if (url !== undefined && file === undefined) {
+      const problem = /^postgres(ql)?:\/\/./.test(url)
+        ? postgresAddressProblem(url)
+        : 'must start with postgres:// or sqlite:'
+      if (problem !== undefined) issues.error(params.pathOf('url'), `"url": ${problem}`)
     }
     return {
       directory,

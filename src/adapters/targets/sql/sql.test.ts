@@ -77,6 +77,7 @@ test('files are relative to the configuration folder', () => {
 test.each<[ParamValues, RegExp]>([
   [{ ...users, url: 'jdbc:mysql://root:hunter2@db/x' }, /"url" must start with postgres:\/\/ or sqlite:/],
   [{ ...users, url: 'postgres:nowhere' }, /"url" must start with/],
+  [{ ...users, url: 'postgres://root:hunter2@one,two:x/db' }, /"url" is not usable: host 2 of the address/],
   [{ url: 'sqlite:/crm.db', userName: 'login' }, /"userTable" is required, or statements instead/],
   [{ url: 'sqlite:/crm.db', userTable: 'users' }, /"userName" is required/],
   [{ ...users, userTable: 'a.b.c' }, /is not a table's name/],

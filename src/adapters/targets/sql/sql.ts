@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { promisify } from 'node:util'
 import type { Issues } from '#kernel/issues.ts'
 import { argon2idHash, saltBytes, tagBytes, unpadded } from '#protocols/passwords/argon2id.ts'
+import { postgresAddressProblem } from '#protocols/sql/postgres-address.ts'
 import { choice, flag, type ParameterOptions, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -168,8 +169,7 @@ export function parseSql(params: Params, issues: Issues, context: ParseContext):
   const { readOnly, user, password, timeoutMillis, searchLimit, maxCons: maxConnections } = given
   const hashPassword = hashers[given.passwordHash]
   const common = { readOnly, user, password, timeoutMillis, searchLimit, hashPassword, maxConnections }
-  const url = address(given.url, context.folder)
-  if (url === undefined && given.url !== '') report('url', 'must start with postgres:// or sqlite:')
+  const url = given.url === '' ? undefined : address(given.url, context.folder, (message) => report('url', message))
   if (statements.size === 0) {
     return { ...common, url: url ?? '', schema: { kind: 'tables', tables: tablesOf(given, report, missing) } }
   }
@@ -182,11 +182,15 @@ export function parseSql(params: Params, issues: Issues, context: ParseContext):
   return { ...common, url: url ?? '', schema: { kind: 'statements', statements: read } }
 }
 
-/** Undefined for a URL of an unknown kind. */
-function address(given: string, folder: string): string | undefined {
+function address(given: string, folder: string, report: (message: string) => void): string | undefined {
   const url = given.replace(/^jdbc:/, '').replace(/^postgresql:/, 'postgres:')
-  if (/^postgres:\/\/./.test(url)) return URL.canParse(url) ? url : undefined
+  if (/^postgres:\/\/./.test(url)) {
+    const problem = postgresAddressProblem(url)
+    if (problem !== undefined) report(`is not usable: ${problem}`)
+    return url
+  }
   const file = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
+  if (file === undefined) report('must start with postgres:// or sqlite:')
   return file === undefined ? undefined : `sqlite:${resolve(folder, file)}`
 }
 

@@ -3,6 +3,7 @@ import type { ReportCursor, ReportQuery, ReportReader, ReportRow, ReportRun } fr
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { postgresError } from '#protocols/sql/postgres.ts'
+import { PostgresServers } from '#protocols/sql/postgres-servers.ts'
 
 const maxConnections = 4
 const rowsAtOnce = 500
@@ -15,6 +16,7 @@ const asText: pg.CustomTypesConfig = {
 
 /** Uses separate connections, so that no other work waits for one that a report uses. */
 export class PostgresReports implements ReportReader {
+  readonly #servers: PostgresServers
   readonly #pool: pg.Pool
   readonly #ready: () => Promise<void>
   readonly #open = new Set<PostgresCursor>()
@@ -22,16 +24,14 @@ export class PostgresReports implements ReportReader {
 
   constructor(url: string, ready: () => Promise<void>, log: Logger) {
     this.#ready = ready
+    this.#servers = new PostgresServers(url)
     this.#pool = new pg.Pool({
-      connectionString: url,
+      Client: this.#servers.Client,
       application_name: 'gatehouse reports',
       max: maxConnections,
       connectionTimeoutMillis: 5000,
       idleTimeoutMillis: 10_000,
       types: asText,
-    })
-    this.#pool.on('connect', (connection) => {
-      connection.on('error', () => {})
     })
     this.#pool.on('error', (error) => log.warn('an idle connection for reports was lost', { error: error.message }))
   }
@@ -68,7 +68,7 @@ export class PostgresReports implements ReportReader {
     await this.#ready()
     if (this.#closed) throw new GatewayError('SHUTTING_DOWN', 'the database is closed')
     try {
-      return await this.#pool.connect()
+      return await this.#servers.reach(() => this.#pool.connect())
     } catch (error) {
       throw postgresError(error)
     }
