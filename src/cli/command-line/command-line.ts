@@ -256,7 +256,16 @@ export function readTime(option: string, text: string | undefined): Date | undef
 }
 
 /** The operator in the audit: the value of `--by`, otherwise the system user. */
-export const operatorName = (by: string | undefined): string => by ?? `${userInfo().username} (command line)`
+export const operatorName = (by: string | undefined): string => by ?? `${systemUser()} (command line)`
+
+/** The login of the system user; its number where the system has no name for it, as in a container with a random user. */
+export function systemUser(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`
+  }
+}
 
 /** The items of all pages, at most `limit`. */
 export async function* listItems<T>(

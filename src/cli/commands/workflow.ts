@@ -1,4 +1,3 @@
-import { userInfo } from 'node:os'
 import type { CommandIo } from '#cli/command-line/command-line.ts'
 import {
   defineCommand,
@@ -8,6 +7,7 @@ import {
   operatorName,
   printLines,
   readLimit,
+  systemUser,
   type Values,
   WrongUsage,
   wholeNumber,
@@ -219,7 +219,7 @@ function readIntervention({ reason, fence, by }: WorkflowValues, needsReason: bo
     if (text !== undefined && text.length > maxText)
       throw new WrongUsage(`--reason and --by have at most ${maxText} characters`)
   }
-  const login = by ?? userInfo().username
+  const login = by ?? systemUser()
   const number = fence === undefined ? undefined : wholeNumber(fence, 0, Number.MAX_SAFE_INTEGER)
   if (fence !== undefined && number === undefined) throw new WrongUsage('--fence must be a whole number')
   return {
