@@ -226,7 +226,7 @@ function promisesOf(name: string, document: JsonObject): string[] {
 test('operations and fields that clients rely on change only on purpose', async () => {
   const lines = apis.flatMap(([name, api]) => promisesOf(name, api.openApi(place)))
   expect(lines.length).toBeGreaterThan(200)
-  // `vitest run -u` writes the file. Within a major version, lines are only added, and fields only become optional in
+  // `npm test -- test/api-description.test.ts -u` writes the file. Within a major version, lines are only added, and fields only become optional in
   // requests or required in answers.
   await expect(`${lines.join('\n')}\n`).toMatchFileSnapshot('api-promises.txt')
 })

@@ -72,7 +72,7 @@ test('the command line page has the help of every command', async () => {
     /^\$ gatehouse (.*) --help\n[\s\S]*?^```$/gm,
     (_, line: string) => `$ gatehouse ${line} --help\n${helps.get(line)}\n\`\`\``,
   )
-  // `vitest run -u` writes the page.
+  // `npm test -- test/docs.test.ts -u` writes the page.
   await expect(written).toMatchFileSnapshot(`../${file}`)
 })
 

@@ -8,7 +8,9 @@ test.each([
   [['untt'], 'no tier and no test file: untt (did you mean "unit"?)'],
   [['no/such.test.ts'], 'no tier and no test file: no/such.test.ts'],
   [['-t', 'a title'], '-t needs a file or a tier before it'],
-  [['lint', '-t', 'a title'], '-t selects tests, and the tier lint has none'],
+  [['-u'], '-u needs a file before it'],
+  [['lint', '-t', 'a title'], '-t is for tests, and the tier lint has none'],
+  [['lint', '-u'], '-u is for tests, and the tier lint has none'],
 ])('npm test -- %j is refused', (args, problem) => {
   const { status, stderr } = run(...args)
   expect(status).toBe(2)

@@ -13,16 +13,17 @@ import { judgesPython } from '#testing/run/python-setup.ts'
 import { counted, type ReportLine, readReport, reportFile } from '#testing/run/run-report.ts'
 import { type Tier, tiers } from './tiers.ts'
 
-const usage = `Usage: npm test [-- [--all] [--slowest N] [TIER ...] [FILE ... [-t TITLE]]]
+const usage = `Usage: npm test [-- [--all] [--slowest N] [TIER ...] [FILE ... [-t TITLE] [-u]]]
 
 Without arguments: the tiers that need nothing but npm. With --all (npm run test:all): every tier.
 A tier:  ${tiers.map(({ name }) => name).join(', ')}
-A file:  a part of the path of test files, such as src/kernel or login.test.ts. With -t, only the tests whose full title contains the text.
+A file:  a part of the path of test files, such as src/kernel or login.test.ts. With -t, only the tests whose full title contains the text; with -u, they write the files that they compare with.
 --slowest N lists the N slowest files at the end.`
 
 const options = {
   all: { type: 'boolean', default: false },
   title: { type: 'string', short: 't' },
+  update: { type: 'boolean', short: 'u', default: false },
   slowest: { type: 'string' },
   help: { type: 'boolean', short: 'h', default: false },
 } as const
@@ -97,6 +98,7 @@ function readArguments() {
     if (read.values.title !== undefined && read.positionals.length === 0) {
       throw new Error('-t needs a file or a tier before it: npm test -- unit -t TITLE')
     }
+    if (read.values.update && read.positionals.length === 0) throw new Error('-u needs a file before it')
     return read
   } catch (error) {
     return refuse(error instanceof Error ? error.message : String(error))
@@ -117,8 +119,9 @@ function isPart(tier: Tier): boolean {
 function selected(words: readonly string[]): Job[] {
   const names = words.filter((word) => tierNames.includes(word))
   const checks = tiers.find(({ name, program }) => program !== undefined && names.includes(name))
-  if (values.title !== undefined && checks !== undefined) {
-    refuse(`-t selects tests, and the tier ${checks.name} has none: run it without -t`)
+  const option = values.title !== undefined ? '-t' : values.update ? '-u' : undefined
+  if (option !== undefined && checks !== undefined) {
+    refuse(`${option} is for tests, and the tier ${checks.name} has none: run it without ${option}`)
   }
   const parts = words.filter((word) => !names.includes(word)).map((word) => word.replace(/^\.\//, ''))
   const matching = tiers.map((tier): Job => {
@@ -185,6 +188,7 @@ function commandOf(tier: Tier, files: readonly string[] = tier.partOf?.files ?? 
   if (tier.isNative) words.push('--experimental.viteModuleRunner=false')
   if (tier.workers !== undefined) words.push('--maxWorkers', workersOf(tier.workers))
   if (values.title !== undefined) words.push('-t', RegExp.escape(values.title))
+  if (values.update) words.push('-u')
   return words
 }
 
