@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { hasChromium } from '#testing/browser/chromium.ts'
 import {
   ask,
@@ -267,10 +267,19 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await heading(page, 'Welcome')
     await page.waitForLoadState('networkidle')
     let asked: string[] = []
-    page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    let waiting = 0
+    page.on('request', (request) => {
+      asked.push(new URL(request.url()).pathname)
+      waiting++
+    })
+    page.on('requestfinished', () => waiting--)
+    page.on('requestfailed', () => waiting--)
     // In steps, since answers come in real time: a page that waits for one sends no requests meanwhile.
     const passUntilAsked = async (path: string): Promise<void> => {
-      for (let step = 0; step < 60 && !asked.includes(path); step++) await page.clock.runFor(30_000)
+      for (let step = 0; step < 60 && !asked.includes(path); step++) {
+        await page.clock.runFor(30_000)
+        await vi.waitFor(() => expect(waiting).toBeLessThanOrEqual(0), { timeout: 20_000 })
+      }
     }
     await passUntilAsked('/portal/main/approvals')
     expect(asked).toContain('/portal/main/approvals')
