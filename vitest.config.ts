@@ -34,7 +34,7 @@ const projects: Readonly<Record<string, TestProjectInlineConfiguration>> = {
   },
   conformance: { test: { ...realParts, ...shared, ...setup('postgres', 'slapd') } },
   programs: { test: realParts },
-  kube: { test: { ...realParts, ...shared, ...setup('bundle', 'kube', 'helm', 'openbao') } },
+  kube: { test: { ...realParts, ...shared, ...setup('bundle', 'kube', 'helm', 'definitions', 'openbao') } },
   stories: { test: { ...realParts, ...shared, ...setup('bundle', 'postgres', 'python', 'slapd') } },
   release: { test: { ...realParts, ...setup('release', 'helm', 'kube') } },
   browser: {

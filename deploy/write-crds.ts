@@ -5,7 +5,9 @@ import { customResourceDefinitions } from '#config/sources/custom-resource-defin
 import type { JsonObject } from '#kernel/json.ts'
 import { describeFields, readKindPage } from './field-descriptions.ts'
 
-const header = '# Made by npm run crds from the schemas in src/config/kinds and the tables in docs/reference/kinds.\n'
+/** Begins a document, since `helm show crds` prints one file after the other with nothing between them. */
+const header =
+  '---\n# Made by npm run crds from the schemas in src/config/kinds and the tables in docs/reference/kinds.\n'
 
 /** The text of each definition, by the name of its file. */
 export const definitionFiles = (): ReadonlyMap<string, string> =>

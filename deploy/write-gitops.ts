@@ -18,7 +18,7 @@ export async function gitopsFiles(helm: string): Promise<ReadonlyMap<string, str
     .sort()
     .map((file) => readFileSync(file, 'utf8'))
   return new Map([
-    ['kustomize/base/crds.yaml', definitions.join('---\n')],
+    ['kustomize/base/crds.yaml', definitions.join('')],
     ['kustomize/base/gatehouse.yaml', `${header('the chart in deploy/helm/gatehouse')}${written.join('---\n')}`],
     ['argocd/argocd-cm.yaml', argoConfiguration()],
   ])

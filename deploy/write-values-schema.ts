@@ -11,6 +11,70 @@ const open = z.record(z.string(), z.unknown())
 const openList = z.array(open)
 const name = z.string().regex(/^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$/)
 const port = z.int().min(1).max(65535)
+const count = z.int().min(1)
+/** A duration as Prometheus writes it. */
+const duration = z.string().regex(/^([0-9]+(ms|[smh]))+$/)
+const host = z.string().regex(/^(\*\.)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/)
+
+/** What an object that is made on demand has in any case. */
+const optionalObject = { enabled: flag, labels: texts, annotations: texts }
+/** An object that the namespace of others may have. */
+const monitoringObject = z.strictObject({ ...optionalObject, namespace: name })
+
+const ingress = z.strictObject({
+  ...optionalObject,
+  className: name,
+  hosts: z.array(host),
+  tls: z.array(z.strictObject({ secretName: name.optional(), hosts: z.array(host).optional() })),
+})
+
+const httpRoute = z.strictObject({
+  ...optionalObject,
+  parentRefs: z.array(
+    z.strictObject({
+      name: name.min(1),
+      namespace: name.optional(),
+      sectionName: text.optional(),
+      port: port.optional(),
+      group: text.optional(),
+      kind: text.optional(),
+    }),
+  ),
+  hostnames: z.array(host).max(16),
+  filters: openList,
+  timeouts: z.strictObject({ request: text.optional(), backendRequest: text.optional() }),
+})
+
+const metrics = z.strictObject({
+  podMonitor: monitoringObject.extend({
+    interval: duration,
+    scrapeTimeout: duration,
+    relabelings: openList,
+    metricRelabelings: openList,
+  }),
+  prometheusRule: monitoringObject.extend({ disabled: z.array(text), alertLabels: texts }),
+  dashboard: monitoringObject,
+})
+
+const autoscaling = z.strictObject({
+  enabled: flag,
+  minReplicas: count.max(100),
+  maxReplicas: count.max(100),
+  targetCPUUtilizationPercentage: count.max(1000).nullish(),
+  metrics: openList,
+  behavior: z.strictObject({ scaleUp: open.optional(), scaleDown: open.optional() }),
+})
+
+const spreadConstraint = z.strictObject({
+  maxSkew: count,
+  topologyKey: text.min(1),
+  whenUnsatisfiable: z.enum(['DoNotSchedule', 'ScheduleAnyway']),
+  labelSelector: open.optional(),
+  matchLabelKeys: z.array(text).optional(),
+  minDomains: count.optional(),
+  nodeAffinityPolicy: z.enum(['Honor', 'Ignore']).optional(),
+  nodeTaintsPolicy: z.enum(['Honor', 'Ignore']).optional(),
+})
 
 const { injector: endpointInjector } = stsEndpointSchema.shape
 
@@ -32,6 +96,8 @@ const values = z.strictObject({
   global: open.optional(),
   nameOverride: text,
   fullnameOverride: text,
+  commonLabels: texts,
+  commonAnnotations: texts,
   image: z.strictObject({
     repository: text.min(1),
     tag: text,
@@ -40,6 +106,7 @@ const values = z.strictObject({
   }),
   imagePullSecrets: openList,
   replicas: z.int().min(1).max(100).nullish(),
+  autoscaling,
   workers: z.union([z.int().min(1).max(64), z.literal('auto')]),
   url: z.string().regex(/^(https?:\/\/[^/\s]+)?$/),
   config: z.strictObject({
@@ -48,12 +115,14 @@ const values = z.strictObject({
     values: z.record(z.string(), z.union([text, z.number(), flag])),
     secrets: z.array(name.min(1)),
   }),
+  crds: z.strictObject({ upgrade: flag }),
   cluster: z.strictObject({ target: name }),
   sts,
   publishing: z.strictObject({ createNamespaces: flag }),
   webhook: z.strictObject({ enabled: flag, port: port.min(1024) }),
   database: z.strictObject({ secretName: name, key: text.min(1) }),
   secretKey: z.strictObject({ secretName: name, key: text.min(1) }),
+  auditKey: z.strictObject({ secretName: name, key: text.min(1) }),
   persistence: z.strictObject({ size: text.min(1), storageClassName: text.nullish(), existingClaim: name }),
   tls: z.strictObject({ secretName: name }),
   trustedProxies: z.array(text.min(1)).nullish(),
@@ -63,6 +132,9 @@ const values = z.strictObject({
     annotations: texts,
     port: port.nullish(),
   }),
+  ingress,
+  httpRoute,
+  metrics,
   serviceAccount: z.strictObject({ create: flag, name, annotations: texts }),
   rbac: z.strictObject({ create: flag, tokenReviews: flag }),
   listenAddress: text.min(1),
@@ -71,9 +143,15 @@ const values = z.strictObject({
   strict: flag,
   extraArgs: z.array(text),
   extraEnv: openList,
+  extraEnvFrom: openList,
   extraVolumes: openList,
   extraVolumeMounts: openList,
+  extraInitContainers: openList,
+  extraContainers: openList,
+  extraObjects: openList,
+  hostAliases: openList,
   resources: open,
+  deploymentAnnotations: texts,
   podAnnotations: texts,
   podLabels: texts,
   podSecurityContext: open,
@@ -82,6 +160,7 @@ const values = z.strictObject({
   nodeSelector: texts,
   tolerations: openList,
   affinity: open,
+  topologySpreadConstraints: z.array(spreadConstraint).nullish(),
   networkPolicy: z.strictObject({
     enabled: flag,
     clients: openList,

@@ -46,6 +46,17 @@ describe('the chart', () => {
     expect(realpathSync(`${folder}/crds`)).toBe(realpathSync('deploy/crds'))
   })
 
+  test('each definition begins a document, since helm show crds puts nothing between files', () => {
+    const files = globSync('deploy/crds/*.yaml')
+    expect(files.length).toBeGreaterThan(20)
+    expect(files.filter((file) => !readFileSync(file, 'utf8').startsWith('---\n'))).toEqual([])
+  })
+
+  test('its alerts and its dashboard are those of deploy/prometheus and deploy/grafana', () => {
+    for (const name of ['prometheus', 'grafana'])
+      expect(realpathSync(`${folder}/${name}`)).toBe(realpathSync(`deploy/${name}`))
+  })
+
   test('it grants rights to every configuration kind, and to no other', () => {
     const [, list = ''] = /define "gatehouse\.kinds" -}}\n([^{]*)/.exec(read('templates/_helpers.tpl')) ?? []
     expect(parse(list)).toEqual(configResources.map(({ plural }) => plural).sort())

@@ -150,6 +150,7 @@ export const sections: readonly Section[] = [
     pages: [
       'docs/guides/installing.md',
       'docs/guides/deploying.md',
+      'docs/guides/chart-comparison.md',
       'docs/guides/scaling.md',
       'docs/capacity.md',
       'docs/benchmarks.md',

@@ -26,10 +26,17 @@ export function deployedDefinitions(): ReadonlyMap<string, Definition> {
 
 /** Registers all kinds of objects in the cluster, by the deployed definitions. */
 export async function defineAll(cluster: KubeClient): Promise<void> {
-  for (const definition of deployedDefinitions().values()) {
-    const { group, names, versions } = definition.spec
-    await cluster.defineKind(definition, `/apis/${group}/${versions.at(-1)?.name}/${names.plural}`)
-  }
+  for (const definition of deployedDefinitions().values()) await define(cluster, definition)
+}
+
+/** Registers the kinds that others define. */
+export async function defineFiles(cluster: KubeClient, files: readonly string[]): Promise<void> {
+  for (const file of files) await define(cluster, parse(readFileSync(file, 'utf8')) as Definition)
+}
+
+function define(cluster: KubeClient, definition: Definition): Promise<void> {
+  const { group, names, versions } = definition.spec
+  return cluster.defineKind(definition, `/apis/${group}/${versions.at(-1)?.name}/${names.plural}`)
 }
 
 /** Registers the object `OpenUnison`, with the parts that a gateway reads and a status in OpenUnison's form. */

@@ -34,7 +34,7 @@ export interface Manifest {
 const run = promisify(execFile)
 const clusterWide =
   /^(?:ClusterRole|ClusterRoleBinding|CustomResourceDefinition|MutatingWebhookConfiguration|Namespace)$/
-const plurals: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolicies' }
+const plurals: Readonly<Record<string, string>> = { Ingress: 'ingresses', NetworkPolicy: 'networkpolicies' }
 
 export class Helm {
   readonly #program: string

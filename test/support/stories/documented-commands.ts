@@ -153,7 +153,9 @@ export const notRun: Readonly<Record<string, Readonly<Record<number, string>>>> 
     0: 'needs Docker and a registry',
     1: 'needs Docker',
     2: 'needs a cluster with nodes; test/kube installs the chart',
-    3: 'needs a cluster with nodes; test/kube installs the chart',
+    3: 'needs kubectl; test/kube/helm-options.kube.test.ts applies what helm shows in the same way',
+    4: 'needs a cluster with nodes; test/kube/helm-options.kube.test.ts installs and upgrades in this way',
+    5: 'needs a cluster with nodes; test/kube installs the chart',
   },
   'docs/guides/kubernetes-configuration.md': {
     0: 'needs kubectl; test/kube applies the definitions',

@@ -25,6 +25,38 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/*
+The metadata of an object: its name, and where they differ from the release's its namespace ("" for objects of the cluster), labels
+and annotations. What one object has counts before what all have.
+*/}}
+{{- define "gatehouse.metadata" -}}
+name: {{ .name }}
+{{- with hasKey . "namespace" | ternary .namespace .root.Release.Namespace }}
+namespace: {{ . }}
+{{- end }}
+labels:
+  {{- include "gatehouse.labels" .root | nindent 2 }}
+  {{- with include "gatehouse.moreLabels" . }}
+  {{- . | nindent 2 }}
+  {{- end }}
+{{- with merge (dict) (.annotations | default dict) .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* More labels beside those of the chart, which must stay. */}}
+{{- define "gatehouse.moreLabels" -}}
+{{- $own := include "gatehouse.labels" .root | fromYaml -}}
+{{- $more := merge (dict) (.labels | default dict) .root.Values.commonLabels -}}
+{{- range $label, $_ := $more -}}
+{{- if hasKey $own $label -}}
+{{- fail (printf "labels: %s is set by the chart, and selectors or Helm go by it; take it out of commonLabels, podLabels or the labels of an object" $label) -}}
+{{- end -}}
+{{- end -}}
+{{- if $more -}}{{- toYaml $more -}}{{- end -}}
+{{- end -}}
+
 {{- define "gatehouse.serviceAccount" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- .Values.serviceAccount.name | default (include "gatehouse.fullname" .) -}}
@@ -36,16 +68,41 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* The proxies that are believed, as JSON. An ingress that nobody names makes one address of all clients, and one lock for all of them. */}}
 {{- define "gatehouse.trustedProxies" -}}
 {{- $chosen := not (kindIs "invalid" .Values.trustedProxies) -}}
+{{- range $at := list "ingress" "httpRoute" -}}
+{{- if and (not $chosen) (get $.Values $at).enabled -}}
+{{- fail (printf "trustedProxies: %s.enabled puts a proxy in front; give its addresses or ranges, such as [10.0.0.0/8], or [] to believe nobody (then all clients share one address, and failed logins of one lock all)" $at) -}}
+{{- end -}}
+{{- end -}}
 {{- if and (not $chosen) (hasPrefix "https://" .Values.url) (eq .Values.tls.secretName "") -}}
 {{- fail "trustedProxies: url is https and tls.secretName is empty, so an ingress or a load balancer is in front; give its addresses or ranges, such as [10.0.0.0/8], or [] to believe nobody (then all clients share one address, and failed logins of one lock all)" -}}
 {{- end -}}
 {{- .Values.trustedProxies | default list | toJson -}}
 {{- end -}}
 
-{{/* Several replicas need a database that they share, and one key that they all seal with. */}}
+{{/* Several replicas need a database that they share, and one key that they all seal with. The least number where it is scaled. */}}
 {{- define "gatehouse.replicas" -}}
 {{- $shared := ne .Values.database.secretName "" -}}
 {{- $replicas := .Values.replicas | default (ternary 2 1 $shared) | int -}}
+{{- with .Values.autoscaling -}}
+{{- if .enabled -}}
+{{- if not $shared -}}
+{{- fail "autoscaling.enabled: the embedded database serves one replica; name a PostgreSQL in database.secretName" -}}
+{{- end -}}
+{{- if $.Values.replicas -}}
+{{- fail "replicas: the autoscaler decides how many there are; set autoscaling.minReplicas and maxReplicas, and leave replicas null" -}}
+{{- end -}}
+{{- if gt (int .minReplicas) (int .maxReplicas) -}}
+{{- fail (printf "autoscaling.minReplicas: %d is more than maxReplicas, which is %d" (int .minReplicas) (int .maxReplicas)) -}}
+{{- end -}}
+{{- if and .targetCPUUtilizationPercentage (not (dig "requests" "cpu" "" $.Values.resources)) -}}
+{{- fail "autoscaling.targetCPUUtilizationPercentage: it is a share of resources.requests.cpu, which is not set" -}}
+{{- end -}}
+{{- if not (or .targetCPUUtilizationPercentage .metrics) -}}
+{{- fail "autoscaling.metrics: there is nothing to scale by; set targetCPUUtilizationPercentage, or metrics" -}}
+{{- end -}}
+{{- $replicas = int .minReplicas -}}
+{{- end -}}
+{{- end -}}
 {{- if and (gt $replicas 1) (not $shared) -}}
 {{- fail "replicas: the embedded database serves one replica; name a PostgreSQL in database.secretName" -}}
 {{- end -}}
@@ -53,6 +110,36 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail "secretKey.secretName: replicas that share a database share GATEHOUSE_SECRET_KEY too; make a Secret with 32 random bytes in base64" -}}
 {{- end -}}
 {{- $replicas -}}
+{{- end -}}
+
+{{/* How pods are spread, as YAML: as given, and by default over nodes where possible. */}}
+{{- define "gatehouse.spread" -}}
+{{- $own := dict "matchLabels" (include "gatehouse.selector" . | fromYaml) -}}
+{{- $nodes := dict "maxSkew" 1 "topologyKey" "kubernetes.io/hostname" "whenUnsatisfiable" "ScheduleAnyway" -}}
+{{- $spread := list -}}
+{{- range kindIs "invalid" .Values.topologySpreadConstraints | ternary (list $nodes) .Values.topologySpreadConstraints -}}
+{{- $spread = append $spread (hasKey . "labelSelector" | ternary . (merge (dict "labelSelector" $own) .)) -}}
+{{- end -}}
+{{- toYaml $spread -}}
+{{- end -}}
+
+{{/* The hosts that reach the public listener, as YAML: the given ones, otherwise that of url and of issuers that are served here. */}}
+{{- define "gatehouse.hosts" -}}
+{{- $hosts := .given -}}
+{{- if not $hosts -}}
+{{- with .root.Values.url }}{{ $hosts = append $hosts (urlParse .).hostname }}{{ end -}}
+{{- range .root.Values.sts.endpoints -}}
+{{- if .host_in_openunison }}{{ $hosts = append $hosts .issuer.host }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- if not $hosts -}}
+{{- fail (printf "%s: neither it nor url says by which host clients reach the gateway" .at) -}}
+{{- end -}}
+{{- toYaml (uniq $hosts) -}}
+{{- end -}}
+
+{{- define "gatehouse.servicePort" -}}
+{{- .Values.service.port | default (ternary 443 80 (ne .Values.tls.secretName "")) -}}
 {{- end -}}
 
 {{/* The processes of a replica; empty for one. */}}
@@ -82,6 +169,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* Objects of the cluster have no namespace, so their names have it. */}}
 {{- define "gatehouse.clusterName" -}}
 {{- printf "%s-%s" .Release.Namespace (include "gatehouse.fullname" .) -}}
+{{- end -}}
+
+{{/* What is in a namespace of others has the release's namespace in its name, since several releases may have one there. */}}
+{{- define "gatehouse.monitoringName" -}}
+{{- $root := index . 0 -}}
+{{- $elsewhere := index . 1 | default $root.Release.Namespace | ne $root.Release.Namespace -}}
+{{- ternary (include "gatehouse.clusterName" $root) (include "gatehouse.fullname" $root) $elsewhere -}}
 {{- end -}}
 
 {{/* Secrets by name: those of secretParams, and the key pairs of endpoints, which are made where there is none. */}}
