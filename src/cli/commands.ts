@@ -1,12 +1,8 @@
-import type { RunCommand } from '#cli/command-line/command-line.ts'
+import type { CommandTable } from '#cli/command-line/command-line.ts'
 
-export interface Command {
-  readonly about: string
-  /** Imported on demand: `check` does not load the server. */
-  load(): Promise<RunCommand>
-}
+export type { Command } from '#cli/command-line/command-line.ts'
 
-export const commands: Readonly<Record<string, Command>> = {
+export const commands: CommandTable = {
   serve: {
     about: 'Run the gateway',
     load: async () => (await import('#cli/commands/serve.ts')).serveCommand,
@@ -86,5 +82,17 @@ export const commands: Readonly<Record<string, Command>> = {
   plugin: {
     about: 'Create and test plug-ins',
     load: async () => (await import('#cli/commands/plugin.ts')).pluginCommand,
+  },
+  completion: {
+    about: 'Print the script with which a shell completes commands',
+    load: async () => (await import('#cli/commands/completion.ts')).completionCommand(commands),
+  },
+  version: {
+    about: 'Show the versions of Gatehouse and of what it runs on',
+    load: async () => (await import('#cli/commands/version.ts')).versionCommand,
+  },
+  help: {
+    about: 'Show the help of a command',
+    load: async () => (await import('#cli/commands/help.ts')).helpCommand(commands),
   },
 }

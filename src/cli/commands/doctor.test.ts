@@ -39,8 +39,8 @@ async function examine(config: string, ...args: readonly string[]) {
   const [output, errors]: [string[], string[]] = [[], []]
   const io = { stdout: (line: string) => void output.push(line), stderr: (line: string) => void errors.push(line) }
   const data = args.includes('--data') ? [] : ['--data', join(config, 'data')]
-  const code = await doctorCommand(['--config', config, '--format', 'json', ...data, ...args], io)
-  const found: Diagnosis[] = output.map((line) => JSON.parse(line))
+  const code = await doctorCommand(['--config', config, '--output', 'json', ...data, ...args], io)
+  const found: Diagnosis[] = output.length === 0 ? [] : JSON.parse(output.join('\n')).findings
   return {
     code,
     errors,
@@ -347,7 +347,7 @@ test('secrets that other users can read are a problem, unless their folder is cl
 test.each([
   [['--timeout', '0'], '--timeout must be'],
   [['--timeout', '61'], '--timeout must be'],
-  [['--format', 'xml'], '--format must be'],
+  [['--output', 'xml'], '--output must be'],
   [['--database', 'mysql://x'], '--database: a database address'],
   [['--tls-cert', 'x'], '--tls-cert and --tls-key'],
 ])('%j is wrong usage', async (args, message) => {

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import process from 'node:process'
-import type { CommandIo, RunCommand, Values } from '#cli/command-line/command-line.ts'
+import type { CommandOutput, RunCommand, Values } from '#cli/command-line/command-line.ts'
 import { commandName, defineCommand } from '#cli/command-line/command-line.ts'
 import { checkNewFolder, writeNewFolder } from '#cli/command-line/new-folder.ts'
+import { outputOption } from '#cli/command-line/options.ts'
 import { createTarget, sqliteFile } from '#cli/init/create-target.ts'
 import { gatewayFiles } from '#cli/init/files.ts'
 import { folderCommands, quoted } from '#cli/init/folder-commands.ts'
@@ -15,6 +16,7 @@ import { scimPath } from '#cli/init/target.ts'
 
 const initOptions = {
   ...planOptions,
+  ...outputOption,
   'create-target': {
     about: 'sql: create sample tables in the database; ldap: create ou=people and ou=groups',
   },
@@ -34,7 +36,7 @@ certificate of yours and an anchor of the audit elsewhere it passes "gatehouse c
       'gatehouse init my-gateway',
       'gatehouse init my-gateway --domain idm.example.com --login okta --issuer example.okta.com --client-id 0oa1',
     ],
-    run: (values, [folder = ''], io) => init(folder, values, terminal, io),
+    run: ({ output: _, ...values }, [folder = ''], io) => init(folder, values, terminal, io),
   })
 
 export const initCommand: RunCommand = (args, io) =>
@@ -44,9 +46,9 @@ export const initCommand: RunCommand = (args, io) =>
 
 async function init(
   folder: string,
-  { 'create-target': creates, ...values }: Values<typeof initOptions>,
+  { 'create-target': creates, ...values }: Omit<Values<typeof initOptions>, 'output'>,
   terminal: Terminal | undefined,
-  io: CommandIo,
+  io: CommandOutput,
 ): Promise<void> {
   checkNewFolder(folder)
   const questions = new Questions(values, terminal)
@@ -61,6 +63,12 @@ async function init(
   const token = randomBytes(32).toString('hex')
   await writeFolder(folder, plan, token)
   for (const line of nextSteps(folder, plan, token, created)) io.stdout(line)
+  io.result({
+    folder: resolve(folder),
+    scim: { address: `${plan.origin}${scimPath}`, token },
+    portal: `${plan.origin}/portal`,
+    administrator: plan.administrator,
+  })
 }
 
 /** Throws an Error without leaving anything behind. */
