@@ -27,6 +27,10 @@ export const commands: CommandTable = {
     about: 'Check what a gateway needs and report problems',
     load: async () => (await import('#cli/commands/doctor.ts')).doctorCommand,
   },
+  'support-bundle': {
+    about: 'Collect what a helper needs to find a problem, without secrets',
+    load: async () => (await import('#cli/commands/support-bundle.ts')).supportBundleCommand,
+  },
   explain: {
     about: 'Show why a request would be allowed or denied',
     load: async () => (await import('#cli/commands/explain.ts')).explainCommand,

@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { arch, platform, release } from 'node:os'
+import { dirname, join } from 'node:path'
 import process from 'node:process'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { version } from '#kernel/version.ts'
 
@@ -17,21 +18,21 @@ export interface ProgramVersions {
   readonly system: string
 }
 
-const root = fileURLToPath(new URL('../../../', import.meta.url))
-
 export async function programVersions(): Promise<ProgramVersions> {
   const { node, sqlite, openssl } = process.versions
   const system = `${platform()} ${release()} ${arch()}`
-  return { gatehouse: await version(), commit: await commitOf(root), node, sqlite, openssl, system }
+  return { gatehouse: await version(), commit: await ownCommit(), node, sqlite, openssl, system }
 }
 
-/** The commit that a release has in its package.json, otherwise that of the checkout. */
-async function commitOf(folder: string): Promise<string | undefined> {
-  const { default: manifest } = await import('../../../package.json', { with: { type: 'json' } })
-  if ('gitHead' in manifest && typeof manifest.gitHead === 'string') return manifest.gitHead
-  // Not that of a repository in which an archive was unpacked.
-  if (!existsSync(`${folder}.git`)) return undefined
+/** The commit that a release has as `gitHead` of its package.json, otherwise that of the checkout. */
+async function ownCommit(): Promise<string | undefined> {
+  let folder = import.meta.dirname
+  while (!existsSync(join(folder, 'package.json')) && folder !== dirname(folder)) folder = dirname(folder)
   try {
+    const { gitHead } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
+    if (typeof gitHead === 'string') return gitHead
+    // Not that of a repository in which an archive was unpacked.
+    if (!existsSync(join(folder, '.git'))) return undefined
     const { stdout } = await promisify(execFile)('git', ['-C', folder, 'rev-parse', 'HEAD'], { timeout: 5_000 })
     return stdout.trim()
   } catch {
