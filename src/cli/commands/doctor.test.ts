@@ -210,6 +210,18 @@ test('an issuer is asked for its document, keys and time', async () => {
   ])
 })
 
+test('an issuer with a certificate of an own authority: what to set, and nothing about Node.js', async () => {
+  const { certificate, privateKey } = freshCertificate()
+  const server = createTlsServer({ cert: certificate, key: privateKey })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  onTestFinished(() => void server.close())
+  const issuer = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const [found] = (await examine(configFolder(trusting(issuer)), '--timeout', '60')).of('issuer')
+  expect(found).toMatchObject({ level: 'problem', advice: expect.stringContaining('set NODE_EXTRA_CA_CERTS') })
+  expect(found?.seen).toMatch(/certificate/)
+  expect(found?.seen).not.toContain('--use-system-ca')
+})
+
 test('the name that authenticator apps show is not an issuer', async () => {
   const totp =
     object('AuthenticationMechanism', 'totp', { className: 'auth.Totp', uri: '/auth/totp' }) +
