@@ -146,7 +146,7 @@ function parts(config: string, values: BundleValues, scrubber: Scrubber, scope: 
   ]
 }
 
-/** Without the values: any of them may be a secret. */
+/** Not the values, each of which may be a secret. */
 const variableNames = (): string[] =>
   Object.keys(process.env)
     .filter((name) => /^(?:GATEHOUSE|NODE|UV|MALLOC|OTEL|POD|KUBERNETES)_|_PROXY$|^KUBECONFIG$|^TZ$|^LANG$/i.test(name))
