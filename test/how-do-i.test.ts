@@ -32,8 +32,17 @@ interface Trial {
 }
 
 const runs = async (folder: string, state: string): Promise<string> => {
-  const list = await commandOutput('workflow', 'list', '--data', join(folder, 'data'), '--state', state, '--json')
-  return JSON.parse(list.split('\n')[0] ?? '').id
+  const list = await commandOutput(
+    'workflow',
+    'list',
+    '--data',
+    join(folder, 'data'),
+    '--state',
+    state,
+    '--output',
+    'json',
+  )
+  return JSON.parse(list)[0]?.id
 }
 
 const trials: Readonly<Record<string, Trial>> = {
@@ -263,7 +272,7 @@ describe('the recipe', () => {
         sn: 'Vaughan',
       })
       await until(async () => {
-        const list = await commandOutput('workflow', 'list', '--data', dataFolder, '--json')
+        const list = await commandOutput('workflow', 'list', '--data', dataFolder, '--output', 'json')
         return list.includes('"waiting"') && list.includes('"incident"')
       }, 60_000)
     } finally {

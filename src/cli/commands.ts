@@ -1,12 +1,8 @@
-import type { RunCommand } from '#cli/command-line/command-line.ts'
+import type { CommandTable } from '#cli/command-line/command-line.ts'
 
-export interface Command {
-  readonly about: string
-  /** Imported on demand: `check` does not load the server. */
-  load(): Promise<RunCommand>
-}
+export type { Command } from '#cli/command-line/command-line.ts'
 
-export const commands: Readonly<Record<string, Command>> = {
+export const commands: CommandTable = {
   serve: {
     about: 'Run the gateway',
     load: async () => (await import('#cli/commands/serve.ts')).serveCommand,
@@ -30,6 +26,10 @@ export const commands: Readonly<Record<string, Command>> = {
   doctor: {
     about: 'Check what a gateway needs and report problems',
     load: async () => (await import('#cli/commands/doctor.ts')).doctorCommand,
+  },
+  'support-bundle': {
+    about: 'Collect what a helper needs to find a problem, without secrets',
+    load: async () => (await import('#cli/commands/support-bundle.ts')).supportBundleCommand,
   },
   explain: {
     about: 'Show why a request would be allowed or denied',
@@ -86,5 +86,17 @@ export const commands: Readonly<Record<string, Command>> = {
   plugin: {
     about: 'Create and test plug-ins',
     load: async () => (await import('#cli/commands/plugin.ts')).pluginCommand,
+  },
+  completion: {
+    about: 'Print the script with which a shell completes commands',
+    load: async () => (await import('#cli/commands/completion.ts')).completionCommand(commands),
+  },
+  version: {
+    about: 'Show the versions of Gatehouse and of what it runs on',
+    load: async () => (await import('#cli/commands/version.ts')).versionCommand,
+  },
+  help: {
+    about: 'Show the help of a command',
+    load: async () => (await import('#cli/commands/help.ts')).helpCommand(commands),
   },
 }

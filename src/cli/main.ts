@@ -1,5 +1,6 @@
 import process from 'node:process'
 import type { CommandIo } from '#cli/command-line/command-line.ts'
+import { overview } from '#cli/commands/help.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { type Command, commands } from './commands.ts'
 
@@ -10,37 +11,22 @@ const io: CommandIo = {
 
 async function main(args: readonly string[]): Promise<number> {
   const [name, ...rest] = args
-  if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
-    printOverview(name === undefined ? io.stderr : io.stdout)
+  if (name === undefined || name === '--help' || name === '-h') {
+    for (const line of overview(commands)) (name === undefined ? io.stderr : io.stdout)(line)
     return name === undefined ? 2 : 0
   }
-  if (name === '--version') {
+  if (name === '--version' || name === '-v') {
     const { version } = await import('#kernel/version.ts')
     io.stdout(await version())
     return 0
   }
-  const command: Command | undefined = commands[name]
+  const command: Command | undefined = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (command === undefined) {
     io.stderr(`gatehouse: unknown command "${name}"${suggestion(name, Object.keys(commands))}`)
     io.stderr('Run "gatehouse --help" for usage.')
     return 2
   }
   return (await command.load())(rest, io)
-}
-
-function printOverview(print: (line: string) => void): void {
-  const width = Math.max(...Object.keys(commands).map((name) => name.length))
-  print('Gatehouse is an identity portal gateway.')
-  print('')
-  print('Usage:')
-  print('  gatehouse COMMAND [options]')
-  print('')
-  print('Commands:')
-  for (const [name, { about }] of Object.entries(commands)) print(`  ${name.padEnd(width)}  ${about}`)
-  print('')
-  print('Options:')
-  print('  --help     Show help, also of a command')
-  print('  --version  Show the version')
 }
 
 /** As of other programs: 128 and the number of SIGPIPE. */

@@ -142,7 +142,7 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
   })
 
   test('a follower sees changes as they are made, each once', async () => {
-    const child = spawn(gatehouse, ['audit', 'tail', '--follow', '--json', '--limit', '1', ...gateway.place])
+    const child = spawn(gatehouse, ['audit', 'tail', '--follow', '--output', 'json', '--limit', '1', ...gateway.place])
     let output = ''
     child.stdout.on('data', (chunk: Buffer) => {
       output += chunk.toString()

@@ -120,10 +120,9 @@ describe('what a user gains by calling workflows', () => {
   const groupsOf = async (login: DemoLogin): Promise<string[]> =>
     (await (await PortalPerson.logIn(gateway, login)).get('/main/user')).json.groups
   async function refusals(subject: string): Promise<{ [name: string]: unknown }[]> {
-    const args = ['audit', 'tail', '--json', '--subject', subject, '--limit', '1000', ...place]
-    const stdout = await commandOutput(...args)
-    const rows = stdout.split('\n').filter((line) => line !== '')
-    return rows.map((line) => JSON.parse(line)).filter(({ action, kind }) => action === 'refuse' && kind !== 'session')
+    const args = ['audit', 'tail', '--output', 'json', '--subject', subject, '--limit', '1000', ...place]
+    const rows = JSON.parse(await commandOutput(...args)) as { [name: string]: unknown }[]
+    return rows.filter(({ action, kind }) => action === 'refuse' && kind !== 'session')
   }
 
   test('a user cannot join a group by naming it in the body', async () => {

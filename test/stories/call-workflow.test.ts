@@ -74,11 +74,17 @@ function story(databaseUrl?: () => Promise<string>): void {
 
   /** The audit entries about a user. */
   async function auditOf(subject: string): Promise<{ [name: string]: unknown }[]> {
-    const { output } = await gateway.command('audit', 'tail', '--json', '--subject', subject, '--limit', '1000')
-    return output
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line))
+    const { output } = await gateway.command(
+      'audit',
+      'tail',
+      '--output',
+      'json',
+      '--subject',
+      subject,
+      '--limit',
+      '1000',
+    )
+    return JSON.parse(output)
   }
 
   test('a call without the parameter that names a group is rejected, and writes nothing', async () => {

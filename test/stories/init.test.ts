@@ -15,6 +15,10 @@ test('a new gateway without a target stores users in its own database', async ()
   await expectWorking([])
 })
 
+test('a new gateway for this machine only is used over http, without a certificate', async () => {
+  await expectWorking(['--local'])
+})
+
 test.skipIf(postgresUrl() === '')('a new gateway runs on PostgreSQL', async () => {
   await expectWorking(['--database', await freshSchema()])
 })

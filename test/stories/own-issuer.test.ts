@@ -530,10 +530,8 @@ function story(databaseUrl?: () => Promise<string>): void {
   }
 
   test('the audit has every token, with its user and application', async () => {
-    const rows = (await commandOutput('audit', 'tail', '--json', ...database, '--target', 'wiki'))
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Record<string, unknown>)
+    const output = await commandOutput('audit', 'tail', '--output', 'json', ...database, '--target', 'wiki')
+    const rows = JSON.parse(output) as Record<string, unknown>[]
     expect(rows.some((row) => row['action'] === 'issue' && JSON.stringify(row).includes('grace'))).toBe(true)
     expect(gateway.output()).not.toMatch(/eyJ[\w-]{20}/)
     expect(gateway.output()).not.toContain('an issuer failed')

@@ -255,7 +255,7 @@ test('the operator sees why calls failed, by command and by URL, also after a re
   expect(stdout).not.toContain('hunter2')
   // Beside a running gateway, and following it.
   const second = await start(dataFolder)
-  const following = execFile(gatehouse, [...args, '--follow', '--limit', '1', '--json'])
+  const following = execFile(gatehouse, [...args, '--follow', '--limit', '1', '--output', 'json'])
   onTestFinished(() => void following.kill())
   let followed = ''
   following.stdout?.on('data', (chunk) => {

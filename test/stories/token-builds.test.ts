@@ -193,10 +193,10 @@ it('explain agrees about a build’s token, and the audit names the build', asyn
   expect(denied.code).toBe(1)
   const { lines } = await run(
     auditCommand,
-    ...['tail', '--json', '--data', gateway.dataFolder, '--target', 'deploy'],
+    ...['tail', '--output', 'json', '--data', gateway.dataFolder, '--target', 'deploy'],
     ...['--subject', 'github:repo:octo-org/octo-repo:environment:production'],
   )
-  const rows = lines.map((line) => JSON.parse(line) as { action: string; value?: string; reason: string })
+  const rows = JSON.parse(lines.join('\n')) as { action: string; value?: string; reason: string }[]
   expect(JSON.parse(rows[0]?.reason ?? '{}')).toMatchObject({
     issuer: 'github',
     review: 'keys',

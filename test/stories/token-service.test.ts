@@ -70,8 +70,8 @@ const documents = async (endpoint: string) =>
 async function auditOf(target: string): Promise<{ readonly action: string }[]> {
   const lines: string[] = []
   const io = { stdout: (line: string) => void lines.push(line), stderr: (line: string) => void lines.push(line) }
-  await auditCommand(['tail', '--json', '--data', gateway.dataFolder, '--target', target], io)
-  const rows = lines.map((line) => JSON.parse(line) as { action: string; kind: string })
+  await auditCommand(['tail', '--output', 'json', '--data', gateway.dataFolder, '--target', target], io)
+  const rows = JSON.parse(lines.join('\n')) as { action: string; kind: string }[]
   return rows.filter(({ kind }) => kind === 'token')
 }
 

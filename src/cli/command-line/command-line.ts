@@ -8,12 +8,9 @@ import { isForbiddenKey } from '#kernel/json.ts'
 import { shownReason } from '#kernel/secret-values.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { parseTime } from '#kernel/time.ts'
+import { type CommandIo, type CommandOutput, createOutput } from './output.ts'
 
-/** The output of a command; tests pass their own. */
-export interface CommandIo {
-  stdout(line: string): void
-  stderr(line: string): void
-}
+export type { CommandIo, CommandOutput } from './output.ts'
 
 /**
  * Resolves to the exit code: 0 success, 1 a problem was found or the command failed, 2 wrong usage, 3 the schema of
@@ -21,11 +18,22 @@ export interface CommandIo {
  */
 export type RunCommand = (args: string[], io: CommandIo) => Promise<number>
 
+export interface Command {
+  readonly about: string
+  /** Imported on demand: `check` does not load the server. */
+  load(): Promise<RunCommand>
+}
+
+/** Commands by name. */
+export type CommandTable = Readonly<Record<string, Command>>
+
 interface Option {
   /** What follows the option, such as `FILE`; absent for a flag. */
   readonly value?: string
   readonly multiple?: true
   readonly default?: string
+  /** All values that it accepts. */
+  readonly choices?: readonly string[]
   readonly about: string
 }
 
@@ -48,7 +56,7 @@ interface Action<V> {
   /** The names of the arguments; the last one may be optional: `[FILE]`. */
   readonly arguments?: readonly string[]
   /** Throws WrongUsage before it opens anything. The exit code is 0 if it returns nothing. */
-  run(values: V, args: readonly string[], io: CommandIo): Promise<number> | Promise<void>
+  run(values: V, args: readonly string[], io: CommandOutput): Promise<number> | Promise<void>
 }
 
 interface CommandBase<O extends Options> {
@@ -86,20 +94,114 @@ export function defineCommand<const O extends Options>(spec: CommandSpec<O>): Ru
     if (action !== undefined && 'command' in action) return action.command(args.slice(1), io)
     return reportErrors(spec, io, async () => {
       if (args.includes('--help') || args.includes('-h')) {
-        io.stdout(helpOf(spec))
+        const chosen = action === undefined ? undefined : word
+        if (asksForJson(args)) io.stdout(JSON.stringify(await describe(spec), null, 2))
+        else io.stdout(helpOf(spec, chosen))
         return
       }
       if ('actions' in spec && !word.startsWith('-') && action === undefined)
         unknownAction(word, Object.keys(spec.actions))
       const { values, positionals } = readOptions(args, spec.options)
-      if (!('actions' in spec)) return spec.run(values, checkArguments(positionals, spec), io)
-      const [name = '', ...rest] = positionals
-      const chosen = Object.hasOwn(spec.actions, name) ? spec.actions[name] : undefined
-      if (chosen === undefined || 'command' in chosen) return unknownAction(name, Object.keys(spec.actions))
-      return chosen.run(values, checkArguments(rest, chosen), io)
+      const output = createOutput(io, 'output' in values && values.output === 'json')
+      const run = (): Promise<unknown> => {
+        if (!('actions' in spec)) return spec.run(values, checkArguments(positionals, spec), output)
+        const [name = '', ...rest] = positionals
+        const chosen = Object.hasOwn(spec.actions, name) ? spec.actions[name] : undefined
+        if (chosen === undefined || 'command' in chosen) return unknownAction(name, Object.keys(spec.actions))
+        return chosen.run(values, checkArguments(rest, chosen), output)
+      }
+      try {
+        const code = await run()
+        output.end()
+        return code
+      } catch (error) {
+        output.fail()
+        throw error
+      }
     })
   }
 }
+
+const asksForJson = (args: readonly string[]): boolean =>
+  args.some((arg, i) => arg === '--output=json' || (arg === 'json' && args[i - 1] === '--output'))
+
+/** A command as `--help --output json` prints it. */
+export interface CommandDescription {
+  readonly name: string
+  readonly about: string
+  readonly usage: readonly string[]
+  readonly arguments: readonly string[]
+  readonly options: readonly OptionDescription[]
+  readonly actions: readonly CommandDescription[]
+}
+
+interface OptionDescription {
+  readonly name: string
+  readonly value?: string | undefined
+  readonly choices?: readonly string[] | undefined
+  readonly default?: string | undefined
+  readonly about: string
+}
+
+/** What a command says of itself, and of its actions. */
+export async function describeCommand(run: RunCommand): Promise<CommandDescription> {
+  const lines: string[] = []
+  await run(['--help', '--output', 'json'], { stdout: (line) => lines.push(line), stderr: () => {} })
+  return JSON.parse(lines.join('\n'))
+}
+
+async function describe(spec: CommandSpec<Options>): Promise<CommandDescription> {
+  const { name, about } = spec
+  const options = describeOptions(spec.options)
+  if (!('actions' in spec)) {
+    return { name, about, usage: usagesOf(spec, [spec]), arguments: spec.arguments ?? [], options, actions: [] }
+  }
+  const actions = Object.entries(spec.actions).map(async ([word, action]) => {
+    if ('command' in action) return describeCommand(action.command)
+    return {
+      name: `${name} ${word}`,
+      about: action.about,
+      usage: usagesOf(spec, [{ ...action, word }]),
+      arguments: action.arguments ?? [],
+      options: describeOptions(optionsOf(spec, word)),
+      actions: [],
+    }
+  })
+  const usage = usagesOf(
+    spec,
+    Object.entries(spec.actions).map(([word, action]) => ({ ...action, word })),
+  )
+  return { name, about, usage, arguments: [], options, actions: await Promise.all(actions) }
+}
+
+const describeOptions = (options: Options): OptionDescription[] =>
+  Object.entries(options).map(([name, { value, choices, default: fallback, about }]) => ({
+    name,
+    value,
+    choices,
+    default: fallback,
+    about,
+  }))
+
+/** The options of an action: those of a command may say for which actions they are, as in `list, show: …`. */
+function optionsOf(spec: ActionCommand<Options>, action: string): Options {
+  const entries = Object.entries(spec.options).flatMap(([name, option]): [string, Option][] => {
+    const [, words = '', about = ''] = /^([a-z, -]+): (.*)$/s.exec(option.about) ?? []
+    const named = words.split(', ')
+    if (!named.every((word) => Object.hasOwn(spec.actions, word))) return [[name, option]]
+    if (!named.includes(action)) return []
+    return [[name, { ...option, about: `${about.slice(0, 1).toUpperCase()}${about.slice(1)}` }]]
+  })
+  return Object.fromEntries(entries)
+}
+
+const usagesOf = (
+  { name }: Pick<CommandBase<Options>, 'name'>,
+  actions: readonly { readonly word?: string; readonly usage: string }[],
+): string[] =>
+  actions.flatMap(({ word = '', usage }) =>
+    usage.split('\n').map((each) => ['gatehouse', name, word, each].filter((part) => part !== '').join(' ')),
+  )
 
 function readOptions<O extends Options>(args: string[], options: O): { values: Values<O>; positionals: string[] } {
   const config = Object.entries(options).map(([name, { value, multiple = false, default: text }]) => [
@@ -114,10 +216,21 @@ function readOptions<O extends Options>(args: string[], options: O): { values: V
   ])
   try {
     const { values, positionals } = parseArgs({ args, options: Object.fromEntries(config), allowPositionals: true })
+    checkChoices(values, options)
     return { values: values as unknown as Values<O>, positionals }
   } catch (error) {
+    if (error instanceof WrongUsage) throw error
     // Node.js adds advice about arguments that start with a dash, which no command accepts.
     throw new WrongUsage(messageOf(error).split('. ', 1)[0])
+  }
+}
+
+/** Throws WrongUsage. */
+function checkChoices(values: Readonly<Record<string, unknown>>, options: Options): void {
+  for (const [name, { choices }] of Object.entries(options)) {
+    const value = values[name]
+    if (choices === undefined || typeof value !== 'string' || choices.includes(value)) continue
+    throw new WrongUsage(`--${name} must be one of ${choices.join(', ')}${suggestion(value, choices)}`)
   }
 }
 
@@ -132,26 +245,42 @@ function checkArguments(
 }
 
 /** Throws WrongUsage, with a suggestion for a misspelled name. */
-function unknownAction(given: string, known: readonly string[]): never {
+export function unknownAction(given: string, known: readonly string[]): never {
   if (given === '') throw new WrongUsage(`missing argument: one of ${known.join(', ')}`)
   throw new WrongUsage(`unknown action "${given}"${suggestion(given, known) || `; use ${known.join(', ')}`}`)
 }
 
-function helpOf(spec: CommandSpec<Options>): string {
-  const actions = 'actions' in spec ? Object.entries(spec.actions) : [['', spec] as const]
-  const usages = actions.flatMap(([name, { usage }]) => usage.split('\n').map((each) => `${name} ${each}`.trim()))
-  const options = Object.entries(spec.options).map(([name, { value, default: text, about }]): [string, string] => [
+/** The help of a command, or of one of its actions. */
+function helpOf(spec: CommandSpec<Options>, action: string | undefined): string {
+  const all = 'actions' in spec ? spec.actions : {}
+  const one = action === undefined ? undefined : all[action]
+  const shown = one === undefined ? spec.options : optionsOf(spec as ActionCommand<Options>, action ?? '')
+  const actions = Object.entries(all).map(([word, each]) => ({ ...each, word }))
+  const chosen = one === undefined ? actions : [{ ...one, word: action ?? '' }]
+  const options = Object.entries(shown).map(([name, { value, default: text, about }]): [string, string] => [
     value === undefined ? `--${name}` : `--${name} ${value}`,
     text === undefined ? about : `${about} (default ${text})`,
   ])
   return [
-    spec.about,
-    `Usage:\n${usages.map((usage) => `  gatehouse ${spec.name} ${usage}`.trimEnd()).join('\n')}`,
-    ...('actions' in spec ? [`Actions:\n${columns(actions.map(([name, { about }]) => [name, about]))}`] : []),
-    `Options:\n${columns(options)}`,
+    one?.about ?? spec.about,
+    `Usage:\n${usagesOf(spec, 'actions' in spec ? chosen : [spec])
+      .map((usage) => `  ${usage}`)
+      .join('\n')}`,
+    ...('actions' in spec && one === undefined
+      ? [`Actions:\n${columns(actions.map(({ word, about }) => [word, about]))}`]
+      : []),
+    ...(options.length === 0 ? [] : [`Options:\n${columns(options)}`]),
     ...(spec.notes === undefined ? [] : [spec.notes]),
-    `Examples:\n${spec.examples.map((example) => `  ${example}`).join('\n')}`,
+    `Examples:\n${examplesOf(spec, action)
+      .map((example) => `  ${example}`)
+      .join('\n')}`,
   ].join('\n\n')
+}
+
+/** Those of an action, if there are any. */
+function examplesOf({ name, examples }: CommandSpec<Options>, action: string | undefined): readonly string[] {
+  const own = examples.filter((example) => example.startsWith(`gatehouse ${name} ${action} `))
+  return own.length === 0 ? examples : own
 }
 
 /** The second column may have several lines. */
@@ -298,9 +427,11 @@ const messageWidth = 1_000
 
 export const terminalWidth = (): number => process.stdout.columns ?? pipeWidth
 
-/** Prints lines, each at most as long as the terminal is wide. */
+/** Lines that are at most as long as the terminal is wide. */
+export const fitted = (lines: readonly string[]): string[] => lines.map((line) => terminalLine(line, terminalWidth()))
+
 export function printLines(lines: readonly string[], io: CommandIo): void {
-  for (const line of lines) io.stdout(terminalLine(line, terminalWidth()))
+  for (const line of fitted(lines)) io.stdout(line)
 }
 
 /** A line no longer than the terminal, without characters that move the cursor or change colors. */

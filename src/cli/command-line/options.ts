@@ -3,6 +3,16 @@ import { parseHostPort } from '#kernel/address.ts'
 import { TrustedProxies } from '#requests/listener/trusted-proxies.ts'
 import { checkOptions, type Values, WrongUsage } from './command-line.ts'
 
+/** Every command has it whose output is for people and for programs. */
+export const outputOption = {
+  output: {
+    value: 'FORMAT',
+    default: 'text',
+    choices: ['text', 'json'],
+    about: 'text, or json: one document on standard output',
+  },
+} as const
+
 /** The options of commands that work on the database of a gateway. */
 export const databaseOptions = {
   data: { value: 'DIR', default: '.gatehouse', about: 'Data folder of the gateway' },

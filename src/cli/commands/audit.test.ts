@@ -53,7 +53,7 @@ async function run(...args: string[]) {
   const errors: string[] = []
   const io = { stdout: (line: string) => void output.push(line), stderr: (line: string) => void errors.push(line) }
   const code = await auditCommand(args, io)
-  return { code, output, errors, parsed: () => output.map((line) => JSON.parse(line)) }
+  return { code, output, errors, parsed: () => JSON.parse(output.join('\n')) }
 }
 
 test('an unchanged audit verifies; a changed row is named, and the exit code is 1', async () => {
@@ -72,9 +72,10 @@ test('an unchanged audit verifies; a changed row is named, and the exit code is 
     sealedSince,
     '3 records checked: 1 problem',
   ])
-  expect((await run('verify', '--data', data, '--json')).parsed()).toMatchObject([
-    { checked: 3, problems: [{ kind: 'changed', number: 2 }] },
-  ])
+  expect((await run('verify', '--data', data, '--output', 'json')).parsed()).toMatchObject({
+    checked: 3,
+    problems: [{ kind: 'changed', number: 2 }],
+  })
 })
 
 test('a refusal of an unknown caller shows that the caller is unknown', async () => {
@@ -90,7 +91,9 @@ test('tail prints the latest matching changes, oldest first', async () => {
     row('c', { target: 'crm', requestor: 'hr', workflow: { id: 'run-2', name: 'x' } }),
   ])
   const subjects = async (...args: string[]) =>
-    (await run('tail', '--data', data, '--json', ...args)).parsed().map(({ subject }) => subject)
+    (await run('tail', '--data', data, '--output', 'json', ...args))
+      .parsed()
+      .map(({ subject }: { subject: string }) => subject)
   expect(await subjects()).toEqual(['a', 'b', 'c'])
   expect(await subjects('--limit', '2')).toEqual(['b', 'c'])
   expect(await subjects('--subject', 'B')).toEqual(['b'])
@@ -111,10 +114,11 @@ test('exports every row as a line, with its record', async () => {
   const storage = await storageOf(data)
   for (let i = 0; i < many.length; i += 3) await storage.audit.append(many.slice(i, i + 3))
   await storage.close()
-  const { code, parsed } = await run('export', '--data', data)
+  const { code, output } = await run('export', '--data', data)
+  const lines = () => output.map((line) => JSON.parse(line))
   expect(code).toBe(0)
-  expect(parsed().map(({ subject }) => subject)).toEqual(many.map(({ subject }) => subject))
-  expect(parsed()[4]).toMatchObject({ id: many[4]?.id, record: { chain: 0, number: 5 } })
+  expect(lines().map(({ subject }: { subject: string }) => subject)).toEqual(many.map(({ subject }) => subject))
+  expect(lines()[4]).toMatchObject({ id: many[4]?.id, record: { chain: 0, number: 5 } })
   expect((await run('export', '--data', data, '--until', '1h')).output).toEqual([])
 })
 
@@ -128,7 +132,7 @@ test('pruning needs confirmation, and leaves an audit that verifies', async () =
     /^Deleted 1 record from before/,
   )
   expect((await run('tail', '--data', data)).output).toHaveLength(2)
-  expect((await run('tail', '--data', data, '--target', 'audit', '--json')).parsed()).toMatchObject([
+  expect((await run('tail', '--data', data, '--target', 'audit', '--output', 'json')).parsed()).toMatchObject([
     { kind: 'audit', action: 'delete', attribute: 'records', requestor: expect.stringContaining('(command line)') },
   ])
   expect(await run('verify', '--data', data)).toMatchObject({

@@ -2,14 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { auditJsonLines } from '#audit/audit-sinks.ts'
 import type { AuditProblem, AuditReport } from '#audit/store/audit-report.ts'
 import type { AuditStore } from '#audit/store/audit-store.ts'
-import type { CommandIo } from '#cli/command-line/command-line.ts'
+import type { CommandOutput } from '#cli/command-line/command-line.ts'
 import {
   defineCommand,
+  fitted,
   listItems,
   maxLimit,
   operatorName,
   pageSize,
-  printLines,
   readLimit,
   readTime,
   terminalLine,
@@ -17,14 +17,13 @@ import {
   WrongUsage,
 } from '#cli/command-line/command-line.ts'
 import { withDatabase } from '#cli/command-line/installation.ts'
-import { databaseOptions } from '#cli/command-line/options.ts'
+import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
 import { Progress } from '#cli/command-line/progress.ts'
 import type { AuditEntry, AuditPart, AuditQuery } from '#sdk/audit/audit-entry.ts'
 import { compareWithAnchors, compareWithExport, type FileComparison, type FileProblem } from './audit-files.ts'
 
 const options = {
   ...databaseOptions,
-  json: { about: 'verify, tail: print JSON' },
   anchor: {
     value: 'FILE',
     multiple: true,
@@ -40,7 +39,7 @@ const options = {
   workflow: { value: 'ID', about: 'tail: only changes of this run' },
   target: { value: 'NAME', about: 'tail: only changes in this target' },
   limit: { value: 'N', default: '50', about: 'tail: number of changes' },
-  follow: { about: 'tail: keep printing new changes' },
+  follow: { about: 'tail: keep printing new changes; with --output json, one per line' },
   from: { value: 'TIME', about: 'tail, export: only changes from this time on' },
   until: { value: 'TIME', about: 'tail, export: only changes before this time' },
   before: { value: 'TIME', about: 'prune: delete records from before this time' },
@@ -48,6 +47,7 @@ const options = {
   unsent: { about: 'prune: also delete records that an audit sink has not received' },
   by: { value: 'NAME', about: 'prune, seal: name of the operator, for the audit (default the system user)' },
   yes: { about: 'prune, seal: confirm' },
+  ...outputOption,
 } as const
 type AuditValues = Values<typeof options>
 
@@ -64,7 +64,7 @@ export const auditCommand = defineCommand({
     tail: { usage: '[--follow] [options]', about: 'Print the latest changes, oldest first', run: tail },
     export: {
       usage: '[--from TIME] [--until TIME] [options]',
-      about: 'Print all changes as JSON Lines, oldest first',
+      about: 'Print all changes as JSON Lines, which verify reads, oldest first; with --output json, as one array',
       run: exportAll,
     },
     prune: {
@@ -91,7 +91,7 @@ const followEveryMillis = 1000
 /** How many rows `--follow` remembers: more than the page that it reads. */
 const maxRemembered = 4 * pageSize
 
-function verify(values: AuditValues, _: readonly string[], io: CommandIo): Promise<number> {
+function verify(values: AuditValues, _: readonly string[], io: CommandOutput): Promise<number> {
   return withDatabase(values, async ({ audit }) => {
     const progress = new Progress()
     const compare = async () => {
@@ -103,33 +103,33 @@ function verify(values: AuditValues, _: readonly string[], io: CommandIo): Promi
       return { report, anchors, exports }
     }
     const { report, anchors, exports } = await compare().finally(() => progress.end())
-    if (values.json) io.stdout(JSON.stringify({ ...report, anchors, exports }))
-    else {
-      const lines = [...anchors.flatMap(anchorLines), ...exports.flatMap(exportLines), ...reportLines(report)]
-      for (const line of lines) io.stdout(line)
-    }
+    const lines = [...anchors.flatMap(anchorLines), ...exports.flatMap(exportLines), ...reportLines(report)]
+    for (const line of lines) io.stdout(line)
+    io.result({ ...report, anchors, exports })
     const problems = [report, ...anchors, ...exports].flatMap((each) => each.problems)
     return problems.length === 0 && report.authenticated ? 0 : 1
   })
 }
 
-async function tail(values: AuditValues, _: readonly string[], io: CommandIo): Promise<void> {
-  const { json, follow } = values
+async function tail(values: AuditValues, _: readonly string[], io: CommandOutput): Promise<void> {
+  const { follow } = values
+  const form = { lines: (row: AuditEntry) => fitted([auditLine(row)]) }
   const filters = readFilters(values)
   const limit = readLimit(values.limit)
   await withDatabase(values, async ({ audit }) => {
     const known = new Set<string>()
-    const print = (rows: readonly AuditEntry[]): void => {
-      for (const row of rows) {
-        if (json) io.stdout(JSON.stringify(row))
-        else printLines([auditLine(row)], io)
-      }
-    }
     // With --follow, remember a whole page, even if fewer rows are printed.
     const first = await latest(audit, filters, follow ? Math.max(limit, pageSize) : limit)
+    if (!follow) {
+      await io.list(first, form)
+      return
+    }
+    const print = (rows: readonly AuditEntry[]): void => {
+      for (const row of rows) io.item(row, form)
+    }
     print(first.slice(-limit))
     remember(known, first)
-    while (follow) {
+    for (;;) {
       await delay(followEveryMillis)
       const rows = await latest(audit, filters, maxLimit, known)
       print(rows)
@@ -165,7 +165,7 @@ async function latest(
   return rows.reverse()
 }
 
-async function exportAll(values: AuditValues, _: readonly string[], io: CommandIo): Promise<void> {
+async function exportAll(values: AuditValues, _: readonly string[], io: CommandOutput): Promise<void> {
   const period = readPeriod(values)
   await withDatabase(values, async ({ audit }) => {
     const read = async (limit: number, after: string | undefined) => {
@@ -175,15 +175,18 @@ async function exportAll(values: AuditValues, _: readonly string[], io: CommandI
     // On a terminal, the records themselves show the progress.
     const progress = process.stdout.isTTY ? undefined : new Progress()
     let records = 0
-    for await (const record of listItems(read)) {
-      for (const line of auditJsonLines(record)) io.stdout(line)
-      progress?.update(`Exporting: ${++records} records`)
+    async function* lines(): AsyncGenerator<string> {
+      for await (const record of listItems(read)) {
+        yield* auditJsonLines(record)
+        progress?.update(`Exporting: ${++records} records`)
+      }
     }
+    await io.list(lines(), { lines: (line) => [line], json: (line) => JSON.parse(line) })
     progress?.end()
   })
 }
 
-function prune(values: AuditValues, _: readonly string[], io: CommandIo): Promise<number> {
+function prune(values: AuditValues, _: readonly string[], io: CommandOutput): Promise<number> {
   const before = readBefore(values)
   const by = readBy(values)
   const part = readPart(values)
@@ -191,6 +194,7 @@ function prune(values: AuditValues, _: readonly string[], io: CommandIo): Promis
     const how = { by, unsent: values.unsent, ...(part === undefined ? {} : { part }) }
     const { removed, waiting } = await new Progress().during('Deleting records', audit.prune(before, how))
     io.stdout(`Deleted ${removed} record${removed === 1 ? '' : 's'} from before ${before.toISOString()}`)
+    io.result({ removed, before, waiting })
     if (waiting.length === 0) return 0
     io.stderr(
       `gatehouse audit: kept older records that the audit sink ${waiting.join(', ')} has not received. Wait until it has, or add --unsent.`,
@@ -199,12 +203,13 @@ function prune(values: AuditValues, _: readonly string[], io: CommandIo): Promis
   })
 }
 
-async function seal(values: AuditValues, _: readonly string[], io: CommandIo): Promise<void> {
+async function seal(values: AuditValues, _: readonly string[], io: CommandOutput): Promise<void> {
   const by = readBy(values)
   if (!values.yes) throw new WrongUsage('seal accepts all records as they are now; run verify first, then add --yes')
   await withDatabase(values, async ({ audit }) => {
     const { records, replacedKeys = [] } = await new Progress().during('Sealing records', audit.seal(by))
     io.stdout(`Sealed ${records} record${records === 1 ? '' : 's'}`)
+    io.result({ records, replacedKeys })
     if (replacedKeys.length > 0) {
       io.stderr(
         `gatehouse audit: this replaced the key ${replacedKeys.join(', ')} of the audit. Give every gateway the new key and restart it; until then it cannot write to the audit. If you did not want to replace the key, run seal again with the key of the gateway.`,

@@ -128,6 +128,20 @@ test('a backup of a database in use is restored with everything that was committ
   expect(sql(join(fresh, 'gatehouse.db'), 'select id from sessions')).toEqual([])
 })
 
+test('programs get the result of a backup and of a restore, and no document beside a backup on standard output', async () => {
+  const { data, folder } = await installation()
+  const [file, fresh] = [join(folder, 'backup.db'), join(folder, 'fresh')]
+  const json = ['--output', 'json']
+  const backup = await runCommand(['backup', file, '--data', data, '--keys', ...json])
+  expect(JSON.parse(backup.stdout)).toMatchObject({ file, rows: expect.any(Number), keys: expect.any(Array) })
+  const migrated = await runCommand(['migrate', '--data', data, ...json])
+  expect(JSON.parse(migrated.stdout)).toMatchObject({ pending: [], ran: [] })
+  const restored = await runCommand(['restore', file, '--data', fresh, ...json])
+  expect(JSON.parse(restored.stdout)).toMatchObject({ data: fresh, ended: { sessions: expect.any(Number) }, lost: [] })
+  const stream = await runCommand(['backup', '-', '--data', data, ...json])
+  expect([stream.code, stream.stdout]).toEqual([2, ''])
+})
+
 test('a backup to standard output is the same file, with the messages elsewhere, and leaves nothing in the folder', async () => {
   const { data, folder } = await installation()
   const [file, fresh] = [join(folder, 'backup.db'), join(folder, 'fresh')]

@@ -2,9 +2,9 @@ import { createReadStream, existsSync, openSync, realpathSync, rmSync, statSync 
 import { basename, dirname, join, resolve } from 'node:path'
 import process from 'node:process'
 import { pipeline } from 'node:stream/promises'
-import { type CommandIo, defineCommand, type Values, WrongUsage } from '#cli/command-line/command-line.ts'
+import { type CommandOutput, defineCommand, type Values, WrongUsage } from '#cli/command-line/command-line.ts'
 import { closeToOthers, databaseUrl } from '#cli/command-line/installation.ts'
-import { databaseOptions } from '#cli/command-line/options.ts'
+import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
 import { Progress } from '#cli/command-line/progress.ts'
 import { readAddress } from '#database/databases.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -21,6 +21,7 @@ const options = {
 forge its audit`,
   },
   replace: { about: 'Replace FILE if it exists' },
+  ...outputOption,
 } as const
 
 export const backupCommand = defineCommand({
@@ -43,9 +44,10 @@ Exit code 1: there is no backup, or its audit has problems, which are printed.`,
   run: runBackup,
 })
 
-async function runBackup(values: Values<typeof options>, args: readonly string[], io: CommandIo): Promise<number> {
+async function runBackup(values: Values<typeof options>, args: readonly string[], io: CommandOutput): Promise<number> {
   const isStream = args[0] === '-'
   if (isStream && process.stdout.isTTY) throw new WrongUsage('standard output is a terminal; add "> FILE"')
+  if (isStream && io.isJson) throw new WrongUsage('standard output is the backup; add a FILE for --output json')
   const say = isStream ? io.stderr : io.stdout
   const given = databaseUrl(values.database)
   const { dialect, address } = readAddress(given ?? `sqlite:${join(values.data, 'gatehouse.db')}`)
@@ -95,6 +97,15 @@ async function runBackup(values: Values<typeof options>, args: readonly string[]
           : `Not in the backup: ${present.map((name) => `keys/${name}`).join(', ')}. ${apart}`,
       )
     }
+    io.result({
+      file,
+      bytes,
+      rows,
+      made,
+      schema: schema.applied.at(-1),
+      keys,
+      audit: { checked: audit.checked, heads, problems: audit.problems },
+    })
     if (problems.length === 0) return 0
     for (const line of problemLines(problems)) io.stderr(`gatehouse backup: ${line}`)
     io.stderr('gatehouse backup: the file is a true copy, but its audit has problems. See docs/guides/audit.md')

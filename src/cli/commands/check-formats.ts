@@ -26,6 +26,7 @@ interface Problem {
   readonly name: string | undefined
 }
 
+/** The lines of each format; JSON is one document. */
 export const checkFormats: Readonly<Record<string, (result: CheckResult) => readonly string[]>> = {
   text: ({ loaded, checked }) => [
     ...loaded.issues.map(formatIssue),
@@ -33,19 +34,49 @@ export const checkFormats: Readonly<Record<string, (result: CheckResult) => read
     ...scriptSummary(loaded.scripts),
     ...checked.map((line) => terminalLine(formatChecked(line), Number.POSITIVE_INFINITY)),
   ],
-  json: ({ isValid, loaded: { configuration, issues, found, scripts }, checked }) => {
-    const problems = issues.map(({ hasLines, line, column, ...issue }) => ({
-      ...issue,
-      ...(hasLines ? { line, column } : {}),
-    }))
-    const setAside = found.flatMap(({ kind, name, file, line, cause }) =>
-      cause === undefined ? [] : [{ kind, name, file, line, cause }],
-    )
-    const served = configuration === undefined ? 0 : found.length - setAside.length
-    return [JSON.stringify({ valid: isValid, problems, served, setAside, scripts, checks: checked }, null, 2)]
-  },
+  json: () => [],
   sarif: (result) => [JSON.stringify(sarif(result), null, 2)],
   github: (result) => problemsOf(result).map(annotation),
+}
+
+/** What was checked, in a line for people. */
+export function checkedSummary({ loaded: { found, issues }, checked }: Omit<CheckResult, 'isValid'>): string {
+  const { files, kinds } = countObjects(found)
+  const objects = `${counted(found.length, 'object')}${files === 0 ? '' : ` in ${counted(files, 'file')}`}`
+  const listed = Object.entries(kinds).map(([kind, count]) => `${count} ${kind}`)
+  const what = [
+    `${objects}${listed.length === 0 ? '' : ` (${listed.join(', ')})`}`,
+    ...(checked.length === 0 ? [] : [counted(new Set(checked.map(({ check }) => check)).size, 'production check')]),
+  ]
+  const warnings = [...issues, ...checked].filter(({ level }) => level === 'warning' || level === 'warn').length
+  const text = `Checked ${what.join(' and ')}: ${warnings === 0 ? 'no problems' : counted(warnings, 'warning')}`
+  return terminalLine(text, Number.POSITIVE_INFINITY)
+}
+
+const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
+
+/** Kinds by their number of objects, the most frequent first. Objects of a cluster are in no file. */
+function countObjects(found: LoadResult['found']): { files: number; kinds: Readonly<Record<string, number>> } {
+  const files = new Set(found.flatMap(({ file, line }) => (line === undefined ? [] : [file]))).size
+  const kinds = Array.from(
+    Map.groupBy(found, ({ kind }) => kind),
+    ([kind, { length }]) => [kind, length] as const,
+  )
+  kinds.sort(([a, many], [b, few]) => few - many || (a < b ? -1 : 1))
+  return { files, kinds: Object.fromEntries(kinds) }
+}
+
+/** The document of `--output json`. */
+export function checkDocument({ isValid, loaded: { configuration, issues, found, scripts }, checked }: CheckResult) {
+  const problems = issues.map(({ hasLines, line, column, ...issue }) => ({
+    ...issue,
+    ...(hasLines ? { line, column } : {}),
+  }))
+  const setAside = found.flatMap(({ kind, name, file, line, cause }) =>
+    cause === undefined ? [] : [{ kind, name, file, line, cause }],
+  )
+  const served = configuration === undefined ? 0 : found.length - setAside.length
+  return { valid: isValid, ...countObjects(found), problems, served, setAside, scripts, checks: checked }
 }
 
 const maxUses = 10

@@ -24,9 +24,18 @@ const application =
 
 const nothing = 'nothing is served: an error concerns the whole configuration'
 
-test('a valid folder: nothing is printed', async () => {
-  await writeFile(join(folder, 'org.yaml'), org)
-  expect(await check('--config', folder)).toEqual({ code: 0, out: [], err: [] })
+test('a valid configuration: what was checked, on standard error', async () => {
+  await writeFile(join(folder, 'org.yaml'), `${org}---\n${org.replace('name: o', 'name: p').replace("'1'", "'2'")}`)
+  expect(await check('--config', folder)).toEqual({
+    code: 0,
+    out: [],
+    err: ['Checked 2 objects in 1 file (2 Org): no problems'],
+  })
+  await writeFile(join(folder, 'app.yaml'), application)
+  const { out, err } = await check('--config', folder)
+  expect(err).toEqual([`Checked 3 objects in 2 files (2 Org, 1 Application): ${out.length} warnings`])
+  const json = await check('--config', folder, '--output', 'json')
+  expect([JSON.parse(json.out.join('')), json.err]).toMatchObject([{ files: 2, kinds: { Org: 2, Application: 1 } }, []])
 })
 
 test('an error: exit 1', async () => {
@@ -81,10 +90,12 @@ test('warnings alone: exit 0, or 1 with --strict', async () => {
 
 test('JSON: the result and each problem with its place', async () => {
   await writeFile(join(folder, 'app.yaml'), application)
-  const { code, out } = await check('--config', folder, '--format', 'json')
+  const { code, out } = await check('--config', folder, '--output', 'json')
   expect(code).toBe(0)
   expect(JSON.parse(out.join('\n'))).toEqual({
     valid: true,
+    files: 1,
+    kinds: { Application: 1 },
     problems: expect.arrayContaining([
       {
         level: 'warning',
@@ -100,7 +111,7 @@ test('JSON: the result and each problem with its place', async () => {
     scripts: { total: 0, served: 0, unserved: [] },
     checks: [],
   })
-  expect(JSON.parse((await check('--config', folder, '--format', 'json', '--strict')).out.join('\n')).valid).toBe(false)
+  expect(JSON.parse((await check('--config', folder, '--output', 'json', '--strict')).out.join('\n')).valid).toBe(false)
 })
 
 test('an object that depends on another one is reported with its cause, in every format', async () => {
@@ -110,7 +121,7 @@ test('an object that depends on another one is reported with its cause, in every
     '2 set aside because of Org "o" (org.yaml:4:9): Org "o", Org "child"',
     '0 objects served, 2 set aside',
   ])
-  const json = JSON.parse((await check('--config', folder, '--format', 'json')).out.join('\n'))
+  const json = JSON.parse((await check('--config', folder, '--output', 'json')).out.join('\n'))
   const cause = { object: 'Org "o"', at: 'org.yaml:4:9', message: 'spec.color: unknown key "color"' }
   expect(json).toMatchObject({
     valid: false,
@@ -121,10 +132,10 @@ test('an object that depends on another one is reported with its cause, in every
     ],
   })
   const message = 'Org "child" is set aside because of Org "o" (org.yaml:4:9): spec.color: unknown key "color"'
-  expect((await check('--config', folder, '--format', 'github')).out.at(-1)).toMatch(
+  expect((await check('--config', folder, '--output', 'github')).out.at(-1)).toMatch(
     /^::error file=.*org\.yaml,line=6,col=1,title=Gatehouse%3A set-aside::Org "child" is set aside/,
   )
-  const sarif = JSON.parse((await check('--config', folder, '--format', 'sarif')).out.join('\n'))
+  const sarif = JSON.parse((await check('--config', folder, '--output', 'sarif')).out.join('\n'))
   expect(sarif.runs[0].results.at(-1)).toMatchObject({
     ruleId: 'set-aside',
     level: 'error',
@@ -135,7 +146,7 @@ test('an object that depends on another one is reported with its cause, in every
 test('SARIF: a result for each problem, with a file that code scanners find', async () => {
   await mkdir(join(folder, 'two words'))
   await writeFile(join(folder, 'two words', 'org#1.yaml'), org.replace('uuid', 'uid'))
-  const { code, out } = await check('--config', relative('.', folder), '--format', 'sarif')
+  const { code, out } = await check('--config', relative('.', folder), '--output', 'sarif')
   expect(code).toBe(1)
   const { version, runs } = JSON.parse(out.join('\n'))
   expect(version).toBe('2.1.0')
@@ -159,7 +170,7 @@ test('SARIF: a result for each problem, with a file that code scanners find', as
 
 test('SARIF: a production check is a rule, and an option is a place without a file', async () => {
   await writeFile(join(folder, 'org.yaml'), org)
-  const { code, out } = await check('--config', folder, '--production', '--format', 'sarif', '--listen', '0.0.0.0:80')
+  const { code, out } = await check('--config', folder, '--production', '--output', 'sarif', '--listen', '0.0.0.0:80')
   expect(code).toBe(1)
   const [{ tool, results }] = JSON.parse(out.join('\n')).runs
   for (const { ruleId, ruleIndex } of results) expect(tool.driver.rules[ruleIndex].id).toBe(ruleId)
@@ -171,7 +182,7 @@ test('SARIF: a production check is a rule, and an option is a place without a fi
 
 test('GitHub: no text of a configuration can write another command', async () => {
   await writeFile(join(folder, 'a,b:c.yaml'), org.replace('uuid:', '"x\\n::error::100%":'))
-  const { code, out } = await check('--config', folder, '--format', 'github')
+  const { code, out } = await check('--config', folder, '--output', 'github')
   expect(code).toBe(1)
   expect(out).toHaveLength(2)
   for (const line of out) expect(line).not.toMatch(/[\r\n]/)
@@ -187,17 +198,17 @@ test('text: names and values cannot begin a line or reach the terminal as contro
   for (const line of out) expect(line).not.toMatch(/\p{Cc}/u)
 })
 
-test.each(['xml', 'toString'])('--format %s is wrong usage', async (format) => {
-  const { code, err } = await check('--config', folder, '--format', format)
+test.each(['xml', 'toString'])('--output %s is wrong usage', async (format) => {
+  const { code, err } = await check('--config', folder, '--output', format)
   expect(code).toBe(2)
-  expect(err[0]).toContain('--format must be one of text, json, sarif, github')
+  expect(err[0]).toContain('--output must be one of text, json, sarif, github')
 })
 
 test('a folder without YAML gets a warning', async () => {
   expect(await check('--config', folder)).toEqual({
     code: 0,
     out: ['.:1:1: warning: there are no YAML files in this folder: nothing is served'],
-    err: [],
+    err: ['Checked 0 objects: 1 warning'],
   })
 })
 
@@ -298,7 +309,7 @@ test('scripts that use what is not served are counted at the end', async () => {
   const script = (name: string, code: string) =>
     `apiVersion: gatehouse.dev/v1\nkind: JavaScript\nmetadata: { name: ${name} }\nspec: { javascript: '${code}' }\n`
   await writeFile(join(folder, 'a.yaml'), script('a', 'function f() { return java.util.UUID.randomUUID() }'))
-  expect(await check('--config', folder)).toEqual({ code: 0, out: [], err: [] })
+  expect(await check('--config', folder)).toMatchObject({ code: 0, out: [] })
   await writeFile(join(folder, 'b.yaml'), script('b', 'new java.io.File("x"); new java.io.File("y"); java.sql.Types.x'))
   await writeFile(join(folder, 'c.yaml'), script('c', 'function ('))
   await writeFile(
@@ -320,7 +331,7 @@ spec:
   const { code, out } = await check('--config', folder)
   expect(code).toBe(1)
   expect(out.at(-1)).toBe('scripts: 4, served: 1, not served: 3 (java.io.File 3, java.sql.Types 1)')
-  const { scripts } = JSON.parse((await check('--config', folder, '--format', 'json')).out.join('\n'))
+  const { scripts } = JSON.parse((await check('--config', folder, '--output', 'json')).out.join('\n'))
   expect(scripts).toEqual({
     total: 4,
     served: 1,

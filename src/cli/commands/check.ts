@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { catalog } from '#catalog/catalog.ts'
-import type { CommandIo } from '#cli/command-line/command-line.ts'
+import type { CommandIo, CommandOutput } from '#cli/command-line/command-line.ts'
 import {
   checkFile,
   checkOptions,
@@ -20,7 +20,7 @@ import { version } from '#kernel/version.ts'
 import { checkAuditKeys } from '#keys/audit-keys.ts'
 import { checkSecretKeys } from '#keys/secret-keys.ts'
 import { ownPlaces } from '#server/composition/private-files.ts'
-import { checkFormats } from './check-formats.ts'
+import { checkDocument, checkedSummary, checkFormats } from './check-formats.ts'
 
 /** As for `serve`; only with `--production`. */
 const servingOptions = { ...databaseOptions, ...listenOptions }
@@ -33,9 +33,10 @@ const options = {
 Set the options below, and the variables GATEHOUSE_DATABASE, GATEHOUSE_SECRET_KEY, GATEHOUSE_AUDIT_KEY
 and GATEHOUSE_URL, as for serve`,
   },
-  format: {
+  output: {
     value: 'FORMAT',
     default: 'text',
+    choices: Object.keys(checkFormats),
     about: `${Object.keys(checkFormats).join(', ')}: for people, for programs, for code scanners, or as annotations of
 GitHub Actions`,
   },
@@ -47,28 +48,26 @@ export const checkCommand = (args: string[], io: CommandIo): Promise<number> =>
   defineCommand({
     name: 'check',
     about: `Validate a configuration. Prints each problem as FILE:LINE:COLUMN: PATH: MESSAGE, then how many objects serve
-would serve and set aside, and because of what. Prints nothing if there is no problem.`,
+would serve and set aside, and because of what. If the configuration is valid, standard error says what was checked.`,
     usage: '--config SOURCE [options]\n--config SOURCE --production [options of serve]',
     options,
     notes: 'Exit code: 0 if the configuration is valid, 1 if there is an error or a production check fails.',
     examples: [
       'gatehouse check --config config --strict',
-      'gatehouse check --config config --format sarif > gatehouse.sarif',
+      'gatehouse check --config config --output sarif > gatehouse.sarif',
     ],
-    run: (values) => {
+    run: (values, _, output) => {
       const misplaced = Object.keys(servingOptions).find((name) =>
         args.some((arg) => arg === `--${name}` || arg.startsWith(`--${name}=`)),
       )
       if (!values.production && misplaced !== undefined) throw new WrongUsage(`--${misplaced} requires --production`)
-      return check(values, io)
+      return check(values, output)
     },
   })(args, io)
 
-async function check(values: CheckValues, io: CommandIo): Promise<number> {
+async function check(values: CheckValues, io: CommandOutput): Promise<number> {
   const { strict } = values
   const config = required(values.config, 'config')
-  const format = Object.hasOwn(checkFormats, values.format) ? checkFormats[values.format] : undefined
-  if (format === undefined) throw new WrongUsage(`--format must be one of ${Object.keys(checkFormats).join(', ')}`)
   const settings = values.production ? readSettings(values) : undefined
   const source = await openConfigurationSource({
     config,
@@ -94,7 +93,10 @@ async function check(values: CheckValues, io: CommandIo): Promise<number> {
     const isWrong = hasErrors || (strict && issues.length > 0)
     const fails = checked.some(({ level }) => level === 'fail' || (level === 'warn' && strict))
     const isValid = !isWrong && !fails
-    for (const line of format({ config, version: await version(), isValid, loaded, checked })) io.stdout(line)
+    const result = { config, version: await version(), isValid, loaded, checked }
+    for (const line of checkFormats[values.output]?.(result) ?? []) io.stdout(line)
+    io.result(checkDocument(result))
+    if (isValid && values.output === 'text') io.stderr(checkedSummary(result))
     return isValid ? 0 : 1
   } finally {
     await source.close()

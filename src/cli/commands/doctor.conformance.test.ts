@@ -14,17 +14,14 @@ async function examine(config: string, ...args: readonly string[]) {
     config,
     '--data',
     join(config, 'data'),
-    '--format',
+    '--output',
     'json',
     '--timeout',
     '20',
     ...args,
   ]
   const { code, stdout } = await runCommand(all)
-  const found: Diagnosis[] = stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
+  const found: Diagnosis[] = JSON.parse(stdout).findings
   return { code, stdout, of: (probe: string) => found.filter((one) => one.probe === probe) }
 }
 

@@ -39,8 +39,8 @@ async function examine(config: string, ...args: readonly string[]) {
   const [output, errors]: [string[], string[]] = [[], []]
   const io = { stdout: (line: string) => void output.push(line), stderr: (line: string) => void errors.push(line) }
   const data = args.includes('--data') ? [] : ['--data', join(config, 'data')]
-  const code = await doctorCommand(['--config', config, '--format', 'json', ...data, ...args], io)
-  const found: Diagnosis[] = output.map((line) => JSON.parse(line))
+  const code = await doctorCommand(['--config', config, '--output', 'json', ...data, ...args], io)
+  const found: Diagnosis[] = output.length === 0 ? [] : JSON.parse(output.join('\n')).findings
   return {
     code,
     errors,
@@ -210,6 +210,18 @@ test('an issuer is asked for its document, keys and time', async () => {
   ])
 })
 
+test('an issuer with a certificate of an own authority: what to set, and nothing about Node.js', async () => {
+  const { certificate, privateKey } = freshCertificate()
+  const server = createTlsServer({ cert: certificate, key: privateKey })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  onTestFinished(() => void server.close())
+  const issuer = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const [found] = (await examine(configFolder(trusting(issuer)), '--timeout', '60')).of('issuer')
+  expect(found).toMatchObject({ level: 'problem', advice: expect.stringContaining('set NODE_EXTRA_CA_CERTS') })
+  expect(found?.seen).toMatch(/certificate/)
+  expect(found?.seen).not.toContain('--use-system-ca')
+})
+
 test('the name that authenticator apps show is not an issuer', async () => {
   const totp =
     object('AuthenticationMechanism', 'totp', { className: 'auth.Totp', uri: '/auth/totp' }) +
@@ -347,7 +359,7 @@ test('secrets that other users can read are a problem, unless their folder is cl
 test.each([
   [['--timeout', '0'], '--timeout must be'],
   [['--timeout', '61'], '--timeout must be'],
-  [['--format', 'xml'], '--format must be'],
+  [['--output', 'xml'], '--output must be'],
   [['--database', 'mysql://x'], '--database: a database address'],
   [['--tls-cert', 'x'], '--tls-cert and --tls-key'],
 ])('%j is wrong usage', async (args, message) => {

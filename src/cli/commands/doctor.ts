@@ -4,7 +4,7 @@ import { isIP } from 'node:net'
 import { join } from 'node:path'
 import process from 'node:process'
 import { catalog } from '#catalog/catalog.ts'
-import type { CommandIo, Values } from '#cli/command-line/command-line.ts'
+import type { CommandOutput, Values } from '#cli/command-line/command-line.ts'
 import {
   defineCommand,
   required,
@@ -13,7 +13,13 @@ import {
   WrongUsage,
   wholeNumber,
 } from '#cli/command-line/command-line.ts'
-import { checkListenOptions, databaseOptions, listenOptions, sourceOptions } from '#cli/command-line/options.ts'
+import {
+  checkListenOptions,
+  databaseOptions,
+  listenOptions,
+  outputOption,
+  sourceOptions,
+} from '#cli/command-line/options.ts'
 import { databaseProbe } from '#cli/doctor/database-probe.ts'
 import { type Diagnosis, ok, type Probe, problem, reasonOf, runProbes, warning } from '#cli/doctor/diagnosis.ts'
 import { machineProbes, secretFilesProbe } from '#cli/doctor/machine-probes.ts'
@@ -30,15 +36,13 @@ import { Scope } from '#kernel/scope.ts'
 import { withoutSecrets } from '#kernel/secret-values.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
 
-const formats = ['text', 'json'] as const
-
 const options = {
   ...sourceOptions,
   ...databaseOptions,
   'tls-cert': listenOptions['tls-cert'],
   'tls-key': listenOptions['tls-key'],
   timeout: { value: 'SECONDS', default: '5', about: 'Time limit of each probe, from 1 to 60' },
-  format: { value: 'FORMAT', default: 'text', about: `${formats.join(' or ')}, one object per line` },
+  ...outputOption,
 } as const
 type DoctorValues = Values<typeof options>
 
@@ -51,15 +55,13 @@ what was seen and what to do. Changes nothing and shows no secrets.`,
   notes: 'Exit code: 0 if there is no problem, also with warnings; 1 if there is one.',
   examples: [
     'gatehouse doctor --config config --data data',
-    'gatehouse doctor --config config --timeout 20 --format json',
+    'gatehouse doctor --config config --timeout 20 --output json',
   ],
   run: (values, _, io) => doctor(values, io),
 })
 
-async function doctor(values: DoctorValues, io: CommandIo): Promise<number> {
+async function doctor(values: DoctorValues, io: CommandOutput): Promise<number> {
   const config = required(values.config, 'config')
-  const format = formats.find((known) => known === values.format)
-  if (format === undefined) throw new WrongUsage(`--format must be one of ${formats.join(', ')}`)
   const seconds = wholeNumber(values.timeout, 1, 60)
   if (seconds === undefined) throw new WrongUsage('--timeout must be a whole number from 1 to 60')
   const databaseUrl = values.database ?? process.env['GATEHOUSE_DATABASE']
@@ -79,8 +81,10 @@ async function doctor(values: DoctorValues, io: CommandIo): Promise<number> {
       seen: withoutSecrets(one.seen),
       ...(one.advice === undefined ? {} : { advice: withoutSecrets(one.advice) }),
     }))
-    for (const one of found) io.stdout(format === 'json' ? JSON.stringify(one) : textOf(one))
-    return found.some(({ level }) => level === 'problem') ? 1 : 0
+    for (const one of found) io.stdout(textOf(one))
+    const isHealthy = found.every(({ level }) => level !== 'problem')
+    io.result({ healthy: isHealthy, findings: found })
+    return isHealthy ? 0 : 1
   } finally {
     await scope.close()
   }

@@ -1,7 +1,7 @@
 import process from 'node:process'
 import { defineCommand, required, WrongUsage } from '#cli/command-line/command-line.ts'
 import { configurationText } from '#cli/command-line/configuration-text.ts'
-import { databaseOptions } from '#cli/command-line/options.ts'
+import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
 
 export const examplesCommand = defineCommand({
   name: 'examples',
@@ -10,6 +10,7 @@ export const examplesCommand = defineCommand({
   options: {
     config: { value: 'DIR', about: 'Configuration folder' },
     data: databaseOptions.data,
+    ...outputOption,
     url: { value: 'URL', about: 'Address of the gateway (default $GATEHOUSE_URL, or http://127.0.0.1:8080)' },
   },
   examples: ['gatehouse examples --config examples/quickstart'],
@@ -22,5 +23,6 @@ export const examplesCommand = defineCommand({
     const text = configurationText(config, 'examples.txt', { config, data: values.data, url })
     if (text === undefined) throw new Error(`${config} has no examples.txt that can be read`)
     io.stdout(text)
+    io.result({ text })
   },
 })

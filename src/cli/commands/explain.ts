@@ -1,6 +1,7 @@
 import { defineCommand, messageOf, readPairs, WrongUsage } from '#cli/command-line/command-line.ts'
+import { explainedDetails } from '#cli/command-line/explained-details.ts'
 import { openRuntime, withConfiguration } from '#cli/command-line/installation.ts'
-import { configOption, directoryOptions, secretsOption } from '#cli/command-line/options.ts'
+import { configOption, directoryOptions, outputOption, secretsOption } from '#cli/command-line/options.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Subject } from '#identity/subject.ts'
 import { withoutSecrets } from '#kernel/secret-values.ts'
@@ -22,6 +23,7 @@ Rules about names need dn, such as --as dn=sub=idp,ou=oauth2,o=Tremolo`,
     },
     ...directoryOptions,
     ...secretsOption,
+    ...outputOption,
   },
   notes: 'Exit code: 0 if the request would be allowed, 1 if it would be denied.',
   examples: ['gatehouse explain --config config --as uid=ada GET https://portal.example.com/main/requests'],
@@ -31,16 +33,17 @@ Rules about names need dn, such as --as dn=sub=idp,ou=oauth2,o=Tremolo`,
       const caller = parseCaller(values.as, loaded.configuration.directoryRoot)
       const runtime = await openRuntime(loaded, values)
       const explanation = await explainRequest(runtime, method.toUpperCase(), new URL(address), caller)
-      for (const line of explanation.lines) io.stdout(withoutSecrets(line))
-      if (explanation.deniedByName && !values.as.some((pair) => pair.startsWith('dn='))) {
-        io.stdout(
-          'note         the name of the caller is derived from --as; if the chain makes another one, add --as dn=NAME',
-        )
-      }
+      const isNamed = values.as.some((pair) => pair.startsWith('dn='))
+      const lines = [...explanation.lines, ...(explanation.deniedByName && !isNamed ? [derivedName] : [])]
+      for (const line of lines) io.stdout(withoutSecrets(line))
+      io.result({ allowed: explanation.allowed, details: explainedDetails(lines.map(withoutSecrets)) })
       return explanation.allowed ? 0 : 1
     })
   },
 })
+
+const derivedName =
+  'note         the name of the caller is derived from --as; if the chain makes another one, add --as dn=NAME'
 
 /** The caller that `--as NAME=VALUE` describes; anonymous without any. Throws WrongUsage. */
 function parseCaller(pairs: readonly string[], directoryRoot: Dn): Subject {

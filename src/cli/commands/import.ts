@@ -4,6 +4,7 @@ import process from 'node:process'
 import { catalog } from '#catalog/catalog.ts'
 import {
   type CommandIo,
+  type CommandOutput,
   commandName,
   defineCommand,
   required,
@@ -11,7 +12,7 @@ import {
   type Values,
 } from '#cli/command-line/command-line.ts'
 import { checkNewFolder, writeNewFolder } from '#cli/command-line/new-folder.ts'
-import { sourceOptions } from '#cli/command-line/options.ts'
+import { outputOption, sourceOptions } from '#cli/command-line/options.ts'
 import { formatIssue } from '#config/context/located-issue.ts'
 import { loadConfiguration } from '#config/load/load.ts'
 import { kubernetesPlace } from '#config/watch/open-source.ts'
@@ -27,6 +28,7 @@ const options = {
   out: { value: 'FOLDER', about: 'The new configuration folder; must be new or empty' },
   'with-secrets': { about: 'Also write the secrets that objects name, as files that only you can read' },
   kubeconfig: sourceOptions.kubeconfig,
+  ...outputOption,
 } as const
 
 export const importCommand = (args: string[], io: CommandIo): Promise<number> =>
@@ -43,10 +45,10 @@ what is set aside, and what to do about it.`,
       'helm template portal tremolo/orchestra-login-portal -n openunison -f values.yaml >> charts.yaml',
       'gatehouse import --openunison charts.yaml --out config',
     ],
-    run: (values) => importOpenUnison(values, io),
+    run: (values, _, output) => importOpenUnison(values, output),
   })(args, io)
 
-async function importOpenUnison(values: Values<typeof options>, io: CommandIo): Promise<number> {
+async function importOpenUnison(values: Values<typeof options>, io: CommandOutput): Promise<number> {
   const from = required(values.openunison, 'openunison')
   const folder = required(values.out, 'out')
   const withSecrets = values['with-secrets']
@@ -61,9 +63,19 @@ async function importOpenUnison(values: Values<typeof options>, io: CommandIo): 
     const plan = await planImport(source, { folder: resolve(folder), withSecrets })
     await writeFolder(folder, plan)
     const hide = hiding(plan)
-    for (const line of importReport(plan, source, { source: from, folder, withSecrets, command: commandName() })) {
-      io.stdout(terminalLine(hide(line), longestLine))
-    }
+    const report = importReport(plan, source, { source: from, folder, withSecrets, command: commandName() }).map(
+      (line) => terminalLine(hide(line), longestLine),
+    )
+    for (const line of report) io.stdout(line)
+    io.result({
+      folder: resolve(folder),
+      written: plan.ready.map(({ file }) => file),
+      setAside: plan.setAside.map(({ file, reasons }) => ({
+        file,
+        reasons: reasons.map(({ path, message }) => ({ path, message: hide(message) })),
+      })),
+      report,
+    })
     return await verify(folder, hide, io)
   } finally {
     source.close()

@@ -215,7 +215,43 @@ test('the certificate authority of a target is kept in the configuration', async
   expect(readFileSync(join(folder, 'config/certificates/target-ca.pem'), 'utf8')).toBe(testServerCertificate)
 })
 
+test('--local is for a browser on this machine: no certificate, no public name', async () => {
+  const folder = join(temporaryFolder(), 'gateway')
+  const { code, text, errors } = await run([folder, '--local'])
+  expect([code, errors]).toEqual([0, ''])
+  expect(text).toContain('Open http://localhost:8080/portal in a browser of this machine, and log in as admin.')
+  expect(text).toContain('--listen 127.0.0.1:8080')
+  expect(text).not.toMatch(/https:|tls|--production|--resolve/)
+  expect(existsSync(join(folder, 'tls'))).toBe(false)
+  const { issues } = await loadConfiguration({
+    folder: join(folder, 'config'),
+    catalog,
+    environment: environmentIn(folder),
+    strictSecrets: true,
+  })
+  expect(issues).toEqual([])
+})
+
+test('the certificate authority of an issuer is what gatehouse.env lets Node.js trust', async () => {
+  const around = temporaryFolder()
+  const folder = join(around, 'gate way')
+  const authority = join(around, 'ca.pem')
+  writeFileSync(authority, testServerCertificate)
+  const login = ['--login', 'oidc', ...loginArgs.oidc, '--administrator', 'ada@example.com']
+  expect((await run([folder, ...domain, ...login, '--issuer-ca', authority])).code).toBe(0)
+  const file = join(folder, 'tls/issuer-ca.crt')
+  expect(readFileSync(file, 'utf8')).toBe(testServerCertificate)
+  expect(environmentIn(folder)['NODE_EXTRA_CA_CERTS']).toBe(file)
+})
+
 test.each<[string, readonly string[], RegExp]>([
+  ['a public name for --local', [...domain, '--local'], /--domain: "idm\.example\.com" can't be used with --local/],
+  ['another port for --local', ['--local', '--domain', 'localhost:99999'], /can't be used with --local/],
+  [
+    'an authority without an issuer',
+    [...domain, '--issuer-ca', 'x'],
+    /--issuer-ca has no effect with --login passwords/,
+  ],
   ['no domain', [], /--domain is required/],
   ['this machine', ['--domain', 'localhost'], /--domain: "localhost" is this machine only/],
   ['a URL as domain', ['--domain', 'https://idm.example.com'], /--domain: .* is not a host name/],

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import process from 'node:process'
-import type { CommandIo, RunCommand, Values } from '#cli/command-line/command-line.ts'
+import type { CommandOutput, RunCommand, Values } from '#cli/command-line/command-line.ts'
 import { commandName, defineCommand } from '#cli/command-line/command-line.ts'
 import { checkNewFolder, writeNewFolder } from '#cli/command-line/new-folder.ts'
+import { outputOption } from '#cli/command-line/options.ts'
 import { createTarget, sqliteFile } from '#cli/init/create-target.ts'
 import { gatewayFiles } from '#cli/init/files.ts'
 import { folderCommands, quoted } from '#cli/init/folder-commands.ts'
@@ -15,6 +16,7 @@ import { scimPath } from '#cli/init/target.ts'
 
 const initOptions = {
   ...planOptions,
+  ...outputOption,
   'create-target': {
     about: 'sql: create sample tables in the database; ldap: create ou=people and ou=groups',
   },
@@ -32,9 +34,10 @@ certificate of yours and an anchor of the audit elsewhere it passes "gatehouse c
     notes: 'The folder must be new or empty. If anything fails, nothing is written.',
     examples: [
       'gatehouse init my-gateway',
+      'gatehouse init my-gateway --local',
       'gatehouse init my-gateway --domain idm.example.com --login okta --issuer example.okta.com --client-id 0oa1',
     ],
-    run: (values, [folder = ''], io) => init(folder, values, terminal, io),
+    run: ({ output: _, ...values }, [folder = ''], io) => init(folder, values, terminal, io),
   })
 
 export const initCommand: RunCommand = (args, io) =>
@@ -44,15 +47,15 @@ export const initCommand: RunCommand = (args, io) =>
 
 async function init(
   folder: string,
-  { 'create-target': creates, ...values }: Values<typeof initOptions>,
+  { 'create-target': creates, local: isLocal, ...values }: Omit<Values<typeof initOptions>, 'output'>,
   terminal: Terminal | undefined,
-  io: CommandIo,
+  io: CommandOutput,
 ): Promise<void> {
   checkNewFolder(folder)
   const questions = new Questions(values, terminal)
   let plan: GatewayPlan
   try {
-    plan = await readPlan(questions)
+    plan = await readPlan(questions, isLocal)
   } finally {
     questions.close()
   }
@@ -61,6 +64,12 @@ async function init(
   const token = randomBytes(32).toString('hex')
   await writeFolder(folder, plan, token)
   for (const line of nextSteps(folder, plan, token, created)) io.stdout(line)
+  io.result({
+    folder: resolve(folder),
+    scim: { address: `${plan.origin}${scimPath}`, token },
+    portal: `${plan.origin}/portal`,
+    administrator: plan.administrator,
+  })
 }
 
 /** Throws an Error without leaving anything behind. */
@@ -68,7 +77,7 @@ const writeFolder = (folder: string, plan: GatewayPlan, token: string): Promise<
   writeNewFolder(folder, async (made) => {
     await mkdir(join(made, 'data'), { mode: 0o700 })
     await mkdir(join(made, 'audit'), { mode: 0o700 })
-    for (const [path, { text, secret }] of gatewayFiles(plan, token)) {
+    for (const [path, { text, secret }] of gatewayFiles(plan, token, resolve(folder))) {
       const file = join(made, path)
       await mkdir(dirname(file), { recursive: true, mode: secret === true && path !== 'gatehouse.env' ? 0o700 : 0o755 })
       await writeFile(file, text, { flag: 'wx', mode: secret === true ? 0o600 : 0o644 })
@@ -77,14 +86,17 @@ const writeFolder = (folder: string, plan: GatewayPlan, token: string): Promise<
 
 /** What to run next, in the order in which it works, from the folder in which `init` ran. */
 function nextSteps(folder: string, plan: GatewayPlan, token: string, created: string | undefined): string[] {
-  const { host, origin, login, administrator } = plan
-  const { loadSecrets, source, tls, port, serving } = folderCommands(folder, plan.port)
+  const { host, origin, login, administrator, isLocal } = plan
+  const { loadSecrets, source, tls, port, serving } = folderCommands(folder, plan.port, isLocal)
   const command = commandName()
   const person =
     login.kind === 'passwords'
       ? ''
       : ` --no-password${login.kind === 'oidc' ? ` --attribute mail=${quoted(administrator)}` : ''}`
-  const curl = `curl --cacert ${quoted(join(folder, 'tls', 'ca.crt'))} --resolve ${host}:${port}:127.0.0.1`
+  const curl = isLocal
+    ? 'curl'
+    : `curl --cacert ${quoted(join(folder, 'tls', 'ca.crt'))} --resolve ${host}:${port}:127.0.0.1`
+  const api = `${isLocal ? 'http' : 'https'}://${host}:${port}${scimPath}`
   return [
     `Created ${folder}. Start with its config folder: each file explains itself.`,
     '',
@@ -97,8 +109,12 @@ function nextSteps(folder: string, plan: GatewayPlan, token: string, created: st
     '',
     '  # Load the secrets',
     `  ${loadSecrets}`,
-    '  # See what it needs before production: at least a certificate of yours, and an anchor of the audit elsewhere',
-    `  ${command} check --production ${serving}`,
+    ...(isLocal
+      ? []
+      : [
+          '  # See what it needs before production: at least a certificate of yours, and an anchor of the audit elsewhere',
+          `  ${command} check --production ${serving}`,
+        ]),
     `  # Add the first administrator${login.kind === 'passwords' ? '; asks for a password' : ''}`,
     `  ${command} user add ${quoted(administrator)} ${source} --group administrators${person}`,
     '  # Run it',
@@ -106,14 +122,21 @@ function nextSteps(folder: string, plan: GatewayPlan, token: string, created: st
     '',
     'And in another shell, create a user and list all:',
     '',
-    `  ${curl} -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/scim+json' https://${host}:${port}${scimPath}/Users -d '{"schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"], "userName": "ada", "emails": [{"value": "ada@example.com"}]}'`,
-    `  ${curl} -H 'Authorization: Bearer ${token}' https://${host}:${port}${scimPath}/Users`,
+    `  ${curl} -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/scim+json' ${api}/Users -d '{"schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"], "userName": "ada", "emails": [{"value": "ada@example.com"}]}'`,
+    `  ${curl} -H 'Authorization: Bearer ${token}' ${api}/Users`,
     '',
-    `Users open ${origin}/portal.${plan.port === '' ? ` Forward port 443 of ${host} to port ${port} of this machine.` : ''}`,
-    `The certificate in ${join(folder, 'tls')} is for trying it out: no browser trusts it. Replace tls.crt and tls.key with those of a public authority.`,
+    ...(isLocal
+      ? [
+          `Open ${origin}/portal in a browser of this machine, and log in as ${administrator}.`,
+          'Nothing else can reach it, since there is no TLS. For others, make a gateway with --domain.',
+        ]
+      : [
+          `Users open ${origin}/portal.${plan.port === '' ? ` Forward port 443 of ${host} to port ${port} of this machine.` : ''}`,
+          `The certificate in ${join(folder, 'tls')} is for trying it out: no browser trusts it. Replace tls.crt and tls.key with those of a public authority.`,
+        ]),
     'If something does not work, load the secrets in another shell, and run:',
     '',
-    `  ${command} doctor ${source} ${tls}`,
+    `  ${command} doctor ${source} ${tls}`.trimEnd(),
   ]
 }
 

@@ -58,8 +58,8 @@ async function run(args: readonly string[], command = keysCommand) {
 }
 
 async function keysOf(data: string): Promise<{ kid: string; state: string }[]> {
-  const { out } = await run(['list', '--data', data, '--json'])
-  return (JSON.parse(out[0] ?? '') as { keys: { kid: string; state: string }[] }).keys
+  const { out } = await run(['list', '--data', data, '--output', 'json'])
+  return (JSON.parse(out.join('')) as { keys: { kid: string; state: string }[] }[])[0]?.keys ?? []
 }
 
 async function publishedIn(data: string): Promise<string[]> {
@@ -68,8 +68,11 @@ async function publishedIn(data: string): Promise<string[]> {
 }
 
 async function eventsOf(data: string): Promise<{ event: string; value: string; requestor: string }[]> {
-  const { out } = await run(['tail', '--json', '--data', data, '--target', 'aws', '--limit', '100'], auditCommand)
-  const rows = out.map((line) => JSON.parse(line) as { kind: string; reason: string; value: string; requestor: string })
+  const { out } = await run(
+    ['tail', '--output', 'json', '--data', data, '--target', 'aws', '--limit', '100'],
+    auditCommand,
+  )
+  const rows: { kind: string; reason: string; value: string; requestor: string }[] = JSON.parse(out.join(''))
   return rows.map(({ reason, value, requestor }) => ({
     ...(JSON.parse(reason) as { event: string }),
     value,
@@ -89,9 +92,9 @@ describe('gatehouse keys', () => {
     expect(published.out[0]).toBe('aws')
     expect(published.out[1]).toMatch(/^ {2}active {3}[\w-]{43} ES256 {2}signs since \d{4}-/)
     const { keys } = JSON.parse(await readFile(join(data, 'site', 'certs'), 'utf8')) as { keys: { kid: string }[] }
-    const { out } = await run(['list', '--data', data, '--json'])
-    const listed = JSON.parse(out[0] ?? '') as { keys: { kid: string; state: string }[] }
-    expect(listed.keys).toMatchObject([{ kid: keys[0]?.kid, state: 'active', given: false }])
+    const { out } = await run(['list', '--data', data, '--output', 'json'])
+    const listed = JSON.parse(out.join('')) as { keys: { kid: string; state: string }[] }[]
+    expect(listed[0]?.keys).toMatchObject([{ kid: keys[0]?.kid, state: 'active', given: false }])
     expect(out.join()).not.toContain('sealed')
   })
 

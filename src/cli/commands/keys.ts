@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import process from 'node:process'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { CommandIo, RunCommand } from '#cli/command-line/command-line.ts'
+import type { CommandIo, CommandOutput, RunCommand } from '#cli/command-line/command-line.ts'
 import {
   defineCommand,
   operatorName,
@@ -11,7 +11,7 @@ import {
   WrongUsage,
 } from '#cli/command-line/command-line.ts'
 import { withConfiguration, withDatabase } from '#cli/command-line/installation.ts'
-import { configOption, databaseOptions, secretsOption } from '#cli/command-line/options.ts'
+import { configOption, databaseOptions, outputOption, secretsOption } from '#cli/command-line/options.ts'
 import { webhookKeys } from '#config/configuration/sts-webhook.ts'
 import type { TokenIssuer } from '#config/configuration/token-keys.ts'
 import { type KeyKeeper, leaseMillis, noKeyMeter, type PassOutcome } from '#features/sts/publish/key-keeper.ts'
@@ -38,7 +38,7 @@ export const publishOptions = {
   ...databaseOptions,
   ...secretsOption,
   endpoint: { value: 'NAME', about: 'Only this endpoint' },
-  json: { about: 'Print JSON' },
+  ...outputOption,
 } as const
 type PublishValues = Values<typeof publishOptions>
 
@@ -95,8 +95,8 @@ export const keysCommand: RunCommand = (args, io) => {
 /** Long enough for the errors of a destination. */
 const lineWidth = 1000
 
-function list(values: KeyValues, _: readonly string[], io: CommandIo): Promise<number> {
-  const { endpoint, json } = values
+function list(values: KeyValues, _: readonly string[], io: CommandOutput): Promise<number> {
+  const { endpoint } = values
   return withDatabase(values, async ({ keys: store }) => {
     const ofEndpoints = (await store.list()).filter((each) => each.endpoint !== webhookKeys)
     const stored = ofEndpoints.filter((each) => endpoint === undefined || each.endpoint === endpoint)
@@ -106,7 +106,7 @@ function list(values: KeyValues, _: readonly string[], io: CommandIo): Promise<n
       ring: readRing(each.endpoint, each.ring),
       publications: readPublications(each.publications),
     }))
-    return printKeys(shown, json, io)
+    return printKeys(shown, io)
   })
 }
 
@@ -116,7 +116,7 @@ function noKeys(endpoint: string | undefined, stored: readonly { readonly endpoi
   return `no endpoint "${endpoint}"${suggestion(endpoint ?? '', names)}; the endpoints with keys are ${names.join(', ')}`
 }
 
-function rotate(values: KeyValues, _: readonly string[], io: CommandIo): Promise<number> {
+function rotate(values: KeyValues, _: readonly string[], io: CommandOutput): Promise<number> {
   required(values.config, 'config')
   const endpoint = required(values.endpoint, 'endpoint')
   return withKeyTools(values, io, async ({ rings, keeper, issuers }) => {
@@ -128,22 +128,22 @@ function rotate(values: KeyValues, _: readonly string[], io: CommandIo): Promise
     const waiting = values.now ? 'take' : 'refuse'
     const kid = keyIn(isWaiting ? present : await rings.rotate(endpoint, by, waiting), 'next')?.kid ?? ''
     const published = await publishNow(keeper, issuer, io)
-    if (!values.now) return printKeys([{ endpoint, ...published }], values.json, io)
+    if (!values.now) return printKeys([{ endpoint, ...published }], io)
     if (issuer.destinations.some((place) => published.publications.get(destinationName(place))?.failures !== 0)) {
-      printKeys([{ endpoint, ...published }], values.json, io)
+      printKeys([{ endpoint, ...published }], io)
       throw new Error(
         'the next key was not published everywhere, so it does not sign yet; fix the destinations that FAILED and try again',
       )
     }
     await rings.activate(endpoint, kid, by)
-    const code = printKeys([{ endpoint, ...(await publishNow(keeper, issuer, io)) }], values.json, io)
-    note(values, io, [`${kid} signs now. All gateways follow within ${followSeconds} seconds.`])
-    note(values, io, [`Verifiers with a cached copy of the documents may refuse its tokens ${copies(published.ring)}.`])
+    const code = printKeys([{ endpoint, ...(await publishNow(keeper, issuer, io)) }], io)
+    note(io, [`${kid} signs now. All gateways follow within ${followSeconds} seconds.`])
+    note(io, [`Verifiers with a cached copy of the documents may refuse its tokens ${copies(published.ring)}.`])
     return code
   })
 }
 
-function revoke(values: KeyValues, [kid = '']: readonly string[], io: CommandIo): Promise<number> {
+function revoke(values: KeyValues, [kid = '']: readonly string[], io: CommandOutput): Promise<number> {
   required(values.config, 'config')
   if (!values.yes) throw new WrongUsage(`verifiers will refuse all tokens that ${kid} signed; add --yes to revoke it`)
   return withKeyTools(values, io, async ({ rings, keeper, issuers, store }) => {
@@ -164,13 +164,13 @@ function revoke(values: KeyValues, [kid = '']: readonly string[], io: CommandIo)
     })
     // Publishing may wait or fail, and must not delay or hide a revocation.
     for (const { endpoint, ring } of configured) {
-      note(values, io, revocationNotes(kid, ring, await rings.revoke(endpoint, kid, operatorName(values.by))))
+      note(io, revocationNotes(kid, ring, await rings.revoke(endpoint, kid, operatorName(values.by))))
     }
-    let code = 0
+    const published: EndpointKeys[] = []
     for (const { endpoint, issuer } of configured) {
-      code = Math.max(code, printKeys([{ endpoint, ...(await publishNow(keeper, issuer, io)) }], values.json, io))
+      published.push({ endpoint, ...(await publishNow(keeper, issuer, io)) })
     }
-    return code
+    return printKeys(published, io)
   })
 }
 
@@ -193,28 +193,27 @@ function copies(ring: KeyRing): string {
   return `until ${new Date(until).toISOString()}`
 }
 
-/** With `--json`, notes go to stderr. */
-function note({ json }: PublishValues, io: CommandIo, lines: readonly string[]): void {
-  for (const line of lines) (json ? io.stderr : io.stdout)(terminalLine(line, lineWidth))
+/** With `--output json`, notes go to stderr. */
+function note(io: CommandOutput, lines: readonly string[]): void {
+  for (const line of lines) (io.isJson ? io.stderr : io.stdout)(terminalLine(line, lineWidth))
 }
 
-function publish(values: PublishValues, _: readonly string[], io: CommandIo): Promise<number> {
+function publish(values: PublishValues, _: readonly string[], io: CommandOutput): Promise<number> {
   required(values.config, 'config')
   return withKeyTools(values, io, async ({ keeper, issuers }) => {
     const published: EndpointKeys[] = []
     for (const issuer of chosenIssuers(issuers, values.endpoint)) {
       published.push({ endpoint: issuer.endpoint, ...(await publishNow(keeper, issuer, io)) })
     }
-    return printKeys(published, values.json, io)
+    return printKeys(published, io)
   })
 }
 
-function printKeys(endpoints: readonly EndpointKeys[], json: boolean, io: CommandIo): number {
+function printKeys(endpoints: readonly EndpointKeys[], io: CommandOutput): number {
   for (const each of endpoints) {
-    for (const line of json ? [keyJson(each)] : keyLines(each).map((text) => terminalLine(text, lineWidth))) {
-      io.stdout(line)
-    }
+    for (const line of keyLines(each)) io.stdout(terminalLine(line, lineWidth))
   }
+  io.result(endpoints.map(wireKeys))
   return endpoints.every(isPublished) ? 0 : 1
 }
 
@@ -234,9 +233,9 @@ function keyLines({ endpoint, ring, publications }: EndpointKeys): string[] {
   return [endpoint, ...lines, ...places]
 }
 
-function keyJson({ endpoint, ring, publications }: EndpointKeys): string {
+function wireKeys({ endpoint, ring, publications }: EndpointKeys) {
   const activatesAt = mayActivateAt(ring)
-  return JSON.stringify({
+  return {
     endpoint,
     keys: ring.keys.map(({ kid, alg, state, given, custody, created, visible, activated, gone }) => ({
       kid,
@@ -256,7 +255,7 @@ function keyJson({ endpoint, ring, publications }: EndpointKeys): string {
         { done: time(done), failures, error, retryAt: time(retryAt) },
       ]),
     ),
-  })
+  }
 }
 
 const isPublished = ({ publications }: EndpointKeys): boolean =>

@@ -46,8 +46,8 @@ test('list prints mails that need an operator, without their texts', async () =>
     /unknown unknown to ada@example\.com: .*, of run run\n.*failed {2}failed to .*\n {4}no such mailbox/,
   )
   for (const hidden of ['queued', 'secret text', '\u001b']) expect(output).not.toContain(hidden)
-  const { output: lines } = await run(folder, 'list', '--state', 'queued', '--json')
-  expect(JSON.parse(lines)).toMatchObject({ id: 'queued', state: 'queued', attempt: 0 })
+  const { output: lines } = await run(folder, 'list', '--state', 'queued', '--output', 'json')
+  expect(JSON.parse(lines)).toMatchObject([{ id: 'queued', state: 'queued', attempt: 0 }])
 })
 
 test('retry queues a mail again and audits it', async () => {

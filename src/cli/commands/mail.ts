@@ -1,16 +1,16 @@
-import type { CommandIo } from '#cli/command-line/command-line.ts'
+import type { CommandOutput } from '#cli/command-line/command-line.ts'
 import {
   defineCommand,
+  fitted,
   listItems,
   messageOf,
   operatorName,
-  printLines,
   readLimit,
   type Values,
   WrongUsage,
 } from '#cli/command-line/command-line.ts'
 import { withDatabase } from '#cli/command-line/installation.ts'
-import { databaseOptions } from '#cli/command-line/options.ts'
+import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -26,9 +26,9 @@ const options = {
     about: 'list: queued, unknown, failed or sent; can be repeated (default unknown and failed)',
   },
   limit: { value: 'N', default: '50', about: 'list: number of mails of each state' },
-  json: { about: 'list: print JSON, one object per line' },
   reason: { value: 'TEXT', about: 'retry: reason, for the audit' },
   by: { value: 'NAME', about: 'retry: name of the operator, for the audit (default the system user)' },
+  ...outputOption,
 } as const
 
 export const mailCommand = defineCommand({
@@ -58,20 +58,19 @@ export const mailCommand = defineCommand({
 const states: readonly MailState[] = ['queued', 'unknown', 'failed', 'sent']
 const maxText = 2_000
 
-async function list(values: Values<typeof options>, _: readonly string[], io: CommandIo): Promise<void> {
+async function list(values: Values<typeof options>, _: readonly string[], io: CommandOutput): Promise<void> {
   const wanted = values.state.length === 0 ? (['unknown', 'failed'] as const) : values.state.map(readState)
   const limit = readLimit(values.limit)
   await withDatabase(values, async ({ mails }) => {
-    for (const state of new Set(wanted)) {
-      const read = async (most: number, after: string | undefined) => {
-        const page = await mails.list({ state, limit: most, after })
-        return { items: page.mails, next: page.next }
-      }
-      for await (const mail of listItems(read, limit)) {
-        if (values.json) io.stdout(JSON.stringify(mail))
-        else printLines(mailLines(mail), io)
+    async function* all(): AsyncGenerator<MailSummary> {
+      for (const state of new Set(wanted)) {
+        yield* listItems(async (most, after) => {
+          const page = await mails.list({ state, limit: most, after })
+          return { items: page.mails, next: page.next }
+        }, limit)
       }
     }
+    await io.list(all(), { lines: (mail) => fitted(mailLines(mail)) })
   })
 }
 
@@ -87,7 +86,7 @@ function mailLines({ id, state, recipient, subject, run, error, updated }: MailS
   return error === undefined ? [line] : [line, `    ${error}`]
 }
 
-async function retry(values: Values<typeof options>, [id = '']: readonly string[], io: CommandIo): Promise<void> {
+async function retry(values: Values<typeof options>, [id = '']: readonly string[], io: CommandOutput): Promise<void> {
   const { reason } = values
   const by = operatorName(values.by)
   if ((reason ?? '').length > maxText || by.length > maxText) {
@@ -98,6 +97,7 @@ async function retry(values: Values<typeof options>, [id = '']: readonly string[
     if (mail === undefined) throw new Error(`there is no mail "${id}"`)
     await storage.mails.retry(id, [await retryRow(storage, mail, by, reason)])
     io.stdout(`${id} is queued`)
+    io.result({ id, state: 'queued' })
   })
 }
 

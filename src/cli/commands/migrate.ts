@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { type CommandIo, defineCommand, type Values } from '#cli/command-line/command-line.ts'
+import { type CommandOutput, defineCommand, type Values } from '#cli/command-line/command-line.ts'
 import { closeToOthers, databaseUrl } from '#cli/command-line/installation.ts'
-import { databaseOptions } from '#cli/command-line/options.ts'
+import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
 import { Progress } from '#cli/command-line/progress.ts'
 import { readAddress, readSchemaAt } from '#database/databases.ts'
 import { lockInstance } from '#database/instance-lock.ts'
@@ -13,6 +13,7 @@ import { openStorage } from '#server/composition/stores.ts'
 const options = {
   ...databaseOptions,
   'dry-run': { about: 'Print the migrations that would run, and change nothing' },
+  ...outputOption,
 } as const
 
 export const migrateCommand = defineCommand({
@@ -26,7 +27,7 @@ Exit code 3: the database belongs to a newer version, or its migrations were cha
   run: runMigrate,
 })
 
-async function runMigrate(values: Values<typeof options>, _: readonly string[], io: CommandIo): Promise<void> {
+async function runMigrate(values: Values<typeof options>, _: readonly string[], io: CommandOutput): Promise<void> {
   const given = databaseUrl(values.database)
   const url = given ?? `sqlite:${join(values.data, 'gatehouse.db')}`
   const { dialect, address } = readAddress(url)
@@ -39,11 +40,13 @@ async function runMigrate(values: Values<typeof options>, _: readonly string[], 
   io.stdout(`Schema of the database: ${current}`)
   if (pending.length === 0) {
     io.stdout('Nothing to do: it is the schema of this version')
+    io.result({ before: applied.at(-1), pending: [], ran: [] })
     return
   }
   if (values['dry-run']) {
     for (const { name } of pending) io.stdout(`Would run ${name}`)
     io.stdout('Nothing was changed')
+    io.result({ before: applied.at(-1), pending: pending.map(({ name }) => name), ran: [] })
     return
   }
   // Another version of the only gateway of an SQLite file would continue on tables that it does not know.
@@ -59,6 +62,7 @@ async function runMigrate(values: Values<typeof options>, _: readonly string[], 
     }
     for (const name of ran) io.stdout(`Ran ${name}`)
     io.stdout('The database has the schema of this version')
+    io.result({ before: applied.at(-1), pending: [], ran })
   } finally {
     await lock.close?.()
   }

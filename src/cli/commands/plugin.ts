@@ -4,7 +4,8 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, relative, resolve, sep } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { type CommandIo, defineCommand, WrongUsage } from '#cli/command-line/command-line.ts'
+import { type CommandIo, type CommandOutput, defineCommand, WrongUsage } from '#cli/command-line/command-line.ts'
+import { outputOption } from '#cli/command-line/options.ts'
 
 const kinds = ['target', 'task', 'mapper', 'filter', 'mechanism'] as const
 type Kind = (typeof kinds)[number]
@@ -17,7 +18,10 @@ const typesOfExamples = '../../src/sdk/plugin/plugin-types.ts'
 const typesBeside = 'types.ts'
 const trialOfExamples = '../../src/cli/trial/plugin-trial.ts'
 
-const options = { dir: { value: 'DIR', default: '.', about: 'new: folder in which to create the plug-in' } } as const
+const options = {
+  dir: { value: 'DIR', default: '.', about: 'new: folder in which to create the plug-in' },
+  ...outputOption,
+} as const
 
 export const pluginCommand = defineCommand({
   name: 'plugin',
@@ -46,7 +50,7 @@ export const pluginCommand = defineCommand({
   examples: ['gatehouse plugin new target crm', 'gatehouse plugin test crm'],
 })
 
-async function create(given: string, name: string, dir: string, io: CommandIo): Promise<void> {
+async function create(given: string, name: string, dir: string, io: CommandOutput): Promise<void> {
   const kind = kinds.find((known) => known === given)
   if (kind === undefined) throw new WrongUsage(`KIND must be one of ${kinds.join(', ')}, not "${given}"`)
   if (!/^[a-z][a-z0-9-]{0,62}$/.test(name)) {
@@ -58,6 +62,7 @@ async function create(given: string, name: string, dir: string, io: CommandIo): 
     throw exists ? new Error(`${folder} already exists; choose another name`, { cause }) : cause
   })
   io.stdout(`Created ${folder} with ${files.join(', ')}`)
+  io.result({ folder, files })
   io.stdout(`Next: gatehouse plugin test ${folder}`)
 }
 

@@ -4,6 +4,7 @@ import process from 'node:process'
 import type { AuditProblem } from '#audit/store/audit-report.ts'
 import {
   type CommandIo,
+  type CommandOutput,
   checkFile,
   checkOptions,
   defineCommand,
@@ -12,7 +13,7 @@ import {
   WrongUsage,
 } from '#cli/command-line/command-line.ts'
 import { databaseUrl, withDatabase } from '#cli/command-line/installation.ts'
-import { databaseOptions } from '#cli/command-line/options.ts'
+import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
 import { Progress } from '#cli/command-line/progress.ts'
 import type { AuditKey } from '#database/audit-seal.ts'
 import { AuditSeal } from '#database/audit-seal.ts'
@@ -43,6 +44,7 @@ const options = {
   unverified: { about: 'Restore although the audit cannot be verified, or was changed' },
   by: { value: 'NAME', about: 'Name of the operator, for the audit (default the system user)' },
   yes: { about: 'Without FILE: confirm' },
+  ...outputOption,
 } as const
 type RestoreValues = Values<typeof options>
 
@@ -63,7 +65,7 @@ Exit code 1: nothing was restored. Exit code 3: the backup belongs to a newer ve
   run: runRestore,
 })
 
-async function runRestore(values: RestoreValues, [file]: readonly string[], io: CommandIo): Promise<void> {
+async function runRestore(values: RestoreValues, [file]: readonly string[], io: CommandOutput): Promise<void> {
   const url = databaseUrl(values.database)
   const isPostgres = url !== undefined && readAddress(url).dialect === 'postgres'
   checkOptions({ anchor: () => values.anchor.forEach(checkFile) })
@@ -76,12 +78,13 @@ async function runRestore(values: RestoreValues, [file]: readonly string[], io: 
   if (!isPostgres) throw new WrongUsage('missing argument: FILE')
   if (!values.yes)
     throw new WrongUsage('this ends all sessions of the database; run it after pg_restore, and add --yes')
-  await withDatabase(values, (storage) => finishPostgres(storage, values, io), 'refuse', 'restore')
+  const restored = await withDatabase(values, (storage) => finishPostgres(storage, values, io), 'refuse', 'restore')
   io.stdout('Finished: start the gateways')
+  io.result(restored)
 }
 
 /** Gateways refuse the database until it ends, also if it is killed. */
-async function finishPostgres(storage: Storage, values: RestoreValues, io: CommandIo): Promise<void> {
+async function finishPostgres(storage: Storage, values: RestoreValues, io: CommandIo): Promise<Restored> {
   const foreign = await storage.system.foreignCode()
   if (foreign !== undefined) {
     throw new Error(`the database contains the ${foreign}, which Gatehouse did not create. Remove it there first`)
@@ -99,14 +102,16 @@ async function finishPostgres(storage: Storage, values: RestoreValues, io: Comma
     if (isFirst) await storage.system.endRestore()
     throw error
   }
-  await finish(storage, { ...values, made: undefined, canAudit, lost }, io)
+  const restored = await finish(storage, { ...values, made: undefined, canAudit, lost }, io)
   await storage.system.endRestore()
+  return restored
 }
 
 /** Everything happens in a folder within the data folder; the last step gives the files their names. */
-async function restoreFile(file: string, data: string, values: RestoreValues, io: CommandIo): Promise<void> {
+async function restoreFile(file: string, data: string, values: RestoreValues, io: CommandOutput): Promise<void> {
   checkFile(file)
   const scope = new Scope()
+  let restored: object
   try {
     await refuseUsedFolder(data)
     mkdirSync(data, { recursive: true, mode: 0o700 })
@@ -139,7 +144,14 @@ async function restoreFile(file: string, data: string, values: RestoreValues, io
       await storage.ready()
       for (const { name } of schema.pending) io.stdout(`Migrated: ${name}`)
       const lost = await reportAnchors(storage, values, io)
-      await finish(storage, { ...values, made, canAudit: !lacksKey(audit.problems), lost }, io)
+      restored = {
+        data,
+        made,
+        rows,
+        schema: schema.applied.at(-1),
+        migrated: schema.pending.map(({ name }) => name),
+        ...(await finish(storage, { ...values, made, canAudit: !lacksKey(audit.problems), lost }, io)),
+      }
     } finally {
       await storage.close()
     }
@@ -156,6 +168,7 @@ async function restoreFile(file: string, data: string, values: RestoreValues, io
     await scope.close()
   }
   io.stdout(`Restored to ${data}: start the gateway`)
+  io.result(restored)
 }
 
 function haveSameFiles(one: string, other: string): boolean {
@@ -200,8 +213,18 @@ interface FinishOptions extends RestoreValues {
   readonly lost: readonly string[]
 }
 
+/** What a restore did, for programs. */
+interface Restored {
+  readonly ended: { readonly sessions: number; readonly issued: number }
+  readonly continues: { readonly runs: number; readonly mails: number }
+  readonly open: { readonly approvals: number; readonly runs: number }
+  /** What anchors prove to be missing. */
+  readonly lost: readonly string[]
+  readonly audited: boolean
+}
+
 /** Ends what must not become valid again, prints what the gateway will repeat, and writes the audit entry. */
-async function finish(storage: Storage, options: FinishOptions, io: CommandIo): Promise<void> {
+async function finish(storage: Storage, options: FinishOptions, io: CommandIo): Promise<Restored> {
   const { sessions, issued } = await storage.system.endLogins()
   io.stdout(
     `Ended ${counted(sessions, 'session')}, and ${counted(issued, 'record')} of issuers (codes, grants, tokens): all users sign in again`,
@@ -217,6 +240,13 @@ async function finish(storage: Storage, options: FinishOptions, io: CommandIo): 
   io.stdout(
     `Open as at the time of the backup: ${counted(approvals.open, 'approval')}, ${counted(runs.waiting, 'waiting run')}`,
   )
+  const restored: Restored = {
+    ended: { sessions, issued },
+    continues: { runs: runs.ready + runs.running, mails: mails.queued },
+    open: { approvals: approvals.open, runs: runs.waiting },
+    lost: options.lost,
+    audited: options.canAudit,
+  }
   if ((await storage.keys.list()).length > 0) {
     io.stdout(
       'Keys of token endpoints are those of the backup: revoke again what was revoked since, with "gatehouse keys"',
@@ -229,7 +259,7 @@ async function finish(storage: Storage, options: FinishOptions, io: CommandIo): 
     io.stderr(
       'gatehouse restore: no audit entry was written, since the key of the audit is missing. Run "gatehouse audit seal"',
     )
-    return
+    return restored
   }
   const value = options.made === undefined ? 'a backup' : `the backup of ${options.made.toISOString()}`
   const reason = [
@@ -238,6 +268,7 @@ async function finish(storage: Storage, options: FinishOptions, io: CommandIo): 
     ...(options.unverified ? ['--unverified'] : []),
   ].join('; ')
   await storage.audit.record({ action: 'replace', attribute: 'database', value, reason }, operatorName(options.by))
+  return restored
 }
 
 const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { type CommandIo, defineCommand, WrongUsage } from '#cli/command-line/command-line.ts'
+import { outputOption } from '#cli/command-line/options.ts'
 import { suggestion } from '#kernel/suggest.ts'
 
 const folder = new URL('../../../deploy/schema/', import.meta.url)
@@ -9,9 +10,12 @@ export const schemaCommand = (args: string[], io: CommandIo): Promise<number> =>
     name: 'schema',
     about: 'Print the JSON Schema of the configuration, with which editors complete and validate YAML.',
     usage: '[--kind KIND]',
-    options: { kind: { value: 'KIND', about: 'Only this kind of object, such as Workflow (default all)' } },
+    options: {
+      kind: { value: 'KIND', about: 'Only this kind of object, such as Workflow (default all)' },
+      output: { ...outputOption.output, about: 'The schema is JSON in both' },
+    },
     examples: ['gatehouse schema > gatehouse.schema.json', 'gatehouse schema --kind Workflow'],
-    run: async ({ kind }) => {
+    run: async ({ kind }, _, output) => {
       const schema = JSON.parse(await readFile(new URL('gatehouse.schema.json', folder), 'utf8'))
       const kinds: readonly string[] = schema.properties.kind.enum
       if (kind !== undefined && !kinds.includes(kind)) {
@@ -19,7 +23,8 @@ export const schemaCommand = (args: string[], io: CommandIo): Promise<number> =>
       }
       const { $schema, title, definitions } = schema
       const chosen = kind === undefined ? schema : { $schema, title, ...only(kind, definitions) }
-      io.stdout(JSON.stringify(chosen, null, 2))
+      output.stdout(JSON.stringify(chosen, null, 2))
+      output.result(chosen)
     },
   })(args, io)
 

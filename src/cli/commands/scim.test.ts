@@ -13,7 +13,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#server/composition/stores.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
 import { initCommandOn } from './init.ts'
-import { journalJson, journalLines, scimCommand } from './scim.ts'
+import { journalLines, scimCommand, wireCall } from './scim.ts'
 
 const row = (path: string, more: Partial<JournalEntry> = {}): JournalEntry => ({
   time: new Date(),
@@ -45,12 +45,14 @@ async function run(...args: string[]) {
   const errors: string[] = []
   const io = { stdout: (line: string) => void output.push(line), stderr: (line: string) => void errors.push(line) }
   const code = await scimCommand(args, io)
-  return { code, output, errors, paths: () => output.map((line) => String(JSON.parse(line).path)) }
+  return { code, output, errors, paths: () => calls(output).map(({ path }) => path) }
 }
+
+const calls = (output: readonly string[]): { readonly path: string }[] => JSON.parse(output.join('\n'))
 
 test('log prints the latest matching calls, oldest first', async () => {
   const data = await dataFolder()
-  const paths = async (...args: string[]) => (await run('log', '--data', data, '--json', ...args)).paths()
+  const paths = async (...args: string[]) => (await run('log', '--data', data, '--output', 'json', ...args)).paths()
   expect(await paths('--gateway', 'people')).toEqual(['/b', '/a', '/c'])
   expect(await paths('--gateway', 'people', '--gateway', 'crm', '--failed')).toEqual(['/b', '/d'])
   expect(await paths('--status', '404')).toEqual(['/b'])
@@ -329,13 +331,11 @@ test('lines fit the terminal and have no control characters', () => {
   expect(journalLines(storedRow(), 1)[0]).toHaveLength(40)
 })
 
-test('JSON is one object on one line', () => {
-  const [line = ''] = journalJson(storedRow({ error: 'a\nb', keyword: 'invalidPath' }))
-  expect(line).not.toContain('\n')
-  expect(JSON.parse(line)).toMatchObject({
+test('JSON has the words of the API', () => {
+  expect(wireCall(storedRow({ error: 'a\nb', keyword: 'invalidPath' }))).toMatchObject({
     id: 7,
     gateway: 'scim-people',
-    time: '2030-01-02T03:04:05.678Z',
+    time: new Date('2030-01-02T03:04:05.678Z'),
     error: 'a\nb',
     scimType: 'invalidPath',
   })

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { CommandIo } from '#cli/command-line/command-line.ts'
+import type { CommandOutput } from '#cli/command-line/command-line.ts'
 import {
   defineCommand,
   maxLimit,
@@ -13,7 +13,7 @@ import {
   wholeNumber,
 } from '#cli/command-line/command-line.ts'
 import { withDatabase } from '#cli/command-line/installation.ts'
-import { databaseOptions } from '#cli/command-line/options.ts'
+import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
 import { scimInit } from '#cli/init/scim.ts'
 import type { JournalPage, JournalQuery, StoredJournalEntry } from '#features/scim/journal/journal-entry.ts'
 import type { JournalStore } from '#features/scim/journal/journal-store.ts'
@@ -33,8 +33,8 @@ const options = {
     about: 'Only calls from this time on: 90s, 15m, 1h or 7d (ago), or an ISO 8601 date',
   },
   limit: { value: 'N', default: '50', about: 'Number of calls' },
-  json: { about: 'Print JSON, one object per line' },
-  follow: { about: 'Keep printing new calls' },
+  follow: { about: 'Keep printing new calls; with --output json, one per line' },
+  ...outputOption,
 } as const
 
 export const scimCommand = defineCommand({
@@ -60,18 +60,15 @@ const followEveryMillis = 1000
 
 type Filters = Omit<JournalQuery, 'limit' | 'after'>
 
-async function log(values: Values<typeof options>, _: readonly string[], io: CommandIo): Promise<void> {
+async function log(values: Values<typeof options>, _: readonly string[], io: CommandOutput): Promise<void> {
   const [limit, filters] = [readLimit(values.limit), readFilters(values)]
   const width = terminalWidth()
-  const show = values.json ? journalJson : (row: StoredJournalEntry) => journalLines(row, width)
-  let printed = 0
-  await withDatabase(values, ({ journal }) =>
-    printCalls(journal, filters, limit, values.follow, (row) => {
-      for (const line of show(row)) io.stdout(line)
-      printed++
-    }),
-  )
-  if (printed === 0) io.stderr(nothingFound(values.gateway))
+  const form = { lines: (row: StoredJournalEntry) => journalLines(row, width), json: wireCall }
+  const count = await withDatabase(values, async ({ journal }) => {
+    if (values.follow) return followCalls(journal, filters, limit, (row) => io.item(row, form))
+    return io.list(await latest(journal, filters, limit, 0), form)
+  })
+  if (count === 0) io.stderr(nothingFound(values.gateway))
 }
 
 /** Goes to stderr, so that programs that read JSON don't get it. */
@@ -92,13 +89,13 @@ function readFilters(values: Values<typeof options>): Filters {
   }
 }
 
-async function printCalls(
+/** Ends with an error only. */
+async function followCalls(
   store: JournalStore,
   filters: Filters,
   limit: number,
-  follow: boolean,
   print: (row: StoredJournalEntry) => void,
-): Promise<void> {
+): Promise<never> {
   let newest = 0
   const printLatest = async (most: number): Promise<void> => {
     for (const row of await latest(store, filters, most, newest)) {
@@ -107,7 +104,7 @@ async function printCalls(
     }
   }
   await printLatest(limit)
-  while (follow) {
+  for (;;) {
     await delay(followEveryMillis)
     await printLatest(maxLimit)
   }
@@ -155,9 +152,11 @@ export function journalLines(row: StoredJournalEntry, width: number): string[] {
   return lines.map((line) => terminalLine(line, width))
 }
 
-export function journalJson({ journal, keyword: scimType, ...row }: StoredJournalEntry): string[] {
-  return [JSON.stringify({ gateway: journal, ...row, scimType })]
-}
+export const wireCall = ({ journal, keyword: scimType, ...row }: StoredJournalEntry) => ({
+  gateway: journal,
+  ...row,
+  scimType,
+})
 
 function describeOperations(operations: JsonValue): string {
   const list = Array.isArray(operations) ? operations : [operations]

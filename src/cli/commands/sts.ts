@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import * as z from 'zod'
 import {
-  type CommandIo,
+  type CommandOutput,
   defineCommand,
   fileProblem,
   messageOf,
@@ -11,8 +11,9 @@ import {
   type Values,
   WrongUsage,
 } from '#cli/command-line/command-line.ts'
+import { explainedDetails } from '#cli/command-line/explained-details.ts'
 import { openRuntime, withConfiguration } from '#cli/command-line/installation.ts'
-import { configOption, directoryOptions, secretsOption } from '#cli/command-line/options.ts'
+import { configOption, directoryOptions, outputOption, secretsOption } from '#cli/command-line/options.ts'
 import type { StsEndpointConfig } from '#config/configuration/configuration.ts'
 import { ConfigDocument, FixedPlace } from '#config/context/config-document.ts'
 import { readYaml } from '#config/context/locate.ts'
@@ -33,7 +34,7 @@ import {
 } from '#server/explain/token.ts'
 import { publishAction, publishOptions } from './keys.ts'
 
-const testOptions = { ...configOption, ...directoryOptions, ...secretsOption } as const
+const testOptions = { ...configOption, ...directoryOptions, ...secretsOption, ...outputOption } as const
 
 const explainOptions = {
   ...configOption,
@@ -46,6 +47,7 @@ namespace, saname, cluster, pod-name, ...; for an OpenID Connect issuer: issuer,
   },
   ...directoryOptions,
   ...secretsOption,
+  ...outputOption,
 } as const
 
 const explainCommand = defineCommand({
@@ -105,7 +107,7 @@ const widest = 2000
 function explain(
   values: Values<typeof explainOptions>,
   [name = '']: readonly string[],
-  io: CommandIo,
+  io: CommandOutput,
 ): Promise<number> {
   const explained = readWorkload(values)
   return withConfiguration(values, io, async (loaded) => {
@@ -121,6 +123,7 @@ function explain(
     if (tokens === undefined) throw new Error('there is no token service')
     const { allowed, lines } = await explainToken(tokens, rules, config, explained)
     for (const line of lines) io.stdout(terminalLine(line, widest))
+    io.result({ allowed, details: explainedDetails(lines) })
     return allowed ? 0 : 1
   })
 }
@@ -177,7 +180,7 @@ interface PolicyTest {
 function testPolicy(
   values: Values<typeof testOptions>,
   [file = '']: readonly string[],
-  io: CommandIo,
+  io: CommandOutput,
 ): Promise<number> {
   return withConfiguration(values, io, async (loaded) => {
     const issues = new Issues()
@@ -189,14 +192,16 @@ function testPolicy(
     const configuration = withoutClusters(loaded.configuration)
     const { tokens, rules } = await openRuntime({ ...loaded, configuration }, values)
     if (tokens === undefined) throw new Error('there is no token service')
-    let failed = 0
+    const results: { readonly at: string; readonly title: string; readonly problems: readonly string[] }[] = []
     for (const test of tests) {
       const decision = await decideToken(tokens, rules, test.config, test.workload)
       const problems = problemsOf(test.spec, decision)
-      if (problems.length > 0) failed++
+      results.push({ at: test.at, title: titleOf(test), problems })
       io.stdout(terminalLine(`${problems.length === 0 ? 'ok  ' : 'FAIL'}  ${test.at}  ${titleOf(test)}`, widest))
       for (const problem of problems) io.stdout(terminalLine(`      ${problem}`, widest))
     }
+    const failed = results.filter(({ problems }) => problems.length > 0).length
+    io.result({ passed: tests.length - failed, failed, tests: results })
     io.stdout(`${tests.length} test${tests.length === 1 ? '' : 's'}: ${tests.length - failed} passed, ${failed} failed`)
     return failed === 0 ? 0 : 1
   })

@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { CommandIo } from '#cli/command-line/command-line.ts'
+import type { CommandIo, CommandOutput } from '#cli/command-line/command-line.ts'
 import {
   defineCommand,
   readPairs,
@@ -12,7 +12,7 @@ import {
   wholeNumber,
 } from '#cli/command-line/command-line.ts'
 import { closeToOthers } from '#cli/command-line/installation.ts'
-import { databaseOptions } from '#cli/command-line/options.ts'
+import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { createKeySource, type SigningKey } from '#keys/key-source.ts'
 import { signToken, type TokenContent } from '#protocols/jwt/signing.ts'
@@ -30,6 +30,7 @@ const options = {
   ttl: { value: 'SECONDS', default: '3600', about: 'Lifetime of the token' },
   key: { value: 'NAME', default: 'development-issuer', about: 'Signing key in the data folder' },
   'key-file': { value: 'FILE', about: 'RSA private key, PEM, whose public key is the validationKey of the chain' },
+  ...outputOption,
 } as const
 
 export const tokenCommand = defineCommand({
@@ -50,7 +51,7 @@ signed with a private key of your own`,
 const longestLifetime = 366 * 24 * 3600
 const registered = ['iss', 'aud', 'sub', 'iat', 'nbf', 'exp']
 
-async function mint(values: Values<typeof options>, _: readonly string[], io: CommandIo): Promise<void> {
+async function mint(values: Values<typeof options>, _: readonly string[], io: CommandOutput): Promise<void> {
   const { data, issuer, audience, key, 'key-file': keyFile } = values
   const subject = required(values.subject || undefined, 'subject')
   const lifetimeSeconds = wholeNumber(values.ttl, 1, longestLifetime)
@@ -60,7 +61,9 @@ async function mint(values: Values<typeof options>, _: readonly string[], io: Co
   const claims = readClaims(values.claim)
   const content: TokenContent = { issuer, audience, subject, claims, lifetimeSeconds }
   const pair = keyFile === undefined ? await ownKey(data, key, io) : await keyInFile(keyFile)
-  io.stdout(await signToken(content, pair, systemClock))
+  const token = await signToken(content, pair, systemClock)
+  io.stdout(token)
+  io.result({ token, expiresIn: lifetimeSeconds })
 }
 
 async function ownKey(data: string, key: string, io: CommandIo): Promise<SigningKey> {

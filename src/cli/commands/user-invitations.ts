@@ -1,5 +1,5 @@
-import type { CommandIo } from '#cli/command-line/command-line.ts'
-import { listItems, operatorName, printLines } from '#cli/command-line/command-line.ts'
+import type { CommandOutput } from '#cli/command-line/command-line.ts'
+import { fitted, listItems, operatorName } from '#cli/command-line/command-line.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
 import type { InvitationRecord } from '#features/registration/service/invitation.ts'
 import { Invitations } from '#features/registration/service/invitations.ts'
@@ -27,14 +27,18 @@ export async function runInvitationAction(
   action: InvitationAction,
   configuration: Configuration,
   { registrations: store }: Pick<Storage, 'registrations'>,
-  io: CommandIo,
+  io: CommandOutput,
 ): Promise<void> {
   const { application, form } = chooseForm(configuration, action.application)
   const name = form.name(application)
   const invitations = new Invitations({ store, clock: systemClock })
   const actor = { by: operatorName(action.by) }
-  const print = (one: InvitationRecord): void =>
-    printLines([`${one.id}  ${one.state}  ${one.email}  until ${one.expires.toISOString()}  by ${one.invitedBy}`], io)
+  const lines = (one: InvitationRecord): string[] =>
+    fitted([`${one.id}  ${one.state}  ${one.email}  until ${one.expires.toISOString()}  by ${one.invitedBy}`])
+  const print = (one: InvitationRecord): void => {
+    for (const line of lines(one)) io.stdout(line)
+    io.result(wireInvitation(one))
+  }
   switch (action.word) {
     case 'invite': {
       const attributes = singleValues(action.attributes)
@@ -51,10 +55,18 @@ export async function runInvitationAction(
         const page = await invitations.list(name, limit, after)
         return { items: page.invitations, next: page.next }
       }
-      for await (const one of listItems(read)) print(one)
+      await io.list(listItems(read), { lines, json: wireInvitation })
     }
   }
 }
+
+const wireInvitation = ({ id, state, email, expires, invitedBy }: InvitationRecord) => ({
+  id,
+  state,
+  email,
+  expires,
+  invitedBy,
+})
 
 /** The message of the store is for the log; operators see its public text. */
 async function withPublicText<T>(work: Promise<T>): Promise<T> {

@@ -1,9 +1,10 @@
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
-import type { CommandIo, RunCommand } from '#cli/command-line/command-line.ts'
+import type { CommandIo, CommandOutput, RunCommand } from '#cli/command-line/command-line.ts'
 import {
   defineCommand,
+  fitted,
   listItems,
   messageOf,
   operatorName,
@@ -13,7 +14,7 @@ import {
   WrongUsage,
 } from '#cli/command-line/command-line.ts'
 import { withConfiguration, withDatabase } from '#cli/command-line/installation.ts'
-import { configOption, databaseOptions } from '#cli/command-line/options.ts'
+import { configOption, databaseOptions, outputOption } from '#cli/command-line/options.ts'
 import type { Configuration, InsertConfig } from '#config/configuration/configuration.ts'
 import { insertIdentity } from '#directory/virtual-directory.ts'
 import { nameKey } from '#features/account/second-factors/second-factors.ts'
@@ -42,6 +43,7 @@ const options = {
   'no-password': { about: 'add: do not set a password' },
   application: { value: 'NAME', about: 'Application with the registration form, if there are several' },
   by: { value: 'NAME', about: 'Name of the operator, for the audit (default the system user)' },
+  ...outputOption,
 } as const
 type UserValues = Values<typeof options>
 
@@ -116,7 +118,7 @@ export const userCommandReading = (input: PasswordInput): RunCommand =>
 
 export const userCommand: RunCommand = (args, io) => userCommandReading(process.stdin)(args, io)
 
-function add(values: UserValues, login: string, input: PasswordInput, io: CommandIo): Promise<number> {
+function add(values: UserValues, login: string, input: PasswordInput, io: CommandOutput): Promise<number> {
   const attributes = readPairs('attribute', values.attribute)
   const groups = values.group
   const problem = loginProblem(login)
@@ -130,11 +132,12 @@ function add(values: UserValues, login: string, input: PasswordInput, io: Comman
         ? 'The user has no password and logs in at an outside issuer; "gatehouse user passwd" sets one.'
         : 'The user can log in with this password.'
     printLines([`Added "${login}" to the directory "${config.name}"${joined}. ${next}`], io)
+    io.result({ login, directory: config.name, groups, hasPassword: password !== undefined })
   })
 }
 
 /** A user whose password changed must log in again. */
-function setPassword(values: UserValues, login: string, input: PasswordInput, io: CommandIo): Promise<number> {
+function setPassword(values: UserValues, login: string, input: PasswordInput, io: CommandOutput): Promise<number> {
   return withPeople(values, 'passwd', login, io, async ({ people, cause, storage, config }) => {
     const owner = await identityOf(login, people, config)
     const password = await readPassword(input, io.stderr)
@@ -142,11 +145,12 @@ function setPassword(values: UserValues, login: string, input: PasswordInput, io
     if (owner === undefined) await auditChanges(await write(), cause, storage)
     else await replacePassword(write, owner, cause, storage)
     printLines([`Set the password of "${login}". The user must log in again.`], io)
+    io.result({ login, directory: config.name, hasPassword: true })
   })
 }
 
 /** A user who is removed is also logged out. */
-function remove(values: UserValues, [login = '']: readonly string[], io: CommandIo): Promise<number> {
+function remove(values: UserValues, [login = '']: readonly string[], io: CommandOutput): Promise<number> {
   return withPeople(values, 'remove', login, io, async ({ people, cause, storage, config }) => {
     const owner = await identityOf(login, people, config)
     const changes = await people.removePerson(login)
@@ -154,23 +158,26 @@ function remove(values: UserValues, [login = '']: readonly string[], io: Command
     await auditChanges(changes, cause, storage)
     if (owner !== undefined) await storage.sessions.deleteOfOwner(owner)
     printLines([`Removed "${login}" and ended the user's sessions.`], io)
+    io.result({ login, directory: config.name, removed: true })
   })
 }
 
-function list(values: UserValues, _: readonly string[], io: CommandIo): Promise<number> {
+function list(values: UserValues, _: readonly string[], io: CommandOutput): Promise<number> {
   return withPeople(values, 'list', '', io, async ({ people }) => {
     const read = async (limit: number, after: string | undefined) => {
       const page = await people.listPeople(limit, after)
       return { items: page.people, next: page.next }
     }
-    for await (const { login, entry, hasPassword } of listItems(read)) {
-      printLines([`${login}  ${hasPassword ? 'password' : 'no password'}  ${entry.dn}`], io)
-    }
+    await io.list(listItems(read), {
+      lines: ({ login, entry, hasPassword }) =>
+        fitted([`${login}  ${hasPassword ? 'password' : 'no password'}  ${entry.dn}`]),
+      json: ({ login, entry, hasPassword }) => ({ login, dn: `${entry.dn}`, hasPassword }),
+    })
   })
 }
 
 function invitationAction(word: InvitationAction['word']) {
-  return (values: UserValues, [argument = '']: readonly string[], io: CommandIo): Promise<number> => {
+  return (values: UserValues, [argument = '']: readonly string[], io: CommandOutput): Promise<number> => {
     const { application, by } = values
     const action = { word, argument, application, by, attributes: readPairs('attribute', values.attribute) }
     return withConfiguration(values, io, async ({ configuration }) => {
@@ -306,7 +313,7 @@ async function resetFactors(
   written: string,
   by: string,
   { secondFactors }: Pick<Storage, 'secondFactors'>,
-  io: CommandIo,
+  io: CommandOutput,
 ): Promise<void> {
   const dn = Dn.parse(written)
   const subject = dn.rdns[0]?.[0]?.value ?? written
@@ -326,6 +333,7 @@ async function resetFactors(
   ])
   if (removed === 0) throw new Error(`no user with second factors has the DN "${dn}"`)
   io.stdout(`Removed ${removed} second factor${removed === 1 ? '' : 's'}`)
+  io.result({ dn: `${dn}`, removed })
 }
 
 /** The source of a password. */

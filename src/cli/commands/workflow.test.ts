@@ -54,7 +54,9 @@ async function run(folder: string, ...args: string[]) {
 }
 
 const ids = async (folder: string, ...args: string[]): Promise<string[]> =>
-  (await run(folder, 'list', '--json', ...args)).output.map((line) => JSON.parse(line).id)
+  JSON.parse((await run(folder, 'list', '--output', 'json', ...args)).output.join('')).map(
+    ({ id }: { id: string }) => id,
+  )
 
 test('list prints the matching runs, latest first', async () => {
   const folder = await dataFolder()
@@ -82,19 +84,23 @@ test('list shows unfinished changes, and why a run was cancelled', async () => {
   expect(output.at(-1)).toBe('    idp requested to cancel it: A later change replaced it.')
 })
 
-test('a list without runs says so on standard error, also with --json', async () => {
+test('a list without runs says so on standard error, also with --output json', async () => {
   const folder = temporaryFolder()
   await withStorage(folder, async (storage) => await storage.ready())
   const empty = { code: 0, output: [] }
   expect(await run(folder, 'list')).toEqual({ ...empty, errors: ['There are no stored runs.'] })
   expect(await run(folder, 'list', '--unfinished')).toEqual({ ...empty, errors: ['There are no unfinished changes.'] })
   for (const args of [
-    ['--unfinished', '--json', '--subject', 'ada'],
     ['--state', 'incident'],
     ['--name', 'join'],
   ]) {
     expect(await run(folder, 'list', ...args)).toEqual({ ...empty, errors: ['No stored run matches.'] })
   }
+  expect(await run(folder, 'list', '--output', 'json', '--subject', 'ada')).toEqual({
+    code: 0,
+    output: ['[]'],
+    errors: ['No stored run matches.'],
+  })
   expect((await run(await dataFolder(), 'list')).errors).toEqual([])
 })
 
@@ -107,7 +113,7 @@ test('a run is shown with its timeline and approvals, and without its data', asy
   const waiting = (await run(folder, 'show', 'waiting')).output.join('\n')
   expect(waiting).toContain('open "Manager approval" a-1, approvers: boss, chief')
   for (const id of ['stuck', 'waiting']) {
-    const [json = ''] = (await run(folder, 'show', id, '--json')).output
+    const json = (await run(folder, 'show', id, '--output', 'json')).output.join('\n')
     expect(JSON.parse(json)).toMatchObject({ id, timeline: expect.any(Array), approvals: expect.any(Array) })
     expect(stuck + json).not.toContain('private@example.com')
   }
@@ -167,8 +173,7 @@ test('a run is cancelled with its approvals; an ended one stays unchanged', asyn
 
 test('an intervention on a run that changed since it was shown is refused', async () => {
   const folder = await dataFolder()
-  const [json = ''] = (await run(folder, 'show', 'stuck', '--json')).output
-  const { fence } = JSON.parse(json)
+  const { fence } = JSON.parse((await run(folder, 'show', 'stuck', '--output', 'json')).output.join(''))
   const stale = await run(folder, 'retry', 'stuck', '--fence', String(fence - 1))
   expect([stale.code, stale.errors]).toEqual([1, [expect.stringContaining('the run has changed')]])
   expect((await run(folder, 'retry', 'stuck', '--fence', String(fence))).code).toBe(0)

@@ -1,6 +1,7 @@
-import type { CommandIo } from '#cli/command-line/command-line.ts'
+import type { CommandOutput } from '#cli/command-line/command-line.ts'
 import {
   defineCommand,
+  fitted,
   listItems,
   maxLimit,
   messageOf,
@@ -13,7 +14,7 @@ import {
   wholeNumber,
 } from '#cli/command-line/command-line.ts'
 import { withDatabase } from '#cli/command-line/installation.ts'
-import { databaseOptions } from '#cli/command-line/options.ts'
+import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
 import { loginIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -43,10 +44,10 @@ const options = {
   requestor: { value: 'LOGIN', about: 'list: only runs that this user requested' },
   unfinished: { about: 'list: only changes that failed part way, and are tried again or need an operator' },
   limit: { value: 'N', default: '50', about: 'list: number of runs' },
-  json: { about: 'list, show: print JSON, one object per line' },
   reason: { value: 'TEXT', about: 'retry, skip, cancel: reason, for the audit' },
   fence: { value: 'N', about: 'retry, skip, cancel: only if "show" still prints this number' },
   by: { value: 'NAME', about: 'retry, skip, cancel: name of the operator, for the audit (default the system user)' },
+  ...outputOption,
 } as const
 type WorkflowValues = Values<typeof options>
 
@@ -101,22 +102,17 @@ export const workflowCommand = defineCommand({
 
 const maxText = 2_000
 
-async function list(values: WorkflowValues, _: readonly string[], io: CommandIo): Promise<void> {
+async function list(values: WorkflowValues, _: readonly string[], io: CommandOutput): Promise<void> {
   const query = readQuery(values)
   const limit = readLimit(values.limit)
-  let isEmpty = true
-  await withDatabase(values, async ({ runs }) => {
+  const count = await withDatabase(values, async ({ runs }) => {
     const read = async (most: number, after: string | undefined) => {
       const page = await runs.list({ ...query, limit: most, ...(after === undefined ? {} : { after }) })
       return { items: page.runs, next: page.next }
     }
-    for await (const run of listItems(read, limit)) {
-      if (values.json) io.stdout(JSON.stringify(wireRun(run)))
-      else printLines(runLines(run), io)
-      isEmpty = false
-    }
+    return io.list(listItems(read, limit), { lines: (run) => fitted(runLines(run)), json: wireRun })
   })
-  if (isEmpty) io.stderr(nothingFound(query))
+  if (count === 0) io.stderr(nothingFound(query))
 }
 
 /** Goes to stderr, so that programs that read JSON don't get it. */
@@ -125,16 +121,16 @@ function nothingFound({ states, name, subject, requester, unfinished }: Omit<Run
   return unfinished ? 'There are no unfinished changes.' : 'There are no stored runs.'
 }
 
-async function show(values: WorkflowValues, [id = '']: readonly string[], io: CommandIo): Promise<void> {
+async function show(values: WorkflowValues, [id = '']: readonly string[], io: CommandOutput): Promise<void> {
   await withDatabase(values, async (storage) => {
     const story = await readStory(storage, await findRun(storage, id))
-    if (values.json) io.stdout(storyJson(story))
-    else printLines(storyLines(story), io)
+    printLines(storyLines(story), io)
+    io.result(wireStory(story))
   })
 }
 
 function intervene(action: 'retry' | 'skip' | 'cancel') {
-  return async (values: WorkflowValues, [id = '']: readonly string[], io: CommandIo): Promise<void> => {
+  return async (values: WorkflowValues, [id = '']: readonly string[], io: CommandOutput): Promise<void> => {
     const { fence, ...request } = readIntervention(values, action !== 'retry')
     await withDatabase(values, async (storage) => {
       const run = await findRun(storage, id)
@@ -142,6 +138,7 @@ function intervene(action: 'retry' | 'skip' | 'cancel') {
       await interventions[action]({ id, fence: fence ?? run.fence, ...request })
       const { state } = await findRun(storage, id)
       io.stdout(`${id} is ${state}${action === 'cancel' && state === 'running' ? ' until its current task ends' : ''}`)
+      io.result({ id, state })
     })
   }
 }
@@ -185,19 +182,18 @@ function requestOf(head: RunHead) {
 }
 
 /** Without the data and rules that only approvers see. */
-const storyJson = ({ run, steps, approvals }: RunStory): string =>
-  JSON.stringify({
-    ...wireRun(run),
-    timeline: steps,
-    approvals: approvals.map(({ data: _data, rules: _rules, decision, run: about, ...approval }) => ({
-      ...requestOf(about),
-      ...approval,
-      decided: decision?.at,
-      decidedBy: decision?.by,
-      onBehalfOf: decision?.onBehalfOf,
-      comment: decision?.comment,
-    })),
-  })
+const wireStory = ({ run, steps, approvals }: RunStory) => ({
+  ...wireRun(run),
+  timeline: steps,
+  approvals: approvals.map(({ data: _data, rules: _rules, decision, run: about, ...approval }) => ({
+    ...requestOf(about),
+    ...approval,
+    decided: decision?.at,
+    decidedBy: decision?.by,
+    onBehalfOf: decision?.onBehalfOf,
+    comment: decision?.comment,
+  })),
+})
 
 function readQuery({ state, name, subject, requestor, unfinished }: WorkflowValues): Omit<RunQuery, 'limit'> {
   const wanted = state.map((word) => {

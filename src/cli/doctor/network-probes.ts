@@ -88,6 +88,13 @@ function tlsAdvice(reason: string): string {
   return 'Use a certificate of an authority that clients trust; for an authority of your own, set NODE_EXTRA_CA_CERTS.'
 }
 
+/** What TLS says of a certificate whose authority this machine doesn't trust. */
+const unknownAuthority = /self-signed certificate|unable to (?:get (?:local )?issuer|verify the first) certificate/i
+/** No one runs Node.js by hand here. */
+const nodeAdvice = /; if the root CA is installed locally, try running Node\.js with --use-system-ca/
+const authorityAdvice =
+  'Put the certificate of its authority into a file, and set NODE_EXTRA_CA_CERTS to its path for serve and doctor; "gatehouse init --issuer-ca FILE" does that for a new gateway.'
+
 const maxDocument = 1_000_000
 
 /** An issuer that chains trust: its discovery document, its keys and its clock. */
@@ -103,7 +110,10 @@ export function issuerProbe(issuer: string, publicUrl: string | undefined): Prob
         return await issuerFindings(issuer, signal)
       } catch (error) {
         const seen = reasonOf(error)
-        return [isOwn ? warning(seen, 'This gateway is the issuer: start it to check it.') : problem(seen, advice)]
+        if (isOwn) return [warning(seen, 'This gateway is the issuer: start it to check it.')]
+        return [
+          unknownAuthority.test(seen) ? problem(seen.replace(nodeAdvice, ''), authorityAdvice) : problem(seen, advice),
+        ]
       }
     },
   }

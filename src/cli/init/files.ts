@@ -1,6 +1,8 @@
 import { hash, randomBytes } from 'node:crypto'
+import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { authoritiesOf, renewWebhookTls } from '#protocols/admission/webhook-tls.ts'
+import { quoted } from './folder-commands.ts'
 import type { GatewayPlan } from './plan.ts'
 import {
   ldapEntries,
@@ -24,13 +26,13 @@ interface NewFile {
  * The files of a new gateway, by their path in its folder. Answers appear in values.yaml, in secrets and in
  * gatehouse.env only, so that no answer can change the meaning of another file.
  */
-export function gatewayFiles(plan: GatewayPlan, token: string): ReadonlyMap<string, NewFile> {
-  const { database, login, target, host } = plan
+export function gatewayFiles(plan: GatewayPlan, token: string, folder: string): ReadonlyMap<string, NewFile> {
+  const { database, login, target, host, isLocal } = plan
+  const authority = login.kind === 'passwords' ? undefined : login.authority
   const setup = targetSetup(target.kind, {
     hasCertificate: target.certificate !== undefined,
     hasSecret: target.secret !== undefined,
   })
-  const made = renewWebhookTls(undefined, [host], new Date())
   const secretFile = (name: string, key: string, text: string): [string, NewFile] => [
     `config/secrets/${name}/${key}`,
     { text: `${text}\n`, secret: true },
@@ -42,10 +44,16 @@ export function gatewayFiles(plan: GatewayPlan, token: string): ReadonlyMap<stri
         text: '# Secrets and data stay out of version control.\n/gatehouse.env\n/config/secrets/\n/tls/\n/data/\n/audit/\n',
       },
     ],
-    ['gatehouse.env', { text: environmentText(database), secret: true }],
+    [
+      'gatehouse.env',
+      {
+        text: environmentText(database, authority === undefined ? undefined : join(folder, issuerAuthority)),
+        secret: true,
+      },
+    ],
     ['config/values.yaml', { text: valuesYaml(plan) }],
     ['config/authentication.yaml', { text: authenticationYaml(login) }],
-    ['config/portal.yaml', { text: portalYaml(login.kind) }],
+    ['config/portal.yaml', { text: portalYaml(login.kind, isLocal) }],
     [
       'config/scim.yaml',
       { text: scimYaml(setup, login.kind === 'okta' || login.kind === 'entra' ? login.kind : undefined) },
@@ -70,14 +78,26 @@ export function gatewayFiles(plan: GatewayPlan, token: string): ReadonlyMap<stri
           ['target-entries.ldif', { text: ldapEntries(target.values['TARGET_BASE'] ?? '') }] as [string, NewFile],
         ]
       : []),
-    ['tls/tls.crt', { text: made.server.certificate }],
-    ['tls/tls.key', { text: made.server.privateKey, secret: true }],
-    ['tls/ca.crt', { text: authoritiesOf(made) }],
+    ...(authority === undefined ? [] : [[issuerAuthority, { text: authority }] as [string, NewFile]]),
+    ...(isLocal ? [] : tlsFiles(host)),
   ])
 }
 
+/** A file of its own, since that of the target is a part of the configuration. */
+const issuerAuthority = 'tls/issuer-ca.crt'
+
+/** For a first start. */
+function tlsFiles(host: string): [string, NewFile][] {
+  const made = renewWebhookTls(undefined, [host], new Date())
+  return [
+    ['tls/tls.crt', { text: made.server.certificate }],
+    ['tls/tls.key', { text: made.server.privateKey, secret: true }],
+    ['tls/ca.crt', { text: authoritiesOf(made) }],
+  ]
+}
+
 /** For `. ./gatehouse.env` in a shell, and for EnvironmentFile= of systemd. */
-function environmentText(database: string | undefined): string {
+function environmentText(database: string | undefined, authority: string | undefined): string {
   const key = (): string => randomBytes(32).toString('base64')
   return `# Secrets of the gateway, as environment variables. Keep a copy in a safe place: what they encrypt is lost with them.
 # Load it in a shell of this folder with: set -a; . ./gatehouse.env; set +a
@@ -85,7 +105,7 @@ function environmentText(database: string | undefined): string {
 GATEHOUSE_SECRET_KEY=${key()}
 # Seals the audit.
 GATEHOUSE_AUDIT_KEY=${key()}
-${database === undefined ? '' : `# The database.\nGATEHOUSE_DATABASE='${database}'\n`}`
+${database === undefined ? '' : `# The database.\nGATEHOUSE_DATABASE='${database}'\n`}${authority === undefined ? '' : `# Trusts the authority of the issuer, besides the public ones. Read when a process starts.\nNODE_EXTRA_CA_CERTS=${quoted(authority)}\n`}`
 }
 
 function valuesYaml({ host, origin, target, login }: GatewayPlan): string {
@@ -116,11 +136,12 @@ function authenticationYaml(login: GatewayPlan['login']): string {
 }
 
 /** Only users with a password here have a page for their account. */
-function portalYaml(login: GatewayPlan['login']['kind']): string {
-  const isLocal = login === 'passwords'
+function portalYaml(login: GatewayPlan['login']['kind'], isLocal: boolean): string {
+  const isOwn = login === 'passwords'
   const accountUrl = fillTemplate(new URL('./templates/portal-account.yaml', import.meta.url), {})
   return fillTemplate(new URL('./templates/portal.yaml', import.meta.url), {
-    account: isLocal ? ['account: /portal/account'] : [],
-    accountUrl: isLocal ? accountUrl.trimEnd().split('\n') : [],
+    cookies: isLocal ? ['# Only over http on this machine: a public address needs TLS.', 'secure: false'] : [],
+    account: isOwn ? ['account: /portal/account'] : [],
+    accountUrl: isOwn ? accountUrl.trimEnd().split('\n') : [],
   })
 }

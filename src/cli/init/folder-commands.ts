@@ -5,7 +5,7 @@ export const quoted = (text: string): string =>
   /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 
 /** Parts of commands for a folder that `init` has made. */
-export function folderCommands(folder: string, urlPort: string) {
+export function folderCommands(folder: string, urlPort: string, isLocal = false) {
   const path = (...names: readonly string[]): string => quoted(join(folder, ...names))
   const environment = path('gatehouse.env')
   const source = `--config ${path('config')} --data ${path('data')}`
@@ -15,8 +15,8 @@ export function folderCommands(folder: string, urlPort: string) {
     // A shell looks for a name without a slash in its PATH.
     loadSecrets: `set -a; . ${environment.includes('/') ? environment : `./${environment}`}; set +a`,
     source,
-    tls,
+    tls: isLocal ? '' : tls,
     port,
-    serving: `${source} --listen 0.0.0.0:${port} ${tls}`,
+    serving: isLocal ? `${source} --listen 127.0.0.1:${port}` : `${source} --listen 0.0.0.0:${port} ${tls}`,
   }
 }

@@ -20,6 +20,8 @@ type LoginPlan =
       readonly clientId: string
       /** Undefined for a public client. */
       readonly clientSecret: string | undefined
+      /** PEM: the authority of the issuer's server, if machines don't trust it. */
+      readonly authority: string | undefined
     }
 
 interface TargetPlan {
@@ -40,6 +42,8 @@ export interface GatewayPlan {
   readonly origin: string
   /** Empty for the port of https. */
   readonly port: string
+  /** For a browser on this machine, over http. */
+  readonly isLocal: boolean
   /** The address of PostgreSQL; undefined for the embedded SQLite. */
   readonly database: string | undefined
   readonly target: TargetPlan
@@ -50,6 +54,7 @@ export interface GatewayPlan {
 
 export const planOptions = {
   domain: { value: 'HOST[:PORT]', about: 'Public host name of the gateway, such as idm.example.com' },
+  local: { about: 'Only for this machine: http://localhost:8080, which a browser opens without a certificate' },
   database: { value: 'sqlite|URL', about: 'sqlite (default), or the address of a PostgreSQL database' },
   target: { value: 'KIND', about: `Where SCIM clients create accounts: ${targetKinds.join(', ')} (default none)` },
   'target-url': { value: 'URL', about: 'Address of the target: https:, ldaps:, postgres:, or sqlite: and a file' },
@@ -63,6 +68,7 @@ export const planOptions = {
     value: 'URL',
     about: 'oidc: the issuer; okta: the domain, such as example.okta.com; entra: the tenant id',
   },
+  'issuer-ca': { value: 'FILE', about: "File with the certificate authority of the issuer's server, PEM" },
   'client-id': { value: 'ID', about: 'The client id that the issuer gave' },
   'client-secret-file': { value: 'FILE', about: 'File with the client secret (default a public client)' },
   administrator: {
@@ -72,12 +78,8 @@ export const planOptions = {
 } as const
 
 /** Throws WrongUsage that names the option, or an Error if the operator leaves the questions. */
-export async function readPlan(questions: Questions): Promise<GatewayPlan> {
-  const { host, port } = await questions.ask({
-    option: 'domain',
-    question: 'Public host name of the gateway, such as idm.example.com',
-    read: readDomain,
-  })
+export async function readPlan(questions: Questions, isLocal: boolean): Promise<GatewayPlan> {
+  const { host, port } = isLocal ? readLocal(questions.given('domain')) : await readPublic(questions)
   const database = await questions.ask({
     option: 'database',
     question: 'Database: sqlite, or the address of PostgreSQL (postgres://…)',
@@ -97,8 +99,26 @@ export async function readPlan(questions: Questions): Promise<GatewayPlan> {
       return text
     },
   })
-  const origin = `https://${host}${port === '' ? '' : `:${port}`}`
-  return { host, port, origin, database, target, login, administrator }
+  const origin = `${isLocal ? 'http' : 'https'}://${host}${port === '' ? '' : `:${port}`}`
+  return { host, port, isLocal, origin, database, target, login, administrator }
+}
+
+const readPublic = (questions: Questions): Promise<{ host: string; port: string }> =>
+  questions.ask({
+    option: 'domain',
+    question: 'Public host name of the gateway, such as idm.example.com',
+    read: readDomain,
+  })
+
+/** Throws WrongUsage for a name that others could reach: without TLS, passwords would be sent in the clear. */
+function readLocal(given = 'localhost:8080'): { host: string; port: string } {
+  const [, port = '8080'] = /^localhost(?::([1-9]\d{0,4}))?$/.exec(given) ?? []
+  if (!/^localhost(?::\d+)?$/.test(given) || Number(port) > 65_535) {
+    throw new WrongUsage(
+      `--domain: "${given}" can't be used with --local, which serves http://localhost without TLS; leave out --local for a host name that others reach`,
+    )
+  }
+  return { host: 'localhost', port }
 }
 
 async function readTarget(questions: Questions): Promise<TargetPlan> {
@@ -164,7 +184,12 @@ async function readTarget(questions: Questions): Promise<TargetPlan> {
       : { question: 'Token for the target', isToken: true as const }),
   })
   const certificate = questions.given('target-ca')
-  return { kind, values, secret, certificate: certificate === undefined ? undefined : readCertificate(certificate) }
+  return {
+    kind,
+    values,
+    secret,
+    certificate: certificate === undefined ? undefined : readCertificate('target-ca', certificate),
+  }
 }
 
 const targetQuestions = {
@@ -182,7 +207,7 @@ async function readLogin(questions: Questions): Promise<LoginPlan> {
     read: (text) => oneOf(loginKinds, text),
   })
   if (kind === 'passwords') {
-    questions.refuse(['issuer', 'client-id', 'client-secret-file'], '--login passwords')
+    questions.refuse(['issuer', 'issuer-ca', 'client-id', 'client-secret-file'], '--login passwords')
     return { kind }
   }
   const issuer = await questions.ask({
@@ -200,7 +225,14 @@ async function readLogin(questions: Questions): Promise<LoginPlan> {
     question: 'Client secret (empty for a public client)',
     optional: true,
   })
-  return { kind, issuer, clientId, clientSecret }
+  const authority = questions.given('issuer-ca')
+  return {
+    kind,
+    issuer,
+    clientId,
+    clientSecret,
+    authority: authority === undefined ? undefined : readCertificate('issuer-ca', authority),
+  }
 }
 
 function oneOf<T extends string>(known: readonly T[], text: string): T {
@@ -225,7 +257,7 @@ function readDomain(text: string): { host: string; port: string } {
     throw new Error(`"${text}" is not a host name; ${example}`)
   }
   if (isLoopbackHost(url.hostname) || url.hostname === '0.0.0.0') {
-    throw new Error(`"${text}" is this machine only; ${example}. To try Gatehouse here, run the quickstart instead`)
+    throw new Error(`"${text}" is this machine only; ${example}. To try Gatehouse here, add --local instead`)
   }
   if (isIP(url.hostname) === 0 && !url.hostname.includes('.')) throw new Error(`"${text}" has no domain; ${example}`)
   return { host: url.hostname, port: url.port }
@@ -287,17 +319,17 @@ function readIssuer(text: string, kind: 'oidc' | 'okta' | 'entra'): string {
 }
 
 /** Throws WrongUsage. */
-function readCertificate(file: string): string {
+function readCertificate(option: string, file: string): string {
   let text: string
   try {
     text = readSmallFileSync(file)
   } catch (error) {
-    throw new WrongUsage(`--target-ca: ${fileProblem(file, error)}`)
+    throw new WrongUsage(`--${option}: ${fileProblem(file, error)}`)
   }
   try {
     new X509Certificate(text)
     return text
   } catch {
-    throw new WrongUsage(`--target-ca: ${file} has no certificate in PEM form`)
+    throw new WrongUsage(`--${option}: ${file} has no certificate in PEM form`)
   }
 }

@@ -2,7 +2,8 @@ import { hash, randomBytes } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { type CommandIo, commandName, defineCommand, WrongUsage } from '#cli/command-line/command-line.ts'
+import { type CommandOutput, commandName, defineCommand, WrongUsage } from '#cli/command-line/command-line.ts'
+import { outputOption } from '#cli/command-line/options.ts'
 import { folderCommands, quoted } from './folder-commands.ts'
 import { fillTemplate } from './template.ts'
 
@@ -135,6 +136,7 @@ provider. Existing files are never overwritten.`,
       default: 'config',
       about: 'Configuration folder, which can have configurations of other providers',
     },
+    ...outputOption,
   },
   examples: ['gatehouse scim init --client entra --url https://idm.example.com'],
   run: async (values, _, io) => {
@@ -206,7 +208,7 @@ interface Written {
   readonly out: string
 }
 
-function print({ client, address, port, token, files, out }: Written, io: CommandIo): void {
+function print({ client, address, port, token, files, out }: Written, io: CommandOutput): void {
   const { title, place } = scimClientSetups[client]
   const fields = fieldsOf(client, { address, token })
   const width = Math.max(...fields.map(([label]) => label.length))
@@ -225,6 +227,7 @@ function print({ client, address, port, token, files, out }: Written, io: Comman
     ...startLines(out, port),
   ]
   for (const line of lines) io.stdout(line)
+  io.result({ client, address, token, files, enter: Object.fromEntries(fields) })
 }
 
 function startLines(out: string, port: string): string[] {

@@ -32,7 +32,9 @@ async function startNewGateway(
 ): Promise<NewGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-init-'))
   const port = await freePort()
-  const site = `idm.example.test:${port}`
+  const isLocal = args.includes('--local')
+  const site = `${isLocal ? 'localhost' : 'idm.example.test'}:${port}`
+  const origin = `${isLocal ? 'http' : 'https'}://${site}`
   const { stdout: printed } = await run(gatehouse, ['init', join(folder, 'new gateway'), '--domain', site, ...args])
   adapt(join(folder, 'new gateway'))
   const line = (start: RegExp): string => {
@@ -54,14 +56,15 @@ async function startNewGateway(
   }, 60_000)
   const curl = (...more: readonly string[]): Promise<string> => {
     const cookies = join(folder, 'cookies')
-    const trust = ['--cacert', join(folder, 'new gateway/tls/ca.crt'), '--resolve', `${site}:127.0.0.1`]
+    const authority = ['--cacert', join(folder, 'new gateway/tls/ca.crt'), '--resolve', `${site}:127.0.0.1`]
+    const trust = isLocal ? [] : authority
     const browser = ['-s', '-L', '-b', cookies, '-c', cookies, '-H', 'Accept: text/html', ...trust]
     return run('curl', [...browser, ...more]).then(({ stdout }) => stdout)
   }
   const actionOf = (page: string): string => {
     const path = /<form method="post" action="([^"]+)"/.exec(page)?.[1]?.replaceAll('&amp;', '&')
     if (path === undefined) throw new Error(`no form in:\n${page}`)
-    return `https://${site}${path}`
+    return `${origin}${path}`
   }
   return {
     createUser: async () => JSON.parse((await run('sh', ['-c', `${line(/curl .* -d /)} -s`])).stdout),
@@ -70,7 +73,7 @@ async function startNewGateway(
       return JSON.parse((await run('sh', ['-c', `${list.replace(/\/Users$/, path)} -s${post}`])).stdout)
     },
     logIn: async () => {
-      const login = actionOf(await curl(`https://${site}/portal/main/user`))
+      const login = actionOf(await curl(`${origin}/portal/main/user`))
       const enrol = await curl('-d', 'user=admin', '--data-urlencode', `pwd=${password}`, login)
       const secret = (/Key: <code>([^<]+)</.exec(enrol)?.[1] ?? '').replaceAll(' ', '')
       const codes = await curl('-d', `code=${new TOTP({ secret }).generate()}`, actionOf(enrol))

@@ -170,7 +170,7 @@ function answered(status: number, body: string, retryAfter: string | undefined):
 async function auditOf(dataFolder: string, endpoint: string): Promise<readonly AuditedDecision[]> {
   const lines: string[] = []
   const io = { stdout: (line: string) => void lines.push(line), stderr: (line: string) => void lines.push(line) }
-  await auditCommand(['tail', '--json', '--data', dataFolder, '--target', endpoint], io)
-  const rows = lines.map((line) => JSON.parse(line) as AuditedDecision & { readonly kind: string })
+  await auditCommand(['tail', '--output', 'json', '--data', dataFolder, '--target', endpoint], io)
+  const rows = JSON.parse(lines.join('\n')) as (AuditedDecision & { readonly kind: string })[]
   return rows.filter(({ kind }) => kind !== 'key')
 }
