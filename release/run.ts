@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -21,6 +21,7 @@ const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
 const steps: Readonly<Record<string, () => Promise<void> | void>> = {
   bundle: async () => {
     const contents = contentsOf(await makeBundle(bundle, buildPortal))
+    nameCommit(join(bundle, 'package.json'))
     writeFileSync(join(bundle, 'THIRD-PARTY-LICENSES.txt'), licenseTexts(contents.components))
     writeFileSync(join(folder, `gatehouse-${version}.cdx.json`), softwareBillOfMaterials(version, contents))
   },
@@ -58,6 +59,14 @@ const steps: Readonly<Record<string, () => Promise<void> | void>> = {
     writeFileSync(join(folder, 'chart/index.yaml'), stringify(index))
   },
   checksums: () => writeChecksums(folder, basename(bundle), values['sign-key']),
+}
+
+/** `gatehouse version` prints it. A tree without Git has none. */
+function nameCommit(manifest: string): void {
+  const { status, stdout } = spawnSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' })
+  if (status !== 0) return
+  const content = { ...JSON.parse(readFileSync(manifest, 'utf8')), gitHead: stdout.trim() }
+  writeFileSync(manifest, `${JSON.stringify(content, null, 2)}\n`)
 }
 
 const bundle = join(folder, 'gatehouse')

@@ -197,6 +197,8 @@ test.concurrent('the archive runs where it is unpacked, and leaves nothing outsi
   await run('tar', ['-xzf', join(released, `${name}.tar.gz`)], unpacked)
   const home = join(unpacked, name)
   expect(await run(join(home, 'bin/gatehouse'), ['--version'])).toContain(version)
+  const commit = await run('git', ['rev-parse', 'HEAD'], resolve('.'))
+  expect(await run(join(home, 'bin/gatehouse'), ['version'])).toContain(commit.trim())
   expect(readFileSync(join(home, 'README.md'), 'utf8')).not.toMatch(/\bnp[mx]\b/)
   await followReadme(join(home, 'README.md'), { cwd: home, home: unpacked })
   expect(readdirSync(unpacked)).toEqual([name])
