@@ -84,6 +84,17 @@ describe.skipIf(inject('helm') === undefined)('the packed chart', () => {
     )
   })
 
+  test('has the alerts and the dashboard', async () => {
+    const values = 'deploy/helm/gatehouse/ci/everything-values.yaml'
+    const versions = ['monitoring.coreos.com/v1', 'gateway.networking.k8s.io/v1'].flatMap((api) => [
+      '--api-versions',
+      api,
+    ])
+    const rendered = await helm.run('template', 'gatehouse', chart, '--values', values, ...versions)
+    expect(rendered).toContain('alert: GatehouseDown')
+    expect(rendered).toContain('"panels"')
+  })
+
   onKubernetes('on a cluster', (cluster) => {
     const namespace = 'gatehouse'
     const kubeconfig = ['--namespace', namespace, '--kubeconfig', cluster.connection.kubeconfig]
