@@ -11,8 +11,12 @@ export const commands: CommandTable = {
     about: 'Create the folder of a new gateway',
     load: async () => (await import('#cli/commands/init.ts')).initCommand,
   },
+  export: {
+    about: 'Write users, grants, keys and the audit for another database',
+    load: async () => (await import('#cli/commands/export.ts')).exportCommand,
+  },
   import: {
-    about: 'Make a configuration folder of an installation of OpenUnison',
+    about: 'Read an export into a new database, or an installation of OpenUnison',
     load: async () => (await import('#cli/commands/import.ts')).importCommand,
   },
   check: {

@@ -84,8 +84,8 @@ export async function readSchemaAt(url: string, log: Logger): Promise<Schema> {
   }
 }
 
-/** The driver of PostgreSQL is loaded only if needed. */
-async function connect(
+/** A client of the database as it is, without migrating it. The driver of PostgreSQL is loaded only if needed. */
+export async function connect(
   dialect: SqlDialect,
   address: string,
   log: Logger,

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
-import type { DatabaseReader, SqlClient } from './sql-client.ts'
+import type { DatabaseReader, DatabaseTransaction, SqlClient } from './sql-client.ts'
 import { statement } from './statement.ts'
 
 export interface Migration {
@@ -98,27 +98,37 @@ export async function migrate(
   log: Logger,
   policy: MigrationPolicy = 'apply',
 ): Promise<void> {
-  await client.migrate(async (tx, runScript) => {
-    await runScript(
-      'create table if not exists schema_migrations (name text primary key, hash text not null, applied bigint not null)',
+  await client.migrate((tx, runScript) => migrateWithin(tx, runScript, migrations, clock, log, policy))
+}
+
+/** The same as part of a larger change of the database. */
+export async function migrateWithin(
+  tx: DatabaseTransaction,
+  runScript: (script: string) => Promise<void>,
+  migrations: readonly Migration[],
+  clock: Clock,
+  log: Logger,
+  policy: MigrationPolicy = 'apply',
+): Promise<void> {
+  await runScript(
+    'create table if not exists schema_migrations (name text primary key, hash text not null, applied bigint not null)',
+  )
+  const { applied, pending } = await readSchema(tx, migrations, policy)
+  const [next] = pending
+  if (policy === 'restore' && applied.length === 0) {
+    throw new Error('the database has no tables of Gatehouse. Load the dump first; if pg_restore failed, repeat it')
+  }
+  if (policy !== 'apply' && applied.length > 0 && next !== undefined) {
+    throw new SchemaMismatch(
+      'SCHEMA_OLDER',
+      `the database lacks the migration ${next.name} of this version. Run "gatehouse migrate", or start a gateway of this version`,
     )
-    const { applied, pending } = await readSchema(tx, migrations, policy)
-    const [next] = pending
-    if (policy === 'restore' && applied.length === 0) {
-      throw new Error('the database has no tables of Gatehouse. Load the dump first; if pg_restore failed, repeat it')
-    }
-    if (policy !== 'apply' && applied.length > 0 && next !== undefined) {
-      throw new SchemaMismatch(
-        'SCHEMA_OLDER',
-        `the database lacks the migration ${next.name} of this version. Run "gatehouse migrate", or start a gateway of this version`,
-      )
-    }
-    for (const { name, script, hash } of pending) {
-      await runScript(script)
-      await insertApplied.run(tx, { name, hash, applied: clock().getTime() })
-      log.info('database migrated', { migration: name })
-    }
-  })
+  }
+  for (const { name, script, hash } of pending) {
+    await runScript(script)
+    await insertApplied.run(tx, { name, hash, applied: clock().getTime() })
+    log.info('database migrated', { migration: name })
+  }
 }
 
 export function pendingMigrations(done: readonly Applied[], known: readonly Migration[]): readonly Migration[] {

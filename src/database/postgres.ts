@@ -3,7 +3,15 @@ import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type Execution, PostgresPool } from '#protocols/sql/postgres.ts'
 import type { AuditSeal } from './audit-seal.ts'
-import type { DatabaseTransaction, Durability, MigrationPlan, PoolFigures, SqlClient, SqlQuery } from './sql-client.ts'
+import type {
+  DatabaseReader,
+  DatabaseTransaction,
+  Durability,
+  MigrationPlan,
+  PoolFigures,
+  SqlClient,
+  SqlQuery,
+} from './sql-client.ts'
 
 /** Any number that no other program uses as an advisory lock in the same database. */
 const migrationLock = 7_236_582_401
@@ -67,6 +75,15 @@ export class PostgresClient implements SqlClient {
       await plan(new PostgresTransaction(this, execution), async (script) => {
         await execute({ text: script })
       })
+    })
+  }
+
+  /** Reads one state of the database, in a transaction that may wait for its reader for ten minutes. */
+  snapshot<T>(work: (reader: DatabaseReader) => Promise<T>): Promise<T> {
+    return this.#pool.once(async (execution) => {
+      await execution.execute({ text: 'set transaction isolation level repeatable read, read only' })
+      await execution.execute({ text: "set local idle_in_transaction_session_timeout = '10min'" })
+      return await work(new PostgresTransaction(this, execution))
     })
   }
 

@@ -1,7 +1,12 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import type { AuditKey } from '#database/audit-seal.ts'
-import { derivedKey, loadSecretKeys, readSecretKeys, type SecretKey, type SecretKeySource } from './secret-keys.ts'
+import {
+  derivedKey,
+  loadSecretKeys,
+  presentSecretKeys,
+  readSecretKeys,
+  type SecretKey,
+  type SecretKeySource,
+} from './secret-keys.ts'
 
 const variable = 'GATEHOUSE_AUDIT_KEY'
 const purpose = 'gatehouse audit'
@@ -12,12 +17,9 @@ const purpose = 'gatehouse audit'
  * must share them. A command does not create a key: without the installation's, it has none.
  */
 export async function loadAuditKeys(source: SecretKeySource, who: 'gateway' | 'command'): Promise<readonly AuditKey[]> {
-  const { environment, dataFolder } = source
-  const given = readSecretKeys(environment, variable)
+  const given = readSecretKeys(source.environment, variable)
   if (given !== undefined) return given
-  const isSet = (environment['GATEHOUSE_SECRET_KEY'] ?? '') !== ''
-  if (who === 'command' && !isSet && !existsSync(join(dataFolder, 'keys', 'workflow-secret.key'))) return []
-  return (await loadSecretKeys(source)).map(derived)
+  return (await (who === 'command' ? presentSecretKeys(source) : loadSecretKeys(source))).map(derived)
 }
 
 /** Throws an Error, without the value, if the variable is not a list of keys. */

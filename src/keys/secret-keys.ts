@@ -1,4 +1,5 @@
 import { createSecretKey, hash, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { link, mkdir, open, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { parseTrustedUrl } from '#kernel/address.ts'
@@ -36,6 +37,13 @@ export async function loadSecretKeys({ environment, dataFolder }: SecretKeySourc
   const make = async (): Promise<string> =>
     `${hasTransit(environment) ? await makeWrappedKey(environment) : randomBytes(32).toString('base64')}\n`
   return [await open(await fileOnce(path, make), path)]
+}
+
+/** The same for a command, which does not create a key: without the installation's, it has none. */
+export async function presentSecretKeys(source: SecretKeySource): Promise<readonly SecretKey[]> {
+  const isSet = (source.environment[variable] ?? '') !== ''
+  if (!isSet && !existsSync(join(source.dataFolder, 'keys', 'workflow-secret.key'))) return []
+  return await loadSecretKeys(source)
 }
 
 /** Throws an Error, without the value, if the variable is not a list of keys, or one can't be unwrapped. */

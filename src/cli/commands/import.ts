@@ -1,3 +1,4 @@
+import { closeSync, openSync, readSync, statSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import process from 'node:process'
@@ -10,17 +11,21 @@ import {
   required,
   terminalLine,
   type Values,
+  WrongUsage,
 } from '#cli/command-line/command-line.ts'
 import { checkNewFolder, writeNewFolder } from '#cli/command-line/new-folder.ts'
-import { outputOption, sourceOptions } from '#cli/command-line/options.ts'
+import { databaseOptions, outputOption, sourceOptions } from '#cli/command-line/options.ts'
 import { formatIssue } from '#config/context/located-issue.ts'
 import { loadConfiguration } from '#config/load/load.ts'
 import { kubernetesPlace } from '#config/watch/open-source.ts'
 import { type ImportPlan, planImport } from '#openunison/import/import-plan.ts'
 import { importReport } from '#openunison/import/import-report.ts'
 import { type OpenUnisonSource, openNamespace, openRenderedSource } from '#openunison/import/openunison-source.ts'
+import { exportStart } from '#server/move/export-format.ts'
 
 const options = {
+  ...databaseOptions,
+  by: { value: 'NAME', about: 'With FILE: name of the operator, for the audit (default the system user)' },
   openunison: {
     value: 'SOURCE',
     about: 'kubernetes:NAMESPACE, or a folder or file with rendered charts or exported objects',
@@ -34,18 +39,30 @@ const options = {
 export const importCommand = (args: string[], io: CommandIo): Promise<number> =>
   defineCommand({
     name: 'import',
-    about: `Make a configuration folder of an installation of OpenUnison. Objects that can't be served are set aside. Prints what works,
-what is set aside, and what to do about it.`,
-    usage: '--openunison SOURCE --out FOLDER [options]',
+    about: `Read what "gatehouse export" wrote into a new database; or, with --openunison, make a configuration folder of an
+installation of OpenUnison: objects that can't be served are set aside, and what to do about them is printed.`,
+    usage: 'FILE [--data DIR | --database URL]\n--openunison SOURCE --out FOLDER [options]',
+    arguments: ['[FILE]'],
     options,
-    notes: 'Exit code: 0 if the folder was written, 1 otherwise. Nothing is changed in the cluster.',
+    notes: `With FILE ("-" is standard input), the database must be new or empty, and the key of the exporting gateway be in GATEHOUSE_SECRET_KEY or keys/ of the
+data folder. All is imported, or nothing. See docs/guides/upgrading.md.
+With --openunison, nothing is changed in the cluster. Exit code: 0 if the folder was written, 1 otherwise.`,
     examples: [
+      'gatehouse import gatehouse.jsonl --data /var/lib/gatehouse --database postgres://gatehouse@db/gatehouse',
       'gatehouse import --openunison kubernetes:openunison --out config --with-secrets',
       'helm template orchestra tremolo/orchestra -n openunison -f values.yaml > charts.yaml',
       'helm template portal tremolo/orchestra-login-portal -n openunison -f values.yaml >> charts.yaml',
       'gatehouse import --openunison charts.yaml --out config',
     ],
-    run: (values, _, output) => importOpenUnison(values, output),
+    run: async (values, [file], output) => {
+      if (file === undefined) return importOpenUnison(values, output)
+      if (values.openunison !== undefined || values.out !== undefined) {
+        throw new WrongUsage('FILE is an export of Gatehouse; --openunison and --out make a configuration folder')
+      }
+      const { importExport } = await import('./import-export.ts')
+      await importExport(file, values, output)
+      return 0
+    },
   })(args, io)
 
 async function importOpenUnison(values: Values<typeof options>, io: CommandOutput): Promise<number> {
@@ -53,6 +70,7 @@ async function importOpenUnison(values: Values<typeof options>, io: CommandOutpu
   const folder = required(values.out, 'out')
   const withSecrets = values['with-secrets']
   checkNewFolder(folder)
+  if (isExport(from)) throw new WrongUsage(`${from} is an export of Gatehouse: run "gatehouse import ${from}"`)
   const source = await openSource(from, values.kubeconfig)
   try {
     if (source.objects.length === 0) {
@@ -79,6 +97,18 @@ async function importOpenUnison(values: Values<typeof options>, io: CommandOutpu
     return await verify(folder, hide, io)
   } finally {
     source.close()
+  }
+}
+
+function isExport(from: string): boolean {
+  if (!(statSync(from, { throwIfNoEntry: false })?.isFile() ?? false)) return false
+  const file = openSync(from, 'r')
+  try {
+    const start = Buffer.alloc(exportStart.length)
+    readSync(file, start)
+    return start.toString() === exportStart
+  } finally {
+    closeSync(file)
   }
 }
 

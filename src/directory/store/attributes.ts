@@ -48,7 +48,8 @@ export async function insertValues(
   )
 }
 
-const insertRows = new RowInsert<AttributeRow>('attributes', [
+/** Of any number of entries. */
+export const insertRows = new RowInsert<AttributeRow>('attributes', [
   'entry',
   'nameKey',
   'position',
