@@ -631,7 +631,7 @@ describe('the output of gatehouse check --production', () => {
     const { code, output } = await check([
       '--config',
       'examples/quickstart',
-      '--format',
+      '--output',
       'json',
       '--database',
       database,
