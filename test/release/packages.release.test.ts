@@ -108,13 +108,17 @@ describe.skipIf(!isRoot)('installed by dpkg below another root', () => {
       .replaceAll(/\/(?:etc|var\/lib)\/gatehouse/g, (folder) => `${root}${folder}`)
       .replaceAll('/root/', `${operator}/`)
       .replace(/^gatehouse init .*$/m, (line) => `${line} --domain idm.example.test`)
-      .replace('chown -R gatehouse:', `chown -R ${user.uid}:${user.gid}`)
+      .replaceAll('chown -R gatehouse:', `chown -R ${user.uid}:${user.gid}`)
       // Its user is not one of this machine, so that its name is not known here.
       .replace('user add admin', 'user add admin --by operator')
       .replace('runuser -u gatehouse --', `echo 'Correct-horse-9' | setpriv ${asUser().join(' ')}`)
     const path = `${join(root, 'usr/bin')}:/usr/bin:/bin`
     const made = await ended('sh', ['-euc', script], operator, { PATH: path, HOME: operator })
     expect(made).toEqual({ code: 0, stdout: expect.stringContaining('SCIM token'), stderr: expect.anything() })
+    const { mode, uid } = statSync(join(root, 'etc/gatehouse/tls/tls.key'))
+    expect([mode & 0o777, uid]).toEqual([0o600, user.uid])
+    // The service can write to the folder of its data only.
+    expect(readFileSync(join(config, 'audit.yaml'), 'utf8')).toMatch(/^ +file: audit\/anchors\.jsonl$/m)
   })
 
   const config = join(root, 'etc/gatehouse/config')
