@@ -23,6 +23,10 @@ const texts: readonly string[] = ['src/sdk/plugin/plugin-types.ts']
 export const copies: Readonly<Record<string, string>> = {
   'src/database/migrations': 'migrations',
   'deploy/schema': 'schema',
+  // Pages link to these.
+  'deploy/prometheus': 'deploy/prometheus',
+  'deploy/grafana': 'deploy/grafana',
+  'deploy/systemd': 'deploy/systemd',
   examples: 'examples',
   LICENSE: 'LICENSE',
   'CHANGELOG.md': 'CHANGELOG.md',
@@ -43,7 +47,7 @@ interface Found {
 type PlacePortal = (folder: string) => Promise<readonly string[]>
 
 /**
- * Makes the folder of a release: `lib` with the server in JavaScript, `migrations`, `schema`, `portal`, `examples`, `docs` and `bin`.
+ * Makes the folder of a release: `lib` with the server in JavaScript, `migrations`, `schema`, `portal`, `examples`, `docs`, `deploy` and `bin`.
  * It needs no other package, and runs on the Node.js that package.json names.
  * Returns the files that it was made of.
  */

@@ -76,6 +76,23 @@ const trials: Readonly<Record<string, Trial>> = {
   'Test who gets a token': { after: ['Give pods tokens for AWS'], prints: ['shop'] },
   'Find out what is wrong': { codes: [1], prints: ['OK      database'] },
   'Run as a service with systemd': { notRun: { systemctl: 'needs systemd' } },
+  'Install with Helm': {
+    notRun: { kubectl: 'needs a cluster', helm: 'needs a cluster; test/chart.test.ts renders it' },
+  },
+  'Survive the failure of a database server': {
+    codes: [1],
+    prints: ['OK      database'],
+    notRun: { serve: 'needs two servers; npm run chaos -- --only failover stops one' },
+  },
+  'Get alerts from Prometheus': { notRun: { promtool: 'needs Prometheus' } },
+  'Move from SQLite to PostgreSQL': {
+    first: [
+      'gatehouse workflow cancel WAITING --data data --reason "moves"',
+      'gatehouse workflow cancel STOPPED --data data --reason "moves"',
+    ],
+    values: { WAITING: (folder) => runs(folder, 'waiting'), STOPPED: (folder) => runs(folder, 'incident') },
+    notRun: { import: 'needs PostgreSQL; test/stories/move.test.ts imports into one' },
+  },
   'Use all cores': { notRun: { serve: 'needs PostgreSQL; test/stories/workers.test.ts starts workers' } },
   'Know what happens while PostgreSQL is down': { codes: [1], prints: ['OK      database'] },
   'Restore a backup': { first: ['gatehouse backup /backups/gatehouse.db --data data --keys'] },
@@ -339,7 +356,7 @@ async function run(line: string, folder: string, codes: readonly number[]): Prom
 async function expectKnownOptions(line: string): Promise<void> {
   const words = wordsOf(line)
   const at = words.indexOf('gatehouse')
-  if (at === -1 || words[0] === 'sudo') return
+  if (at === -1 || ['sudo', 'kubectl', 'helm'].includes(words[0] ?? '')) return
   const { stdout, stderr } = await runCommand([words[at + 1] ?? '', '--help'])
   for (const option of words.filter((word) => word.startsWith('--'))) {
     expect(`${stdout}${stderr}`, line).toMatch(new RegExp(`^ +${option}[ \\n]`, 'm'))

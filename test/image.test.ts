@@ -83,7 +83,8 @@ describe('the image', () => {
       ['LICENSE', 'CHANGELOG.md', 'SECURITY.md', 'package.json'],
       ['bin', 'src'],
     ]
-    expect(copied).toEqual([...files, ...folders, 'deploy/schema', 'examples', 'docs'])
+    const deploy = ['schema', 'prometheus', 'grafana', 'systemd'].map((name) => `deploy/${name}`)
+    expect(copied).toEqual([...files, ...folders, ...deploy, 'examples', 'docs'])
     expect(shipped.length).toBeGreaterThan(300)
     const idle = /\.test\.ts$|from '(?:vitest|fast-check)'|from '#testing\//
     // Plug-ins of the examples come with their tests.
@@ -99,6 +100,19 @@ describe('the image', () => {
     expect(ofRelease.filter((file) => !shipped.includes(file))).toEqual([])
     const docs = new Set(documentation())
     expect(shipped.filter((file) => file.startsWith('docs/') && !docs.has(file))).toEqual([])
+  })
+
+  test('has the files of deploy that its pages link to, except its own recipe', () => {
+    const linked = documentation()
+      .filter((page) => page.endsWith('.md'))
+      .flatMap((page) =>
+        Array.from(readFileSync(page, 'utf8').matchAll(/\]\(((?:\.\.\/)+deploy\/[^)#]+)/g), ([, link = '']) =>
+          join(dirname(page), link),
+        ),
+      )
+    expect(linked).toContain('deploy/prometheus/alerts.yaml')
+    const ofRelease = new Set(Object.keys(copies).flatMap(filesOf))
+    expect(linked.filter((file) => !ofRelease.has(file))).toEqual(['deploy/Dockerfile'])
   })
 
   test('every package that its code imports is a dependency', () => {

@@ -93,28 +93,44 @@ describe.skipIf(!isRoot)('installed by dpkg below another root', () => {
     ...['--bounding-set=-all', '--inh-caps=-all', '--'],
   ]
 
-  test('the first gateway is made by the lines of the guide', async () => {
-    const [, section = ''] =
-      /\n## Packages for Debian and Red Hat\n(.*?)\n## /s.exec(readFileSync('docs/guides/installing.md', 'utf8')) ?? []
+  const operator = join(scratch, 'administrator')
+  /** Runs the lines of a section below the other root, without those of apt and systemctl. */
+  async function follow(page: string, title: string, skipped: number) {
+    const [, section = ''] = new RegExp(`\\n## ${title}\\n(.*?)\\n## `, 's').exec(readFileSync(page, 'utf8')) ?? []
     const blocks = Array.from(section.matchAll(/^```\n(.*?)^```$/gms), ([, block = '']) => block)
     const lines = blocks.join('').trim().split('\n')
     const own = lines.filter((line) => !/^(?:apt|systemctl) /.test(line))
-    expect(lines.length - own.length).toBe(2)
-    await placeData()
-    const operator = join(scratch, 'administrator')
-    mkdirSync(operator)
+    expect(lines.length - own.length).toBe(skipped)
+    mkdirSync(operator, { recursive: true })
     const script = own
       .join('\n')
-      .replaceAll(/\/(?:etc|var\/lib)\/gatehouse/g, (folder) => `${root}${folder}`)
+      .replaceAll(/\/(?:etc|var\/lib|var\/backups)\/gatehouse/g, (folder) => `${root}${folder}`)
       .replaceAll('/root/', `${operator}/`)
       .replace(/^gatehouse init .*$/m, (line) => `${line} --domain idm.example.test`)
-      .replace('chown -R gatehouse:', `chown -R ${user.uid}:${user.gid}`)
+      .replaceAll('chown -R gatehouse:', `chown -R ${user.uid}:${user.gid}`)
+      .replace('-o gatehouse', `-o ${user.uid}`)
       // Its user is not one of this machine, so that its name is not known here.
       .replace('user add admin', 'user add admin --by operator')
-      .replace('runuser -u gatehouse --', `echo 'Correct-horse-9' | setpriv ${asUser().join(' ')}`)
+      .replaceAll('runuser -u gatehouse --', `echo 'Correct-horse-9' | setpriv ${asUser().join(' ')}`)
     const path = `${join(root, 'usr/bin')}:/usr/bin:/bin`
-    const made = await ended('sh', ['-euc', script], operator, { PATH: path, HOME: operator })
+    return ended('sh', ['-euc', script], operator, { PATH: path, HOME: operator })
+  }
+
+  test('the first gateway is made by the lines of the guide', async () => {
+    await placeData()
+    const made = await follow('docs/guides/installing.md', 'Packages for Debian and Red Hat', 2)
     expect(made).toEqual({ code: 0, stdout: expect.stringContaining('SCIM token'), stderr: expect.anything() })
+    const { mode, uid } = statSync(join(root, 'etc/gatehouse/tls/tls.key'))
+    expect([mode & 0o777, uid]).toEqual([0o600, user.uid])
+    // The service can write to the folder of its data only.
+    expect(readFileSync(join(config, 'audit.yaml'), 'utf8')).toMatch(/^ +file: audit\/anchors\.jsonl$/m)
+  })
+
+  test('it is backed up and checked by the lines of the guide before an upgrade', async () => {
+    const { code, stdout, stderr } = await follow('docs/guides/upgrading.md', 'Packages', 3)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.anything() })
+    expect(stdout).toContain('before-upgrade.db')
+    expect(statSync(join(root, 'var/backups/gatehouse/before-upgrade.db')).uid).toBe(user.uid)
   })
 
   const config = join(root, 'etc/gatehouse/config')
@@ -186,12 +202,9 @@ describe.skipIf(!isRoot)('installed by dpkg below another root', () => {
       join(root, name),
     ])
     console.log(security.trim().split('\n').at(-1))
-    const archive = await run('tar', [
-      '-xzOf',
-      join(released, `gatehouse-${version}-linux-${architecture}.tar.gz`),
-      '--wildcards',
-      '*/systemd/gatehouse.service',
-    ])
+    const inside = `gatehouse-${version}-linux-${architecture}`
+    const unitOfArchive = `${inside}/systemd/gatehouse.service`
+    const archive = await run('tar', ['-xzOf', join(released, `${inside}.tar.gz`), unitOfArchive])
     expect(archive).toBe(own.replace('=/usr/bin/', '=/opt/gatehouse/bin/').replace(/^Documentation=.*\n/m, ''))
   })
 
