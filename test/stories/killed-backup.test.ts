@@ -38,7 +38,7 @@ async function run(...args: string[]): Promise<{ readonly code: number; readonly
 
 /** A gateway that refuses to start. */
 async function serve(...place: string[]): Promise<{ readonly code: number; readonly output: string }> {
-  const args = ['serve', '--config', config, '--listen', '127.0.0.1:0', ...place]
+  const args = ['serve', '--config', config, '--listen', '127.0.0.1:0', '--metrics', '127.0.0.1:0', ...place]
   return await promisify(execFile)(gatehouse, args, { timeout: long }).then(
     ({ stdout, stderr }) => ({ code: 0, output: stdout + stderr }),
     ({ code, stdout, stderr }) => ({ code, output: stdout + stderr }),

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { readAddress } from '#database/databases.ts'
 import { lockInstance } from '#database/instance-lock.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -20,6 +20,8 @@ type Dialect = 'sqlite' | 'postgres'
 
 const secretKey = (): string => randomBytes(32).toString('base64')
 const useKey = (key: string): void => void vi.stubEnv('GATEHOUSE_SECRET_KEY', key)
+
+afterEach(() => void vi.unstubAllEnvs())
 
 /** The options that name a new database without tables. */
 async function newDatabase(

@@ -73,6 +73,7 @@ const noOperations = new Set([
   'personEntry',
   'storable',
   'requirePlaces',
+  'checkPlaces',
   'defaultValue',
 ])
 
