@@ -58,6 +58,7 @@ const logged = [
   JSON.stringify({ level: 'info', msg: 'called', nested: { token: planted.logged }, user: 'ada' }),
   JSON.stringify({ level: 'warn', msg: `refused ${planted.file}, ${planted.literal} and ${planted.variable}` }),
   JSON.stringify({ level: 'warn', msg: `GET /callback?access_token=${planted.query}&state=1` }),
+  `login with ${planted.database}`,
   `plain text with https://someone:${planted.address}@crm.example.com`,
   `-----BEGIN PRIVATE KEY-----`,
   planted.pem,
@@ -102,7 +103,7 @@ test('a bundle has what a helper needs, and none of the planted secrets', async 
   const { code, stdout, stderr } = await runCommand([
     ...['support-bundle', file, '--config', config, '--data', data, '--log', log],
     ...['--metrics', `127.0.0.1:${(gateway.address() as AddressInfo).port}`],
-    ...['--database', `postgres://gatehouse:${planted.database}@127.0.0.1:1/none`],
+    ...['--database', `postgres://gatehouse:${planted.database}@127.0.0.1:1,127.0.0.1:2/none`],
   ])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toContain(`Wrote ${file}`)
