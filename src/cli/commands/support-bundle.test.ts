@@ -165,6 +165,17 @@ test('the manifest says what could not be read; the rest is written', async () =
   expect(JSON.parse(stdout)).toMatchObject({ file, missing: manifest.missing })
 })
 
+test('a log that is a named pipe is not waited for', async () => {
+  const { folder, config, data, file } = installation()
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  await runCommand(['support-bundle', file, '--config', config, '--data', data, '--metrics', 'off', '--log', pipe])
+  const { missing } = JSON.parse(unpack(file).get('manifest.json') ?? '')
+  expect(missing).toContainEqual(
+    expect.objectContaining({ file: 'log.txt', reason: `${pipe} cannot be read: it is not a file` }),
+  )
+})
+
 test('an existing file is not replaced', async () => {
   const { config, data, file } = installation()
   writeFileSync(file, 'mine')
