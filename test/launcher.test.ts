@@ -1,9 +1,18 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { entrypoint, environment } from '../release/image.ts'
 
 /** A checkout with a Node.js at each of the given places, which prints its place. */
@@ -63,6 +72,17 @@ test('a reader that goes away ends a command silently, and not as if it had fini
   child.stdout.destroy()
   const errors = child.stderr.setEncoding('utf8').toArray()
   expect([(await once(child, 'close'))[0], await errors]).toEqual([141, []])
+})
+
+test('a full disk behind standard output ends a command with the reason, not with a stack', async () => {
+  const full = openSync('/dev/full', 'w')
+  onTestFinished(() => closeSync(full))
+  const child = spawn('bin/gatehouse', ['help'], { stdio: ['ignore', full, 'pipe'], timeout: 19_000 })
+  const errors = child.stderr?.setEncoding('utf8').toArray()
+  expect([(await once(child, 'close'))[0], (await errors)?.join('')]).toEqual([
+    1,
+    'gatehouse: standard output cannot be written: ENOSPC: no space left on device, write\n',
+  ])
 })
 
 test('serve continues without a reader of its errors', async () => {

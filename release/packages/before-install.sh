@@ -1,8 +1,11 @@
 #!/bin/sh
-# Creates the user of the service, also below another root (dpkg --root).
+# Creates the user of the service and its group, also below another root (dpkg --root). Each may be there already.
 set -e
 root=${DPKG_ROOT:-}
-if grep -q '^gatehouse:' "$root/etc/passwd"; then exit 0; fi
-if [ -z "$root" ] && getent passwd gatehouse >/dev/null; then exit 0; fi
-useradd ${root:+--prefix "$root"} --system --user-group --home-dir /var/lib/gatehouse --no-create-home \
-  --shell /usr/sbin/nologin gatehouse
+exists() {
+  grep -q '^gatehouse:' "$root/etc/$1" && return
+  [ -z "$root" ] && getent "$1" gatehouse >/dev/null
+}
+exists group || groupadd ${root:+--prefix "$root"} --system gatehouse
+exists passwd || useradd ${root:+--prefix "$root"} --system --gid gatehouse --home-dir /var/lib/gatehouse \
+  --no-create-home --shell /usr/sbin/nologin gatehouse

@@ -36,8 +36,10 @@ const pipeClosed = 141
 // without its output.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-    if (process.argv[2] !== 'serve') process.exit(pipeClosed)
+    if (process.argv[2] === 'serve') return
+    if (error.code === 'EPIPE') process.exit(pipeClosed)
+    if (stream === process.stdout) io.stderr(`gatehouse: standard output cannot be written: ${error.message}`)
+    process.exit(1)
   })
 }
 

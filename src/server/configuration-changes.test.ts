@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { LoadResult } from '#config/load/load.ts'
 import type { SourceListener } from '#config/watch/configuration-source.ts'
 import { ConfigurationChanges } from './configuration-changes.ts'
@@ -69,18 +69,31 @@ test('a source that cannot be read is reported, and the next change is applied',
 })
 
 test('what could not be created is tried again, also after a change that is refused, until another one is applied', async () => {
-  const { changes, source, applied, planned, lacking } = open()
+  const { source, applied, planned, lacking } = open()
   lacking.set('a', ['no host'])
   await source.listener?.onChange(read('a'))
   await source.listener?.onChange(read('broken'))
   expect(planned.map(({ problems }) => problems)).toEqual([[], ['no host']])
   lacking.delete('a')
   planned[1]?.attempt()
-  await changes.close()
   const ended = () => applied.filter((text) => text.endsWith('ends'))
-  expect(ended()).toEqual(['a ends', 'broken ends', 'a ends', 'broken ends'])
+  await vi.waitFor(() => expect(ended()).toEqual(['a ends', 'broken ends', 'a ends', 'broken ends']))
   await source.listener?.onChange(read('b'))
   planned[1]?.attempt()
   await source.listener?.onChange(read('c'))
   expect(ended().slice(4)).toEqual(['b ends', 'c ends'])
+})
+
+test('nothing is applied once the gateway closes', async () => {
+  const { changes, source, applied, planned, lacking } = open()
+  lacking.set('a', ['no host'])
+  await source.listener?.onChange(read('a'))
+  await changes.close()
+  applied.length = 0
+  source.next = 'b'
+  await changes.reload()
+  await source.listener?.onChange(read('c'))
+  planned.at(-1)?.attempt()
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(applied).toEqual([])
 })

@@ -27,6 +27,7 @@ export class ConfigurationChanges {
   #applied: { readonly loaded: LoadResult; readonly notCreated: readonly string[] }
   /** What the next attempt is for. */
   #tried: LoadResult
+  #isClosed = false
 
   /** `first` runs, apart from what could not be created. */
   constructor(first: LoadResult, notCreated: readonly string[], parts: ChangeParts) {
@@ -61,8 +62,9 @@ export class ConfigurationChanges {
     })
   }
 
-  /** Waits for what is being applied. */
+  /** Waits for what is being applied. Later changes are not: what they open would keep the process alive. */
   async close(): Promise<void> {
+    this.#isClosed = true
     await this.#applying
   }
 
@@ -91,6 +93,7 @@ export class ConfigurationChanges {
   }
 
   #inOrder(work: () => Promise<void>): Promise<void> {
+    if (this.#isClosed) return this.#applying
     this.#applying = this.#applying.then(work).catch((error: unknown) => this.#parts.unread(error))
     return this.#applying
   }

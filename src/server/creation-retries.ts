@@ -1,6 +1,9 @@
 import { retryDelay } from '#kernel/leased-delivery.ts'
 import type { Logger } from '#kernel/logger.ts'
 
+/** One cause may prevent thousands of objects, and each attempt is logged. */
+const mostLogged = 20
+
 /**
  * Tries again to create what depends on the state of other systems, after a second, then ever more rarely, up to every five
  * minutes. Only the latest configuration counts.
@@ -28,7 +31,7 @@ export class CreationRetries {
     const millis = retryDelay(this.#attempts, undefined)
     this.#due = performance.now() + millis
     this.#timer = setTimeout(attempt, millis).unref()
-    const fields = { problems, retrySeconds: this.seconds }
+    const fields = { problems: problems.slice(0, mostLogged), count: problems.length, retrySeconds: this.seconds }
     if (isRepeated) this.#log.info('still not created; the gateway tries again', fields)
     else this.#log.warn('not created; the gateway tries again', fields)
   }

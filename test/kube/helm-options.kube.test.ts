@@ -276,6 +276,21 @@ describe.skipIf(program === undefined)('the options of the chart', () => {
     })
   })
 
+  test('keep names that YAML would read as numbers or truth', async () => {
+    const names = {
+      'database.secretName': '12',
+      'secretKey.secretName': '0x10',
+      'auditKey.secretName': '1e3',
+      'auditKey.key': '7',
+      'tls.secretName': 'true',
+      trustConfigMap: '1.5',
+      priorityClassName: 'false',
+    }
+    const args = Object.entries(names).flatMap(([name, value]) => ['--set-string', `${name}=${value}`])
+    const spec = JSON.stringify(specOf(await helm.render('gatehouse', none, ...args), 'Deployment'))
+    for (const name of Object.values(names)) expect(spec).toContain(`:"${name}"`)
+  })
+
   test('spread pods as given, by default over nodes', async () => {
     const spreadOf = async (...args: string[]): Promise<unknown> => {
       const { template } = specOf(await helm.render('gatehouse', none, ...args), 'Deployment') as { template: Manifest }

@@ -49,6 +49,28 @@ test.each([
   expect(header.trim()).toBe(machine)
 })
 
+describe.skipIf(!isRoot)('the script before the installation', () => {
+  test.each([
+    ['neither', '', ''],
+    ['a group that was left', '', 'gatehouse:x:500:\n'],
+    ['a user of another group', 'gatehouse:x:500:0::/:/bin/sh\n', ''],
+    ['both', 'gatehouse:x:500:500::/:/bin/sh\n', 'gatehouse:x:500:\n'],
+  ])('makes what is missing where there is %s', async (name, users, groups) => {
+    const root = join(scratch, `users of ${name}`)
+    mkdirSync(join(root, 'etc'), { recursive: true })
+    const files = { passwd: users, group: groups } as const
+    for (const [file, more] of Object.entries(files)) {
+      writeFileSync(join(root, 'etc', file), `root:x:0:${file === 'passwd' ? '0:root:/root:/bin/sh' : ''}\n${more}`)
+    }
+    writeFileSync(join(root, 'etc/shadow'), '')
+    await run('sh', ['release/packages/before-install.sh'], process.cwd(), { ...process.env, DPKG_ROOT: root })
+    for (const [file, more] of Object.entries(files)) {
+      const own = readFileSync(join(root, 'etc', file), 'utf8').match(/^gatehouse:.*\n/gm)
+      expect([file, own]).toEqual([file, [more === '' ? expect.stringMatching(/^gatehouse:[x!]:[1-9]/) : more]])
+    }
+  })
+})
+
 // dpkg sets owners.
 describe.skipIf(!isRoot)('installed by dpkg below another root', () => {
   const root = join(scratch, 'debian')

@@ -98,3 +98,25 @@ test.each([
   const { stdout, stderr } = await runCommand([...args, '--output', 'json'])
   expect([JSON.parse(stdout), stderr]).toMatchObject([document, expect.any(String)])
 })
+
+test('JSON has no characters that a terminal obeys', async () => {
+  const lines: string[] = []
+  const hostile = { name: 'a\u001b[31m\u009b31m\u202e\u2028\u{e0041} ü 日本\n', 'key\u0085': 1 }
+  const run = defineCommand({
+    name: 'x',
+    about: '',
+    usage: '',
+    options: outputOption,
+    examples: [],
+    run: async (_, __, io) => {
+      io.result(hostile)
+      await io.list([hostile, hostile], { lines: () => [] })
+      io.item(hostile, { lines: () => [] })
+    },
+  })
+  await run(['--output', 'json'], { stdout: (line) => lines.push(line), stderr: () => {} })
+  expect(lines.join('\n')).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
+  expect(lines.join('\n')).toContain('ü 日本')
+  expect(JSON.parse(lines[0] ?? '')).toEqual(hostile)
+  expect(JSON.parse(lines.at(-1) ?? '')).toEqual(hostile)
+})

@@ -57,6 +57,12 @@ function textOutput(io: CommandIo): CommandOutput {
 
 const maxMessages = 10_000
 
+/** JSON without characters that move the cursor, change colors or reorder text where it is read on a terminal. */
+const safeJson = (value: unknown, indent?: number): string =>
+  JSON.stringify(value, null, indent).replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (found) =>
+    Array.from({ length: found.length }, (_, i) => `\\u${found.charCodeAt(i).toString(16).padStart(4, '0')}`).join(''),
+  )
+
 function jsonOutput(io: CommandIo): CommandOutput {
   const messages: string[] = []
   let isPrinted = false
@@ -70,15 +76,15 @@ function jsonOutput(io: CommandIo): CommandOutput {
       if (messages.length < maxMessages) messages.push(line)
     },
     stderr: (line) => io.stderr(line),
-    result: (document) => print(JSON.stringify(document, null, 2)),
-    item: (one, { json = (each) => each }) => print(JSON.stringify(json(one))),
+    result: (document) => print(safeJson(document, 2)),
+    item: (one, { json = (each) => each }) => print(safeJson(json(one))),
     list: async (items, { json = (each) => each }) => {
       let count = 0
       let last: string | undefined
       for await (const one of items) {
         if (last === undefined) print('[')
         else print(`${last},`)
-        last = JSON.stringify(json(one))
+        last = safeJson(json(one))
         count++
       }
       if (last === undefined) print('[]')
@@ -89,7 +95,7 @@ function jsonOutput(io: CommandIo): CommandOutput {
       return count
     },
     end: () => {
-      if (!isPrinted) print(JSON.stringify({ messages }, null, 2))
+      if (!isPrinted) print(safeJson({ messages }, 2))
     },
     fail: () => {
       if (!isPrinted) for (const line of messages) io.stderr(line)

@@ -58,6 +58,7 @@ const logged = [
   JSON.stringify({ level: 'info', msg: 'called', nested: { token: planted.logged }, user: 'ada' }),
   JSON.stringify({ level: 'warn', msg: `refused ${planted.file}, ${planted.literal} and ${planted.variable}` }),
   JSON.stringify({ level: 'warn', msg: `GET /callback?access_token=${planted.query}&state=1` }),
+  `login with ${planted.database}`,
   `plain text with https://someone:${planted.address}@crm.example.com`,
   `-----BEGIN PRIVATE KEY-----`,
   planted.pem,
@@ -102,7 +103,7 @@ test('a bundle has what a helper needs, and none of the planted secrets', async 
   const { code, stdout, stderr } = await runCommand([
     ...['support-bundle', file, '--config', config, '--data', data, '--log', log],
     ...['--metrics', `127.0.0.1:${(gateway.address() as AddressInfo).port}`],
-    ...['--database', `postgres://gatehouse:${planted.database}@127.0.0.1:1/none`],
+    ...['--database', `postgres://gatehouse:${planted.database}@127.0.0.1:1,127.0.0.1:2/none`],
   ])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toContain(`Wrote ${file}`)
@@ -162,6 +163,17 @@ test('the manifest says what could not be read; the rest is written', async () =
     { file: 'log.txt', reason: `${join(folder, 'absent.log')} does not exist` },
   ])
   expect(JSON.parse(stdout)).toMatchObject({ file, missing: manifest.missing })
+})
+
+test('a log that is a named pipe is not waited for', async () => {
+  const { folder, config, data, file } = installation()
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  await runCommand(['support-bundle', file, '--config', config, '--data', data, '--metrics', 'off', '--log', pipe])
+  const { missing } = JSON.parse(unpack(file).get('manifest.json') ?? '')
+  expect(missing).toContainEqual(
+    expect.objectContaining({ file: 'log.txt', reason: `${pipe} cannot be read: it is not a file` }),
+  )
 })
 
 test('an existing file is not replaced', async () => {

@@ -87,6 +87,7 @@ async function writeBundle(values: BundleValues, [given]: readonly string[], io:
   try {
     const scrubber = new Scrubber()
     scrubber.learnEnvironment(process.env)
+    scrubber.learnEnvironment({ GATEHOUSE_DATABASE: values.database })
     learnSecrets(values.secrets ?? (isKubernetes(config) ? undefined : join(config, 'secrets')), scrubber)
     const manifest: Manifest = { made, files: [], missing: [] }
     const files = new Map<string, string>()

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { promisify } from 'node:util'
 
@@ -7,9 +8,12 @@ const mostBytes = 4 << 20
 
 /** The last lines of a file. Throws if it can't be read. */
 export async function lastLines(file: string): Promise<string[]> {
-  const handle = await open(file, 'r')
+  // Otherwise a named pipe without a writer would be waited for.
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
-    const { size } = await handle.stat()
+    const found = await handle.stat()
+    if (!found.isFile() && !found.isDirectory()) throw new Error('it is not a file')
+    const { size } = found
     const length = Math.min(size, mostBytes)
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, size - length)
     const lines = buffer.toString('utf8', 0, bytesRead).split('\n')

@@ -7,13 +7,46 @@ const hidden = '[redacted]'
 const places: ReadonlySet<string> = new Set(['secretname', 'secretkey'])
 
 const isSecret = (name: string): boolean =>
-  !places.has(name.toLowerCase()) && (isSecretName(name) || /(?:^|_)(?:key|pw|pwd|salt|pepper)$|[a-z]Key$/.test(name))
+  !places.has(name.toLowerCase()) &&
+  (isSecretName(name) || /(?:^|[_-])(?:key|pw|pwd|salt|pepper)$/i.test(name) || /[a-z]Key$/.test(name))
 
-const privateKey = /-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)/g
-const credentials = /(?<=:\/\/)[^\s/@"'`]+@/g
+const privateKey =
+  /-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)/g
+/** The last lines of a log may begin within a key. */
+const restOfKey = /(?:^[A-Za-z0-9+/=]+\r?\n)+(?=-----END [A-Z0-9 ]*PRIVATE KEY)/gm
+/** Until the last `@` of the host, since people forget to encode it in passwords. */
+const credentials = /(?<=:\/\/)[^\s/"'`]+@/g
 const scheme = /\b(Bearer|Basic|Digest|Negotiate|ApiKey)(\s+)[\w.~+/=-]{6,}/gi
-const assignment =
-  /((?:pass(?:word|wd|phrase)?|secret|token|api[-_]?key|credential|pwd)[\w-]*\\?["']?\s*[:=]\s*\\?["']?)(?!\[redacted\])[^\s"'`&,;)}\]\\]+/gi
+const cookies = /\b((?:set-)?cookie:\s*)[^\n"']+/gi
+
+/** What is assigned: a text in quotes, which may be escaped, a block of YAML, or a word. */
+const assigned = [
+  String.raw`(?<=\\")(?:(?!\\")[^\n])+`,
+  String.raw`(?<=")(?:[^"\\\n]|\\[^\n])+`,
+  String.raw`(?<=')(?:[^'\\\n]|\\[^\n])+`,
+  '(?<=`)[^`\\n]+',
+  String.raw`[|>][-+\d]*[ \t]*\r?\n(?<indent>[ \t]+)[^\n]*(?:\n\k<indent>[^\n]*)*`,
+  '[^\\s"\'`&,;)}\\]\\\\]+',
+].join('|')
+// The name is bounded, so that long words cost no more than others.
+const assignment = new RegExp(
+  String.raw`((?:pass(?:word|wd|phrase)?|secret|token|api[-_]?key|credential|pwd)[\w-]{0,60}\\?["']?\s*[:=]\s*\\?["'${'`'}]?)(?!\[redacted\]|#\[[\w.-]+\])(?:${assigned})`,
+  'gi',
+)
+
+/** User and password of an address, as written and decoded. An address of PostgreSQL may have several hosts, which no URL has. */
+function accountOf(address: string): { readonly users: readonly string[]; readonly passwords: readonly string[] } {
+  const [, user = '', password = ''] = /^[a-z][\w+.-]*:\/\/([^\s/?#:]*):([^\s/?#]*)@/i.exec(address) ?? []
+  return { users: [user, decoded(user)], passwords: [password, decoded(password)] }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
 
 /** Takes out what is or looks like a secret. It knows the values that it is told, and those of open configurations. */
 export class Scrubber {
@@ -28,8 +61,10 @@ export class Scrubber {
     const known = this.#known.without(withoutSecrets(text))
     return withoutTokens(known)
       .replace(privateKey, hidden)
+      .replace(restOfKey, `${hidden}\n`)
       .replace(credentials, `${hidden}@`)
       .replace(scheme, `$1$2${hidden}`)
+      .replace(cookies, `$1${hidden}`)
       .replace(assignment, `$1${hidden}`)
   }
 
@@ -41,8 +76,8 @@ export class Scrubber {
       return Object.fromEntries(
         Object.entries(value).map(([key, item]) => {
           // Parameters may be a list of {name, value}.
-          const means = key === 'value' && typeof parameter === 'string' ? parameter : key
-          return [this.text(key), this.json(item, means)]
+          const means = typeof parameter === 'string' ? parameter : name
+          return [this.text(key), this.json(item, key === 'value' ? means : key)]
         }),
       )
     }
@@ -51,27 +86,26 @@ export class Scrubber {
   }
 
   /** Remembers every text of a configuration that has the name of a secret, since logs and checks may quote it. */
-  learn(value: unknown, name = '', parameter?: unknown): void {
+  learn(value: unknown, name = ''): void {
     if (typeof value === 'string') {
-      const means = name === 'value' && typeof parameter === 'string' ? parameter : name
-      if (isSecret(means)) this.add(value, hidden)
-      const { password = '' } = URL.parse(value) ?? {}
-      this.add(password, hidden)
+      if (isSecret(name)) this.add(value, hidden)
+      for (const password of accountOf(value).passwords) this.add(password, hidden)
     } else if (Array.isArray(value)) {
-      for (const item of value) this.learn(item, name, parameter)
+      for (const item of value) this.learn(item, name)
     } else if (typeof value === 'object' && value !== null) {
-      const { name: own } = value as { readonly name?: unknown }
-      for (const [key, item] of Object.entries(value)) this.learn(item, key, own)
+      const { name: parameter } = value as { readonly name?: unknown }
+      const means = typeof parameter === 'string' ? parameter : name
+      for (const [key, item] of Object.entries(value)) this.learn(item, key === 'value' ? means : key)
     }
   }
 
   /** What variables have that look like secrets by their name, or have credentials in an address. */
   learnEnvironment(environment: Readonly<Record<string, string | undefined>>): void {
     for (const [name, value = ''] of Object.entries(environment)) {
-      const { password = '', username = '' } = URL.parse(value) ?? {}
-      if (isSecret(name) || isSecret(name.toLowerCase()) || password !== '') this.add(value, `#[${name}]`)
-      this.add(password, hidden)
-      if (password !== '') this.add(username, hidden)
+      const { users, passwords } = accountOf(value)
+      const hasPassword = passwords.some((password) => password !== '')
+      if (isSecret(name) || hasPassword) this.add(value, `#[${name}]`)
+      for (const part of hasPassword ? [...users, ...passwords] : []) this.add(part, hidden)
     }
   }
 }

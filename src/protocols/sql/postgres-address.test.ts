@@ -51,6 +51,7 @@ describe('the address of a PostgreSQL', () => {
     ['postgres://gate:hunter2@one,2001:db8::7/x', /^host 2 .*IPv6 address in brackets/],
     ['postgres://gate:hunter2@one:99999/x', /^the host of the address/],
     ['postgres://gate:hunt/er2@one/x', /^the host .* %2F/],
+    ['postgres://gate:5432/hunter2@one/x', /of a password or a name are written as %2F/],
     ['postgres://gate:hunter2@one,$(reboot)/x', /^host 2/],
     [`postgres://gate:hunter2@${Array.from({ length: 17 }, (_, i) => `h${i}`).join(',')}/x`, /more than 16 hosts/],
     ['postgres://gate:hunter2@/x?host=one,two', /several hosts must be before the name of the database/],

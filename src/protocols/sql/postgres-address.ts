@@ -46,6 +46,10 @@ export function readPostgresAddress(url: string): PostgresAddress {
     }
     return { name: named ?? (host === '' ? 'localhost' : host), url: `${scheme}${account}${host}${pathname}${query}` }
   })
+  // Else a part of a password with a slash would pass as the name, which messages show.
+  if (pathname.includes('@')) {
+    throw new Error('the characters / ? # and @ of a password or a name are written as %2F %3F %23 and %40')
+  }
   const wanted = searchParams.get('target_session_attrs') ?? (list.length > 1 ? 'read-write' : 'any')
   if (!isWanted(wanted)) {
     throw new Error('target_session_attrs of the address must be read-write, primary or any: others cannot be written')

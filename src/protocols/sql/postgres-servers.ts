@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import pg from 'pg'
 import { GatewayError } from '#kernel/errors.ts'
 import { type PostgresServer, readPostgresAddress, type WantedServer } from '#protocols/sql/postgres-address.ts'
@@ -75,6 +76,29 @@ export class PostgresServers {
   }
 }
 
+/**
+ * The driver throws for what it can't read, such as a request for a login by Kerberos, where only the process could catch
+ * it. Ends the connection instead.
+ */
+function refuseUnreadable(connection: pg.Connection): void {
+  const driver = connection as unknown as { attachListeners(stream: Duplex): void }
+  const attach = driver.attachListeners.bind(connection)
+  driver.attachListeners = (stream) => {
+    attach(stream)
+    for (const read of stream.listeners('data')) {
+      stream.off('data', read as () => void).on('data', (bytes: Buffer) => {
+        try {
+          read.call(stream, bytes)
+        } catch (error) {
+          const reason = error instanceof Error ? error.message : String(error)
+          const message = `the answer of the database cannot be read: ${reason}`
+          stream.destroy(new GatewayError('TARGET_UNREACHABLE', message, { cause: error, retryAfter: 30 }))
+        }
+      })
+    }
+  }
+}
+
 interface Choice {
   current(): PostgresServer
   connected(client: pg.Client, server: PostgresServer): void
@@ -105,6 +129,7 @@ function clientClass(wanted: WantedServer, choice: Choice): new (config?: pg.Cli
       const server = choice.current()
       super({ ...config, connectionString: server.url })
       this.#server = server
+      refuseUnreadable(this.connection)
       // A connection that is lost while nothing waits for it.
       this.on('error', () => {})
       if (wanted !== 'any') this.#watch()
