@@ -14,6 +14,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { withoutSecrets } from '#kernel/secret-values.ts'
 import type { Runtime } from '#server/composition/runtime.ts'
 import { explainedCaller } from '#server/explain/caller.ts'
+import { detailLines } from '#server/explain/explanation.ts'
 import { explainRequest } from '#server/explain/request.ts'
 
 type Loaded = Pick<LoadResult, 'issues' | 'found' | 'hash'>
@@ -73,10 +74,10 @@ export class ConfigurationReport implements ConfigurationAccess {
 
   async explain(method: string, url: URL, caller: DescribedCaller): Promise<RequestExplanation> {
     if (this.#use === undefined) throw new GatewayError('NOT_SUPPORTED', 'the gateway is starting')
-    const { allowed, lines } = await this.#use((runtime) =>
+    const { allowed, details } = await this.#use((runtime) =>
       explainRequest(runtime, method, url, explainedCaller(caller, runtime.configuration.directoryRoot)),
     )
-    return { allowed, lines: lines.map(withoutSecrets) }
+    return { allowed, lines: detailLines(details).map(withoutSecrets) }
   }
 }
 

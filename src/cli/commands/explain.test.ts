@@ -58,3 +58,15 @@ test('wrong usage exits 2', async () => {
   expect((await explain('GET', 'no-url')).code).toBe(2)
   expect((await explain('GET', users, '--as', 'nothing')).code).toBe(2)
 })
+
+test('JSON has what each detail is about, without the columns of the text', async () => {
+  const { code, text } = await explain('GET', users, '--as', 'sub=idp', '--as', 'role=crm', '--output', 'json')
+  const { allowed, details } = JSON.parse(text)
+  expect([code, allowed]).toEqual([0, true])
+  expect(details).toContainEqual({ about: 'application', text: 'scim-crm' })
+  expect(details).toContainEqual({ about: 'chain', text: 'api, level 20', more: ['jwt, required'] })
+  expect(details).toContainEqual({
+    about: 'rule',
+    text: expect.stringMatching(/^pass {2}filter \(&\(sub=idp\)\(role=crm\)\): /),
+  })
+})

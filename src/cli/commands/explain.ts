@@ -1,11 +1,11 @@
 import { defineCommand, messageOf, readPairs, WrongUsage } from '#cli/command-line/command-line.ts'
-import { explainedDetails } from '#cli/command-line/explained-details.ts'
 import { openRuntime, withConfiguration } from '#cli/command-line/installation.ts'
 import { configOption, directoryOptions, outputOption, secretsOption } from '#cli/command-line/options.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Subject } from '#identity/subject.ts'
 import { withoutSecrets } from '#kernel/secret-values.ts'
 import { explainedCaller } from '#server/explain/caller.ts'
+import { type Detail, detailLines } from '#server/explain/explanation.ts'
 import { explainRequest } from '#server/explain/request.ts'
 
 export const explainCommand = defineCommand({
@@ -34,16 +34,23 @@ Rules about names need dn, such as --as dn=sub=idp,ou=oauth2,o=Tremolo`,
       const runtime = await openRuntime(loaded, values)
       const explanation = await explainRequest(runtime, method.toUpperCase(), new URL(address), caller)
       const isNamed = values.as.some((pair) => pair.startsWith('dn='))
-      const lines = [...explanation.lines, ...(explanation.deniedByName && !isNamed ? [derivedName] : [])]
-      for (const line of lines) io.stdout(withoutSecrets(line))
-      io.result({ allowed: explanation.allowed, details: explainedDetails(lines.map(withoutSecrets)) })
+      const found = [...explanation.details, ...(explanation.deniedByName && !isNamed ? [derivedName] : [])]
+      const details = found.map(({ about, text, more }) => ({
+        about,
+        text: withoutSecrets(text),
+        more: more?.map(withoutSecrets),
+      }))
+      for (const line of detailLines(details)) io.stdout(line)
+      io.result({ allowed: explanation.allowed, details })
       return explanation.allowed ? 0 : 1
     })
   },
 })
 
-const derivedName =
-  'note         the name of the caller is derived from --as; if the chain makes another one, add --as dn=NAME'
+const derivedName: Detail = {
+  about: 'note',
+  text: 'the name of the caller is derived from --as; if the chain makes another one, add --as dn=NAME',
+}
 
 /** The caller that `--as NAME=VALUE` describes; anonymous without any. Throws WrongUsage. */
 function parseCaller(pairs: readonly string[], directoryRoot: Dn): Subject {

@@ -11,7 +11,6 @@ import {
   type Values,
   WrongUsage,
 } from '#cli/command-line/command-line.ts'
-import { explainedDetails } from '#cli/command-line/explained-details.ts'
 import { openRuntime, withConfiguration } from '#cli/command-line/installation.ts'
 import { configOption, directoryOptions, outputOption, secretsOption } from '#cli/command-line/options.ts'
 import type { StsEndpointConfig } from '#config/configuration/configuration.ts'
@@ -23,13 +22,14 @@ import { endpointKind } from '#config/load/set-aside.ts'
 import type { Workload } from '#features/sts/service/workload.ts'
 import { Issues } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
+import { detailLines } from '#server/explain/explanation.ts'
+import { verdictText } from '#server/explain/request.ts'
 import {
   decideToken,
   describeWorkload,
   type ExplainedWorkload,
   explainToken,
   type TokenDecision,
-  verdictText,
   withoutClusters,
 } from '#server/explain/token.ts'
 import { publishAction, publishOptions } from './keys.ts'
@@ -121,9 +121,9 @@ function explain(
     const configuration = isDescribed ? withoutClusters(loaded.configuration) : loaded.configuration
     const { tokens, rules } = await openRuntime({ ...loaded, configuration }, values)
     if (tokens === undefined) throw new Error('there is no token service')
-    const { allowed, lines } = await explainToken(tokens, rules, config, explained)
-    for (const line of lines) io.stdout(terminalLine(line, widest))
-    io.result({ allowed, details: explainedDetails(lines) })
+    const { allowed, details } = await explainToken(tokens, rules, config, explained)
+    for (const line of detailLines(details)) io.stdout(terminalLine(line, widest))
+    io.result({ allowed, details })
     return allowed ? 0 : 1
   })
 }

@@ -12,7 +12,8 @@ import type { RuleVerdict } from '#sdk/rule/rule.ts'
 import type { KubernetesCluster } from '#sdk/target/kubernetes-cluster.ts'
 import { workloadAttributes } from '#sdk/target/service-account.ts'
 import type { AccountTokenVerifier } from '#sdk/target/token-review.ts'
-import type { Explanation } from './request.ts'
+import type { Detail, Explanation } from './explanation.ts'
+import { verdictText } from './request.ts'
 
 /** The explained token: an actual one, or that of a described workload. */
 export type ExplainedWorkload =
@@ -52,10 +53,6 @@ export async function decideToken(
   }
 }
 
-/** `pass` or `fail`, the rule, and why. */
-export const verdictText = ({ rule, passed, reason }: RuleVerdict): string =>
-  `${passed ? 'pass' : 'fail'}  ${rule.scope} ${rule.constraint}: ${reason}`
-
 /**
  * What a token endpoint would do for this workload, in words. An actual token is verified and reviewed as the
  * endpoint does it. Throws a plain Error for a wrong description of a workload.
@@ -67,15 +64,16 @@ export async function explainToken(
   explained: ExplainedWorkload,
 ): Promise<Explanation> {
   const { endpoint, at } = config
-  const lines = [
-    `endpoint     ${endpoint.name} (${at})`,
-    `audience     ${endpoint.audience}`,
-    `issuer       ${endpoint.issuer}`,
-    ...acceptedTokens(endpoint).map((text) => `accepts      ${text}`),
-  ]
+  const details: Detail[] = []
+  const add = (about: string, text: string, more?: readonly string[]): void => void details.push({ about, text, more })
+  add('endpoint', `${endpoint.name} (${at})`)
+  add('audience', endpoint.audience)
+  add('issuer', endpoint.issuer)
+  for (const accepted of acceptedTokens(endpoint)) add('accepts', accepted)
   const refuse = (step: string, { message, status, keyword, code }: GatewayError): Explanation => {
-    lines.push(`${step} ${message}`, `decision     refused: ${status} ${keyword ?? code}`)
-    return { allowed: false, lines }
+    add(step, message)
+    add('decision', `refused: ${status} ${keyword ?? code}`)
+    return { allowed: false, details }
   }
   let workload: Workload
   if (explained.kind === 'described') workload = describeWorkload(explained.attributes, endpoint)
@@ -83,22 +81,22 @@ export async function explainToken(
     try {
       workload = await tokens.validate(endpoint.name, explained.token.trim())
     } catch (error) {
-      return refuse('token       ', asGatewayError(error))
+      return refuse('token', asGatewayError(error))
     }
-    lines.push(`token        accepted${proofOf(workload)}`)
+    add('token', `accepted${proofOf(workload)}`)
   }
-  lines.push(`workload     ${workload.username} of ${workload.source}`)
-  for (const [name, values] of workload.attributes) lines.push(`             ${name}: ${values.join(', ')}`)
+  const attributes = Array.from(workload.attributes, ([name, values]) => `${name}: ${values.join(', ')}`)
+  add('workload', `${workload.username} of ${workload.source}`, attributes)
   const { verdicts, content, refusal } = await decideToken(tokens, evaluator, config, workload)
-  for (const verdict of verdicts) lines.push(`rule         ${verdictText(verdict)}`)
-  if (refusal !== undefined) return refuse('claims      ', refusal)
+  for (const verdict of verdicts) add('rule', verdictText(verdict))
+  if (refusal !== undefined) return refuse('claims', refusal)
   if (content === undefined) {
-    lines.push('decision     refused: 403 access_denied')
-    return { allowed: false, lines }
+    add('decision', 'refused: 403 access_denied')
+    return { allowed: false, details }
   }
-  lines.push(`decision     issued for ${content.ttlSeconds} s with ${endpoint.algorithm}`)
-  for (const [name, value] of content.claims) lines.push(`             ${name}: ${JSON.stringify(value)}`)
-  return { allowed: true, lines }
+  const claims = Array.from(content.claims, ([name, value]) => `${name}: ${JSON.stringify(value)}`)
+  add('decision', `issued for ${content.ttlSeconds} s with ${endpoint.algorithm}`, claims)
+  return { allowed: true, details }
 }
 
 function acceptedTokens({ clusters, incomingAudience, subjectIssuers }: TokenEndpoint): string[] {
