@@ -61,8 +61,6 @@ interface Story {
   readonly mails?: readonly { readonly recipient: string; readonly subject: string }[]
   readonly decided?: readonly (readonly [string, number])[]
   readonly problems?: readonly { readonly kind: 'changed' }[]
-  /** The run whose status has a reason. */
-  readonly explained?: string
 }
 
 const kept = {
@@ -78,7 +76,6 @@ async function broken(story: Story): Promise<readonly string[]> {
     ...kept,
     decided: [],
     problems: [],
-    explained: undefined,
     audited: story.effects ?? kept.effects,
     ...story,
   }
@@ -87,10 +84,7 @@ async function broken(story: Story): Promise<readonly string[]> {
     submissions: all.submissions,
     storage: {
       runs: {
-        get: async (id) => {
-          const incident = id === all.explained ? { task: 't', code: 'TARGET_UNREACHABLE', message: 'm' } : undefined
-          return states[id] === undefined ? undefined : ({ head: { id }, state: states[id], incident } as StoredRun)
-        },
+        get: async (id) => (states[id] === undefined ? undefined : ({ head: { id }, state: states[id] } as StoredRun)),
       },
       audit: {
         export: async () => ({
@@ -124,21 +118,14 @@ test('another run ends a synchronous call that failed part way and was repeated'
   expect(await broken({ submissions, effects, states: { ...kept.states, 'run-s': 'completed' } })).toEqual([])
 })
 
-const failedCall = {
-  submissions: [submission('s', 'synchronous'), ...kept.submissions],
-  states: { ...kept.states, 'run-s': 'failed' },
-} as const satisfies Story
-
-test('a synchronous call whose status says why it failed, without a change', async () => {
-  expect(await broken({ ...failedCall, explained: 'run-s' })).toEqual([])
-})
-
 test.each<[string, Story, RegExp]>([
-  ['a synchronous call that failed without a reason', failedCall, /^lost: s \(synchronous\) is failed/],
   [
-    'a synchronous call that failed after a change',
-    { ...failedCall, explained: 'run-s', effects: [effect('s', 'stage1'), ...kept.effects] },
-    /^lost: s .*TARGET_UNREACHABLE: m/,
+    'a synchronous call that failed',
+    {
+      submissions: [submission('s', 'synchronous'), ...kept.submissions],
+      states: { ...kept.states, 'run-s': 'failed' },
+    },
+    /^lost: s \(synchronous\) is failed/,
   ],
   ['a run that still waits', { states: { ...kept.states, 'run-a': 'waiting' } }, /^lost: a \(nested\) is waiting/],
   ['a run that failed', { states: { ...kept.states, 'run-a': 'failed' } }, /^lost: a/],

@@ -292,6 +292,12 @@ describe('the recipe', () => {
         const list = await commandOutput('workflow', 'list', '--data', dataFolder, '--output', 'json')
         return list.includes('"waiting"') && list.includes('"incident"')
       }, 60_000)
+      // An export refuses unsent mail.
+      await until(async () => {
+        const states = ['--state', 'queued', '--state', 'sent']
+        const list = await commandOutput('mail', 'list', '--data', dataFolder, ...states, '--output', 'json')
+        return list.includes('"sent"') && !list.includes('"queued"')
+      }, 60_000)
     } finally {
       await gateway.stop()
     }

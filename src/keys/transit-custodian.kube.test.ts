@@ -113,7 +113,7 @@ path "transit/sign/logged-in/*" { capabilities = ["update"] }`
     const custodian = new TransitCustodian(its, 'transit', 'away')
     await custodian.latest('ES256')
     const sign = () => custodian.sign({ key: custodian.name, version: 1 }, 'ES256', Buffer.from('token'))
-    bao.pause()
+    await bao.pause()
     try {
       const first = await Promise.allSettled([sign(), sign(), sign()])
       for (const each of first) expect(each).toMatchObject({ reason: { code: 'TARGET_UNREACHABLE', retryAfter: 2 } })

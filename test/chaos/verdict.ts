@@ -44,17 +44,7 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
   const stages = groupBy(target.effects, ({ ticket, stage }) => `${ticket} ${stage}`)
   const rows = await allRows(storage)
 
-  // The caller did not wait for the first response, and the second one led to the status, which says what failed.
-  const refused = acknowledged.filter(
-    (one) =>
-      one.kind === 'synchronous' &&
-      stateOf(one) === 'failed' &&
-      runs.get(one.run ?? '')?.incident !== undefined &&
-      !target.effects.some(({ ticket }) => ticket === one.ticket),
-  )
-  const lost = acknowledged.filter(
-    (one) => !isDone(stateOf(one)) && stateOf(one) !== 'incident' && !refused.includes(one),
-  )
+  const lost = acknowledged.filter((one) => !isDone(stateOf(one)) && stateOf(one) !== 'incident')
   for (const one of lost) {
     const { code, message } = runs.get(one.run ?? '')?.incident ?? {}
     const reason = code === undefined ? '' : `: ${code}: ${message}`
@@ -120,7 +110,6 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
       acknowledged: acknowledged.length,
       completed: acknowledged.filter((one) => isDone(stateOf(one))).length,
       incidents: acknowledged.filter((one) => stateOf(one) === 'incident').length,
-      'synchronous calls that failed without a change': refused.length,
       lost: lost.length,
       doubled: doubled.length,
       effects: target.effects.length,

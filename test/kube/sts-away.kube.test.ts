@@ -140,7 +140,7 @@ describe.skipIf(inject('kube') === undefined)('while the API server is down', { 
       return (performance.now() - started) / 1000
     }
     const healthy = await serve(0)
-    server.pause()
+    await server.pause()
     try {
       // A sidecar waits ten seconds; a slow machine adds three seconds at most.
       expect(await serve(1)).toBeLessThan(Math.max(10, healthy + 6))

@@ -91,7 +91,12 @@ test.each([
   [['token', 'mint', '--subject', 'ada', '--data', data()], { token: expect.stringMatching(/^eyJ/), expiresIn: 3600 }],
   [
     ['explain', '--config', 'examples/quickstart', 'GET', 'http://nowhere.example.com/x'],
-    { allowed: false, details: expect.arrayContaining([{ about: 'application', text: 'none: 404' }]) },
+    {
+      allowed: false,
+      details: expect.arrayContaining([
+        { about: 'application', text: 'none: 404', more: ['hosts that are served: 127.0.0.1, localhost'] },
+      ]),
+    },
   ],
   [['schema', '--kind', 'Org'], { allOf: [{ $ref: '#/definitions/Org' }] }],
 ])('gatehouse %j', async (args, document) => {

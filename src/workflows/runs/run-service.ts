@@ -324,8 +324,9 @@ export class RunService extends RunInterventions {
     if (response !== undefined) return { kind: 'repeated', result: resultOf(id, response) }
     const run = await this.#services.runs.get(id)
     if (run === undefined || isWithinCall(run.data)) return { kind: 'under-way', run: id }
-    // A run without a resource was stored behind another one, and its call was answered so.
-    const hasAnswer = (run.state === 'incident' && run.touched) || (run.resource !== undefined && hasEnded(run.state))
+    // A run without a resource was stored behind another one, and its call was answered so. Any other can still fail,
+    // so that a caller who waits for its end gets no promise before.
+    const hasAnswer = (run.state === 'incident' && run.touched) || run.resource !== undefined
     const result = isSynchronous && hasAnswer ? await this.#answerOf(id, run) : accepted(id)
     return { kind: 'repeated', result }
   }

@@ -10,6 +10,7 @@ import { serverOwner } from '#testing/databases/debian-postgres.ts'
 import { runSql } from '#testing/databases/postgres.ts'
 import { freePort } from '#testing/gateway/free-port.ts'
 import { until } from '#testing/gateway/gateway-process.ts'
+import { pauseProcess } from '#testing/gateway/paused-process.ts'
 
 const run = promisify(execFile)
 
@@ -119,7 +120,7 @@ export class PostgresPair {
   /** From now on the primary sends nothing to the standby. */
   async holdReplication(): Promise<void> {
     const [sender] = await runSql(this.primaryUrl, 'select pid from pg_stat_replication')
-    if (sender !== undefined) process.kill(Number(sender['pid']), 'SIGSTOP')
+    if (sender !== undefined) await pauseProcess(Number(sender['pid']))
   }
 
   async resumeReplication(): Promise<void> {

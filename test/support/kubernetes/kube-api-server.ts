@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { freePort } from '#testing/gateway/free-port.ts'
+import { pauseProcess } from '#testing/gateway/paused-process.ts'
 import { testServerCertificate, testServerKey } from '#testing/gateway/test-certificates.ts'
 import type { KubeBinaries } from '#testing/kubernetes/kube-binaries.ts'
 import { KubeClient, type KubeConnection } from '#testing/kubernetes/kube-client.ts'
@@ -17,7 +18,7 @@ export interface KubeApiServer extends KubeConnection {
   /** Ends the API server at once, like a crash. Its data stays. */
   kill(): Promise<void>
   /** Hangs: it accepts connections and answers nothing, until `resume`. */
-  pause(): void
+  pause(): Promise<void>
   resume(): void
   /** Starts it again, ended or not, with the same data at the same address. */
   restart(): Promise<void>
@@ -82,8 +83,8 @@ export async function startKubeApiServer(binaries: KubeBinaries, args: readonly 
     issuer,
     client,
     kill: () => api.end('SIGKILL'),
-    pause: () => api.signal('SIGSTOP'),
-    resume: () => api.signal('SIGCONT'),
+    pause: () => api.pause(),
+    resume: () => api.resume(),
     restart: async () => {
       await api.end('SIGTERM')
       await start()
@@ -196,8 +197,12 @@ class ServerProcess {
     return `${this.#program} does not run: ${this.#output.trim()}`
   }
 
-  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
-    this.#child?.kill(signal)
+  async pause(): Promise<void> {
+    if (this.#child?.pid !== undefined) await pauseProcess(this.#child.pid)
+  }
+
+  resume(): void {
+    this.#child?.kill('SIGCONT')
   }
 
   abandon(): void {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '#testing/gateway/free-port.ts'
+import { pauseProcess } from '#testing/gateway/paused-process.ts'
 import { testServerCertificate, testServerKey } from '#testing/gateway/test-certificates.ts'
 import { builtProgram, type GoProgram, installedProgram } from '#testing/kubernetes/go-program.ts'
 
@@ -42,7 +43,7 @@ export interface OpenBao {
   /** A call of the API as root, such as `('POST', 'sys/mounts/transit', {type: 'transit'})`; throws unless it is 2xx. */
   call(method: string, path: string, body?: object): Promise<Readonly<Record<string, unknown>>>
   /** Stops its answers, like a network that drops packets, until `resume`. */
-  pause(): void
+  pause(): Promise<void>
   resume(): void
   /** Ends it at once, like a crash. Its data stays. */
   kill(): Promise<void>
@@ -139,7 +140,9 @@ export async function startOpenBao({ tls = false }: { readonly tls?: boolean } =
     ca: testServerCertificate,
     rootToken: secrets?.token ?? '',
     call: request,
-    pause: () => void child?.kill('SIGSTOP'),
+    pause: async () => {
+      if (child?.pid !== undefined) await pauseProcess(child.pid)
+    },
     resume: () => void child?.kill('SIGCONT'),
     kill,
     restart: async () => {
