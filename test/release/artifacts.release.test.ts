@@ -110,8 +110,8 @@ describe('the bill of materials', () => {
 
   test('names Node.js and what it contains as advisories do', async () => {
     const node = components.find(({ name }) => name === 'nodejs')
-    const told = await run('bin/node', ['-p', 'JSON.stringify(process.versions)'], resolve('.'))
-    const { node: release, openssl, sqlite } = JSON.parse(told)
+    const versions = await run('bin/node', ['-p', 'JSON.stringify(process.versions)'], resolve('.'))
+    const { node: release, openssl, sqlite } = JSON.parse(versions)
     expect(node).toMatchObject({
       'bom-ref': `pkg:generic/nodejs@${release}`,
       cpe: `cpe:2.3:a:nodejs:node.js:${release}:*:*:*:*:*:*:*`,

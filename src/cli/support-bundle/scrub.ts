@@ -48,7 +48,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Takes out what is or looks like a secret. It knows the values that it is told, and those of open configurations. */
+/** Takes out what is or looks like a secret. It knows the values that it is given, and those of open configurations. */
 export class Scrubber {
   readonly #known = new SecretValues()
 
