@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 
 /**
@@ -13,17 +13,14 @@ export function tarOf(
   names: readonly string[],
   { owner = 0, follow = false }: { readonly owner?: number; readonly follow?: boolean } = {},
 ): Buffer {
-  const file = `${folder}.tar`
   const same = ['--sort=name', '--format=posix', '--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime']
   const who = ['--numeric-owner', `--owner=${owner}`, `--group=${owner}`, `--mtime=@${commitSeconds()}`]
   if (owner === 0) who.push('--mode=u+rw,go+rX,go-w')
   if (follow) who.push('--dereference')
-  execFileSync('tar', ['-C', folder, ...same, ...who, '-cf', file, '--', ...names], {
+  return execFileSync('tar', ['-C', folder, ...same, ...who, '-cf', '-', '--', ...names], {
     env: { ...process.env, LC_ALL: 'C' },
+    maxBuffer: Number.POSITIVE_INFINITY,
   })
-  const content = readFileSync(file)
-  rmSync(file)
-  return content
 }
 
 /** Node.js writes no time and no name into the header. */

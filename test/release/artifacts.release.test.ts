@@ -7,6 +7,7 @@ import { ended, run } from '#testing/release/run-program.ts'
 import { type Served, serving } from '#testing/release/served.ts'
 import { architecture } from '#testing/release/unpacked-image.ts'
 import { PortalPerson } from '#testing/stories/portal-story.ts'
+import { writeArchive } from '../../release/archive.ts'
 
 const { folder: released, again, publicKey, scratch: folder } = inject('release')
 /** Nothing else is written here. */
@@ -247,4 +248,14 @@ test.concurrent('the npm package is installed, runs, has the types of plug-ins, 
   expect(other).toContain('SCIM token')
   await run('npm', ['uninstall', packageName], home)
   expect([existsSync(installed), existsSync(join(home, 'node_modules/.bin/gatehouse'))]).toEqual([false, false])
+})
+
+test('an archive is made beside nothing that another one writes', async () => {
+  const parent = join(folder, 'archived')
+  mkdirSync(join(parent, 'chart'), { recursive: true })
+  writeFileSync(join(parent, 'chart', 'file'), 'content')
+  // Where tar could not write.
+  mkdirSync(join(parent, 'chart.tar'))
+  writeArchive(join(folder, 'archived.tgz'), join(parent, 'chart'), ['file'])
+  expect(await run('tar', ['-tzf', join(folder, 'archived.tgz')])).toBe('file\n')
 })
