@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import type { RunCommand } from '#cli/command-line/command-line.ts'
 import { checkCommand } from './check.ts'
 import { importCommand } from './import.ts'
@@ -310,6 +311,51 @@ test('an export with a List, from one file, with names that lead elsewhere', asy
   expect(files().every((path) => /^(?:set-aside\/)?portalurls\/[\w.-]+\.yaml$/.test(path))).toBe(true)
   expect(files()).toHaveLength(names.length)
   expect(readdirSync(work).sort()).toEqual(['export.yaml', 'out'])
+})
+
+const scriptTasks = `- taskType: customTask
+  className: com.tremolosecurity.provisioning.customTasks.JavaScriptTask
+  params:
+    javaScript: |-
+      function init(task, params) {}
+${' '}
+      function doTask(user, request) {  
+        return true;
+      }
+`
+const printed = (tasks: string): string =>
+  `apiVersion: openunison.tremolo.io/v1\nkind: Workflow\nmetadata:\n  name: greet\n  uid: 7d1f\nspec:\n  tasks: ${tasks}\n`
+const inQuotes = String.raw`"- taskType: customTask\n  className: com.tremolosecurity.provisioning.customTasks.JavaScriptTask\n
+    \ params:\n    javaScript: |-\n      function init(task, params) {}\n \n      function
+    doTask(user, request) {  \n        return true;\n      }\n"`
+
+test.each([
+  ['kubectl and kustomize', printed(inQuotes)],
+  [
+    'PyYAML',
+    printed(String.raw`"- taskType: customTask\n  className: com.tremolosecurity.provisioning.customTasks.JavaScriptTask\n\
+    \  params:\n    javaScript: |-\n      function init(task, params) {}\n \n    \
+    \  function doTask(user, request) {  \n        return true;\n      }\n"`),
+  ],
+  ['a program that writes blocks', printed(`|\n${scriptTasks.replaceAll(/^/gm, '    ')}`)],
+])('one object with long texts as %s print it is imported as from a List', async (_, text) => {
+  await writeFile(join(work, 'export.yaml'), text)
+  expect((await importFrom('export.yaml')).text).toContain('1 of 1 objects are ready to serve')
+  const single = parse(await written('workflows/greet.yaml'))
+  await rm(join(work, 'out'), { recursive: true })
+  const list = { apiVersion: 'v1', kind: 'List', items: [parse(printed(inQuotes))] }
+  await writeFile(join(work, 'export.yaml'), JSON.stringify(list))
+  await importFrom('export.yaml')
+  expect(single).toEqual(parse(await written('workflows/greet.yaml')))
+  expect(single.spec.tasks).toBe(scriptTasks)
+})
+
+test('an error in the YAML of a text is one message', async () => {
+  const lines = Array.from({ length: 20 }, (_, i) => `  - step ${i}: "open\n`).join('')
+  await writeFile(join(work, 'export.yaml'), object('Workflow', 'broken', `tasks: |-\n  - taskType: |- x\n${lines}`))
+  const { text } = await importFrom('export.yaml')
+  expect(text.match(/YAML: /g)).toHaveLength(1)
+  expect((await written('set-aside/workflows/broken.yaml')).match(/^# /gm)).toHaveLength(2)
 })
 
 test('values of a chart, certificates and a token service are taken along', async () => {

@@ -257,11 +257,13 @@ export class LocatedYaml {
   }
 }
 
+/** After the first error the parser only guesses, and reports most tokens that follow: its other errors are left out. */
 function problemsOf(document: Document.Parsed, place: (offset: number) => Position): YamlProblem[] {
-  const found = [...document.errors, ...document.warnings].map((problem) => ({
+  const found = [...document.errors.slice(0, 1), ...document.warnings].map((problem) => ({
     position: place(problem.pos[0]),
     message: `YAML: ${problem.message.replace(/\s+/g, ' ')}`,
   }))
+  if (document.errors.length > 0) return found
   const repeated = repeatedKeys(document).map((key) => ({
     position: place(startOf(key)),
     message: 'YAML: Map keys must be unique',

@@ -9,6 +9,7 @@ import { configResources } from '#config/sources/cluster-documents.ts'
 import { openUnisonKind, readOpenUnisonValues } from '#config/sources/openunison-values.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { ImportedObject, OpenUnisonSource } from './openunison-source.ts'
+import { yamlText } from './yaml-text.ts'
 
 export interface PlannedObject {
   readonly kind: string
@@ -185,7 +186,7 @@ function readValues(texts: readonly string[]): FoundValues {
       if (scalar !== undefined && !own.has(name)) own.set(name, scalar)
     }
     const { sts } = top
-    if (sts !== undefined) tokenService.push({ kind: 'values', name: 'sts', text: String(new Document({ sts })) })
+    if (sts !== undefined) tokenService.push({ kind: 'values', name: 'sts', text: yamlText(new Document({ sts })) })
   }
   return { texts: new Map([...fallback, ...own]), secretNames, tokenService, certificates }
 }
@@ -236,7 +237,7 @@ function valueFiles(
     document.commentBefore = ' The values of #[NAME] in the objects of this folder.'
     // An empty value could open a rule, so that the loader must see that there is none.
     if (emptyValues.length > 0) document.comment = [' No value was found for:', ...emptyValues].join('\n ')
-    files.set('values.yaml', document.toString({ lineWidth: 0 }))
+    files.set('values.yaml', yamlText(document))
   }
   for (const [secret, names] of secretValues) {
     const spec = { secret_data: names, source_secret: secret }
@@ -248,7 +249,7 @@ function valueFiles(
       Array.from(files.keys()).some((taken) => taken.toLowerCase() === name.toLowerCase())
     let file = `${stem}.yaml`
     for (let count = 2; isTaken(file); count++) file = `${stem}_${count}.yaml`
-    files.set(file, document.toString({ lineWidth: 0 }))
+    files.set(file, yamlText(document))
   }
   for (const [name, pem] of certificates) files.set(`keys/${name}.crt`, pem)
   return { files, emptyValues, valueCount: Object.keys(values).length }

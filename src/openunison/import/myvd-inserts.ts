@@ -1,5 +1,6 @@
 import { Document } from 'yaml'
 import { Dn } from '#identity/dn.ts'
+import { yamlText } from './yaml-text.ts'
 
 /** The name of the ConfigMap that has the virtual directory of OpenUnison's charts, and its key. */
 export const myvdName = 'myvd'
@@ -196,5 +197,5 @@ function written(name: string, { suffix, className, params, mapping = {} }: Inse
   const object = { apiVersion: 'openunison.tremolo.io/v1', kind: 'DirectoryInsert', metadata: { name }, spec }
   const document = new Document(object)
   document.commentBefore = ` From the ConfigMap ${myvdName}, which has the virtual directory of OpenUnison.`
-  return document.toString({ lineWidth: 0 })
+  return yamlText(document)
 }

@@ -13,6 +13,7 @@ import { AccessRefused, KindNotServed } from '#protocols/kubernetes/api-failure.
 import type { ClusterObject } from '#protocols/kubernetes/cluster.ts'
 import { ObjectClient } from '#protocols/kubernetes/object-client.ts'
 import { myvdInserts, myvdKey, myvdName } from './myvd-inserts.ts'
+import { yamlText } from './yaml-text.ts'
 
 export interface ImportedObject {
   readonly kind: string
@@ -173,7 +174,7 @@ class Collection {
       return
     }
     const { kind, apiVersion, metadata, items } = value
-    if (kind === undefined && apiVersion === undefined) this.values.push(String(document))
+    if (kind === undefined && apiVersion === undefined) this.values.push(yamlText(document))
     else if (typeof kind !== 'string' || typeof apiVersion !== 'string') this.problems.push(`${where}: has no kind`)
     else if (kind.endsWith('List') && Array.isArray(items)) {
       for (const [i, item] of items.entries()) this.add(new Document(item), `${where}, item ${i + 1}`)
@@ -225,7 +226,7 @@ function isOurs(apiVersion: string): boolean {
   return version !== undefined && (groups as readonly string[]).includes(group ?? '')
 }
 
-/** Without the fields of the API server and the copy that kubectl makes. Scalars and comments stay as written. */
+/** Without the fields of the API server and the copy that kubectl makes. Comments and scalars of one line stay as written. */
 function written(document: Document): string {
   const remove = (path: readonly string[], name: string): void => {
     const map = path.length === 0 ? document.contents : document.getIn(path)
@@ -234,5 +235,5 @@ function written(document: Document): string {
   for (const field of serverFields) remove(['metadata'], field)
   remove(['metadata', 'annotations'], copiedObject)
   remove([], 'status')
-  return document.toString({ lineWidth: 0 })
+  return yamlText(document)
 }
