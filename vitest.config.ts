@@ -42,6 +42,8 @@ const projects: Readonly<Record<string, TestProjectInlineConfiguration>> = {
       ...realParts,
       ...shared,
       ...setup('bundle', 'chromium'),
+      // Journeys of many steps: a step that hangs fails after a minute and is named.
+      testTimeout: 300_000,
       // The browser itself fails at times, which `CrashedPages` reports; a page that fails is not tried again.
       retry: { count: 1, condition: /Page crashed/ },
     },
