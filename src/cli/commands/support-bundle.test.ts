@@ -24,6 +24,10 @@ const planted = {
   query: 'planted-in-log-query-12x',
   label: 'planted-in-metric-13x',
   pem: 'plantedInPrivateKeyPlantedInPrivateKeyPlanted14x',
+  webhook: 'planted-in-path-15x',
+  signature: 'planted-in-query-16x',
+  split: 'plantedInSplitKeyPlantedInSplitKeyPlantedInSpl17x',
+  annotation: 'planted-in-annotation-18x',
 } as const
 
 const configuration = `apiVersion: gatehouse.dev/v1
@@ -40,11 +44,20 @@ spec:
 ---
 apiVersion: gatehouse.dev/v1
 kind: Target
-metadata: { name: listed }
+metadata:
+  name: listed
+  annotations:
+    kubectl.kubernetes.io/last-applied-configuration: |
+      {"spec":{"params":[{"name":"clientSecret","value":"${planted.annotation}"}]}}
 spec:
   className: targets.Scim
   params:
     - { name: clientSecret, value: ${planted.listed} }
+    - { name: notify, value: 'https://hooks.example.com/services/T0/B0/${planted.webhook}' }
+    - { name: call, value: 'https://flow.example.com/invoke?api-version=1&sig=${planted.signature}' }
+    - { name: line1, value: '-----BEGIN PRIVATE KEY-----' }
+    - { name: line2, value: ${planted.split} }
+    - { name: line3, value: '-----END PRIVATE KEY-----' }
 ---
 apiVersion: gatehouse.dev/v1
 kind: JavaScript
@@ -60,6 +73,8 @@ const logged = [
   JSON.stringify({ level: 'warn', msg: `GET /callback?access_token=${planted.query}&state=1` }),
   `login with ${planted.database}`,
   `plain text with https://someone:${planted.address}@crm.example.com`,
+  JSON.stringify({ level: 'warn', msg: `POST /services/T0/B0/${planted.webhook} answered 404`, sent: planted.split }),
+  JSON.stringify({ level: 'warn', msg: `https://flow.example.com/invoke?sig=${planted.signature} answered 404` }),
   `-----BEGIN PRIVATE KEY-----`,
   planted.pem,
   `-----END PRIVATE KEY-----`,

@@ -51,8 +51,8 @@ say, the metrics and readiness of a running gateway, and the last lines of its l
   arguments: ['[FILE]'],
   options,
   notes: `FILE is new, and only you can read it (default gatehouse-support-TIME.tar.gz in this folder). Its manifest.json says what is in it,
-and what could not be read and why. Values of secrets are replaced; names of users, hosts and groups are not: look
-through it before you give it away.
+and what could not be read and why. Values of secrets are replaced, and with them every part of an address behind its
+host that is not a common word; names of users, hosts and groups are not: look through it before you give it away.
 Exit code: 0 if the file was written, also if a part is missing.`,
   examples: [
     'gatehouse support-bundle --config config --data data --journal gatehouse',
