@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { Client } from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
@@ -298,16 +299,18 @@ describe.skipIf(postgresUrl() === '')('the SQL target with a failing PostgreSQL'
     await expect(reader.createUser(userOf('ada'), [], request)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
     await reader.close?.()
 
-    const target = await openTarget(url, { ...applicationParams, timeoutMillis: '300' })
+    const target = await openTarget(url, { ...applicationParams, timeoutMillis: '2000' })
     await target.createUser(userOf('ada'), [], request)
-    const blocked = runOn(url, 'begin; lock table "People" in access exclusive mode; select pg_sleep(1.5); commit')
-    await delay(200)
+    const locker = new Client({ connectionString: url })
+    await locker.connect()
+    onTestFinished(() => locker.end())
+    await locker.query('begin; lock table "People" in access exclusive mode')
     const waiting = target.syncUser(userOf('ada', { phone: ['1'] }), syncOptions(['phone']), request)
     await expect(waiting).rejects.toMatchObject({
       code: 'TARGET_TIMEOUT',
       message: expect.stringMatching(/target "crm"/),
     })
-    await blocked
+    await locker.query('commit')
     await target.syncUser(userOf('ada', { phone: ['1'] }), syncOptions(['phone']), request)
     await target.close?.()
 
