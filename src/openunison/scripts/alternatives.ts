@@ -2,7 +2,7 @@ import { nearestName } from '#kernel/suggest.ts'
 import { servedType, servedTypes } from './java-inference.ts'
 
 const signing = 'tokens come from an identity provider (a Trust) or the token service'
-const statements = 'read accounts by findUser() or MyVDConnection.search(), or write a Report'
+const statements = 'scripts only read databases, by createStatement().executeQuery(); tasks change targets'
 const workflows = 'use getWorkFlow(name).executeWorkflow(call) in a workflow task'
 const otherHttp = 'use java.net.http.HttpClient'
 
@@ -37,7 +37,6 @@ const ofTypes: Readonly<Record<string, string>> = {
     'the configuration is not shown to scripts, so name what the script needs in a parameter',
   'com.tremolosecurity.provisioning.mapping.': 'use a JavaScriptMapping or auth.Mapping',
   'com.tremolosecurity.provisioning.service.util.': workflows,
-  'com.tremolosecurity.provisioning.core.providers.BasicDB': 'the database target has no such options',
   'com.tremolosecurity.provisioning.util.EncryptedMessage': 'the gateway encrypts what it stores itself',
   'com.tremolosecurity.k8s.util.PortalGroupMapper': 'read the groups of the user by getGroups()',
   'com.tremolosecurity.proxy.auth.AddPortalRolesToUserData': 'read the attribute "groups" of getAuthInfo()',
@@ -52,7 +51,9 @@ const ofMembers: Readonly<Record<string, string>> = {
   'ProvisioningEngine.decryptObject': 'the gateway encrypts what it stores itself',
   'ConfigManager.getCertificate': signing,
   'ConfigManager.getPrivateKey': signing,
-  'UserStoreProvider.getDS': statements,
+  'Connection.prepareStatement': statements,
+  'Statement.execute': statements,
+  'Statement.executeUpdate': statements,
   'HttpSession.setAttribute': 'keep values in the map "globals", or in an attribute of the user',
   'HttpFilterRequest.addHeader': 'no request is forwarded, so add headers to the response',
   'HttpFilterRequest.getCookies': 'cookies are withheld from scripts',

@@ -81,8 +81,12 @@ const returns: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   [`${core}.ProvisioningTarget`]: { getProvider: `${core}.UserStoreProvider`, findUser: `${core}.User` },
   [`${core}.UserStoreProvider`]: {
     createClient: 'com.tremolosecurity.provisioning.util.HttpCon',
+    getDS: 'javax.sql.DataSource',
     findUser: `${core}.User`,
   },
+  'javax.sql.DataSource': { getConnection: 'java.sql.Connection' },
+  'java.sql.Connection': { createStatement: 'java.sql.Statement' },
+  'java.sql.Statement': { executeQuery: 'java.sql.ResultSet' },
   'com.tremolosecurity.provisioning.util.HttpCon': {
     getHttp: `${apache}.impl.client.CloseableHttpClient`,
     getBcm: `${apache}.impl.conn.BasicHttpClientConnectionManager`,

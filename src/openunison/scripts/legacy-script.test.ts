@@ -32,8 +32,8 @@ test('the global "task" of a workflow task is checked, unless the script has a v
   const provider = 'task.getConfigManager().getProvisioningEngine().getTarget("people").getProvider()'
   const found = (source: string, given: LegacySignatures) =>
     checkScript(source, given).findings.map(({ message }) => message)
-  const script = `function doTask(user, request) { return ${provider}.getDS() }`
-  expect(found(script, ofTask)).toEqual([expect.stringContaining('UserStoreProvider.getDS() is not served')])
+  const script = `function doTask(user, request) { return ${provider}.syncUser() }`
+  expect(found(script, ofTask)).toEqual([expect.stringContaining('UserStoreProvider.syncUser() is not served')])
   expect(found(`function doTask(user, request) { return ${provider}.findUser("ada") }`, ofTask)).toEqual([])
   expect(found(`var task = user; ${script}; java.util.UUID.randomUUID()`, ofTask)).toEqual([])
   expect(found(`${script}; java.util.UUID.randomUUID()`, signatures)).toEqual([])
@@ -57,8 +57,8 @@ describe('a script is not legacy', () => {
 describe('unsupported use is reported with its line', () => {
   test.each([
     [
-      '\nvar C = Java.type("java.sql.Connection")',
-      ['warning line 2: the Java type java.sql.Connection is not served; using it fails'],
+      '\nvar C = Java.type("java.sql.DriverManager")',
+      ['warning line 2: the Java type java.sql.DriverManager is not served; using it fails'],
     ],
     [
       'var C = Java.type("a.B");\nnew C();\nC.d()',
@@ -87,9 +87,9 @@ describe('unsupported use is reported with its line', () => {
       ],
     ],
     [
-      'var e = Java.type("com.tremolosecurity.server.GlobalEntries").getGlobalEntries()\n  .getConfigManager().getProvisioningEngine()\n  .getTarget("x").getProvider().getDS()',
+      'var e = Java.type("com.tremolosecurity.server.GlobalEntries").getGlobalEntries()\n  .getConfigManager().getProvisioningEngine()\n  .getTarget("x").getProvider().getDS().getConnection().createStatement()\n  .executeUpdate("x")',
       [
-        'error line 1: com.tremolosecurity.provisioning.core.UserStoreProvider.getDS() is not served; read accounts by findUser() or MyVDConnection.search(), or write a Report',
+        'error line 1: java.sql.Statement.executeUpdate() is not served; scripts only read databases, by createStatement().executeQuery(); tasks change targets',
       ],
     ],
     [

@@ -9,6 +9,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { externalKey, type GroupMapping, type GroupMappings } from '#sdk/target/group-mappings.ts'
 import { type ClusterCall, type ClusterCalls, isCluster } from '#sdk/target/kubernetes-cluster.ts'
+import { hasQueries } from '#sdk/target/query-target.ts'
 import {
   type GroupTarget,
   hasGroups,
@@ -49,6 +50,9 @@ export type ScriptCall = Pick<WorkflowCall, 'user' | 'keepGroups' | 'params'> & 
 
 /** How many entries a search returns; more are an error, because the script could not see that some are missing. */
 const maxEntries = 1000
+
+/** How many rows a statement returns. Each login may read the names of all groups. */
+const maxRows = 20_000
 
 /** Answers one request of a script. Throws NOT_SUPPORTED if scripts of this kind may not do it. */
 export const scriptServices =
@@ -136,6 +140,17 @@ const services: Readonly<Record<string, Service>> = {
     )
     if (found === undefined) return null
     return { userID: found.userID, attributes: found.attributes.toObject(), groups: [...found.groups] }
+  },
+
+  /** All rows, as a search has all entries. What SQLite reads, nothing can stop. */
+  async readRows(question, reach) {
+    const target = targetOf(question, reach)
+    if (!hasQueries(target) || !target.stopsReads) {
+      throw new GatewayError('NOT_SUPPORTED', `scripts read PostgreSQL only, not "${question.text('target')}"`)
+    }
+    const rows = await target.readRows(question.text('statement'), {}, maxRows + 1)
+    if (rows.length > maxRows) throw new GatewayError('BAD_REQUEST', `the statement returns more than ${maxRows} rows`)
+    return rows.map((row) => ({ ...row }))
   },
 
   groupExists: async (question, reach) =>

@@ -5,6 +5,8 @@ export type QueryRow = Readonly<Record<string, string>>
 
 /** Optional: a database that accepts read-only statements of the configuration. */
 export interface QueryTarget extends Target {
+  /** A statement that takes too long is stopped, and holds up no one else. */
+  readonly stopsReads: boolean
   /**
    * The first rows of one `select` with placeholders such as `:name`, whose values are bound and never part of the
    * text. BAD_REQUEST for a placeholder without a value, TARGET_FAILED for a statement that is invalid or would write.

@@ -59,6 +59,7 @@ const members: { readonly [Name in keyof Required<EveryTarget>]: 'method' | 'fac
   changeMemberGroups: 'method',
 
   readRows: 'method',
+  stopsReads: 'fact',
   objects: 'fact',
   calls: 'fact',
   label: 'fact',

@@ -48,7 +48,11 @@ export async function openSqlTarget(config: SqlTargetConfig, host: Host): Promis
       schema.kind === 'tables'
         ? await tablesTarget(database, schema.tables, config, host)
         : await statementsTarget(database, schema.statements, config, host.name)
-    return withNamedFailures(host.name, { ...target, readRows: readRows(database), close: () => database.close() })
+    const queries: Pick<QueryTarget, 'readRows' | 'stopsReads'> = {
+      readRows: readRows(database),
+      stopsReads: database.dialect === 'postgres',
+    }
+    return withNamedFailures(host.name, { ...target, ...queries, close: () => database.close() })
   } catch (error) {
     await database.close()
     throw error

@@ -22,6 +22,7 @@ const settings = {
 async function open(rows: readonly QueryRow[]) {
   const asked: [string, Readonly<Record<string, string>>, number][] = []
   const target: QueryTarget = Object.assign(new MemoryTarget(), {
+    stopsReads: true,
     readRows: async (statement: string, values: Readonly<Record<string, string>>, limit: number) => {
       asked.push([statement, values, limit])
       return rows

@@ -15,3 +15,8 @@ export const ProxySys = {
 export const AzSys = {
   AUTO_IDM_HTTP_HEADERS: 'AUTO_IDM_HTTP_HEADERS',
 }
+
+/** com.tremolosecurity.provisioning.core.providers.BasicDB. The key has no effect: a change is always a transaction. */
+export const BasicDB = {
+  DISABLE_TRANSACTIONS: 'tremolo.io/db/disable_transactions',
+}

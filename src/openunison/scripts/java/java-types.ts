@@ -16,7 +16,7 @@ import {
   toBase64,
 } from './bytes.ts'
 import { ArrayList, JavaIterator } from './collections.ts'
-import { AzSys, ProxyConstants, ProxySys } from './constants.ts'
+import { AzSys, BasicDB, ProxyConstants, ProxySys } from './constants.ts'
 import { DateTime, DateTimeZone } from './date-time.ts'
 import { MyVDConnection, SearchAttribute, SearchEntry, SearchResults } from './directory-search.ts'
 import { SetupGroupMetadataWatch } from './group-metadata.ts'
@@ -54,6 +54,7 @@ import {
   OutputStream,
   PrintWriter,
 } from './servlet.ts'
+import { Connection, DataSource, ResultSet, Statement } from './sql.ts'
 import {
   HttpCon,
   K8sUtils,
@@ -341,6 +342,7 @@ export const javaTypes: ReadonlyMap<string, JavaType> = new Map<string, JavaType
   ['com.tremolosecurity.provisioning.core.ProvisioningUtil', given(ProvisioningUtil)],
   ['com.tremolosecurity.provisioning.core.ProvisioningUtil$ActionType', given(ProvisioningUtil.ActionType)],
   ['com.tremolosecurity.provisioning.core.ProvisioningParams', given(ProvisioningParams)],
+  ['com.tremolosecurity.provisioning.core.providers.BasicDB', given(BasicDB)],
   ['com.tremolosecurity.provisioning.service.util.TremoloUser', made(TremoloUser)],
   ['com.tremolosecurity.provisioning.service.util.WFCall', made(WFCall)],
   ['com.tremolosecurity.k8s.util.K8sUtils', given(K8sUtils)],
@@ -425,6 +427,10 @@ export const namelessTypes: ReadonlyMap<string, JavaType> = new Map<string, Java
   ['com.novell.ldap.LDAPAttribute', given(SearchAttribute)],
   ['com.novell.ldap.LDAPEntry', given(SearchEntry)],
   ['com.novell.ldap.LDAPSearchResults', given(SearchResults)],
+  ['java.sql.Connection', given(Connection)],
+  ['java.sql.ResultSet', given(ResultSet)],
+  ['java.sql.Statement', given(Statement)],
+  ['javax.sql.DataSource', given(DataSource)],
   ['jakarta.servlet.http.HttpServletRequest', given(HttpServletRequest)],
   ['jakarta.servlet.http.HttpServletResponse', given(HttpServletResponse)],
   ['jakarta.servlet.http.HttpSession', given(HttpSession)],

@@ -6,6 +6,7 @@ import { HashMap } from './hash-map.ts'
 import { type User, userFrom } from './identity.ts'
 import { IllegalArgumentException, IOException } from './java-exception.ts'
 import { itemsOf, javaText, javaValue, optionalText } from './java-value.ts'
+import { DataSource } from './sql.ts'
 
 /** com.tremolosecurity.provisioning.core.ProvisioningTarget: a target of the configuration, by name. */
 export class ProvisioningTarget {
@@ -55,6 +56,11 @@ export class UserStoreProvider {
   /** The target's name: targets have no labels here. */
   getLabel(): string {
     return this.#name
+  }
+
+  /** Of a database. */
+  getDS(): DataSource {
+    return new DataSource(this.#name)
   }
 
   /** Of the API server. */
