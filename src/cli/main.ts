@@ -1,13 +1,13 @@
 import process from 'node:process'
-import type { CommandIo } from '#cli/command-line/command-line.ts'
+import { plainIo } from '#cli/command-line/output.ts'
 import { overview } from '#cli/commands/help.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { type Command, commands } from './commands.ts'
 
-const io: CommandIo = {
+const io = plainIo({
   stdout: (line) => process.stdout.write(`${line}\n`),
   stderr: (line) => process.stderr.write(`${line}\n`),
-}
+})
 
 async function main(args: readonly string[]): Promise<number> {
   const [name, ...rest] = args

@@ -2,13 +2,14 @@ import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
+import { plainLine } from '#config/context/located-issue.ts'
 import { SchemaMismatch } from '#database/migrations.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { shownReason } from '#kernel/secret-values.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { parseTime } from '#kernel/time.ts'
-import { type CommandIo, type CommandOutput, createOutput } from './output.ts'
+import { type CommandIo, type CommandOutput, createOutput, plainIo, printText } from './output.ts'
 
 export type { CommandIo, CommandOutput } from './output.ts'
 
@@ -88,15 +89,16 @@ export class WrongUsage extends Error {}
 
 /** Reads the arguments, runs the action, and reports errors. `--help` prints the help. */
 export function defineCommand<const O extends Options>(spec: CommandSpec<O>): RunCommand {
-  return (args, io) => {
+  return (args, given) => {
+    const io = plainIo(given)
     const [word = ''] = args
     const action = 'actions' in spec && Object.hasOwn(spec.actions, word) ? spec.actions[word] : undefined
     if (action !== undefined && 'command' in action) return action.command(args.slice(1), io)
     return reportErrors(spec, io, async () => {
       if (args.includes('--help') || args.includes('-h')) {
         const chosen = action === undefined ? undefined : word
-        if (asksForJson(args)) io.stdout(JSON.stringify(await describe(spec), null, 2))
-        else io.stdout(helpOf(spec, chosen))
+        if (asksForJson(args)) printText(JSON.stringify(await describe(spec), null, 2), io)
+        else printText(helpOf(spec, chosen), io)
         return
       }
       if ('actions' in spec && !word.startsWith('-') && action === undefined)
@@ -436,7 +438,7 @@ export function printLines(lines: readonly string[], io: CommandIo): void {
 
 /** A line no longer than the terminal, without characters that move the cursor or change colors. */
 export function terminalLine(text: string, width: number): string {
-  const safe = text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '\ufffd')
+  const safe = plainLine(text)
   const most = Math.max(width, minWidth)
   return safe.length <= most ? safe : `${safe.slice(0, most - 1)}…`
 }

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { catalog } from '#catalog/catalog.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
-import { formatIssue } from '#config/context/located-issue.ts'
+import { formatIssue, plainLine } from '#config/context/located-issue.ts'
 import type { SecretSource } from '#config/context/secrets.ts'
 import { summarize } from '#config/load/set-aside.ts'
 import { openConfigurationSource } from '#config/watch/open-source.ts'
@@ -100,7 +100,7 @@ async function sealNewAudit({ audit }: Storage): Promise<void> {
 export function closeToOthers(data: string, url: string | undefined, create = false): void {
   const log: Pick<Logger, 'warn'> = {
     warn: (message, fields = {}) => {
-      process.stderr.write(`gatehouse: ${message}: ${Object.values(fields).flat().join(', ')}\n`)
+      process.stderr.write(`${plainLine(`gatehouse: ${message}: ${Object.values(fields).flat().join(', ')}`)}\n`)
     },
   }
   openDataFolder(data, { log, create, databaseUrl: url })

@@ -59,7 +59,8 @@ describe('with --output json', () => {
       printed(
         {
           ...base,
-          run: async (_, __, io) => void (await io.list(items, { lines: (n) => [`n ${n}`], json: (n) => ({ n }) })),
+          run: async (_, __, io) =>
+            void (await io.list(items, { lines: (n) => [`n ${n}`], json: (n) => ({ n }), noun: 'numbers' })),
         },
         '--output=json',
       )
@@ -104,9 +105,31 @@ test.each([
   expect([JSON.parse(stdout), stderr]).toMatchObject([document, expect.any(String)])
 })
 
+const hostileText = 'a\u001b[31m\u009b31m\u202e\u2028\u{e0041} ü 日本\n'
+
+test('lines have no characters that a terminal obeys, wherever a command prints them', async () => {
+  const lines: string[] = []
+  const io = { stdout: (line: string) => void lines.push(line), stderr: (line: string) => void lines.push(line) }
+  const list = { lines: (text: string) => [text], noun: `names in ${hostileText}` }
+  const run = defineCommand({
+    ...base,
+    run: async (_, __, output) => {
+      output.stdout(hostileText)
+      output.stderr(hostileText)
+      output.item(hostileText, list)
+      await output.list([hostileText], list)
+      await output.list([], list)
+      throw new Error(hostileText)
+    },
+  })
+  expect(await run([], io)).toBe(1)
+  expect(lines.join('')).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
+  expect(lines[0]).toBe('a\\u001b[31m\\u009b31m\\u202e\\u2028\\udb40\\udc41 ü 日本\\u000a')
+})
+
 test('JSON has no characters that a terminal obeys', async () => {
   const lines: string[] = []
-  const hostile = { name: 'a\u001b[31m\u009b31m\u202e\u2028\u{e0041} ü 日本\n', 'key\u0085': 1 }
+  const hostile = { name: hostileText, 'key\u0085': 1 }
   const run = defineCommand({
     name: 'x',
     about: '',
@@ -115,13 +138,13 @@ test('JSON has no characters that a terminal obeys', async () => {
     examples: [],
     run: async (_, __, io) => {
       io.result(hostile)
-      await io.list([hostile, hostile], { lines: () => [] })
+      await io.list([hostile, hostile], { lines: () => [], noun: 'names' })
       io.item(hostile, { lines: () => [] })
     },
   })
   await run(['--output', 'json'], { stdout: (line) => lines.push(line), stderr: () => {} })
   expect(lines.join('\n')).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
   expect(lines.join('\n')).toContain('ü 日本')
-  expect(JSON.parse(lines[0] ?? '')).toEqual(hostile)
+  expect(JSON.parse(lines.slice(0, lines.indexOf('}') + 1).join(''))).toEqual(hostile)
   expect(JSON.parse(lines.at(-1) ?? '')).toEqual(hostile)
 })

@@ -121,7 +121,7 @@ async function tail(values: AuditValues, _: readonly string[], io: CommandOutput
     // With --follow, remember a whole page, even if fewer rows are printed.
     const first = await latest(audit, filters, follow ? Math.max(limit, pageSize) : limit)
     if (!follow) {
-      await io.list(first, form)
+      await io.list(first, { ...form, noun: 'audit records', filters })
       return
     }
     const print = (rows: readonly AuditEntry[]): void => {
@@ -181,7 +181,12 @@ async function exportAll(values: AuditValues, _: readonly string[], io: CommandO
         progress?.update(`Exporting: ${++records} records`)
       }
     }
-    await io.list(lines(), { lines: (line) => [line], json: (line) => JSON.parse(line) })
+    await io.list(lines(), {
+      lines: (line) => [line],
+      json: (line) => JSON.parse(line),
+      noun: 'audit records',
+      filters: period,
+    })
     progress?.end()
   })
 }

@@ -35,7 +35,7 @@ export const checkFormats: Readonly<Record<string, (result: CheckResult) => read
     ...checked.map((line) => terminalLine(formatChecked(line), Number.POSITIVE_INFINITY)),
   ],
   json: () => [],
-  sarif: (result) => [JSON.stringify(sarif(result), null, 2)],
+  sarif: (result) => JSON.stringify(sarif(result), null, 2).split('\n'),
   github: (result) => problemsOf(result).map(annotation),
 }
 

@@ -1,4 +1,5 @@
 import { type CommandTable, defineCommand, type RunCommand, WrongUsage } from '#cli/command-line/command-line.ts'
+import { printText } from '#cli/command-line/output.ts'
 import { bashCompletion } from '#cli/completion/bash.ts'
 import { fishCompletion } from '#cli/completion/fish.ts'
 import { completionPlaces } from '#cli/completion/places.ts'
@@ -27,6 +28,6 @@ export const completionCommand = (commands: CommandTable): RunCommand =>
       if (shell === undefined) {
         throw new WrongUsage(`SHELL must be one of ${names.join(', ')}${suggestion(given, names)}`)
       }
-      io.stdout(shells[shell](await completionPlaces(commands)))
+      printText(shells[shell](await completionPlaces(commands)), io)
     },
   })

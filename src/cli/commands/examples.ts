@@ -2,6 +2,7 @@ import process from 'node:process'
 import { defineCommand, required, WrongUsage } from '#cli/command-line/command-line.ts'
 import { configurationText } from '#cli/command-line/configuration-text.ts'
 import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
+import { printText } from '#cli/command-line/output.ts'
 
 export const examplesCommand = defineCommand({
   name: 'examples',
@@ -22,7 +23,7 @@ export const examplesCommand = defineCommand({
     }
     const text = configurationText(config, 'examples.txt', { config, data: values.data, url })
     if (text === undefined) throw new Error(`${config} has no examples.txt that can be read`)
-    io.stdout(text)
+    printText(text, io)
     io.result({ text })
   },
 })

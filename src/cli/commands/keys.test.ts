@@ -83,9 +83,14 @@ async function eventsOf(data: string): Promise<{ event: string; value: string; r
 describe('gatehouse keys', () => {
   test('publish creates the first key, and list shows it without its private part', async () => {
     const { data, both } = await installation()
-    expect(await run(['list', '--data', data])).toMatchObject({
+    expect(await run(['list', '--data', data])).toEqual({
+      code: 0,
+      out: [],
+      errors: ['There are no keys. The gateway creates them when it starts with sts.endpoints.'],
+    })
+    expect(await run(['list', '--data', data, '--endpoint', 'aws'])).toMatchObject({
       code: 1,
-      errors: ['gatehouse keys: there are no keys yet; the gateway creates them when it starts with sts.endpoints'],
+      errors: ['gatehouse keys: there are no endpoints with keys'],
     })
     const published = await run(['publish', ...both])
     expect(published).toMatchObject({ code: 0, errors: [] })
@@ -284,7 +289,7 @@ describe('gatehouse keys', () => {
     expect(JSON.stringify(await run(['--help'], stsCommand))).not.toContain('gatehouse keys')
     expect(await run(['publish', '--endpoint', 'x', ...both])).toMatchObject({
       code: 1,
-      errors: ['gatehouse keys: no endpoint "x"; the endpoints are aws'],
+      errors: ['gatehouse keys: no endpoint "x"; the token endpoints in the configuration are aws'],
     })
   })
 })

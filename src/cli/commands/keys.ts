@@ -100,20 +100,27 @@ function list(values: KeyValues, _: readonly string[], io: CommandOutput): Promi
   return withDatabase(values, async ({ keys: store }) => {
     const ofEndpoints = (await store.list()).filter((each) => each.endpoint !== webhookKeys)
     const stored = ofEndpoints.filter((each) => endpoint === undefined || each.endpoint === endpoint)
-    if (stored.length === 0) throw new Error(noKeys(endpoint, ofEndpoints))
+    const known = ofEndpoints.map((each) => each.endpoint)
+    if (endpoint !== undefined && stored.length === 0) refuseUnknown(endpoint, known, 'endpoints with keys')
     const shown = stored.map((each) => ({
       endpoint: each.endpoint,
       ring: readRing(each.endpoint, each.ring),
       publications: readPublications(each.publications),
     }))
-    return printKeys(shown, io)
+    await io.list(shown, {
+      lines: (each) => keyLines(each).map((line) => terminalLine(line, lineWidth)),
+      json: wireKeys,
+      noun: 'keys',
+      hint: 'The gateway creates them when it starts with sts.endpoints.',
+    })
+    return shown.every(isPublished) ? 0 : 1
   })
 }
 
-function noKeys(endpoint: string | undefined, stored: readonly { readonly endpoint: string }[]): string {
-  if (stored.length === 0) return 'there are no keys yet; the gateway creates them when it starts with sts.endpoints'
-  const names = stored.map((each) => each.endpoint)
-  return `no endpoint "${endpoint}"${suggestion(endpoint ?? '', names)}; the endpoints with keys are ${names.join(', ')}`
+/** Throws an Error that names those that exist. */
+function refuseUnknown(endpoint: string | undefined, known: readonly string[], what: string): never {
+  if (endpoint === undefined || known.length === 0) throw new Error(`there are no ${what}`)
+  throw new Error(`no endpoint "${endpoint}"${suggestion(endpoint, known)}; the ${what} are ${known.join(', ')}`)
 }
 
 function rotate(values: KeyValues, _: readonly string[], io: CommandOutput): Promise<number> {
@@ -343,9 +350,7 @@ function chosenIssuers(issuers: readonly TokenIssuer[], name: string | undefined
   const chosen = name === undefined ? issuers : issuers.filter(({ endpoint }) => endpoint === name)
   if (chosen.length > 0) return chosen
   const names = issuers.map(({ endpoint }) => endpoint)
-  const unknown = (given: string): string =>
-    `no endpoint "${given}"${suggestion(given, names)}; the endpoints are ${names.join(', ')}`
-  throw new Error(name === undefined ? 'no token endpoints are configured' : unknown(name))
+  return refuseUnknown(name, names, 'token endpoints in the configuration')
 }
 
 /** Publishes and reads back now; waits for another process that publishes, or that was killed while it did. */

@@ -70,7 +70,10 @@ async function list(values: Values<typeof options>, _: readonly string[], io: Co
         }, limit)
       }
     }
-    await io.list(all(), { lines: (mail) => fitted(mailLines(mail)) })
+    await io.list(all(), {
+      lines: (mail) => fitted(mailLines(mail)),
+      noun: `mails in the state ${[...new Set(wanted)].join(' or ')}`,
+    })
   })
 }
 

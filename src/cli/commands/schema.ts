@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { type CommandIo, defineCommand, WrongUsage } from '#cli/command-line/command-line.ts'
 import { outputOption } from '#cli/command-line/options.ts'
+import { printText } from '#cli/command-line/output.ts'
 import { suggestion } from '#kernel/suggest.ts'
 
 const folder = new URL('../../../deploy/schema/', import.meta.url)
@@ -23,7 +24,7 @@ export const schemaCommand = (args: string[], io: CommandIo): Promise<number> =>
       }
       const { $schema, title, definitions } = schema
       const chosen = kind === undefined ? schema : { $schema, title, ...only(kind, definitions) }
-      output.stdout(JSON.stringify(chosen, null, 2))
+      printText(JSON.stringify(chosen, null, 2), output)
       output.result(chosen)
     },
   })(args, io)

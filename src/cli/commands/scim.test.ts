@@ -67,8 +67,10 @@ test('a search without a result says so on stderr', async () => {
   const data = await dataFolder()
   const { code, output, errors } = await run('log', '--data', data, '--gateway', 'peopel')
   expect([code, output]).toEqual([0, []])
-  expect(errors).toEqual(['No recorded call to "peopel" matches. --gateway takes the name of an Application.'])
-  expect((await run('log', '--data', data, '--status', '418')).errors).toEqual(['No recorded call matches.'])
+  expect(errors).toEqual(['There are no recorded calls that match. --gateway takes the name of an Application.'])
+  expect((await run('log', '--data', data, '--status', '418')).errors).toEqual([
+    'There are no recorded calls that match.',
+  ])
 })
 
 test('for people, a line starts with time and status', async () => {

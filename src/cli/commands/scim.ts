@@ -64,18 +64,12 @@ async function log(values: Values<typeof options>, _: readonly string[], io: Com
   const [limit, filters] = [readLimit(values.limit), readFilters(values)]
   const width = terminalWidth()
   const form = { lines: (row: StoredJournalEntry) => journalLines(row, width), json: wireCall }
-  const count = await withDatabase(values, async ({ journal }) => {
+  const hint = values.gateway.length === 0 ? undefined : '--gateway takes the name of an Application.'
+  await withDatabase(values, async ({ journal }) => {
     if (values.follow) return followCalls(journal, filters, limit, (row) => io.item(row, form))
-    return io.list(await latest(journal, filters, limit, 0), form)
+    return io.list(await latest(journal, filters, limit, 0), { ...form, noun: 'recorded calls', filters, hint })
   })
-  if (count === 0) io.stderr(nothingFound(values.gateway))
 }
-
-/** Goes to stderr, so that programs that read JSON don't get it. */
-const nothingFound = (gateways: readonly string[]): string =>
-  gateways.length === 0
-    ? 'No recorded call matches.'
-    : `No recorded call to ${gateways.map((name) => `"${name}"`).join(', ')} matches. --gateway takes the name of an Application.`
 
 function readFilters(values: Values<typeof options>): Filters {
   const status = values.status === undefined ? undefined : wholeNumber(values.status, 100, 599)

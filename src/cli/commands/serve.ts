@@ -19,7 +19,7 @@ export async function serveCommand(args: string[], io: CommandIo, faults: Faults
       'gatehouse serve --config kubernetes:identity --listen 0.0.0.0:8443 --tls-cert tls.crt --tls-key tls.key',
     ],
     describe: reasonOf,
-    run: (values) => serve(readServePlan(values), { args, io, faults, worker }),
+    run: (values, _, output) => serve(readServePlan(values), { args, io: output, faults, worker }),
   })
   try {
     return await run(args, io)

@@ -55,7 +55,7 @@ export async function runInvitationAction(
         const page = await invitations.list(name, limit, after)
         return { items: page.invitations, next: page.next }
       }
-      await io.list(listItems(read), { lines, json: wireInvitation })
+      await io.list(listItems(read), { lines, json: wireInvitation, noun: 'invitations' })
     }
   }
 }

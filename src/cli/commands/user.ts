@@ -163,7 +163,7 @@ function remove(values: UserValues, [login = '']: readonly string[], io: Command
 }
 
 function list(values: UserValues, _: readonly string[], io: CommandOutput): Promise<number> {
-  return withPeople(values, 'list', '', io, async ({ people }) => {
+  return withPeople(values, 'list', '', io, async ({ people, config }) => {
     const read = async (limit: number, after: string | undefined) => {
       const page = await people.listPeople(limit, after)
       return { items: page.people, next: page.next }
@@ -172,6 +172,7 @@ function list(values: UserValues, _: readonly string[], io: CommandOutput): Prom
       lines: ({ login, entry, hasPassword }) =>
         fitted([`${login}  ${hasPassword ? 'password' : 'no password'}  ${entry.dn}`]),
       json: ({ login, entry, hasPassword }) => ({ login, dn: `${entry.dn}`, hasPassword }),
+      noun: `users in the directory "${config.name}"`,
     })
   })
 }

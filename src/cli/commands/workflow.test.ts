@@ -94,12 +94,12 @@ test('a list without runs says so on standard error, also with --output json', a
     ['--state', 'incident'],
     ['--name', 'join'],
   ]) {
-    expect(await run(folder, 'list', ...args)).toEqual({ ...empty, errors: ['No stored run matches.'] })
+    expect(await run(folder, 'list', ...args)).toEqual({ ...empty, errors: ['There are no stored runs that match.'] })
   }
   expect(await run(folder, 'list', '--output', 'json', '--subject', 'ada')).toEqual({
     code: 0,
     output: ['[]'],
-    errors: ['No stored run matches.'],
+    errors: ['There are no stored runs that match.'],
   })
   expect((await run(await dataFolder(), 'list')).errors).toEqual([])
 })

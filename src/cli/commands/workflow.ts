@@ -105,20 +105,18 @@ const maxText = 2_000
 async function list(values: WorkflowValues, _: readonly string[], io: CommandOutput): Promise<void> {
   const query = readQuery(values)
   const limit = readLimit(values.limit)
-  const count = await withDatabase(values, async ({ runs }) => {
+  await withDatabase(values, async ({ runs }) => {
     const read = async (most: number, after: string | undefined) => {
       const page = await runs.list({ ...query, limit: most, ...(after === undefined ? {} : { after }) })
       return { items: page.runs, next: page.next }
     }
-    return io.list(listItems(read, limit), { lines: (run) => fitted(runLines(run)), json: wireRun })
+    return io.list(listItems(read, limit), {
+      lines: (run) => fitted(runLines(run)),
+      json: wireRun,
+      noun: query.unfinished ? 'unfinished changes' : 'stored runs',
+      filters: { ...query, unfinished: undefined },
+    })
   })
-  if (count === 0) io.stderr(nothingFound(query))
-}
-
-/** Goes to stderr, so that programs that read JSON don't get it. */
-function nothingFound({ states, name, subject, requester, unfinished }: Omit<RunQuery, 'limit'>): string {
-  if ([states, name, subject, requester].some((filter) => filter !== undefined)) return 'No stored run matches.'
-  return unfinished ? 'There are no unfinished changes.' : 'There are no stored runs.'
 }
 
 async function show(values: WorkflowValues, [id = '']: readonly string[], io: CommandOutput): Promise<void> {

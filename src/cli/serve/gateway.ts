@@ -70,7 +70,7 @@ export async function runGateway(plan: ServePlan, surroundings: Surroundings): P
       ? undefined
       : configurationText(source.folder, 'welcome.txt', { config, data: values.data, url })
     const lines = [
-      ...(welcome === undefined ? [] : [`${welcome}\n`]),
+      ...(welcome === undefined ? [] : [...welcome.split('\n'), '']),
       `Listening on ${gateway.address}`,
       clientAddressText(values['trusted-proxy']),
       ...(proxies === undefined ? [] : [proxies]),
