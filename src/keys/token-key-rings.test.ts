@@ -11,6 +11,7 @@ import { keyBox, SetClock, tokenIssuer, tokenKeyRings } from '#testing/sts/token
 import { admit, keyIn, observe, publishedKeys } from './key-ring.ts'
 import { KeyStore } from './key-store.ts'
 import { type KeyCustodian, openPrivateKey } from './token-key-pair.ts'
+import { followSeconds } from './token-key-rings.ts'
 
 let clock: SetClock
 let database: MemoryDatabase
@@ -143,10 +144,17 @@ describe('rotation', () => {
   test('two concurrent operators with --now cause one rotation, and both get the same next key', async () => {
     const [one, two] = [gateway(), gateway()]
     await Promise.all([one.active('aws'), two.active('aws')])
-    const rings = await Promise.all([one.rotate('aws', 'ann', 'take'), two.rotate('aws', 'ben', 'take')])
-    const [first, second] = rings.map((ring) => keyIn(ring, 'next')?.kid)
-    expect(first).toBeDefined()
+    const rings = await Promise.all([one.rotate('aws', 'ann', 'join'), two.rotate('aws', 'ben', 'join')])
+    const [first = '', second] = rings.map((ring) => keyIn(ring, 'next')?.kid)
+    expect(first).not.toBe('')
     expect(second).toBe(first)
+    // One who comes while gateways change to the new key has what they want.
+    await one.activate('aws', first)
+    clock.pass(followSeconds - 1)
+    const joined = await two.rotate('aws', 'ben', 'join')
+    expect([keyIn(joined, 'active')?.kid, keyIn(joined, 'next')]).toEqual([first, undefined])
+    clock.pass(1)
+    expect(keyIn(await two.rotate('aws', 'ben', 'join'), 'next')).toBeDefined()
   })
 
   test('concurrent requests cause one rotation', async () => {

@@ -158,14 +158,17 @@ export class TokenKeyRings implements TokenKeys {
     return this.#change(issuer, async (ring, now) => change(ring, issuerPolicy(issuer), now))
   }
 
-  /** Creates the next key, or returns the waiting one. CONFLICT if that may not be used, or if keys are configured. */
-  async rotate(endpoint: string, by?: string, waiting: 'refuse' | 'take' = 'refuse'): Promise<KeyRing> {
+  /**
+   * Creates the next key. CONFLICT if one waits, or if keys are configured. With `join`, returns the ring if one waits or
+   * was just activated: operators who act at the same time cause one rotation.
+   */
+  async rotate(endpoint: string, by?: string, others: 'refuse' | 'join' = 'refuse'): Promise<KeyRing> {
     const issuer = this.#issuer(endpoint)
     await this.#assertOurs(issuer)
     return this.#change(
       issuer,
       async (ring, now) => {
-        if (keyIn(ring, 'next') !== undefined && waiting === 'take') return ring
+        if (others === 'join' && (keyIn(ring, 'next') !== undefined || isJustRotated(ring, now))) return ring
         if (keyIn(ring, 'next') !== undefined)
           throw refused(`endpoint "${endpoint}" has a next key already; wait until it signs, or use --now`)
         if (ring.keys.length >= mostKeys)
@@ -408,6 +411,12 @@ export class TokenKeyRings implements TokenKeys {
     const age = this.#parts.clock().getTime() - at
     return age < 0 ? Number.POSITIVE_INFINITY : age
   }
+}
+
+/** Whether the active key replaced another so recently that not all gateways sign with it yet. */
+export function isJustRotated(ring: KeyRing, now: number): boolean {
+  const activated = keyIn(ring, 'active')?.activated ?? Number.NEGATIVE_INFINITY
+  return keyIn(ring, 'retiring') !== undefined && Math.abs(now - activated) < followSeconds * 1000
 }
 
 const issuerPolicy = ({ algorithm, maxTokenSeconds, rotateSeconds }: TokenIssuer): RingPolicy => ({

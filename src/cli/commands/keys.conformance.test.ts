@@ -74,6 +74,25 @@ onEachDatabase('gatehouse keys, several processes at once', (freshUrl) => {
     expect(certs.keys.map(({ kid }) => kid)).toEqual(ring.keys.map(({ kid }) => kid))
   })
 
+  test('that rotate at once cause one rotation', async () => {
+    const [url, config, data] = [await freshUrl(), temporaryFolder(), temporaryFolder()]
+    await mkdir(join(config, 'targets'))
+    await writeFile(join(config, 'values.yaml'), values)
+    await writeFile(join(config, 'targets', 'k8s.yaml'), target)
+    const environment = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 3).toString('base64'), GATEHOUSE_DATABASE: url }
+    const places = ['--config', config, '--data', data]
+    expect((await gatehouse(['keys', 'publish', ...places], environment)).code).toBe(0)
+    const rotate = () => gatehouse(['keys', 'rotate', '--endpoint', 'aws', '--now', ...places], environment)
+    const ended = await Promise.all([rotate(), rotate(), rotate()])
+    expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
+    const storage = openStorage({ url, clock: systemClock, log: silentLogger })
+    await storage.ready()
+    const ring = (await storage.keys.get('aws'))?.ring as { keys: { kid: string; state: string }[] }
+    await storage.close()
+    expect(ring.keys.map(({ state }) => state)).toEqual(['retiring', 'active'])
+    for (const { out } of ended) expect(out).toContain(`${ring.keys[1]?.kid} signs `)
+  })
+
   test('rotate at once and revoke while a gateway issues tokens: it follows, and none of its responses fails', {
     timeout: 180_000,
   }, async () => {

@@ -145,14 +145,30 @@ describe('gatehouse keys', () => {
   test('rotate --now lets a waiting key sign, and none that could not be published', async () => {
     const { data, both } = await installation()
     await run(['rotate', '--endpoint', 'aws', ...both])
-    await run(['rotate', '--endpoint', 'aws', '--now', ...both])
-    expect((await keysOf(data)).map(({ state }) => state)).toEqual(['retiring', 'active'])
     await rm(join(data, 'site'), { recursive: true })
     await writeFile(join(data, 'site'), 'a file in the way')
     const stuck = await run(['rotate', '--endpoint', 'aws', '--now', ...both])
     expect(stuck.code).toBe(1)
     expect(stuck.errors).toEqual([expect.stringContaining('so it does not sign yet')])
-    expect((await keysOf(data)).map(({ state }) => state)).toEqual(['retiring', 'active', 'next'])
+    expect((await keysOf(data)).map(({ state }) => state)).toEqual(['active', 'next'])
+    await rm(join(data, 'site'))
+    expect((await run(['rotate', '--endpoint', 'aws', '--now', ...both])).code).toBe(0)
+    expect((await keysOf(data)).map(({ state }) => state)).toEqual(['retiring', 'active'])
+  })
+
+  test('rotate --now while gateways still follow another rotation makes no further key, and says so', async () => {
+    const { data, both } = await installation()
+    await run(['publish', ...both])
+    await run(['rotate', '--endpoint', 'aws', '--now', ...both])
+    const before = await keysOf(data)
+    const joined = await run(['rotate', '--endpoint', 'aws', '--now', ...both])
+    expect(joined).toMatchObject({ code: 0, errors: [] })
+    expect(joined.out.at(-1)).toMatch(
+      new RegExp(
+        `^${before[1]?.kid} signs since \\d{4}-.*: another call rotated just now, so this one made no further key`,
+      ),
+    )
+    expect(await keysOf(data)).toEqual(before)
   })
 
   test('revoke deletes a key at once, lets another sign, and never accepts it again', async () => {

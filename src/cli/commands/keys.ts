@@ -26,7 +26,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { copiesLiveUntil, type KeyRing, keyIn, mayActivateAt, type RingKey, readRing } from '#keys/key-ring.ts'
-import { followSeconds, type TokenKeyRings } from '#keys/token-key-rings.ts'
+import { followSeconds, isJustRotated, type TokenKeyRings } from '#keys/token-key-rings.ts'
 import { createRuntime, type Runtime } from '#server/composition/runtime.ts'
 import { createServices } from '#server/composition/services.ts'
 import type { Storage } from '#server/composition/stores.ts'
@@ -131,11 +131,18 @@ function rotate(values: KeyValues, _: readonly string[], io: CommandOutput): Pro
     if (issuer === undefined) return 1
     const present = await rings.tend(endpoint)
     const by = operatorName(values.by)
+    const isJoined = (ring: KeyRing): boolean => values.now === true && isJustRotated(ring, Date.now())
     const isWaiting = values.now && keyIn(present, 'next') !== undefined
-    const waiting = values.now ? 'take' : 'refuse'
-    const kid = keyIn(isWaiting ? present : await rings.rotate(endpoint, by, waiting), 'next')?.kid ?? ''
+    const ring =
+      isWaiting || isJoined(present) ? present : await rings.rotate(endpoint, by, values.now ? 'join' : 'refuse')
     const published = await publishNow(keeper, issuer, io)
+    if (isJoined(ring)) {
+      const code = printKeys([{ endpoint, ...published }], io)
+      note(io, [joinedNote(ring)])
+      return code
+    }
     if (!values.now) return printKeys([{ endpoint, ...published }], io)
+    const kid = keyIn(ring, 'next')?.kid ?? ''
     if (issuer.destinations.some((place) => published.publications.get(destinationName(place))?.failures !== 0)) {
       printKeys([{ endpoint, ...published }], io)
       throw new Error(
@@ -148,6 +155,11 @@ function rotate(values: KeyValues, _: readonly string[], io: CommandOutput): Pro
     note(io, [`Verifiers with a cached copy of the documents may refuse its tokens ${copies(published.ring)}.`])
     return code
   })
+}
+
+const joinedNote = (ring: KeyRing): string => {
+  const { kid, activated } = keyIn(ring, 'active') ?? { kid: '', activated: null }
+  return `${kid} signs since ${time(activated)}: another call rotated just now, so this one made no further key. All gateways follow within ${followSeconds} seconds.`
 }
 
 function revoke(values: KeyValues, [kid = '']: readonly string[], io: CommandOutput): Promise<number> {
