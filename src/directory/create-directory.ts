@@ -131,23 +131,25 @@ export class MappedInsert implements DirectoryInsert {
       const outer = rename(name, this.#toOuter)
       renamed.add(
         outer,
-        holdsNames(outer) ? values.map((value) => changedName(value, (one) => this.#outer(one))) : values,
+        holdsNames(outer)
+          ? values.map((value) => changedName(value, (one) => this.#renamed(one, this.#toOuter)))
+          : values,
       )
     }
     return { dn: this.#outer(dn), attributes: renamed, id }
   }
 
   #inner(dn: Dn): Dn {
-    return this.#renamed(dn, this.#toInner)
+    return this.#renamed(dn, this.#toInner) ?? dn
   }
 
   #outer(dn: Dn): Dn {
-    return this.#renamed(dn, this.#toOuter)
+    return this.#renamed(dn, this.#toOuter) ?? dn
   }
 
-  /** Names in other parts of the tree, and the suffix, stay unchanged. */
-  #renamed(dn: Dn, names: ReadonlyMap<string, string>): Dn {
-    if (!dn.isWithin(this.#suffix)) return dn
+  /** Without the suffix, which stays unchanged. Undefined for a name in another part of the tree. */
+  #renamed(dn: Dn, names: ReadonlyMap<string, string>): Dn | undefined {
+    if (!dn.isWithin(this.#suffix)) return undefined
     const depth = dn.rdns.length - this.#suffix.rdns.length
     return new Dn(
       dn.rdns.map((rdn, i) =>

@@ -32,3 +32,9 @@ test('two attributes may swap their names', async () => {
     description: ['t'],
   })
 })
+
+test('a name from outside the suffix keeps its text', async () => {
+  const manager = ['CN=Smith\\2C Ann, ou=Staff,dc=corp,dc=test', 'mail=bob,ou=people,o=Tremolo']
+  const found = await mapped({ manager }, { email: 'mail' })
+  expect(found).toEqual({ manager: ['CN=Smith\\2C Ann, ou=Staff,dc=corp,dc=test', 'email=bob,ou=people,o=Tremolo'] })
+})

@@ -18,7 +18,8 @@ function convert(text: string, targets = [userObjects, database]) {
   const { objects, problems } = myvdInserts(text, targets)
   const specs = objects.map(({ name, text }) => {
     const { className, suffix, params, mapping } = (parse(text) as { spec: Record<string, unknown> }).spec
-    const pairs = (params as { name: string; value: string }[]).map(({ name, value }) => [name, value])
+    const values = Map.groupBy(params as { name: string; value: string }[], ({ name }) => name)
+    const pairs = Array.from(values, ([name, list]) => [name, list.map(({ value }) => value).join()])
     return { name, className, suffix, params: Object.fromEntries(pairs), ...(mapping === undefined ? {} : { mapping }) }
   })
   return { specs, problems }
@@ -37,8 +38,9 @@ server.shadowUsers.api.config.nameSpace=openunison
 server.activedirectory.chain=dnmapper,membertrans,ldap
 server.activedirectory.nameSpace=ou=activedirectory,o=Data
 server.activedirectory.dnmapper.className=net.sourceforge.myvd.inserts.mapping.DNAttributeMapper
+server.activedirectory.dnmapper.config.dnAttribs=member,owner, Member,login
 server.activedirectory.membertrans.className=net.sourceforge.myvd.inserts.mapping.AttributeMapper
-server.activedirectory.membertrans.config.mapping=member=member,uid=samAccountName
+server.activedirectory.membertrans.config.mapping=member=member,uid=samAccountName,login=userPrincipalName
 server.activedirectory.ldap.className=com.tremolosecurity.proxy.myvd.inserts.ad.ADLdapInsert
 server.activedirectory.ldap.config.host=ad.acme.test
 server.activedirectory.ldap.config.port=636
@@ -67,8 +69,9 @@ server.activedirectory.ldap.config.type=ldaps`)
         searchBase: 'cn=users,dc=acme,dc=test',
         adminDN: 'cn=reader,dc=acme,dc=test',
         adminPasswd: '#[AD_BIND_PASSWORD]',
+        dnAttribs: 'Member,owner,userPrincipalName',
       },
-      mapping: { uid: 'samAccountName' },
+      mapping: { uid: 'samAccountName', login: 'userPrincipalName' },
     },
   ])
 })
@@ -81,7 +84,9 @@ server.ad.ldap.className=com.tremolosecurity.proxy.myvd.inserts.ad.ADLdapInsert
 server.ad.ldap.config.host=ad.acme.test
 server.ad.ldap.config.type=${type}`
   expect(convert(part('LDAPS')).specs).toMatchObject([{ params: { useSSL: 'true' } }])
-  expect(convert(part('ldap')).specs[0]?.params).not.toHaveProperty('useSSL')
+  const plain = convert(part('ldap')).specs[0]?.params
+  expect(plain).not.toHaveProperty('useSSL')
+  expect(plain).toMatchObject({ dnAttribs: 'none' })
   const { specs, problems } = convert(part('#[AD_CON_TYPE]'))
   expect(specs).toEqual([])
   expect(problems.join()).toContain('write a DirectoryInsert for it')

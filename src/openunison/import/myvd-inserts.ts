@@ -27,7 +27,7 @@ interface Part {
 interface InsertPlan {
   readonly suffix: string
   readonly className: string
-  readonly params: Readonly<Record<string, string>>
+  readonly params: Readonly<Record<string, string | readonly string[]>>
   readonly mapping?: Readonly<Record<string, string>>
 }
 
@@ -65,7 +65,7 @@ export function myvdInserts(
 function planOf({ suffix, chain }: Part, targets: readonly NamedTarget[], groups: readonly Part[]) {
   const ldap = chain.find(({ className }) => ldapClasses.test(className))
   const mapping = mappingOf(chain)
-  if (ldap !== undefined) return ldapPlan(suffix, ldap.config, mapping)
+  if (ldap !== undefined) return ldapPlan(suffix, ldap.config, mapping, namesOf(chain))
   const joined = chain.find(({ className }) => className.endsWith('.AddGroupsFromProvisioningTarget'))
   if (joined !== undefined) {
     const target = joined.config.get('targetName') ?? ''
@@ -79,10 +79,21 @@ function planOf({ suffix, chain }: Part, targets: readonly NamedTarget[], groups
   return only === undefined || another !== undefined ? undefined : targetPlan(suffix, only.name, mapping, groups)
 }
 
+/** The attributes whose names an insert moves to its suffix. The rest of the chain may call them something else. */
+function namesOf(chain: Part['chain']): readonly string[] {
+  const names = chain.flatMap(({ className, config }, i) => {
+    if (!className.endsWith('.DNAttributeMapper')) return []
+    const inner = Object.entries(mappingOf(chain.slice(i + 1)))
+    return listOf(config.get('dnAttribs')).map((name) => ownName(inner, name) ?? name)
+  })
+  return Array.from(new Map(names.map((name) => [name.toLowerCase(), name])).values())
+}
+
 function ldapPlan(
   suffix: string,
   config: ReadonlyMap<string, string>,
   mapping: Record<string, string>,
+  names: readonly string[],
 ): InsertPlan | undefined {
   const value = (name: string): string => config.get(name) ?? ''
   if (value('host') === '' || value('useSrvDNS') === 'true') return undefined
@@ -98,7 +109,8 @@ function ldapPlan(
     adminPasswd: value('proxyPass'),
   }
   const given = Object.fromEntries(Object.entries(params).filter(([, text]) => text !== ''))
-  return { suffix, className: 'directory.Ldap', params: given, mapping }
+  const dnAttribs = names.length === 0 ? ['none'] : names
+  return { suffix, className: 'directory.Ldap', params: { ...given, dnAttribs }, mapping }
 }
 
 /** Groups that are next to the users become one insert with them. */
@@ -153,6 +165,12 @@ const ownName = (pairs: readonly [string, string][], name: string): string | und
 
 const has = (chain: Part['chain'], className: RegExp): boolean => chain.some((one) => className.test(one.className))
 
+const listOf = (text = ''): string[] =>
+  text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+
 /** `server.nameSpaces` names the parts, `server.NAME.chain` the inserts of each. */
 function readParts(text: string): Part[] {
   const values = new Map<string, string>()
@@ -161,11 +179,7 @@ function readParts(text: string): Part[] {
     if (!line.trim().startsWith('#') && equals > 0)
       values.set(line.slice(0, equals).trim(), line.slice(equals + 1).trim())
   }
-  const list = (key: string): string[] =>
-    (values.get(key) ?? '')
-      .split(',')
-      .map((name) => name.trim())
-      .filter((name) => name !== '')
+  const list = (key: string): string[] => listOf(values.get(key))
   return list('server.nameSpaces')
     .slice(0, mostParts)
     .filter((name) => values.get(`server.${name}.enabled`) !== 'false')
@@ -191,7 +205,7 @@ function written(name: string, { suffix, className, params, mapping = {} }: Inse
   const spec = {
     className,
     suffix,
-    params: Object.entries(params).map(([key, value]) => ({ name: key, value })),
+    params: Object.entries(params).flatMap(([name, value]) => [value].flat().map((one) => ({ name, value: one }))),
     ...(Object.keys(mapping).length === 0 ? {} : { mapping }),
   }
   const object = { apiVersion: 'openunison.tremolo.io/v1', kind: 'DirectoryInsert', metadata: { name }, spec }

@@ -30,6 +30,8 @@ interface LdapInsertOptions {
   readonly base: Dn
   /** Attributes, in lower case, whose values are base64 here and bytes on the server. */
   readonly binary: ReadonlySet<string>
+  /** Attributes, in lower case, whose names within the base appear within the suffix. */
+  readonly moved: ReadonlySet<string>
   readonly maxEntries: number
 }
 
@@ -59,7 +61,7 @@ export class LdapInsert implements DirectoryInsert {
   }
 
   async search(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>> {
-    const filter = this.#undecided(withPlainNames(search.filter))
+    const filter = this.#undecided(withPlainNames(search.filter, this.#isOfNames))
     const base = this.#remote(search.base)
     if (base === undefined) return { entries: [] }
     const wire = this.#wireFilter(search.filter, await this.#schemaOf())
@@ -73,7 +75,7 @@ export class LdapInsert implements DirectoryInsert {
       : await this.#candidates({ ...request, attributes: ['objectClass', ...compared] })
     const collection: Collection<InsertEntry> = {
       of: `${search.scope} ${search.base.key}`,
-      source: ({ attributes }) => attributes,
+      source: ({ attributes }) => ({ values: (name) => this.#comparable(name, attributes.values(name)) }),
       key: ({ dn }) => dn.key,
     }
     const { limit, after } = search
@@ -171,7 +173,7 @@ export class LdapInsert implements DirectoryInsert {
       if (dn === undefined) return []
       const attributes = new Attributes()
       for (const [name, values] of textsOf(entry, (one) => binary.has(one.toLowerCase()))) {
-        attributes.add(name, holdsNames(name) ? values.map((value) => this.#virtualText(value)) : values)
+        attributes.add(name, this.#isMoved(name) ? values.map((value) => this.#virtualText(value)) : values)
       }
       const id = entryId(attributes)
       return [{ dn, attributes, ...(id === undefined ? {} : { id }) }]
@@ -192,12 +194,12 @@ export class LdapInsert implements DirectoryInsert {
           : { kind: 'present', attribute }
       }
       // Servers compare DNs as names, without substrings.
-      if (!holdsNames(attribute)) return narrowedLeaf(narrow, schema)
+      if (!this.#isOfNames(attribute)) return narrowedLeaf(narrow, schema)
       return narrow.kind === 'substring'
         ? { kind: 'present', attribute }
         : { kind: 'equal', attribute, value: narrow.value }
     }
-    return toWire(narrowFilter(withNames(filter, (dn) => this.#remote(dn) ?? dn)))
+    return toWire(narrowFilter(withNames(filter, (dn) => this.#remote(dn) ?? dn, this.#isMoved)))
   }
 
   /**
@@ -206,12 +208,22 @@ export class LdapInsert implements DirectoryInsert {
    */
   #undecided(filter: Filter): Filter {
     const isDecided = (part: Filter): boolean => {
-      if (part.kind !== 'equal' || !holdsNames(part.attribute)) return false
+      if (part.kind !== 'equal' || !this.#isOfNames(part.attribute)) return false
       const dn = parsed(part.value)
-      return dn !== undefined && this.#remote(dn) !== undefined
+      return dn !== undefined && (!this.#isMoved(part.attribute) || this.#remote(dn) !== undefined)
     }
     if (filter.kind === 'and') return { ...filter, filters: filter.filters.filter((part) => !isDecided(part)) }
     return isDecided(filter) ? { kind: 'and', filters: [] } : filter
+  }
+
+  readonly #isMoved = (attribute: string): boolean => this.#options.moved.has(attribute.toLowerCase())
+
+  readonly #isOfNames = (attribute: string): boolean => holdsNames(attribute) || this.#isMoved(attribute)
+
+  /** Names as filters have them: in normal form. Those that were moved are. */
+  #comparable(attribute: string, values: readonly string[]): readonly string[] {
+    if (!holdsNames(attribute) || this.#isMoved(attribute)) return values
+    return values.map((value) => changedName(value, (dn) => dn))
   }
 
   #remote(dn: Dn): Dn | undefined {

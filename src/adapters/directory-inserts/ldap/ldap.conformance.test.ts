@@ -98,6 +98,32 @@ describe.skipIf(inject('slapd') === '')('the LDAP insert on OpenLDAP', () => {
     expect(await names('(manager=uid=ada,ou=people,dc=example,dc=test)')).toEqual([])
   })
 
+  test('only the names of listed attributes are those of the virtual tree; filters take the others as the server has them', async () => {
+    const { insert, names } = await open({ dnAttribs: ['Manager'] })
+    const bob = 'uid=bob,ou=people,ou=staff,o=Tremolo'
+    const [entry] = (await insert.search({ base: Dn.parse(bob), scope: 'base', filter: anything, limit: 1 })).entries
+    expect(entry?.attributes.values('memberOf')).toEqual([`cn=crew,${slapd.groupsDn}`])
+    expect(entry?.attributes.values('manager')).toEqual(['uid=ada,ou=people,ou=staff,o=Tremolo'])
+    const crew = `memberOf=CN=Crew, ou=groups,${slapd.baseDn}`
+    for (const filter of [
+      `(&(uid=bob)(${crew}))`,
+      `(|(${crew})(uid=nobody))`,
+      '(manager=uid=ada,ou=people,ou=staff,o=Tremolo)',
+    ])
+      expect(await names(filter, bob), filter).toEqual([bob])
+    for (const filter of [
+      '(memberOf=cn=crew,ou=groups,ou=staff,o=Tremolo)',
+      `(!(${crew}))`,
+      `(manager=uid=ada,${slapd.peopleDn})`,
+    ])
+      expect(await names(filter, bob), filter).toEqual([])
+    const everyone = await insert.members(Dn.parse('cn=crew,ou=groups,ou=staff,o=Tremolo'), 10)
+    expect(everyone.map(({ key }) => key)).toContain(Dn.parse(bob).key)
+
+    const plain = await open({ dnAttribs: ['none'] })
+    expect(await plain.names(`(manager=uid=ada,${slapd.peopleDn})`)).toEqual([bob])
+  })
+
   test('the identity of an entry and its lock are shown as well', async () => {
     const dn = `uid=locked,${slapd.peopleDn}`
     await addEntry(slapd, dn, { objectClass: ['inetOrgPerson'], uid: ['locked'], cn: ['l'], sn: ['l'] })

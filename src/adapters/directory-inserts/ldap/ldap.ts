@@ -1,5 +1,6 @@
 import { ldapConnection, ldapConnectionParameters, ldapSystem } from '#adapters/targets/ldap/ldap-parameters.ts'
 import { Dn } from '#identity/dn.ts'
+import { nameAttributes } from '#identity/name-attributes.ts'
 import { binaryByNature } from '#protocols/ldap/ldap-entry.ts'
 import { defineDirectoryInsert } from '#sdk/directory/directory-insert.ts'
 import { loadAuthority } from '#sdk/module/authority.ts'
@@ -13,6 +14,11 @@ const parameters = {
     required: true,
   }),
   binaryAttributes: list({ about: 'Attributes, besides the usual ones, that are base64 here and bytes there.' }),
+  dnAttribs: list({
+    about:
+      'Attributes with distinguished names: those below `searchBase` appear below the suffix. Names in all other attributes stay as the server has them. `none` for no attribute; `member`, `uniqueMember`, `memberOf`, `manager`, `owner`, `seeAlso`, `secretary` and `roleOccupant` when absent.',
+    fallback: undefined,
+  }),
   maxEntries: wholeNumber({
     about: 'A search that finds more entries is rejected.',
     fallback: 100_000,
@@ -20,6 +26,8 @@ const parameters = {
     max: 10_000_000,
   }),
 }
+
+const lowerCased = (names: readonly string[]): ReadonlySet<string> => new Set(names.map((name) => name.toLowerCase()))
 
 /** A branch of an LDAP server. */
 export default defineDirectoryInsert({
@@ -30,16 +38,17 @@ export default defineDirectoryInsert({
     return {
       connection: ldapConnection(given, params, issues, context),
       base: given.searchBase ?? new Dn([]),
-      binary: new Set([...binaryByNature, ...given.binaryAttributes].map((name) => name.toLowerCase())),
+      binary: lowerCased([...binaryByNature, ...given.binaryAttributes]),
+      moved: given.dnAttribs === undefined ? nameAttributes : lowerCased(given.dnAttribs),
       maxEntries: given.maxEntries,
     }
   },
   /** Loaded on first use: a gateway without this insert is smaller and starts sooner. */
-  create: async ({ connection, base, binary, maxEntries }, { name, suffix }) => {
+  create: async ({ connection, base, binary, moved, maxEntries }, { name, suffix }) => {
     const { LdapServer } = await import('#protocols/ldap/ldap-server.ts')
     const { LdapInsert } = await import('./ldap-insert.ts')
     const ca = await loadAuthority(connection.authority)
     const server = new LdapServer({ ...connection, ca, name: `directory insert "${name}"` })
-    return new LdapInsert({ server, system: ldapSystem(connection), suffix, base, binary, maxEntries })
+    return new LdapInsert({ server, system: ldapSystem(connection), suffix, base, binary, moved, maxEntries })
   },
 })
