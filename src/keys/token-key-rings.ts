@@ -135,6 +135,10 @@ export class TokenKeyRings implements TokenKeys {
     }
   }
 
+  async isRevoked(endpoint: string, kid: string): Promise<boolean> {
+    return (await this.#usable(this.#issuer(endpoint))).ring.revoked.includes(kid)
+  }
+
   /** The stored ring, after creating, importing or deleting a key if that is due. */
   async tend(endpoint: string): Promise<KeyRing> {
     const issuer = this.#issuer(endpoint)

@@ -138,6 +138,9 @@ onEachDatabase('gatehouse keys, several processes at once', (freshUrl) => {
       await expect.poll(exchange, { timeout: 50_000, interval: 2500 }).not.toMatch(new RegExp(`^(|${second})$`))
       const documents = await (await fetch(`${gateway.url}/sts/aws/issuer-docs`)).text()
       expect(documents).not.toContain(second)
+      // What sidecars ask.
+      const keyState = async (kid: string) => (await fetch(`${gateway.url}/sts/aws/token/key/${kid}`)).status
+      expect(await Promise.all([keyState(first), keyState(second), keyState('unknown')])).toEqual([204, 410, 204])
       const certs = await readFile(join(data, 'site', 'certs'), 'utf8')
       expect(certs).not.toContain(second)
     } finally {

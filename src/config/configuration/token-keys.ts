@@ -41,6 +41,8 @@ export interface TokenKeys {
    * published.
    */
   documents(endpoint: string): Promise<IssuerDocuments>
+  /** Whether an operator revoked this key of the endpoint. False for a key that is unknown. */
+  isRevoked(endpoint: string, kid: string): Promise<boolean>
 }
 
 /** The configuration of the keys and documents of one endpoint. */

@@ -26,13 +26,25 @@ export interface TokenEndpoint {
 
 const maxBody = 65_536
 
+export interface TokenEndpointOptions {
+  readonly tls?: boolean
+  readonly port?: number
+  /** The status of a question about a key; 204 if absent. These are not among the requests. */
+  readonly key?: (kid: string) => number
+}
+
 /** Simulates the token endpoint on loopback; the test decides the answers. */
 export async function startTokenEndpoint(
   answer: (request: TokenRequest) => TokenAnswer,
-  options: { readonly tls?: boolean; readonly port?: number } = {},
+  options: TokenEndpointOptions = {},
 ): Promise<TokenEndpoint> {
   const requests: TokenRequest[] = []
   const listener: RequestListener = (incoming, response) => {
+    const [, kid] = /\/key\/([^/]+)$/.exec(incoming.url ?? '') ?? []
+    if (incoming.method === 'GET' && kid !== undefined) {
+      response.writeHead(options.key?.(kid) ?? 204).end()
+      return
+    }
     const chunks: Buffer[] = []
     incoming.on('data', (chunk: Buffer) => {
       chunks.push(chunk)
@@ -74,7 +86,7 @@ export async function startTokenEndpoint(
 }
 
 /** An unsigned text in the form of a token with these claims. */
-export function tokenLike(claims: Readonly<Record<string, unknown>>): string {
+export function tokenLike(claims: Readonly<Record<string, unknown>>, kid = 'k'): string {
   const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
-  return `${part({ alg: 'RS256', kid: 'k' })}.${part(claims)}.${'s'.repeat(342)}`
+  return `${part({ alg: 'RS256', kid })}.${part(claims)}.${'s'.repeat(342)}`
 }

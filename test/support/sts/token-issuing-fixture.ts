@@ -79,6 +79,7 @@ export async function issuingFixture(options: IssuingFixtureOptions = {}, clock 
       keys: { keys: [published] },
       maxAgeSeconds: 300,
     }),
+    isRevoked: async (_, kid) => kid === 'revoked',
   }
   const issues = new Issues()
   const context = fakeParseContext()

@@ -63,6 +63,19 @@ async function start() {
 const json = ({ body }: GatewayResponse): Record<string, unknown> => JSON.parse(String(body)) as Record<string, unknown>
 
 describe('filters.StsToken', () => {
+  it('says whether a key was revoked, to anyone and never from a cache', async () => {
+    const { send } = await start()
+    const states = await Promise.all(['revoked', 'another'].map((kid) => send(`/key/${kid}`, {})))
+    expect(states.map(({ status, headers, body }) => [status, headers['cache-control'], body])).toEqual([
+      [410, 'no-store', undefined],
+      [204, 'no-store', undefined],
+    ])
+    expect((await send('/key/revoked', { method: 'POST' })).status).toBe(405)
+    for (const path of ['/key/', '/key/a.b', '/key/a/b', `/key/${'k'.repeat(129)}`]) {
+      expect((await send(path, {})).status).toBe(404)
+    }
+  })
+
   it('answers a token exchange with JSON that is not cached', async () => {
     const { send, form } = await start()
     const answer = await send('', form())

@@ -27,7 +27,12 @@ const parameters = {
   }),
 }
 
-/** Exchanges a service-account token for one of the endpoint's: RFC 8693 by POST, and `/user` for old sidecars. */
+const keyPath = /^\/key\/([\w-]{1,128})$/
+
+/**
+ * Exchanges a service-account token for one of the endpoint's: RFC 8693 by POST, and `/user` for old sidecars. At
+ * `/key/KID` sidecars learn that the key of their token was revoked.
+ */
 export default defineFilter({
   className: 'filters.StsToken',
   ...withParameters(parameters),
@@ -43,6 +48,8 @@ export default defineFilter({
         const { pathInfo } = asked
         if (pathInfo === '') return exchange(asked, endpoint, service)
         if (pathInfo === '/user') return legacy(asked, endpoint, service)
+        const kid = keyPath.exec(pathInfo)?.[1]
+        if (kid !== undefined) return keyState(asked, endpoint, kid, service)
         throw new GatewayError('NOT_FOUND', `a token endpoint has nothing at "${pathInfo}"`)
       },
     }
@@ -120,6 +127,17 @@ async function legacy(asked: Exchange, endpoint: string, service: TokenIssuing):
   }
 }
 
+/** Public, as the documents are. */
+async function keyState(
+  { request }: Exchange,
+  endpoint: string,
+  kid: string,
+  service: TokenIssuing,
+): Promise<GatewayResponse> {
+  requireMethod(request, 'GET')
+  return { status: (await service.isRevoked(endpoint, kid)) ? 410 : 204, headers: { 'cache-control': 'no-store' } }
+}
+
 function requireMethod({ method }: GatewayRequest, allow: string): void {
   if (method === allow) return
   throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow }, keyword: 'invalid_request' })
@@ -191,6 +209,14 @@ export const tokenExchangeApi = new DescribedApi({
       route: 'GET /user',
       summary: 'The same for sidecars of OpenUnison, with the token of the service account as bearer token',
       answer: 'SidecarToken',
+    },
+    getKeyState: {
+      route: 'GET /key/{kid}',
+      summary: 'Whether tokens of this key must be replaced, because it was revoked',
+      answers: {
+        '204': { description: 'It was not revoked, or never was a key of this endpoint' },
+        '410': { description: 'It was revoked' },
+      },
     },
   },
 })

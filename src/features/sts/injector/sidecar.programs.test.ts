@@ -567,6 +567,56 @@ test.skipIf(!isInstalled('shellcheck'))('shellcheck finds nothing', () => {
   expect(status).toBe(0)
 })
 
+/** Faster clocks, so that each takes seconds. */
+describe.concurrent.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
+  test('it replaces a token whose key was revoked within a minute, even if a replica still signs with it', async ({
+    scene: { endpoint, start, startClock },
+  }) => {
+    const clock = startClock(20)
+    const iat = now()
+    // The second answer is of a replica that did not see the revocation.
+    const kids = ['leaked', 'leaked', 'fresh-_1']
+    const given: string[] = []
+    let isLeaked = false
+    const server = await endpoint(
+      () => {
+        const kid = kids[given.length] ?? 'more'
+        given.push(kid)
+        return { headers: { 'refresh-after': '600' }, body: tokenLike({ aud: 'a', iat, exp: iat + 900 }, kid) }
+      },
+      { key: (kid: string) => (isLeaked && kid === 'leaked' ? 410 : 204) },
+    )
+    const sidecar = start({ shell, clock, targets: { a: { url: server.url, audience: 'a' } } })
+    await vi.waitFor(() => expect(clock.sleeps()).toHaveLength(1), soon)
+    isLeaked = true
+    await vi.waitFor(() => expect(given).toEqual(kids), soon)
+    const slept = clock.sleeps().reduce((sum, { seconds }) => sum + seconds, 0)
+    // Without the 15 seconds until a gateway knows of the revocation.
+    expect(slept).toBeLessThanOrEqual(45)
+    expect(sidecar.log()).toContain('the key of the token was revoked')
+    await vi.waitFor(() => expect(clock.sleeps().length).toBeGreaterThan(4), soon)
+    expect(given).toEqual(kids)
+    expect((await sidecar.probe()).ready).toBe(true)
+  })
+
+  test.for([404, 500, 301, 401, 200] as const)(
+    'it keeps a token if the question about its key is answered with %i',
+    async (status, { scene: { endpoint, start, startClock } }) => {
+      const clock = startClock(20)
+      let asked = 0
+      const key = () => {
+        asked++
+        return status
+      }
+      const server = await endpoint(() => good('a'), { key })
+      const sidecar = start({ shell, clock, targets: { a: { url: server.url, audience: 'a' } } })
+      await vi.waitFor(() => expect(asked).toBeGreaterThan(1), soon)
+      expect(server.requests).toHaveLength(1)
+      expect((await sidecar.probe()).ready).toBe(true)
+    },
+  )
+})
+
 /** After the others, since it measures time that is twenty times as short. */
 describe.concurrent.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
   describe('on a node whose clock', () => {

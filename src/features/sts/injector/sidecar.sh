@@ -15,6 +15,8 @@
 # Delays are measured by the uptime, and a token's life is what the token service says (exp - iat), so the node's date may be
 # wrong and may be set at any time.
 #
+# Twice a minute it asks whether the keys of its tokens were revoked, and gets another token if so.
+#
 # Ends with 0 on SIGTERM and SIGINT, with 1 when the service refuses every token and none is valid, and with 2 when it was set up
 # wrongly.
 set -eu
@@ -101,7 +103,17 @@ time_of() {
   printf '%s\n' "$claims" | sed -n "s/.*\"$1\":\\([1-9][0-9]\\{0,10\\}\\)[,}].*/\\1/p"
 }
 
-# Sets exp and life, in seconds; fails when the text is no token that could be meant for this target.
+# The text of the part $1 of a token.
+decode() {
+  part=$1
+  case $((${#part} % 4)) in
+    2) part="$part==" ;;
+    3) part="$part=" ;;
+  esac
+  printf %s "$part" | tr '_-' '/+' | base64 -d 2>/dev/null | tr -d '\000'
+}
+
+# Sets kid, and exp and life in seconds; fails when the text is no token that could be meant for this target.
 check_token() {
   case $1 in
     *[!A-Za-z0-9._-]* | *.*.*.*) return 1 ;;
@@ -110,12 +122,7 @@ check_token() {
   esac
   [ "${#1}" -le 16384 ] || return 1
   claims=${1#*.}
-  claims=${claims%%.*}
-  case $((${#claims} % 4)) in
-    2) claims="$claims==" ;;
-    3) claims="$claims=" ;;
-  esac
-  claims=$(printf %s "$claims" | tr '_-' '/+' | base64 -d 2>/dev/null | tr -d '\000')
+  claims=$(decode "${claims%%.*}")
   case $claims in
     *"\"aud\":$2"* | *'"aud":['*"$2"*) ;;
     *) return 1 ;;
@@ -127,11 +134,29 @@ check_token() {
   iat=${iat:-$here}
   [ "$exp" -gt "$iat" ] || return 1
   life=$((exp - iat))
+  kid=$(decode "${1%%.*}" | sed -n 's/.*"kid":"\([A-Za-z0-9_-]\{1,128\}\)".*/\1/p')
   skew=$((here - iat))
   if [ "${skew#-}" -gt 60 ] && [ -z "${skewed:-}" ]; then
     say "the clock of this node differs by $skew s from that of the token service"
     skewed=true
   fi
+}
+
+# Runs curl with limits, on what is trusted.
+call() {
+  attend bounded curl -q --silent --show-error --globoff --connect-timeout 3 --max-time 10 --max-filesize 65536 \
+    ${trust:+--cacert "$trust"} "$@"
+}
+
+# Whether the endpoint $1 says that the key $2 was revoked. Other answers mean no; without one, the others are not asked.
+is_revoked() {
+  gather_trust || return 1
+  notes="${STS_READY_FILE%/*}/.answer"
+  if ! call --output /dev/null --write-out '%{http_code}' "$1/key/$2" >"$notes" 2>/dev/null; then
+    checks=''
+    return 1
+  fi
+  [ "$(cat "$notes")" = 410 ]
 }
 
 # Asks once. Sets verdict to done, again or refused, error to a short code, detail to a text, and asked to the seconds of Retry-After.
@@ -157,8 +182,7 @@ exchange() {
   fi
   notes="${STS_READY_FILE%/*}/.answer"
   answer=';;'
-  if attend bounded curl -q --silent --show-error --globoff --connect-timeout 3 --max-time 10 --max-filesize 65536 \
-    ${trust:+--cacert "$trust"} --header 'Accept: application/jwt' --header 'Expect:' \
+  if call --header 'Accept: application/jwt' --header 'Expect:' \
     --data-urlencode 'grant_type=urn:ietf:params:oauth:grant-type:token-exchange' \
     --data-urlencode 'subject_token_type=urn:ietf:params:oauth:token-type:jwt' \
     --data-urlencode "subject_token@$credential" \
@@ -245,12 +269,13 @@ for line in ${STS_FILES:-}; do
     exit 2
   fi
 done
-# Each parameter is "due deadline failures success expires error target": when to ask next and until when the token is valid, by
-# the uptime; the last success and the expiry, by dates; and the last error, or "-".
+# Each parameter is "due deadline failures success expires error key target": when to ask next and until when the token is valid,
+# by the uptime; the last success and the expiry, by dates; and the last error and the key of the token, or "-".
 set --
 for target in $STS_TARGETS; do
-  set -- "$@" "0 0 0 0 0 - $target"
+  set -- "$@" "0 0 0 0 0 - - $target"
 done
+check_due=0
 IFS=' '
 readiness='0 no token yet'
 if ! replace "$STS_READY_FILE" "$readiness$newline" 0644; then
@@ -260,15 +285,21 @@ fi
 
 while :; do
   tick
-  next=$((now + longest_sleep)) first='' reason='' remaining=$# refusals=0 valid=0
+  next=$((now + longest_sleep)) first='' reason='' remaining=$# refusals=0 valid=0 checks=''
+  if [ "$check_due" -le "$now" ]; then checks=true check_due=$((now + 25 + $(random_below 11))); fi
+  if [ "$check_due" -lt "$next" ]; then next=$check_due; fi
   while [ "$remaining" -gt 0 ]; do
     remaining=$((remaining - 1))
-    read -r due deadline failures success expires last target <<END
+    read -r due deadline failures success expires last key target <<END
 $1
 END
     shift
     rest=${target#* }
-    path=${rest%% *} rest=${rest#* }
+    path=${rest%% *} rest=${rest#* } revoked=''
+    if [ -n "$checks" ] && [ "$key" != - ] && [ "$due" -gt "$now" ] && is_revoked "${target%% *}" "$key"; then
+      say "$path: the key of the token was revoked"
+      revoked=$key due=$now
+    fi
     if [ "$due" -le "$now" ]; then
       exchange "${target%% *}" "$path" "${rest%% *}" "${rest#* }"
       asked_at=$now
@@ -277,7 +308,9 @@ END
         delay=$(refresh_delay "${answer%%;*}")
         if [ "$failures" -gt 0 ] || [ "$due" -eq 0 ]; then say "$path: written, next in $delay s"; fi
         # From when it was asked for: the server's clock has gone on since it signed.
-        failures=0 deadline=$((asked_at + life)) success=$(date +%s) expires=$exp
+        failures=0 deadline=$((asked_at + life)) success=$(date +%s) expires=$exp key=${kid:--}
+        # Another process of the service did not know of the revocation yet.
+        if [ "$key" = "$revoked" ]; then delay=$((5 + $(random_below 6))) key=-; fi
       else
         failures=$((failures + 1)) left=$((deadline - now))
         if [ "$left" -lt 0 ]; then left=0; fi
@@ -301,7 +334,7 @@ END
     if [ "$deadline" -gt "$now" ]; then valid=$((valid + 1)); fi
     if [ "$due" -lt "$next" ]; then next=$due; fi
     if [ -z "$first" ] || [ "$deadline" -lt "$first" ]; then first=$deadline reason="$path: no valid token; last error: $last"; fi
-    set -- "$@" "$due $deadline $failures $success $expires $last $target"
+    set -- "$@" "$due $deadline $failures $success $expires $last $key $target"
   done
   if [ "$first" -gt 0 ]; then first=$((first - margin)); fi
   if [ "$readiness" != "$first $reason" ]; then

@@ -122,6 +122,12 @@ export class TokenIssuing {
     return this.#parts.keys.documents(endpoint)
   }
 
+  /** Whether the key was revoked: its tokens must be replaced. Throws NOT_FOUND for an unknown endpoint. */
+  async isRevoked(endpoint: string, kid: string): Promise<boolean> {
+    this.#find(endpoint)
+    return this.#parts.keys.isRevoked(endpoint, kid)
+  }
+
   /** The workload of a token, as the endpoint sees it. Counts and audits nothing; throws as `exchange` does. */
   async validate(endpoint: string, token: string): Promise<Workload> {
     return this.#workload(token, this.#find(endpoint).endpoint, () => {})
