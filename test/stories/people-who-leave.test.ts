@@ -98,20 +98,22 @@ function story(databaseUrl?: () => Promise<string>): void {
     return addPerson(config, dataFolder, login, password, [...database.slice(2), ...given])
   }
 
-  /** A logged-in user, with tokens for kubectl. */
-  async function loggedIn(login: string) {
+  /** A logged-in user, with tokens that end with the session of the browser. */
+  const loggedIn = (login: string) => withTokens(login, '/k8stoken/token/user', 'kubernetes')
+
+  async function withTokens(login: string, path: string, client: string) {
     const browser = new PlainBrowser(gateway.url)
-    const page = await browser.follow('/k8stoken/token/user', login, password)
+    const page = await browser.follow(path, login, password)
     const refreshToken = /"refresh_token":"([^"]+)"/.exec(page.body)?.[1] ?? ''
     expect([page.status, refreshToken === '']).toEqual([200, false])
     const api = (path: string) => browser.get(path, { accept: 'application/json', 'sec-fetch-mode': 'cors' })
-    return { api, ...tokensOf(refreshToken) }
+    return { browser, api, ...tokensOf(refreshToken, client) }
   }
 
-  function tokensOf(first: string) {
+  function tokensOf(first: string, client: string) {
     let [refreshToken, accessToken] = [first, '']
     const refresh = async (): Promise<number> => {
-      const form = { grant_type: 'refresh_token', refresh_token: refreshToken, client_id: 'kubernetes' }
+      const form = { grant_type: 'refresh_token', refresh_token: refreshToken, client_id: client }
       const answer = await fetch(`${gateway.url}/auth/idp/people/token`, {
         method: 'POST',
         body: new URLSearchParams(form),
@@ -170,13 +172,15 @@ function story(databaseUrl?: () => Promise<string>): void {
   })
 
   test('a user deleted by SCIM loses tokens that no browser uses, and a new user with the same name does not inherit them', async () => {
-    const { api, refresh, userInfo } = await loggedIn('grace')
+    const { browser, api, refresh, userInfo } = await withTokens('grace', '/workflow-token/token/user', 'workflows')
+    expect((await api('/staff')).status).toBe(200)
+    await browser.get('/k8stoken/logout')
+    expect(await gone(api)).toBe(true)
     expect(await refresh()).toBe(200)
     await scimCall('DELETE', `/Users/${await idOf('Users', 'userName eq "grace"')}`)
     await addUser('grace')
     await until(async () => (await userInfo()).status === 401, 5_000)
     expect(await refresh()).toBe(400)
-    expect(await gone(api)).toBe(true)
     expect(await audited('grace')).toMatch(/the name is another’s now/)
   })
 

@@ -430,16 +430,18 @@ const storedFound = z
     subject: storedSubject.nullable(),
     slots: z.custom<JsonObject>(isJsonObject),
     marks: z.array(z.string()),
+    companions: z.array(z.object({ id: z.string(), application: z.string(), idleSeconds: z.number() })).default([]),
     renewals: storedSteps,
   })
-  .transform(({ subject, slots, marks, renewals }): Established => {
-    return { subject: subject ?? undefined, session: { slots, marks }, renewals }
+  .transform(({ subject, slots, marks, companions, renewals }): Established => {
+    return { subject: subject ?? undefined, session: { slots, marks, companions }, renewals }
   })
 
 const storeFound = ({ subject, session, renewals }: Established): JsonObject => ({
   subject: subject === undefined ? null : storeSubject(subject),
   slots: { ...session.slots },
   marks: [...(session.marks ?? [])],
+  companions: (session.companions ?? []).map((companion) => ({ ...companion })),
   renewals: storeSteps(renewals),
 })
 

@@ -266,4 +266,5 @@ const establishedBy = ({ subject, session, renewals }: Progress): Established =>
 const together = (one: SessionContribution, other: SessionContribution): SessionContribution => ({
   slots: { ...one.slots, ...other.slots },
   marks: [...(one.marks ?? []), ...(other.marks ?? [])],
+  companions: [...(one.companions ?? []), ...(other.companions ?? [])],
 })

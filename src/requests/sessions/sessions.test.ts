@@ -225,6 +225,46 @@ describe('Sessions', () => {
     expect(await sessions.find(portal, carrying(idle))).toBeUndefined()
   })
 
+  test('a companion session outlives the one it started with, for as long as it is used, and ends like any other', async () => {
+    const { sessions, pass } = setUp()
+    const companion = { id: 'companion-1', application: 'issuer', idleSeconds: 60 }
+    const renewals = [{ chain: 'c', link: 1, name: 'm' }]
+    const more = { contribution: { companions: [companion] }, renewals }
+    const { session } = await sessions.start(portal, { request, subject: ada, before: undefined, ...more })
+    await sessions.end(session)
+    expect(await sessions.findPublic('companion-1')).toMatchObject({ subject: { uid: 'ada' }, renewals })
+    expect(await sessions.ofOwner(ada.identity)).toMatchObject([{ id: 'companion-1', application: 'issuer' }])
+    for (let i = 0; i < 10; i++) {
+      pass(50)
+      await sessions.useCompanion('companion-1')
+    }
+    expect(await sessions.findPublic('companion-1')).toBeDefined()
+    pass(61)
+    expect(await sessions.findPublic('companion-1')).toBeUndefined()
+
+    await sessions.startCompanions({ request, subject: ada, companions: [{ ...companion, idleSeconds: 0 }] })
+    for (let i = 0; i < 71; i++) {
+      pass(600)
+      await sessions.useCompanion('companion-1')
+    }
+    expect(await sessions.findPublic('companion-1')).toBeDefined()
+    pass(601)
+    expect(await sessions.findPublic('companion-1')).toBeUndefined()
+
+    await sessions.startCompanions({ request, subject: ada, companions: [companion] })
+    await sessions.endAll(ada.identity, undefined)
+    expect(await sessions.findPublic('companion-1')).toBeUndefined()
+  })
+
+  test('a session of a browser is not used by its public id', async () => {
+    const { sessions, pass } = setUp()
+    const { session } = await sessions.start(portal, { request, subject: ada, before: undefined })
+    pass(600)
+    await sessions.useCompanion(session.handle.id)
+    pass(301)
+    expect(await sessions.findPublic(session.handle.id)).toBeUndefined()
+  })
+
   test('if applications share a session, each applies its own idle time', async () => {
     const { sessions, pass } = setUp()
     const strict = { name: 'strict', cookies: { ...cookies, idleSeconds: 60 } }

@@ -10,7 +10,13 @@ import { isForbiddenKey, isJsonObject, type JsonObject, type JsonValue } from '#
 import type { SecretBox } from '#keys/secret-box.ts'
 import type { ChainStep } from '#requests/routing/chain.ts'
 import type { OperatorChange } from '#sdk/auth/operator-change.ts'
-import type { SessionAccess, SessionContribution, SessionHandle, SessionView } from '#sdk/auth/session.ts'
+import type {
+  CompanionSession,
+  SessionAccess,
+  SessionContribution,
+  SessionHandle,
+  SessionView,
+} from '#sdk/auth/session.ts'
 import { type GatewayRequest, header } from '#sdk/http/http.ts'
 import { type Session, sessionExpiry, touchEverySeconds } from './session.ts'
 import { readSessionCookie, writeSessionCookie } from './session-cookie.ts'
@@ -35,6 +41,10 @@ export interface SessionStart {
   readonly contribution?: SessionContribution
   /** The links to ask again with the directory; none if absent. */
   readonly renewals?: readonly ChainStep[]
+}
+
+export type CompanionStart = Pick<SessionStart, 'request' | 'subject' | 'renewals'> & {
+  readonly companions: readonly CompanionSession[]
 }
 
 /** What this process knows of a session's user. */
@@ -66,6 +76,8 @@ const absoluteSeconds = 12 * 60 * 60
 /** If the configuration has no idle timeout. */
 const defaultIdleSeconds = 15 * 60
 const maxAgentLength = 200
+/** The context of companion sessions, which no cookie has. */
+const withoutCookie = 'companion'
 /** How often a check without changes is stored, in case this process ends. */
 const noteLookMillis = 5 * 60_000
 
@@ -130,15 +142,7 @@ export class Sessions {
       application: application.name,
       owner: subject.identity,
       userID: subject.uid,
-      data: {
-        subject: storeSubject(subject),
-        authenticated: now.getTime(),
-        looked: now.getTime(),
-        renewals: storeSteps(renewals),
-        address: kept?.address ?? request.remoteAddress,
-        agent: kept?.agent ?? (header(request, 'user-agent') ?? '').slice(0, maxAgentLength),
-        slots,
-      },
+      data: { ...beginningOf({ request, subject, renewals }, now), ...(kept && agentOf(kept)), slots },
       created: old?.created ?? now,
       touched: now,
       idleSeconds: idleSecondsOf(config),
@@ -147,9 +151,37 @@ export class Sessions {
     await this.#store.create(session, before?.hashedId)
     if (before !== undefined) this.#holders.delete(before.hashedId)
     for (const mark of contribution.marks ?? []) await this.#store.mark(publicId, secretHash(mark), ends)
+    await this.startCompanions({ request, subject, renewals, companions: contribution.companions ?? [] })
     const live = this.#live(session, now)
     if (live === undefined) throw new Error('could not read back the new session')
     return { cookie: writeSessionCookie(config, secret), session: live }
+  }
+
+  /** Nobody has the secrets of these sessions; their public ids lead to them. */
+  async startCompanions({ companions, ...start }: CompanionStart): Promise<void> {
+    const now = this.#clock()
+    for (const { id, application, idleSeconds } of companions) {
+      await this.#store.create({
+        id: secretHash(newSecret()),
+        publicId: id,
+        context: withoutCookie,
+        application,
+        owner: start.subject.identity,
+        userID: start.subject.uid,
+        data: { ...beginningOf(start, now), slots: {} },
+        created: now,
+        touched: now,
+        idleSeconds: idleSecondsOf({ idleSeconds }),
+        ends: new Date(now.getTime() + absoluteSeconds * 1000),
+      })
+    }
+  }
+
+  /** Counts as use of a companion session. Other sessions are used by their cookie. */
+  async useCompanion(publicId: string): Promise<void> {
+    const now = this.#clock()
+    const session = await this.#store.findPublic(publicId, now)
+    if (session?.context === withoutCookie) await this.#store.touch(session, now)
   }
 
   async end(session: LiveSession): Promise<void> {
@@ -294,7 +326,19 @@ const holderOf = ({ subject, renewals, looked, retry }: LiveSession): SessionHol
   retry,
 })
 
-const idleSecondsOf = ({ idleSeconds }: CookieConfig): number => (idleSeconds > 0 ? idleSeconds : defaultIdleSeconds)
+const beginningOf = ({ request, subject, renewals = [] }: Omit<CompanionStart, 'companions'>, now: Date) => ({
+  subject: storeSubject(subject),
+  authenticated: now.getTime(),
+  looked: now.getTime(),
+  renewals: storeSteps(renewals),
+  address: request.remoteAddress,
+  agent: (header(request, 'user-agent') ?? '').slice(0, maxAgentLength),
+})
+
+const agentOf = ({ address, agent }: { readonly address: string; readonly agent: string }) => ({ address, agent })
+
+const idleSecondsOf = ({ idleSeconds }: Pick<CookieConfig, 'idleSeconds'>): number =>
+  idleSeconds > 0 ? idleSeconds : defaultIdleSeconds
 
 /**
  * Whether a session that an application with a longer idle time started has expired for this one. Use is stored

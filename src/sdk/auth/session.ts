@@ -31,6 +31,21 @@ export interface SessionHandle {
 export interface SessionContribution {
   readonly slots?: Readonly<Record<string, JsonValue>>
   readonly marks?: readonly string[] | undefined
+  /** Sessions that start along with it. */
+  readonly companions?: readonly CompanionSession[] | undefined
+}
+
+/**
+ * A session of the same user that no cookie leads to: what a program has for itself outlives the session of the
+ * browser. It is listed, checked and ended like any other.
+ */
+export interface CompanionSession {
+  /** Its public id. */
+  readonly id: string
+  /** The application that it is shown with. */
+  readonly application: string
+  /** It expires after this time without use; the default idle time if 0. */
+  readonly idleSeconds: number
 }
 
 /** One session as its owner sees it in a list. */

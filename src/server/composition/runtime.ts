@@ -165,6 +165,7 @@ const createIssuers = (
       const session = await services.sessions.findPublic(sessionId)
       return session && (await renewal.current(session, asker))?.subject
     },
+    use: (sessionId) => services.sessions.useCompanion(sessionId),
   })
 
 /** What the modules of a configuration are created with. */

@@ -19,6 +19,8 @@ const minted: MintedTokens = {
   refreshExpires: new Date(120_000),
 }
 
+const companion = { id: 'session-2', application: 'login', idleSeconds: 900 }
+
 async function begin(
   params: ParamValues,
   attempt: { readonly nobody?: true; readonly noSession?: true; readonly denied?: true } = {},
@@ -30,7 +32,8 @@ async function begin(
     noIssues(),
     fakeParseContext(),
   )
-  const issuers: Pick<Issuers, 'mint'> = {
+  const issuers: Pick<Issuers, 'mint' | 'companion'> = {
+    companion: () => companion,
     mint: async (call: TokenMinting) => {
       calls.push(call)
       return attempt.denied === true ? undefined : minted
@@ -48,7 +51,7 @@ async function begin(
 
 describe('auth.GenerateOIDCTokens', () => {
   test('stores the tokens in the session, by issuer and trust, and marks the latest', async () => {
-    const { outcome, calls } = await begin({})
+    const { outcome, calls } = await begin({ doNotTieSession: 'false' })
     expect(calls).toMatchObject([{ issuer: 'people', trust: 'https://k8s.test', sessionId: 'session-1', subject: ada }])
     if (outcome.kind !== 'passed') throw new Error(outcome.kind)
     const slots = outcome.session?.slots ?? {}
@@ -56,11 +59,16 @@ describe('auth.GenerateOIDCTokens', () => {
     expect(slots[latestTokensSlot]).toBe(slot)
     expect(slot).toMatch(/^[\w.:-]{1,100}$/)
     expect(restoreTokens(slots[slot])).toEqual({ ...minted, idp: 'people', trust: 'https://k8s.test' })
+    expect(outcome.session?.companions).toBeUndefined()
   })
 
-  test('does not bind tokens to the session when configured so', async () => {
-    const { calls } = await begin({ doNotTieSession: 'true', overrideURL: 'https://login.test/x' })
-    expect(calls).toMatchObject([{ sessionId: undefined, origin: 'https://login.test' }])
+  test.each([{}, { doNotTieSession: 'true' }])('gives tokens a session of their own with %j', async (params) => {
+    const { outcome, calls } = await begin({ ...params, overrideURL: 'https://login.test/x' })
+    expect(calls).toMatchObject([{ sessionId: 'session-2', origin: 'https://login.test' }])
+    if (outcome.kind !== 'passed') throw new Error(outcome.kind)
+    expect(outcome.session?.companions).toEqual([companion])
+    const slot = tokensSlot('people', 'https://k8s.test')
+    expect(restoreTokens(outcome.session?.slots?.[slot])).toMatchObject({ refreshToken: 'r', companion: 'session-2' })
   })
 
   test('creates no tokens without a user, without a session, or if no rule passes', async () => {

@@ -14,7 +14,8 @@ const parameters = {
   trustName: text({ about: 'The trust that they are for: its name, or its client id.', required: true }),
   doNotTieSession: flag({
     about:
-      '`"true"`: nothing of the tokens is tied to the session. There is an id_token and no refresh token, and a new one comes with the next login only: what calling workflows wants. `"false"`: there is a refresh token, which ends with the session.',
+      '`"true"`, also when absent: the refresh token has a session of its own, which outlives that of the browser. `"false"`: it ends with the session of the browser.',
+    fallback: true,
   }),
   overrideURL: parsed('address', readAddress, {
     about: 'An address with the scheme and host of the issuer, if browsers use another one.',
@@ -52,11 +53,12 @@ async function begin(attempt: AuthAttempt, config: Config, host: TokenHost): Pro
   if (sessionId === undefined) return { kind: 'passed' }
   const { issuers, clock, log } = host
   if (issuers === undefined) throw new Error('no identity provider is configured')
+  const companion = doNotTieSession ? issuers.companion(issuer) : undefined
   const tokens = await issuers.mint({
     issuer,
     trust,
     subject,
-    sessionId: doNotTieSession ? undefined : sessionId,
+    sessionId: companion?.id ?? sessionId,
     authenticated: clock(),
     how: 'login',
     request,
@@ -67,8 +69,14 @@ async function begin(attempt: AuthAttempt, config: Config, host: TokenHost): Pro
     return { kind: 'passed' }
   }
   const slot = tokensSlot(issuer, trust)
-  const kept = storeTokens({ ...tokens, idp: issuer, trust, ...(origin === undefined ? {} : { origin }) })
-  return { kind: 'passed', session: { slots: { [slot]: kept, [latestTokensSlot]: slot } } }
+  const kept = storeTokens({
+    ...tokens,
+    ...{ idp: issuer, trust },
+    ...(origin === undefined ? {} : { origin }),
+    ...(companion === undefined ? {} : { companion: companion.id }),
+  })
+  const slots = { [slot]: kept, [latestTokensSlot]: slot }
+  return { kind: 'passed', session: { slots, ...(companion === undefined ? {} : { companions: [companion] }) } }
 }
 
 function readAddress(written: string): string {

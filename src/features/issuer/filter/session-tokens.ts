@@ -9,6 +9,8 @@ export interface SessionTokens extends MintedTokens {
   readonly trust: string
   /** Present if the issuer has another origin than the requests. */
   readonly origin?: string
+  /** The companion session that they end with; absent if they end with the session that they are in. */
+  readonly companion?: string
 }
 
 /** The slot that names the slot of the latest tokens. */
@@ -33,7 +35,8 @@ export function storeTokens(tokens: SessionTokens): JsonObject {
 /** Undefined for a value of another format, as after a change of format. */
 export function restoreTokens(value: JsonValue | undefined): SessionTokens | undefined {
   if (value === undefined || !isJsonObject(value)) return undefined
-  const { idp, trust, issuer, clientId, idToken, expires, claims, refreshToken, refreshExpires, origin } = value
+  const { idp, trust, issuer, clientId, idToken, expires, claims, refreshToken, refreshExpires, origin, companion } =
+    value
   if (typeof idp !== 'string' || typeof trust !== 'string' || typeof issuer !== 'string') return undefined
   if (typeof clientId !== 'string' || typeof idToken !== 'string' || typeof expires !== 'number') return undefined
   if (claims === undefined || !isJsonObject(claims)) return undefined
@@ -48,5 +51,6 @@ export function restoreTokens(value: JsonValue | undefined): SessionTokens | und
     ...(typeof refreshToken === 'string' ? { refreshToken } : {}),
     ...(typeof refreshExpires === 'number' ? { refreshExpires: new Date(refreshExpires) } : {}),
     ...(typeof origin === 'string' ? { origin } : {}),
+    ...(typeof companion === 'string' ? { companion } : {}),
   }
 }

@@ -80,6 +80,7 @@ async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: 
     keys,
   }
   const live = new Set(['session-1'])
+  const used: string[] = []
   const audited: AuditEntry[] = []
   const counted: string[] = []
   const store = new IssuerStore(database)
@@ -93,6 +94,7 @@ async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: 
     rateLimits: new MemoryRateLimits(clock.read),
     keys: { secretKeys: async () => [createSecretKey(Buffer.alloc(32, 3))] },
     sessions: { end: async (_login, id) => live.delete(id) },
+    use: async (id) => void used.push(id),
     present: async (id) => {
       if (now.failure !== undefined) throw now.failure
       return live.has(id) ? (now.subjects.get(id) ?? now.subject) : undefined
@@ -120,7 +122,7 @@ async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: 
     ...(level === undefined ? {} : { session: sessionOf(level, clock) }),
     requireLogin: async () => ({ status: 303, headers: { location: '/auth/form' } }),
   })
-  const mint = (sessionId: string | undefined = 'session-1') =>
+  const mint = (sessionId = 'session-1') =>
     server.mint({
       issuer: 'people',
       trust: 'wiki',
@@ -136,7 +138,22 @@ async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: 
     const form = { grant_type: 'refresh_token', refresh_token: token, client_id: clientId, client_secret: clientSecret }
     return server.handle(exchange('/token', undefined, form))
   }
-  return { server, counted, now, clock, rings, live, audited, database, store, exchange, mint, published, refresh }
+  return {
+    server,
+    counted,
+    used,
+    now,
+    clock,
+    rings,
+    live,
+    audited,
+    database,
+    store,
+    exchange,
+    mint,
+    published,
+    refresh,
+  }
 }
 
 const sessionOf = (level: number, clock: SetClock) => ({
@@ -219,6 +236,7 @@ describe('an issuer', () => {
     expect([ended.status, json(ended)['error']]).toEqual([400, 'invalid_grant'])
     expect(await server.refreshState(next['refresh_token'] ?? '')).toBe('ended')
     expect(await server.refreshState('made-up')).toBe('ended')
+    expect(await server.refreshState(refreshToken)).toBe('ended')
   })
 
   test('a refresh and userinfo return the current data of the directory', async () => {
@@ -293,19 +311,14 @@ describe('an issuer', () => {
     for (const token of both) expect((await refresh(token)).status).toBe(200)
   })
 
-  test('without a session there is only an id_token', async () => {
-    const { server, database, clock } = await setUp()
-    const request = fakeRequest({ url: origin })
-    const call = {
-      issuer: 'people',
-      trust: 'wiki',
-      subject: ada,
-      authenticated: clock.read(),
-      how: 'login' as const,
-      request,
-    }
-    const tokens = await server.mint({ ...call, sessionId: undefined })
-    expect([tokens?.refreshToken, await rowsOf(database, 'issuer_records')]).toEqual([undefined, []])
+  test('new tokens and a refresh count as use of their session; a failed refresh does not', async () => {
+    const { mint, refresh, used } = await setUp()
+    const { refreshToken = '' } = (await mint()) ?? {}
+    expect(used).toEqual(['session-1'])
+    await refresh(refreshToken)
+    expect(used).toEqual(['session-1', 'session-1'])
+    await refresh(refreshToken)
+    expect(used).toHaveLength(2)
   })
 
   test('every token is audited with its user, and a user that no rule allows gets none', async () => {

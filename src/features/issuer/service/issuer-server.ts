@@ -51,6 +51,8 @@ export interface IssuerServerParts extends ProviderSource, IssuerAuditParts {
   readonly meter: IssuerMeter
   /** The current user of our session of that id; undefined if it has ended. */
   present(sessionId: string, asker: Asker): Promise<Subject | undefined>
+  /** Counts as use of a session that no cookie leads to. */
+  use(sessionId: string): Promise<void>
   decide(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
 }
 
@@ -86,6 +88,11 @@ export class IssuerServer {
       records: () => this.#providers.records(),
       accountOf: (subject) => this.#accountOf(subject),
     })
+  }
+
+  /** The name of its Application. */
+  get application(): string {
+    return this.#parts.config.application
   }
 
   async handle(exchange: Exchange): Promise<GatewayResponse> {
@@ -148,6 +155,7 @@ export class IssuerServer {
     const { provider } = await this.#providers.at(call.origin ?? request.origin)
     const { jti, ...tokens } = await mintTokens({ ...call, provider, records, trust, account })
     await this.#remember(jti, call.sessionId, trust)
+    await this.#parts.use(call.sessionId)
     await this.#audit.issued({ ...event, account, jti })
     this.#parts.meter.tokens(config.name, call.how, 'issued')
     return tokens
@@ -157,8 +165,8 @@ export class IssuerServer {
     const records = await this.#providers.records()
     const found = await records.adapter('RefreshToken').find(refreshToken)
     if (!found || found.sessionUid === undefined) return 'ended'
-    if (found.consumed !== undefined) return 'used'
-    return (await records.accountOf(found.sessionUid)) === undefined ? 'ended' : 'unused'
+    if ((await records.accountOf(found.sessionUid)) === undefined) return 'ended'
+    return found.consumed === undefined ? 'unused' : 'used'
   }
 
   async #pass(exchange: Exchange, person: Person | undefined): Promise<GatewayResponse> {
@@ -201,6 +209,7 @@ export class IssuerServer {
     const how = (form.get('grant_type') ?? '').slice(0, 100)
     const trust = this.#parts.config.trusts.find(({ clientId }) => clientId === issued.clientId)
     if (issued.jti !== undefined && trust !== undefined) await this.#remember(issued.jti, issued.sessionId, trust)
+    if (issued.sessionId !== undefined) await this.#parts.use(issued.sessionId)
     await this.#audit.issued({ issuer: this.#parts.config.name, request, how, ...issued })
   }
 
@@ -354,16 +363,13 @@ interface Minting {
   readonly records: IssuerRecords
   readonly trust: IssuerTrust
   readonly account: IssuerAccount
-  readonly sessionId: string | undefined
+  readonly sessionId: string
   readonly authenticated: Date
 }
 
-/**
- * Issues what the application would get for a code. The refresh token ends with the session; without a session
- * there is none.
- */
+/** Issues what the application would get for a code. The refresh token ends with the session. */
 async function mintTokens(minting: Minting): Promise<MintedTokens & { readonly jti: string }> {
-  const { provider, trust, account, sessionId } = minting
+  const { provider, trust, account } = minting
   const client = await provider.Client.find(trust.clientId)
   if (client === undefined) throw new GatewayError('INTERNAL', `there is no client "${trust.clientId}"`)
   const jti = newId()
@@ -372,7 +378,6 @@ async function mintTokens(minting: Minting): Promise<MintedTokens & { readonly j
   Object.assign(token, { scope: issuerScopes.join(' ') })
   const idToken = await token.issue({ use: 'idtoken' })
   const content = decodeJwt(idToken)
-  const refresh = sessionId === undefined ? {} : await refreshTokenFor(minting, sessionId, client)
   return {
     jti,
     issuer: provider.issuer,
@@ -380,16 +385,15 @@ async function mintTokens(minting: Minting): Promise<MintedTokens & { readonly j
     idToken,
     expires: new Date((content.exp ?? 0) * 1000),
     claims: content as JsonObject,
-    ...refresh,
+    ...(await refreshTokenFor(minting, client)),
   }
 }
 
 async function refreshTokenFor(
   minting: Minting,
-  sessionId: string,
   client: NonNullable<Awaited<ReturnType<Provider['Client']['find']>>>,
 ): Promise<Pick<MintedTokens, 'refreshToken' | 'refreshExpires'>> {
-  const { provider, records, account, authenticated } = minting
+  const { provider, records, account, sessionId, authenticated } = minting
   const { clientId } = client
   const scope = issuerScopes.join(' ')
   const present = await records.sessionGrant(sessionId, clientId, account)

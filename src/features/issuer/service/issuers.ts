@@ -10,6 +10,7 @@ import type { JsonValue } from '#kernel/json.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { SecretBox } from '#keys/secret-box.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
+import type { CompanionSession } from '#sdk/auth/session.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { ChangeSubject } from '#sdk/filter/subject-filter.ts'
@@ -39,6 +40,7 @@ interface IssuersParts {
   readonly services: IssuerServices
   readonly decide: IssuerServerParts['decide']
   readonly present: IssuerServerParts['present']
+  readonly use: IssuerServerParts['use']
 }
 
 /** The own issuers of a configuration. Modules may refer to it before it is started. */
@@ -56,7 +58,7 @@ export class Issuers implements ServiceTokens {
     host: HostFor<LookupHost & Pick<FilterHost, 'keys' | 'sessions' | 'rateLimits'>>,
     scope: Scope,
   ): Promise<void> {
-    const { configuration, services, decide, present } = this.#parts
+    const { configuration, services, decide, present, use } = this.#parts
     const started = new Map<IssuerConfig, IssuerServer>()
     for (const config of configuration.issuers) {
       const { tokenKeys, audit, issuer } = services
@@ -86,6 +88,7 @@ export class Issuers implements ServiceTokens {
         log: own.log,
         decide,
         present,
+        use,
         meter: issuer.meter ?? noIssuerMeter,
         level: ({ chain }) => configuration.chains.get(chain)?.level ?? Number.POSITIVE_INFINITY,
       })
@@ -110,6 +113,13 @@ export class Issuers implements ServiceTokens {
    */
   async mint(call: TokenMinting): Promise<MintedTokens | undefined> {
     return this.#server(call.issuer).mint(call)
+  }
+
+  /** A session for tokens that do not end with the browser's. The caller starts it, before the tokens are used. */
+  companion(issuer: string): CompanionSession {
+    const { application } = this.#server(issuer)
+    const { cookies } = this.#parts.configuration.applications.find(({ name }) => name === application) ?? {}
+    return { id: newId(), application, idleSeconds: cookies?.idleSeconds ?? 0 }
   }
 
   async refreshState(issuer: string, refreshToken: string): Promise<RefreshTokenState> {

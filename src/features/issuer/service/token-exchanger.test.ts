@@ -130,6 +130,7 @@ async function setUp({ rights: changed = {}, offers = true }: Options = {}) {
     keys: { secretKeys: async () => [createSecretKey(Buffer.alloc(32, 3))] },
     sessions: { end: async (_login, id) => sessions.delete(id) },
     present: async (id) => sessions.get(id),
+    use: async () => {},
     audit: { append: async (rows) => void audited.push(...rows) },
     clock: clock.read,
     log: silentLogger,

@@ -8,8 +8,8 @@ export interface TokenMinting {
   /** By its name or its client id. */
   readonly trust: string
   readonly subject: Subject
-  /** The session that the tokens end with; undefined for an ID token without a session and without a refresh token. */
-  readonly sessionId: string | undefined
+  /** The session that the tokens end with. */
+  readonly sessionId: string
   readonly authenticated: Date
   /** Why they are issued, for the audit. */
   readonly how: 'login' | 'token page'

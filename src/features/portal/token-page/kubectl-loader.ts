@@ -51,24 +51,30 @@ export function kubectlLoader(settings: KubectlSettings, host: PortalHost): Toke
     renew: async (exchange) => {
       const { session, subject, request } = exchange
       const before = await kept(exchange, settings)
-      if (!isRenewable(before, settings) || session === undefined || host.issuers === undefined) {
+      const state = before && (await stateOf(before, settings, host))
+      if (before === undefined || state?.renewable !== true || session === undefined || host.issuers === undefined) {
         throw new GatewayError('ACCESS_DENIED', 'these tokens are not renewed within a session', {
           publicText: 'To get a new token, log out and log in again.',
         })
       }
-      const { idp, trust, origin } = before
+      const { idp, trust, origin, companion } = before
       const made = await host.issuers.mint({
         issuer: idp,
         trust,
         subject,
-        sessionId: session.id,
+        sessionId: companion ?? session.id,
         authenticated: session.authenticated,
         how: 'token page',
         request,
         origin,
       })
       if (made === undefined) throw new GatewayError('ACCESS_DENIED', `no rule of "${idp}" lets "${subject.uid}"`)
-      const tokens = { ...made, idp, trust, ...(origin === undefined ? {} : { origin }) }
+      const tokens = {
+        ...made,
+        ...{ idp, trust },
+        ...(origin === undefined ? {} : { origin }),
+        ...(companion === undefined ? {} : { companion }),
+      }
       await session.write(tokensSlot(idp, trust), storeTokens(tokens))
       return show(exchange, tokens, settings, host)
     },
@@ -133,18 +139,16 @@ async function stateOf(
   settings: KubectlSettings,
   { issuers, clock }: PortalHost,
 ): Promise<TokenState> {
-  const { idp, expires, refreshToken, refreshExpires } = tokens
+  const { idp, expires, refreshToken, refreshExpires, companion } = tokens
   const refresh = refreshToken === undefined ? 'none' : ((await issuers?.refreshState(idp, refreshToken)) ?? 'ended')
   return {
     idToken: expires > clock() ? 'valid' : 'expired',
     refreshToken: refresh,
     ...(refreshExpires === undefined ? {} : { refreshExpires: refreshExpires.toISOString() }),
-    renewable: isRenewable(tokens, settings),
+    // No one but a login starts another companion session.
+    renewable: settings.renews && refresh !== 'none' && (companion === undefined || refresh !== 'ended'),
   }
 }
-
-const isRenewable = (tokens: SessionTokens | undefined, { renews }: KubectlSettings): tokens is SessionTokens =>
-  renews && tokens?.refreshToken !== undefined
 
 const certificate = async (name: string | undefined, { keys: source }: PortalHost): Promise<string | undefined> =>
   name === undefined ? undefined : await source.certificate?.(name)
