@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { parseAllDocuments, stringify } from 'yaml'
 import { configResources } from '#config/sources/cluster-documents.ts'
 import { gatehouse } from '#testing/gateway/gateway-process.ts'
@@ -257,6 +257,41 @@ onKubernetes('gatehouse import of a namespace', (cluster) => {
     expect(stdout).toContain('orchestra-secrets-source/DB_PASSWORD')
     expect(() => statSync(join(folder, 'without', 'secrets'))).toThrow('ENOENT')
     await run(gatehouse, ['check', '--config', join(folder, 'without')])
+  }, 60_000)
+
+  test('names the webhook that refuses changes once OpenUnison is gone, or says how to find it', async () => {
+    expect((await importTo('blind')).stdout).toContain('kubectl get validatingwebhookconfigurations')
+    const name = `openunison-workflow-validation-${namespace}`
+    const webhook = (service: string) => ({
+      name: 'workflows-openunison.tremolo.io',
+      clientConfig: { service: { namespace: service, name: 'openunison-orchestra', path: '/workflows' } },
+      rules: [{ apiGroups: [group], apiVersions: ['v1'], operations: ['CREATE'], resources: ['workflows'] }],
+      namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': service } },
+      admissionReviewVersions: ['v1'],
+      sideEffects: 'None',
+    })
+    const path = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations'
+    for (const [own, service] of [
+      [name, namespace],
+      [`${name}-other`, `${namespace}-other`],
+    ] as const) {
+      await cluster.must('POST', path, { metadata: { name: own }, webhooks: [webhook(service)] })
+      onTestFinished(async () => {
+        await cluster.must('DELETE', `${path}/${own}`)
+      })
+    }
+    const rbac = '/apis/rbac.authorization.k8s.io/v1'
+    const rules = [
+      { apiGroups: ['admissionregistration.k8s.io'], resources: ['validatingwebhookconfigurations'], verbs: ['list'] },
+    ]
+    await cluster.must('POST', `${rbac}/clusterroles`, { metadata: { name }, rules })
+    await cluster.must('POST', `${rbac}/clusterrolebindings`, {
+      metadata: { name },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
+      subjects: [{ kind: 'ServiceAccount', name: 'importer', namespace }],
+    })
+    const { stdout } = await importTo('seeing')
+    expect(stdout.match(/kubectl delete .*/g)).toEqual([`kubectl delete validatingwebhookconfiguration ${name}`])
   }, 60_000)
 
   test('an account that may not list the objects gets a reason, and no folder', async () => {

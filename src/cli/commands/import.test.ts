@@ -197,6 +197,65 @@ test('secrets are written only on request, for their owner only, and never shown
   expect((await check()).out).toEqual([])
 })
 
+test('secrets of objects that are set aside are taken along as well', async () => {
+  const secretParams = 'secretParams: [{ name: key, secretName: aside, secretKey: key }]'
+  const key =
+    '{ scope: cn, issuer: "https://x.test/", audience: x, realm: x, noMatchOU: x, validationKey: signing, lookupFilter: "(uid=x)" }'
+  const objects = [
+    object(
+      'AuthenticationMechanism',
+      'saml2',
+      `className: com.tremolosecurity.proxy.auth.SAML2Auth\nuri: /auth/saml\n${secretParams}`,
+    ),
+    object(
+      'AuthenticationMechanism',
+      'jwt',
+      'className: com.tremolosecurity.proxy.auth.oauth2.OAuth2JWT\nuri: /auth/jwt',
+    ),
+    object(
+      'AuthenticationChain',
+      'both',
+      `level: 20\nauthMechs:\n  - { name: saml2, required: required }\n  - { name: jwt, required: required, params: ${key} }`,
+    ),
+    ...[
+      'aside\nstringData: { key: of-a-mechanism }',
+      'signing\nstringData: { tls.crt: of-a-chain, tls.key: of-no-one }',
+    ].map((text) => `---\napiVersion: v1\nkind: Secret\nmetadata: { name: ${text.replace('\n', ' }\n')}\n`),
+  ]
+  await writeFile(join(work, 'charts.yaml'), objects.join(''))
+  const { text } = await importFrom('charts.yaml', '--with-secrets')
+  expect(text).toContain('1 of 3 objects')
+  expect(text).toContain('secrets has 2, readable by you only')
+  expect(text).not.toContain('Not found')
+  expect(files().filter((path) => path.startsWith('secrets'))).toEqual(['secrets/aside/key', 'secrets/signing/tls.crt'])
+  expect(text).not.toMatch(/of-a-|of-no/)
+})
+
+test('webhooks by which OpenUnison checks its objects are named with what removes them', async () => {
+  const webhook = (name: string, more: string, group = 'openunison.tremolo.io') => `---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: { name: "${name}" }
+webhooks:
+  - { name: workflows-openunison.tremolo.io, rules: [{ apiGroups: [${group}], operations: [CREATE], resources: [workflows] }]${more} }
+`
+  const webhooks = [
+    webhook('openunison-workflow-validation-orchestra', ''),
+    webhook('optional', ', failurePolicy: Ignore'),
+    webhook('other', '', 'apps'),
+    webhook('x; reboot', ''),
+  ]
+  await writeFile(join(work, 'charts.yaml'), `${chart}${webhooks.join('')}`)
+  const { text } = await importFrom('charts.yaml')
+  expect(text.match(/kubectl delete .*/g)).toEqual([
+    'kubectl delete validatingwebhookconfiguration openunison-workflow-validation-orchestra',
+  ])
+  expect(text).toContain('failed calling webhook')
+  await rm(join(work, 'out'), { recursive: true })
+  await writeFile(join(work, 'charts.yaml'), chart)
+  expect((await importFrom('charts.yaml')).text).not.toContain('webhook')
+})
+
 test('a message that would quote a secret does not', async () => {
   await mkdir(join(work, 'charts'))
   const url = object('PortalUrl', 'wiki', 'label: x\nurl: "#[DB_PASSWORD]"\nazRules: [{ scope: dn, constraint: o=x }]')

@@ -40,7 +40,7 @@ export interface ImportPlan {
   /** `#[NAME]` that nothing gives a value. */
   readonly emptyValues: readonly string[]
   readonly valueCount: number
-  /** Of the objects that are ready, as `NAME/KEY`. */
+  /** As `NAME/KEY`: those of the objects that are ready, and the texts of those that only set-aside objects name. */
   readonly secrets: ReadonlyMap<string, { readonly text: string | undefined }>
   /** What no message may show. */
   readonly secretTexts: readonly string[]
@@ -65,10 +65,12 @@ const ownAddress = 'GATEHOUSE_URL'
 export async function planImport(source: OpenUnisonSource, { folder, withSecrets }: PlanOptions): Promise<ImportPlan> {
   const values = readValues(source.values)
   const lookups = new Map<string, { readonly text: string | undefined }>()
+  const found = new Map<string, { readonly text: string }>()
   const secretTexts = new Set<string>()
   const lookUp = (name: string, key: string): string | undefined => {
     const text = withSecrets ? source.secrets(name, key) : undefined
     lookups.set(`${name}/${key}`, { text })
+    if (text !== undefined) found.set(`${name}/${key}`, { text })
     for (const line of text?.split('\n') ?? []) if (line.trim().length >= shortestHidden) secretTexts.add(line.trim())
     return text
   }
@@ -118,7 +120,7 @@ export async function planImport(source: OpenUnisonSource, { folder, withSecrets
         ready,
         setAside,
         ...written,
-        secrets: lookups,
+        secrets: new Map([...lookups, ...found]),
         secretTexts: Array.from(secretTexts),
         warnings: result.issues.length - errors.length,
         problems: errors.map(({ file, message }) => `${file}: ${message}`),

@@ -14,7 +14,7 @@ const mostListed = 20
 /** What works, what is set aside and why, and what to do next. Shows no secret. */
 export function importReport(
   plan: ImportPlan,
-  { others, problems }: Pick<OpenUnisonSource, 'others' | 'problems'>,
+  { others, problems, webhooks }: Pick<OpenUnisonSource, 'others' | 'problems' | 'webhooks'>,
   options: ReportOptions,
 ): string[] {
   const { folder } = options
@@ -27,6 +27,7 @@ export function importReport(
     ...section('Values', valueLines(plan, folder)),
     ...section('Secrets', secretLines(plan, options)),
     ...section('Not part of the configuration', columns(others)),
+    ...section('To remove with OpenUnison', webhookLines(webhooks)),
     ...section(
       'Could not be read',
       [...problems, ...plan.problems].map((line) => `  ${line}`),
@@ -111,6 +112,23 @@ function secretLines({ secrets }: ImportPlan, { folder, withSecrets }: ReportOpt
       missing.filter(isCertificate),
     ),
     ...list(`${absence}. serve creates new key pairs for signing, unless you put them into`, missing.filter(isKeyPair)),
+  ]
+}
+
+/** The API server asks OpenUnison about each change of its objects, and refuses the change without an answer. */
+function webhookLines(names: readonly string[] | undefined): string[] {
+  if (names?.length === 0) return []
+  const refuses = 'the cluster refuses changes of the objects ("failed calling webhook")'
+  if (names === undefined) {
+    return [
+      `  The account may not list ValidatingWebhookConfigurations. While that of OpenUnison exists without OpenUnison, ${refuses}. Find it:`,
+      '    kubectl get validatingwebhookconfigurations | grep openunison',
+    ]
+  }
+  return [
+    `  While this exists without OpenUnison, ${refuses}. Remove it when OpenUnison is gone:`,
+    ...names.slice(0, mostListed).map((name) => `    kubectl delete validatingwebhookconfiguration ${name}`),
+    ...(names.length > mostListed ? [`    and ${names.length - mostListed} more`] : []),
   ]
 }
 

@@ -29,6 +29,8 @@ export interface OpenUnisonSource {
   readonly values: readonly string[]
   /** Numbers of objects that are not configuration, such as Deployments, by kind. */
   readonly others: ReadonlyMap<string, number>
+  /** ValidatingWebhookConfigurations that leave changes of these objects to OpenUnison; undefined if they may not be listed. */
+  readonly webhooks: readonly string[] | undefined
   readonly problems: readonly string[]
   readonly secrets: SecretLookup
   /** Fetches the secrets that were looked up and are not known; false if there are none. */
@@ -83,10 +85,12 @@ export async function openNamespace(connection: KubernetesConnection, namespace:
       }
     }
     await addMyvd(client, namespace, collected)
+    const webhooks = await webhooksFor(client, namespace)
     collected.addDirectory()
     const secrets = new KubernetesSecrets(client, namespace, silentLogger)
     return {
       ...collected,
+      webhooks,
       secrets: secrets.lookUp,
       fetchSecrets: () => secrets.fetchMissing(),
       close: () => client.close(),
@@ -106,6 +110,40 @@ async function addMyvd(client: ObjectClient, namespace: string, collected: Colle
     if (!(error instanceof AccessRefused)) throw error
     collected.problems.push(`ConfigMap ${myvdName}, which has the directory: ${error.message}`)
   }
+}
+
+const webhookKind = 'ValidatingWebhookConfiguration'
+
+async function webhooksFor(client: ObjectClient, namespace: string): Promise<string[] | undefined> {
+  const group = 'admissionregistration.k8s.io'
+  try {
+    const plural = `${webhookKind.toLowerCase()}s`
+    const found = await client.list({ group, version: 'v1', plural }, mostObjects)
+    return found.flatMap(({ content }) => webhookName(content, namespace) ?? [])
+  } catch (error) {
+    if (!(error instanceof AccessRefused)) throw error
+    return undefined
+  }
+}
+
+/** The name of a configuration by which changes of OpenUnison's objects fail while it does not run. */
+function webhookName(
+  { metadata, webhooks }: Readonly<Record<string, unknown>>,
+  namespace?: string,
+): string | undefined {
+  const name = isJsonObject(metadata) ? metadata['name'] : undefined
+  const blocks = (webhook: unknown): boolean => {
+    if (!isJsonObject(webhook) || webhook['failurePolicy'] === 'Ignore') return false
+    const { clientConfig, rules } = webhook
+    const service = isJsonObject(clientConfig) ? clientConfig['service'] : undefined
+    if (namespace !== undefined && !(isJsonObject(service) && service['namespace'] === namespace)) return false
+    return (Array.isArray(rules) ? rules : []).some((rule: unknown) => {
+      const of = isJsonObject(rule) ? rule['apiGroups'] : undefined
+      return Array.isArray(of) && of.includes(groups[0])
+    })
+  }
+  const isBlocking = Array.isArray(webhooks) && webhooks.some(blocks)
+  return isBlocking && typeof name === 'string' && /^[a-z0-9.-]{1,253}$/.test(name) ? name : undefined
 }
 
 const listedKinds: readonly { readonly kind: string; readonly plural: string; readonly versions: readonly string[] }[] =
@@ -135,6 +173,7 @@ class Collection {
   readonly objects: ImportedObject[] = []
   readonly values: string[] = []
   readonly others = new Map<string, number>()
+  readonly webhooks: string[] = []
   readonly problems: string[] = []
   readonly #secrets = new Map<string, ReadonlyMap<string, string>>()
   #directory = ''
@@ -180,12 +219,18 @@ class Collection {
       for (const [i, item] of items.entries()) this.add(new Document(item), `${where}, item ${i + 1}`)
     } else if (kind === 'Secret') this.#addSecret(value)
     else if (kind === 'ConfigMap' && this.addConfigMap(value)) return
-    else if (!isOurs(apiVersion)) this.others.set(kind, (this.others.get(kind) ?? 0) + 1)
+    else if (!isOurs(apiVersion)) this.#addOther(kind, value)
     else if (kind === openUnisonKind) this.values.push(written(document))
     else {
       const name = isJsonObject(metadata) ? metadata['name'] : undefined
       this.objects.push({ kind, name: typeof name === 'string' ? name : '', text: written(document) })
     }
+  }
+
+  #addOther(kind: string, value: Readonly<Record<string, unknown>>): void {
+    this.others.set(kind, (this.others.get(kind) ?? 0) + 1)
+    const webhook = kind === webhookKind ? webhookName(value) : undefined
+    if (webhook !== undefined) this.webhooks.push(webhook)
   }
 
   /** Whether it has the virtual directory. */
