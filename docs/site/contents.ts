@@ -110,6 +110,7 @@ export const sections: readonly Section[] = [
           'docs/guides/azure.md',
           'docs/guides/gcp.md',
           'docs/guides/openbao.md',
+          'docs/guides/spiffe.md',
           'docs/guides/another-cluster.md',
         ],
       },

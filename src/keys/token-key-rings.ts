@@ -10,6 +10,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { digestOf, type TokenAlgorithm } from '#protocols/jwt/signing-key.ts'
 import { discoveryDocument } from '#protocols/sts/discovery-document.ts'
 import { localSigner, publicTokenKey } from '#protocols/sts/signed-token.ts'
+import { spiffeBundle } from '#protocols/sts/spiffe.ts'
 import { type KeyEventParts, KeyEvents } from './key-events.ts'
 import {
   activateNow,
@@ -433,7 +434,8 @@ export function documentsOf(issuer: TokenIssuer, ring: KeyRing): IssuerDocuments
   const keys = publishedKeys(ring)
   const algorithms = keys.flatMap(({ alg }) => (alg === undefined ? [] : [alg]))
   const discovery = discoveryDocument({ issuer: issuer.issuer, algorithms, claims: issuer.claims })
-  return { discovery, keys: { keys }, maxAgeSeconds: servedMaxAgeSeconds }
+  const bundle = issuer.isTrustDomain ? { bundle: spiffeBundle(keys, servedMaxAgeSeconds) } : {}
+  return { discovery, keys: { keys }, ...bundle, maxAgeSeconds: servedMaxAgeSeconds }
 }
 
 const inCustody = ({ name: key }: KeyCustodian, version: number, publicKey: KeyObject): NewKey => {

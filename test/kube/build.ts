@@ -3,6 +3,7 @@ import { helmBinary } from '#testing/kubernetes/helm-binary.ts'
 import { kubeBinaries } from '#testing/kubernetes/kube-binaries.ts'
 import { kustomizeBinary } from '#testing/kubernetes/kustomize-binary.ts'
 import { openBaoBinary } from '#testing/sts/openbao.ts'
+import { spiffeVerifier } from '#testing/sts/spiffe-verifier.ts'
 import { nfpmBinary } from '../../release/packages.ts'
 
 /**
@@ -15,6 +16,7 @@ const programs: Readonly<Record<string, () => Promise<string>>> = {
   kustomize: kustomizeBinary,
   'server for keys': openBaoBinary,
   'maker of packages': nfpmBinary,
+  'verifier of JWT-SVIDs': spiffeVerifier,
 }
 
 for (const [name, find] of Object.entries(programs)) {

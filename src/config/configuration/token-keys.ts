@@ -1,4 +1,5 @@
 import type { TokenAlgorithm } from '#protocols/jwt/signing-key.ts'
+import type { SpiffeBundle } from '#protocols/sts/spiffe.ts'
 
 /** The current signing key. `kid` is its RFC 7638 thumbprint. The private part may be in another process. */
 export interface TokenKey {
@@ -17,10 +18,12 @@ export interface TokenKey {
  */
 export type PublicTokenKey = Readonly<Record<string, string>>
 
-/** The two documents of an issuer, as published and served. */
+/** The documents of an issuer, as published and served. */
 export interface IssuerDocuments {
   readonly discovery: Readonly<Record<string, unknown>>
   readonly keys: { readonly keys: readonly PublicTokenKey[] }
+  /** Only of a SPIFFE trust domain. */
+  readonly bundle?: SpiffeBundle
   /** How long a reader may cache them, for the header `Cache-Control`; rotation waits that long. */
   readonly maxAgeSeconds: number
 }
@@ -37,7 +40,7 @@ export interface TokenKeys {
   /** The keys that verify, now or soon: the signing key first. */
   published(endpoint: string): Promise<readonly PublicTokenKey[]>
   /**
-   * The documents that `issuer-docs`, `/.well-known/openid-configuration` and `/certs` return, and that are
+   * The documents that `issuer-docs`, `/.well-known/openid-configuration`, `/certs` and `/bundle` return, and that are
    * published.
    */
   documents(endpoint: string): Promise<IssuerDocuments>
@@ -51,6 +54,8 @@ export interface TokenIssuer {
   readonly endpoint: string
   /** `https://host` or `https://host/path`, without a trailing slash: the `iss` of its tokens, byte for byte. */
   readonly issuer: string
+  /** Its tokens are JWT-SVIDs, and its keys are also published as a bundle. */
+  readonly isTrustDomain?: boolean
   readonly algorithm: TokenAlgorithm
   /** If the configuration's `keys/` folder or a secret has a private key of this name, it is used. */
   readonly keypair: string

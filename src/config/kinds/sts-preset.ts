@@ -179,6 +179,7 @@ const injections: Readonly<Record<StsPreset, PresetInjection>> = {
     },
   },
   anthropic: { tokenVariable: 'ANTHROPIC_IDENTITY_TOKEN_FILE', settings: [], identity: {}, other: {} },
+  spiffe: { tokenVariable: 'JWT_SVID_FILE', settings: [], identity: {}, other: {} },
 }
 
 export const presetInjection = (preset: StsPreset): PresetInjection => injections[preset]
@@ -209,7 +210,7 @@ interface ConsumerLimits {
 const hour = 3600
 const day = 24 * hour
 
-/** AWS, Anthropic and API servers verify RSA and ECDSA only. */
+/** AWS, Anthropic, API servers and JWT-SVID libraries verify RSA and ECDSA only. */
 const withoutEdDsa: readonly TokenAlgorithm[] = ['RS256', 'ES256', 'ES384']
 
 /** OpenID Connect Core 2 for the subject; otherwise what all consumers accept. */
@@ -242,6 +243,7 @@ const limits: Readonly<Record<StsPreset, ConsumerLimits>> = {
   kubernetes: { ...anyConsumer, algorithms: withoutEdDsa, ttlSeconds: day },
   // Several processes read a file, and a consumer may accept a `jti` only once.
   anthropic: { ...anyConsumer, algorithms: withoutEdDsa, noPort: true, jti: false },
+  spiffe: { ...anyConsumer, algorithms: withoutEdDsa, mostSubject: 2048 },
 }
 
 export const consumerLimits = (preset: StsPreset | undefined): ConsumerLimits =>

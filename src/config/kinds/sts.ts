@@ -110,7 +110,7 @@ const stsKeysSchema = z.strictObject({
   custody: transit.optional(),
 })
 
-export const stsPresets = ['aws', 'azure', 'gcp', 'vault', 'kubernetes', 'anthropic'] as const
+export const stsPresets = ['aws', 'azure', 'gcp', 'vault', 'kubernetes', 'anthropic', 'spiffe'] as const
 export type StsPreset = (typeof stsPresets)[number]
 
 /** A claim and where its value comes from; a text alone is `attribute`, or `claim=attribute`. */

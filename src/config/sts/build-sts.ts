@@ -245,7 +245,7 @@ function endpointUrls(
   context: BuildContext,
 ): UrlConfig[] {
   const { path: at } = place
-  const { name, path, host_in_openunison: hosted } = config.spec
+  const { name, path, preset, host_in_openunison: hosted } = config.spec
   const documents = (document: string) => filter('filters.StsDocuments', { endpoint: name, document }, at, context)
   const token = filter('filters.StsToken', { endpoint: name }, at, context)
   const issuerHosts = [issuer.host]
@@ -263,6 +263,9 @@ function endpointUrls(
             place,
           ),
           url(issuerHosts, `${issuer.path}/certs`, documents('keys'), [...at, 'issuer'], context, place),
+          ...(preset === 'spiffe'
+            ? [url(issuerHosts, `${issuer.path}/bundle`, documents('bundle'), [...at, 'issuer'], context, place)]
+            : []),
           // The `token_endpoint` of the discovery document.
           ...(hosts.includes(issuer.host) && issuer.path === path
             ? []

@@ -11,7 +11,7 @@ import { type MappingRule, prepareMapping } from '#sdk/mapper/mapping.ts'
 import type { Rule } from '#sdk/rule/rule.ts'
 import { buildTokenIssuer, type IssuerPlace, readIssuer } from './issuer.ts'
 import { buildPodEndpoint } from './pod-endpoint.ts'
-import { checkSubject, defaultSubject } from './subject-template.ts'
+import { checkSubject, subjectText } from './subject-template.ts'
 import { readSubjects, type Subjects, unknownAttribute } from './subjects.ts'
 
 /** The audience of sidecars' tokens, unless the configuration names another. */
@@ -81,7 +81,7 @@ function buildEndpoint(
     algorithm: spec.algorithm ?? 'RS256',
     ttlSeconds: spec.ttlSeconds ?? defaultTtlSeconds,
     jti: spec.jti ?? limits.jti,
-    subject: readTemplate(spec.subject ?? defaultSubject, subjects, [...at, 'subject'], context),
+    subject: readTemplate(subjectText(spec), subjects, [...at, 'subject'], context),
     clusters: subjects.clusters,
     subjectIssuers: subjects.issuers,
     incomingAudience: spec.incomingAudience ?? frame.incomingAudience ?? defaultIncomingAudience,

@@ -78,6 +78,7 @@ export function buildTokenIssuer(parts: IssuerParts, at: Path, context: BuildCon
     issuer,
     algorithm,
     keypair,
+    isTrustDomain: spec.preset === 'spiffe',
     maxTokenSeconds: ttlSeconds,
     claims,
     rotateSeconds: (keys.rotateDays ?? defaultRotateDays) * daySeconds,

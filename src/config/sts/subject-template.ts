@@ -6,7 +6,21 @@ import { attributeParts, parseTemplate, type TemplatePart } from '#kernel/templa
 import type { Rule } from '#sdk/rule/rule.ts'
 import { type Subjects, unknownAttribute } from './subjects.ts'
 
-export const defaultSubject = '${token_sub}'
+const defaultSubject = '${token_sub}'
+
+/** The template of the subject: as configured, or the usual one of the consumer. */
+export function subjectText({
+  subject,
+  preset,
+  issuer,
+}: Pick<StsEndpointSpec, 'subject' | 'preset' | 'issuer'>): string {
+  const domain = issuer.host.toLowerCase().replace(/:\d+$/, '')
+  const usual = preset === 'spiffe' ? `spiffe://${domain}/ns/\${namespace}/sa/\${saname}` : defaultSubject
+  return subject ?? usual
+}
+
+/** The trust domain may not come from an attribute: a workload would choose it. */
+const spiffeTemplate = /^spiffe:\/\/[a-z0-9._-]{1,255}\/./
 
 /** Consumers cannot distinguish two workloads that get one subject. */
 export function checkSubject(
@@ -16,7 +30,7 @@ export function checkSubject(
   at: Path,
   { issues }: BuildContext,
 ): void {
-  const text = spec.subject ?? defaultSubject
+  const text = subjectText(spec)
   const { areAccounts, clusters, issuers } = subjects
   const places = clusters.length + issuers.length
   const { attributes } = parseTemplate(text, { keys: false, attributes: true })
@@ -26,6 +40,9 @@ export function checkSubject(
   const shapes = areAccounts ? accountShapes : issuerShapes
   const verdict = judgeSubject(text, shapes, { severalPlaces: places > 1, rules })
   const path = [...at, 'subject']
+  if (spec.preset === 'spiffe' && !spiffeTemplate.test(text)) {
+    issues.error(path, 'must be a SPIFFE ID, such as spiffe://example.org/ns/${namespace}/sa/${saname}')
+  }
   const who = areAccounts ? 'service accounts' : 'subjects'
   const written = (name: string): string => `\${${name}}`
   switch (verdict.kind) {

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import * as z from 'zod'
 import type { IssuerDocuments } from '#config/configuration/token-keys.ts'
 import type { StsHost } from '#features/sts/host.ts'
+import { issuerFiles } from '#features/sts/publish/publishers.ts'
 import type { TokenIssuing } from '#features/sts/service/token-issuing.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
 import { keySetSchema, placeAtSegment } from '#sdk/api/api-description.ts'
 import { ServedApi } from '#sdk/api/served-api.ts'
 import { mainErrors } from '#sdk/contract/errors.ts'
@@ -13,7 +13,7 @@ import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/htt
 import { choice, text } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
 
-/** The discovery and key documents of a token endpoint. */
+/** The documents of a token endpoint's issuer. */
 export default defineFilter({
   className: 'filters.StsDocuments',
   ...withParameters({
@@ -22,8 +22,9 @@ export default defineFilter({
       required: true,
       reference: 'token endpoint',
     }),
-    document: choice(['both', 'discovery', 'keys'], {
-      about: 'Which document to serve: `both` in one answer for a publisher, or `discovery` or `keys` as published.',
+    document: choice(['both', 'discovery', 'keys', 'bundle'], {
+      about:
+        'Which document to serve: `both` in one answer for a publisher, or `discovery`, `keys`, or the `bundle` of a SPIFFE trust domain as published.',
       fallback: 'both',
     }),
   }),
@@ -38,18 +39,14 @@ export default defineFilter({
 
 /** `files` returns name, type and text of each file to publish at the issuer's host. */
 function bothOf(documents: IssuerDocuments, format: string | null): unknown {
-  const { discovery, keys } = documents
-  if (format === null) return { discovery, keys }
+  const { discovery, keys, bundle } = documents
+  const ofDomain = bundle === undefined ? {} : { bundle }
+  if (format === null) return { discovery, keys, ...ofDomain }
   if (format !== 'files') {
     throw new GatewayError('BAD_REQUEST', `the format "${format}"`, { publicText: 'The only format is "files".' })
   }
-  const file = (path: string, content: unknown) => ({
-    path: path.slice(1),
-    contentType: 'application/json',
-    cacheControl: cacheControl(documents),
-    content: JSON.stringify(content),
-  })
-  return { files: [file(keysPath, keys), file(discoveryPath, discovery)] }
+  const files = issuerFiles(documents).map(({ text: content, ...file }) => ({ ...file, content }))
+  return { files }
 }
 
 const cacheControl = ({ maxAgeSeconds }: IssuerDocuments): string => `public, max-age=${maxAgeSeconds}`
@@ -65,12 +62,14 @@ function answer(request: GatewayRequest, content: unknown, caching: string): Gat
 
 const discoverySchema = z.looseObject({ issuer: z.string(), jwks_uri: z.string() })
 
+const bundleSchema = keySetSchema.extend({ spiffe_refresh_hint: z.int().describe('Seconds') })
+
 const issuerDocuments = {
   both: {
-    summary: 'Both documents of the issuer, for a publisher',
+    summary: 'All documents of the issuer, for a publisher',
     query: { format: '"files": name, type and text of each file to publish' },
     schema: z.union([
-      z.object({ discovery: discoverySchema, keys: keySetSchema }),
+      z.object({ discovery: discoverySchema, keys: keySetSchema, bundle: bundleSchema.optional() }),
       z.object({
         files: z.array(
           z.object({ path: z.string(), contentType: z.string(), cacheControl: z.string(), content: z.string() }),
@@ -80,6 +79,7 @@ const issuerDocuments = {
   },
   discovery: { summary: 'The discovery document of the issuer', query: {}, schema: discoverySchema },
   keys: { summary: 'The public keys of the issuer', query: {}, schema: keySetSchema },
+  bundle: { summary: 'The keys of a SPIFFE trust domain', query: {}, schema: bundleSchema },
 } as const
 
 interface PublishedIssuer {
@@ -105,6 +105,7 @@ function issuerDocumentApi(document: keyof typeof issuerDocuments): ServedApi<Pu
         handle: async ({ endpoint, tokens }, { request }) => {
           const documents = await tokens.documents(endpoint)
           const content = document === 'both' ? bothOf(documents, request.query.get('format')) : documents[document]
+          if (content === undefined) throw new GatewayError('NOT_FOUND', `endpoint "${endpoint}" is no trust domain`)
           return answer(request, content, cacheControl(documents))
         },
       },

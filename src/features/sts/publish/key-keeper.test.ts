@@ -1,4 +1,5 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createLocalJWKSet, jwtVerify } from 'jose'
@@ -184,6 +185,35 @@ describe('keeping keys', () => {
     clock.pass(3600 + 121)
     await keeper.pass(issuer, true)
     expect(await states()).toEqual(['retiring', 'active'])
+  })
+
+  test('a key of a trust domain is not used while the bundle lacks it', async () => {
+    const trustDomain = { ...issuer, isTrustDomain: true }
+    rings.configure([trustDomain])
+    const kinds = async () => (await keeper.pass(trustDomain, true))?.ring.keys.map(({ state }) => state)
+    await keeper.pass(trustDomain)
+    const bundle = async () => JSON.parse(await readFile(join(folder, 'bundle'), 'utf8')) as { keys: object[] }
+    const old = await bundle()
+    expect(old).toMatchObject({ spiffe_refresh_hint: 300, keys: [{ use: 'jwt-svid', kty: 'EC' }] })
+    await rings.rotate('aws')
+    await keeper.pass(trustDomain)
+    const [first, second] = (await bundle()).keys
+    expect([first, second]).toMatchObject([old.keys[0] ?? {}, { use: 'jwt-svid' }])
+    // The others are as published.
+    site.override = (path, answer) => {
+      if (path.endsWith('/bundle')) answer.writeHead(200).end(JSON.stringify(old))
+      else answer.writeHead(200).end(readFileSync(join(folder, path.slice('/aws'.length))))
+    }
+    for (let i = 0; i < 30; i++) {
+      await kinds()
+      clock.pass(300)
+    }
+    expect(await kinds()).toEqual(['active', 'next'])
+    site.override = undefined
+    await kinds()
+    clock.pass(3600 + 121)
+    await kinds()
+    expect(await kinds()).toEqual(['retiring', 'active'])
   })
 
   test.each([

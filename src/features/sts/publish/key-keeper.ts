@@ -15,6 +15,7 @@ import { documentsOf, servedMaxAgeSeconds, type TokenKeyRings } from '#keys/toke
 import { openExchange } from '#protocols/http/http-client.ts'
 import { type FetchLimits, fetchJsonAnswer } from '#protocols/jwt/discovered-key-set.ts'
 import { cacheLifetime, discoveryPath, keysPath, unknownLifetimeSeconds } from '#protocols/sts/discovery-document.ts'
+import { bundlePath } from '#protocols/sts/spiffe.ts'
 import {
   destinationName,
   failed,
@@ -325,10 +326,17 @@ const readBack: ReadBack = async (issuer, documents, clock) => {
   if (found.length > mostKeys) throw new Error(`the key document has more than ${mostKeys} keys`)
   const algorithms = discovery.body['id_token_signing_alg_values_supported']
   const announced = (alg: string | undefined) => Array.isArray(algorithms) && algorithms.includes(alg ?? '')
+  const bundle = documents.bundle && (await fetchJsonAnswer(new URL(base + bundlePath), limits))
+  const inBundle = isJsonObject(bundle?.body) && Array.isArray(bundle.body['keys']) ? bundle.body['keys'] : []
   const seen = documents.keys.keys.filter(
-    (key) => announced(key['alg']) && found.some((other) => isSameKey(key, other)),
+    (key) =>
+      announced(key['alg']) &&
+      found.some((other) => isSameKey(key, other)) &&
+      (bundle === undefined || inBundle.some((other) => isSameKey({ ...key, use: 'jwt-svid' }, other))),
   )
-  const lifetimes = [discovery, keys].map(({ headers }) => cacheLifetime(headers, issuer.cdnSeconds))
+  const lifetimes = [discovery, keys, ...(bundle === undefined ? [] : [bundle])].map(({ headers }) =>
+    cacheLifetime(headers, issuer.cdnSeconds),
+  )
   return {
     at: clock().getTime(),
     kids: new Set(seen.flatMap(({ kid }) => (kid === undefined ? [] : [kid]))),

@@ -6,6 +6,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { environmentProxies, OutgoingHttpsAgent } from '#protocols/http/outgoing-proxy.ts'
 import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
+import { bundlePath } from '#protocols/sts/spiffe.ts'
 
 /** A destination for documents. */
 export interface Publisher {
@@ -23,7 +24,7 @@ export interface IssuerFile {
 }
 
 /** The keys come first, so that a reader of the discovery document finds what it names. */
-export function issuerFiles({ discovery, keys, maxAgeSeconds }: IssuerDocuments): readonly IssuerFile[] {
+export function issuerFiles({ discovery, keys, bundle, maxAgeSeconds }: IssuerDocuments): readonly IssuerFile[] {
   const cacheControl = `public, max-age=${maxAgeSeconds}`
   const file = (path: string, content: object): IssuerFile => ({
     path: path.slice(1),
@@ -31,7 +32,8 @@ export function issuerFiles({ discovery, keys, maxAgeSeconds }: IssuerDocuments)
     contentType: 'application/json',
     cacheControl,
   })
-  return [file(keysPath, keys), file(discoveryPath, discovery)]
+  const ofDomain = bundle === undefined ? [] : [file(bundlePath, bundle)]
+  return [...ofDomain, file(keysPath, keys), file(discoveryPath, discovery)]
 }
 
 /** Different for every content. */

@@ -3,6 +3,7 @@ import { consumerLimits } from '#config/kinds/sts-preset.ts'
 import { JsonDocument, type MappedValue, type MappingSource } from '#identity/mapping/mapped-value.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { Template } from '#kernel/template.ts'
+import { isSpiffeId } from '#protocols/sts/spiffe.ts'
 import { oauthRefusal } from '#protocols/sts/token-exchange.ts'
 import type { Workload } from './workload.ts'
 
@@ -90,6 +91,9 @@ function checkedSubject(subject: string, { preset }: TokenEndpoint): string {
   const consumer = preset ?? 'OpenID Connect'
   if (!/^[\x21-\x7e]*$/.test(subject)) {
     throw oauthRefusal('invalid_target', 'The subject holds characters that consumers do not take.')
+  }
+  if (preset === 'spiffe' && !isSpiffeId(subject)) {
+    throw oauthRefusal('invalid_target', 'The subject is not a SPIFFE ID.')
   }
   if (subject.length > mostSubject) {
     const description = `The subject has ${subject.length} bytes, and ${consumer} takes ${mostSubject}.`

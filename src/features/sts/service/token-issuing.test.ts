@@ -139,6 +139,20 @@ describe('a token for a workload', () => {
     )
   })
 
+  it.each([
+    ['spiffe://prod.example.com/ns/${namespace}/sa/${saname}', 'spiffe://prod.example.com/ns/shop/sa/cart'],
+    ['spiffe://prod.example.com/${namespace}/../${saname}', undefined],
+    ['spiffe://prod.example.com/${namespace}//${saname}', undefined],
+    ['spiffe://prod.example.com/${namespace}:${saname}', undefined],
+    ['spiffe://Prod.example.com/${namespace}', undefined],
+    ['spiffe://prod.example.com', undefined],
+  ])('of a trust domain has a SPIFFE ID as subject, or is refused: %s', async (subject, expected) => {
+    const fixture = await issuingFixture({ endpoint: { preset: 'spiffe', subject: template(subject) } })
+    const issued = fixture.exchange(await fixture.cluster().token())
+    if (expected === undefined) await expect(issued).rejects.toMatchObject({ keyword: 'invalid_target' })
+    else expect(decodeJwt((await issued).token).sub).toBe(expected)
+  })
+
   it('has a subject in the endpoint’s own format', async () => {
     const fixture = await issuingFixture({ endpoint: { subject: template('ns/${namespace}/sa/${saname}') } })
     expect(decodeJwt((await fixture.exchange(await fixture.cluster().token())).token).sub).toBe('ns/shop/sa/cart')
