@@ -35,6 +35,8 @@ const usualClaims = [
   'cnf',
 ]
 const daySeconds = 86_400
+/** Whoever copied a replaced refresh token can use it for so long without being noticed. */
+const mostGraceMillis = 600_000
 /** Applications authenticate themselves, and the issuer's own rules apply to users when they log in. */
 const anybodyText = '(|(objectClass=*)(!(objectClass=*)))'
 const anybody: Rule = { scope: 'filter', constraint: anybodyText, filter: parseFilter(anybodyText) }
@@ -131,6 +133,7 @@ function readIssuer(spec: UrlSpec, idp: IdpSpec, { name, built, at, context }: I
     trusts,
     deviceChain: built.chain ?? weakest(trusts, state.draft.chains) ?? '',
     amr: readAmr(given.authChainToAmr, params, context),
+    refreshGraceMillis: given.refreshTokenGraceMillis,
     keys: {
       endpoint: issuerEndpoint(name),
       issuer: `https://${built.hosts.find((host) => host !== '*') ?? 'localhost'}/auth/idp/${name}`,
@@ -159,10 +162,6 @@ function warnOfUnused(given: ParsedParameters<typeof issuerParameters>, params: 
   if (given['cors-headers'].length > 0) {
     const message = 'not used: pages of the origins of the redirect addresses of a trust may call the issuer'
     issues.warning(params.pathOf('cors-headers'), `"cors-headers" is ${message}`)
-  }
-  if (Number(given.refreshTokenGraceMillis ?? 0) !== 0) {
-    const message = 'is not used: a refresh token works once'
-    issues.warning(params.pathOf('refreshTokenGraceMillis'), `"refreshTokenGraceMillis" ${message}`)
   }
 }
 
@@ -433,8 +432,11 @@ export const issuerParameters = {
   'cors-headers': list({
     about: 'Not used: pages of the origins of a trust’s redirect addresses may call the issuer. `check` says so.',
   }),
-  refreshTokenGraceMillis: text({
-    about: 'Not used: a refresh token works once. `check` says so where it is not `0`.',
+  refreshTokenGraceMillis: wholeNumber({
+    about:
+      'For how many milliseconds a refresh token that was just replaced is still accepted, for programs that refresh at the same time: both get the same new one. After that, a token that is used again was copied, and everything that belongs to it ends.',
+    fallback: 0,
+    max: mostGraceMillis,
   }),
   updateClaimsClassName: text({
     about:

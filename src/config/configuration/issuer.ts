@@ -65,6 +65,8 @@ export interface IssuerConfig {
   readonly keys: TokenIssuer
   /** By chain: how the claim `amr` names a login by it. */
   readonly amr?: ReadonlyMap<string, string>
+  /** For how long a refresh token that was replaced is still accepted. */
+  readonly refreshGraceMillis: number
 }
 
 /** Only then does the issuer exchange tokens, and discovery announces it. */

@@ -74,6 +74,12 @@ export interface IssuerCall {
   endsSession?: boolean
   /** An error that the provider would report as its own failure. */
   failure?: GatewayError
+  /** The id of the refresh token that replaces the one of this request. */
+  successor?: string
+  /** The refresh token of this request was just replaced, by this one. */
+  replacedBy?: string
+  /** Another request replaced the refresh token at the same time. */
+  raced?: true
   /** For the audit: the user, the session and the application of the tokens. */
   issued?: {
     readonly account: IssuerAccount

@@ -55,6 +55,7 @@ export class IssuerProviders {
         store,
         box,
         clock,
+        graceMillis: config.refreshGraceMillis,
         ...this.#people,
         alreadyUsed: () => new errors.InvalidGrant('it was used before'),
       })
@@ -101,11 +102,18 @@ export class IssuerProviders {
       if (ctx.method !== 'GET' || !isStep(ctx.path)) {
         await next()
         nameRefusedGrant(ctx)
+        showSuccessor(ctx)
         if (hasTokenExchange(config)) announceExchange(ctx)
         return
       }
       await takeStep(provider, ctx as unknown as KoaContextWithOIDC, { config, pages, clock })
     })
+    // Not in its types.
+    const refreshTokens = provider.RefreshToken.prototype as unknown as { generateTokenId(): string }
+    const newTokenId = refreshTokens.generateTokenId
+    refreshTokens.generateTokenId = function () {
+      return presentCall()?.successor ?? newTokenId.call(this)
+    }
     const failed = (err: unknown) => log.error('an issuer failed', { issuer: config.name, err })
     provider.on('server_error', (_ctx, err) => failed(err))
     Object.assign(provider, { onerror: failed })
@@ -142,6 +150,13 @@ function nameRefusedGrant(ctx: { status: number; body?: unknown }): void {
   const { error, error_description: description } = ctx.body as { error?: unknown; error_description?: unknown }
   if (error !== 'invalid_request' || !String(description).endsWith('is not allowed for this client')) return
   ctx.body = { ...ctx.body, error: 'unauthorized_client' }
+}
+
+/** A token that was just replaced is not replaced again. */
+function showSuccessor(ctx: { status: number; body?: unknown }): void {
+  const successor = presentCall()?.replacedBy
+  if (successor === undefined || ctx.status !== 200 || !isJsonObject(ctx.body)) return
+  ctx.body = { ...ctx.body, refresh_token: successor }
 }
 
 /** The grant that we answer before the provider sees it. */

@@ -1,7 +1,7 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { secretHash } from '#kernel/ids.ts'
+import { newSecret, secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { SecretBox } from '#keys/secret-box.ts'
 import { type IssuerAccount, type Person, presentCall, readAccount } from './issuer-account.ts'
@@ -12,6 +12,8 @@ export interface RecordParts {
   readonly store: IssuerStore
   readonly box: SecretBox
   readonly clock: Clock
+  /** For how long a refresh token that was replaced is still accepted. */
+  readonly graceMillis: number
   /** Whether our session of that id exists, and its owner too. */
   isLive(sessionId: string): Promise<boolean>
   /** The current account of our session of that id; undefined if it may not get anything any more. */
@@ -25,6 +27,8 @@ const longestSeconds = 86_400
 /** The maximum lifetime of the provider's part of a session. */
 export const sessionSeconds = 12 * 60 * 60
 const swapAttempts = 8
+/** How many times a refresh token may be replaced within the grace of an older one. */
+const mostSuccessors = 100
 
 /** An ID token that can be exchanged for others: only while its session lasts. */
 export interface KnownIdToken {
@@ -47,7 +51,8 @@ export class IssuerRecords {
   }
 
   adapter(model: string): Adapter {
-    return model === 'Session' ? this.#sessions() : this.#others(model)
+    if (model === 'Session') return this.#sessions()
+    return model === 'RefreshToken' ? this.#refreshTokens() : this.#others(model)
   }
 
   /** The user of the session's tokens; undefined if the session has ended, or the user may no longer use the issuer. */
@@ -113,6 +118,53 @@ export class IssuerRecords {
       revokeByGrantId: async (grantId) =>
         void (await store.deleteOfGrant({ issuer, model, grantId: secretHash(grantId) })),
     }
+  }
+
+  /** A token that was just replaced counts as unused for the token endpoint, which returns its successor. */
+  #refreshTokens(): Adapter {
+    const { issuer, store, box, clock, graceMillis, alreadyUsed } = this.#parts
+    const adapter = this.#others('RefreshToken')
+    if (graceMillis === 0) return adapter
+    const keyOf = (id: string): IssuerKey => ({ issuer, model: 'RefreshToken', id: secretHash(id) })
+    return {
+      ...adapter,
+      find: async (id) => {
+        const record = await store.find(keyOf(id), clock())
+        const payload = (await this.#open(record))?.payload
+        const call = presentCall()
+        if (record?.consumed === undefined || call?.exchange.pathInfo !== '/token') return payload
+        const successor = payload?.['successor']
+        const age = clock().getTime() - record.consumed.getTime()
+        if (age > graceMillis || typeof successor !== 'string') return payload
+        call.replacedBy = await this.#lastSuccessor(successor, keyOf)
+        const { consumed: _, ...unused } = payload ?? {}
+        return unused
+      },
+      consume: async (id) => {
+        const call = presentCall()
+        const present = await this.#read(keyOf(id))
+        const successor = newSecret()
+        const payload: AdapterPayload = { ...present?.payload, successor }
+        const data = await box.seal(payload as JsonObject, ownerOf(keyOf(id)))
+        if (await store.consume(keyOf(id), clock(), data)) {
+          if (call !== undefined) call.successor = successor
+          return
+        }
+        if (call !== undefined) call.raced = true
+        throw alreadyUsed()
+      },
+    }
+  }
+
+  /** The one that was not replaced yet. It may be about to be stored. */
+  async #lastSuccessor(first: string, keyOf: (id: string) => IssuerKey): Promise<string> {
+    let last = first
+    for (let i = 0; i < mostSuccessors; i++) {
+      const next = (await this.#read(keyOf(last)))?.payload['successor']
+      if (typeof next !== 'string') return last
+      last = next
+    }
+    throw this.#parts.alreadyUsed()
   }
 
   /** Only one user decides about a device: concurrent decisions of others fail. */

@@ -43,7 +43,13 @@ const trust: IssuerTrust = {
 const hasUid = { kind: 'present', attribute: 'uid' } as const
 const ada = subject('uid=ada,o=Tremolo', { uid: ['ada'], mail: ['ada@corp.test'], memberOf: ['one'] })
 
-async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: boolean } = {}) {
+interface SetUp {
+  readonly allowed?: boolean
+  readonly deviceGrant?: boolean
+  readonly graceMillis?: number
+}
+
+async function setUp(more: SetUp = {}) {
   const now: { subject: Subject; subjects: Map<string, Subject>; allowed: boolean; failure?: Error } = {
     subject: ada,
     subjects: new Map(),
@@ -75,8 +81,12 @@ async function setUp(more: { readonly allowed?: boolean; readonly deviceGrant?: 
     rules: [],
     claims: mapping,
     claimNames: ['sub', 'email', 'groups'],
-    trusts: [{ ...trust, deviceGrant: more.deviceGrant ?? false }],
+    trusts: [
+      { ...trust, deviceGrant: more.deviceGrant ?? false },
+      { ...trust, name: 'other', clientId: 'other', clientSecret: undefined },
+    ],
     deviceChain: 'strong',
+    refreshGraceMillis: more.graceMillis ?? 0,
     keys,
   }
   const live = new Set(['session-1'])
@@ -237,6 +247,54 @@ describe('an issuer', () => {
     expect(await server.refreshState(next['refresh_token'] ?? '')).toBe('ended')
     expect(await server.refreshState('made-up')).toBe('ended')
     expect(await server.refreshState(refreshToken)).toBe('ended')
+  })
+
+  test('a refresh token that was just replaced returns the one that replaced it, also at the same time', async () => {
+    const { mint, refresh, clock, audited } = await setUp({ graceMillis: 30_000 })
+    const { refreshToken: first = '' } = (await mint()) ?? {}
+    const both = (await Promise.all([refresh(first), refresh(first)])).map(json)
+    const second = both[0]?.['refresh_token'] ?? ''
+    expect(both).toMatchObject([{ id_token: expect.any(String) }, { id_token: expect.any(String) }])
+    expect([second === first, both[1]?.['refresh_token']]).toEqual([false, second])
+    const third = json(await refresh(second))['refresh_token'] ?? ''
+    expect(json(await refresh(first))['refresh_token']).toBe(third)
+    expect(audited.at(-1)?.reason).toContain('"refreshToken":"just replaced"')
+    expect(audited.filter(({ reason = '' }) => reason.includes('just replaced'))).toHaveLength(2)
+    clock.now += 29_000
+    expect(json(await refresh(second))['refresh_token']).toBe(third)
+    expect((await refresh(third)).status).toBe(200)
+  })
+
+  test('after that it was copied, and everything of its grant ends', async () => {
+    const { mint, refresh, clock } = await setUp({ graceMillis: 30_000 })
+    const { refreshToken: first = '' } = (await mint()) ?? {}
+    const second = json(await refresh(first))['refresh_token'] ?? ''
+    clock.now += 31_000
+    for (const token of [first, second]) {
+      const answer = await refresh(token)
+      expect([answer.status, json(answer)['error']]).toEqual([400, 'invalid_grant'])
+    }
+  })
+
+  test('a replaced refresh token is not shown to be valid, ends with its session, and no other client can use it', async () => {
+    const { mint, refresh, live, server, exchange } = await setUp({ graceMillis: 30_000 })
+    const { refreshToken: first = '' } = (await mint()) ?? {}
+    await refresh(first)
+    const client = { client_id: trust.clientId, client_secret: trust.clientSecret ?? '' }
+    const introspected = await server.handle(exchange('/introspect', undefined, { token: first, ...client }))
+    expect(json(introspected)).toEqual({ active: false })
+    const form = { grant_type: 'refresh_token', refresh_token: first, client_id: 'other' }
+    const other = json(await server.handle(exchange('/token', undefined, form)))
+    expect([other['error'], other['refresh_token']]).toEqual(['invalid_grant', undefined])
+    live.clear()
+    expect((await refresh(first)).status).toBe(400)
+  })
+
+  test('without a grace, only one of two concurrent refreshes succeeds', async () => {
+    const { mint, refresh } = await setUp()
+    const { refreshToken = '' } = (await mint()) ?? {}
+    const answers = await Promise.all([refresh(refreshToken), refresh(refreshToken)])
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400])
   })
 
   test('a refresh and userinfo return the current data of the directory', async () => {

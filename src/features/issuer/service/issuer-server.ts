@@ -174,9 +174,14 @@ export class IssuerServer {
     const query = new URLSearchParams(request.query)
     const userCode = path === '/device' && request.method === 'GET' ? (query.get('user_code') ?? undefined) : undefined
     if (userCode !== undefined) query.delete('user_code')
-    const call: IssuerCall = { exchange, person, userCode }
     const { handler } = await this.#providers.at(request.origin)
-    const answer = await duringCall(call, () => passToProvider(handler, exchange, person?.sessionId, query))
+    const ask = async () => {
+      const call: IssuerCall = { exchange, person, userCode }
+      return { call, answer: await duringCall(call, () => passToProvider(handler, exchange, person?.sessionId, query)) }
+    }
+    let { call, answer } = await ask()
+    // The refresh token now counts as just replaced.
+    if (call.raced === true) ({ call, answer } = await ask())
     if (call.failure !== undefined) throw call.failure
     if (call.answer !== undefined) return call.answer
     if (call.endsSession === true && person !== undefined) {
@@ -203,14 +208,15 @@ export class IssuerServer {
     this.#parts.meter.tokens(this.#parts.config.name, grantOf(form?.get('grant_type') ?? ''), outcome)
   }
 
-  async #auditTokens(request: GatewayRequest, { issued }: IssuerCall): Promise<void> {
+  async #auditTokens(request: GatewayRequest, { issued, replacedBy }: IssuerCall): Promise<void> {
     if (issued === undefined) throw new GatewayError('INTERNAL', 'tokens were issued without a user')
     const form = await readForm(request, formBytes)
     const how = (form.get('grant_type') ?? '').slice(0, 100)
     const trust = this.#parts.config.trusts.find(({ clientId }) => clientId === issued.clientId)
     if (issued.jti !== undefined && trust !== undefined) await this.#remember(issued.jti, issued.sessionId, trust)
     if (issued.sessionId !== undefined) await this.#parts.use(issued.sessionId)
-    await this.#audit.issued({ issuer: this.#parts.config.name, request, how, ...issued })
+    const detail = replacedBy === undefined ? {} : { detail: { refreshToken: 'just replaced' } }
+    await this.#audit.issued({ issuer: this.#parts.config.name, request, how, ...issued, ...detail })
   }
 
   /** So that the ID token can be exchanged while its session lasts. */

@@ -59,7 +59,9 @@ onEachDatabase('issuer records', (freshUrl) => {
   test('replaces a record and keeps it consumed', async () => {
     const [store] = await open()
     await store.put(record('a'))
-    await store.consume(record('a'), after(1))
+    await store.consume(record('a'), after(1), 'consumed')
+    expect((await store.find(record('a'), after(1)))?.data).toBe('consumed')
+    expect(await store.consume(record('a'), after(2), 'again')).toBe(false)
     expect(await store.put(record('a', { data: 'other', expires: after(90) }))).toBe(true)
     expect(await store.find(record('a'), after(70))).toMatchObject({ data: 'other', consumed: after(1), version: 3 })
   })

@@ -87,10 +87,10 @@ export class IssuerStore {
     return row && fromRow(row)
   }
 
-  /** True for the first of all callers. False when it was consumed before, is absent or has expired. */
-  async consume({ issuer, model, id }: IssuerKey, now: Date): Promise<boolean> {
+  /** True for the first of all callers, whose data replace the record's. False when it was consumed before, is absent or has expired. */
+  async consume({ issuer, model, id }: IssuerKey, now: Date, data?: string): Promise<boolean> {
     if (!isStorable(issuer) || !isStorable(model) || !isStorable(id)) return false
-    return await this.#changes(consume, { issuer, model, id, now: now.getTime() })
+    return await this.#changes(consume, { issuer, model, id, now: now.getTime(), data: data ?? null })
   }
 
   async delete({ issuer, model, id }: IssuerKey): Promise<void> {
@@ -157,8 +157,8 @@ const findByUserCode = statement<Pick<RecordRow, 'issuer' | 'model'> & { userCod
   `select ${columns(stored)} from issuer_records
    where issuer = :issuer and user_code = :userCode and model = :model and expires > :now limit 1`,
 )
-const consume = statement<IssuerKey & AtTime>(
-  `update issuer_records set consumed = :now, version = version + 1
+const consume = statement<IssuerKey & AtTime & { data: string | null }>(
+  `update issuer_records set consumed = :now, data = coalesce(:data, data), version = version + 1
    where ${byKey} and consumed is null and expires > :now`,
 )
 const deleteByKey = statement<IssuerKey>(`delete from issuer_records where ${byKey}`)

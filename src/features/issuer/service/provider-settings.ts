@@ -66,7 +66,7 @@ export function providerSettings(parts: ProviderParts): Configuration {
     clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
     pkce: { required: (_ctx, client) => client.clientAuthMethod === 'none' },
     clockTolerance: 0,
-    rotateRefreshToken: true,
+    rotateRefreshToken: () => presentCall()?.replacedBy === undefined,
     expiresWithSession: async () => true,
     issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
     ttl: {

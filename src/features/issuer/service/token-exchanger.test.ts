@@ -100,6 +100,7 @@ async function setUp({ rights: changed = {}, offers = true }: Options = {}) {
     claims,
     claimNames: ['sub', 'email'],
     amr: new Map([['test', 'pwd']]),
+    refreshGraceMillis: 0,
     trusts: [
       trust('wiki'),
       trust('orders', { redirectUris: [], tokenSeconds: 600 }),
