@@ -1,4 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import {
   interrupted,
   type PluginAnswer,
@@ -21,11 +22,13 @@ const maxShutdownMillis = 5000
 /**
  * A plug-in in a separate process. Whatever its code does, the gateway continues: a call that exceeds its time
  * rejects with TARGET_TIMEOUT and the process is ended; if the process dies, running calls reject with
- * TARGET_FAILED. The next call restarts it.
+ * TARGET_FAILED. The next call restarts it. Functions of a realm run one after the other, so a call waits here until
+ * its predecessor is done: its own time starts then, and it outlives a process that its predecessor overran.
  */
 export class PluginHost {
   readonly functions: ReadonlySet<string>
   readonly #options: PluginHostOptions
+  readonly #turns: KeyedQueue
   #run: Promise<PluginRun>
   #waiting = 0
   #idle: NodeJS.Timeout | undefined
@@ -33,6 +36,8 @@ export class PluginHost {
 
   private constructor(options: PluginHostOptions, run: PluginRun, functions: ReadonlySet<string>) {
     this.#options = options
+    const refuse = (): GatewayError => interrupted(options.name, 'a call', 'the calls before it took too long')
+    this.#turns = new KeyedQueue({ waitMillis: 2 * options.timeoutMillis, refuse })
     this.#run = Promise.resolve(run)
     this.functions = functions
   }
@@ -57,8 +62,8 @@ export class PluginHost {
     this.#waiting++
     clearTimeout(this.#idle)
     try {
-      const run = await this.#running()
-      return await run.call(call)
+      const work = async (): Promise<PluginAnswer> => (await this.#running()).call(call)
+      return await (this.#options.realm === undefined ? work() : this.#turns.run('realm', work))
     } finally {
       this.#waiting--
       this.#whenIdle()

@@ -104,6 +104,15 @@ test('the script restarts with each call, and only state persists', async () => 
   expect(await ask(target)).toEqual([1, 'x++'])
 })
 
+test('a script that loops fails its own call only', async () => {
+  const script = answering('while (userID == "endless") {} return "fine"')
+  const target = await open({ javaScript: script, timeoutSeconds: '1' })
+  const { request } = targetFixture(target, names)
+  const [endless, other] = await Promise.allSettled([target.findUser('endless', [], request), ask(target)])
+  expect(endless).toMatchObject({ status: 'rejected', reason: { code: 'TARGET_TIMEOUT' } })
+  expect(other).toEqual({ status: 'fulfilled', value: 'fine' })
+})
+
 test('init gets the configuration, the manager and the name', async () => {
   const before = `function init(cfg, cfgMgr, name) {
     state.put("seen", cfg.get("url").getName() + cfg.get("url").getValues().get(0) + name + (cfgMgr.getProvisioningEngine() != null))
