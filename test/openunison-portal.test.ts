@@ -4,22 +4,23 @@ import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import { buildConfiguration } from '#config/load/load.ts'
 import { titleOf } from '#config/load/set-aside.ts'
+import { projectSets } from '#testing/kubernetes/project-sets.ts'
 
 const folder = join(import.meta.dirname, 'openunison-portal')
 
 /** Loads objects in the form of OpenUnison's charts. */
-function load(names: readonly string[], values = '') {
+function load(names: readonly string[], values = '', more: Readonly<Record<string, string>> = {}) {
   const objects = names.map((name) => ({ name, text: readFileSync(join(folder, `${name}.yaml`), 'utf8') }))
   const files = values === '' ? objects : [...objects, { name: 'values.yaml', text: values }]
   const sources = { files, keys: new Map<string, string>(), problems: [] }
-  const environment = { OU_HOST: 'portal.acme.test' }
+  const environment = { OU_HOST: 'portal.acme.test', ...more }
   return buildConfiguration(sources, { folder: '/nowhere', catalog, environment, strictSecrets: false })
 }
 
 /** What is set aside, with the reason. */
-const aside = (names: readonly string[], values = ''): Record<string, string | undefined> =>
+const aside = (names: readonly string[], values?: string, more?: Readonly<Record<string, string>>) =>
   Object.fromEntries(
-    load(names, values).found.flatMap((found) =>
+    load(names, values, more).found.flatMap((found) =>
       found.cause === undefined ? [] : [[titleOf(found), found.cause.message] as const],
     ),
   )
@@ -47,6 +48,18 @@ describe('objects in the form of', () => {
     })
     const { configuration } = load(['portal', 'login-openid-connect', 'namespaces'])
     expect([...(configuration?.workflows.keys() ?? [])].sort()).toEqual(['jit', 'new-namespace', 'view-namespace'])
+  })
+
+  test.each(Object.entries(projectSets))('projects with %s groups are served, and their login', (model, sets) => {
+    const names = ['portal', 'login-active-directory', 'projects', ...sets]
+    const more = {
+      ACME_ADMINISTRATORS: 'cn=platform,dc=acme,dc=test',
+      ACME_JDBC: 'jdbc:postgresql://db.acme.test/people',
+    }
+    const values = { ACME_GROUPS: model, ...more }
+    expect(aside(names, '', values)).toEqual(saml)
+    const { configuration } = load(names, '', values)
+    expect([...(configuration?.workflows.keys() ?? [])]).toEqual(expect.arrayContaining(['jitdb', 'new-project']))
   })
 
   test('privileged access are served', () => {
@@ -102,8 +115,7 @@ describe('objects in the form of', () => {
 
 test('every file is loaded by a test', () => {
   const names = ['portal', 'login-openid-connect', 'login-active-directory', 'login-github']
-  const known = [...names, 'more-clusters', 'namespaces', 'privileged-access', 'token-service'].map(
-    (name) => `${name}.yaml`,
-  )
-  expect(readdirSync(folder).sort()).toEqual(known.sort())
+  const projects = ['projects', ...Object.values(projectSets).flat()]
+  const known = [...names, ...projects, 'more-clusters', 'namespaces', 'privileged-access', 'token-service']
+  expect(readdirSync(folder)).toEqual(Array.from(new Set(known), (name) => `${name}.yaml`).sort())
 })

@@ -71,7 +71,9 @@ async function isOpenToAll(folder: string): Promise<boolean> {
 
 export interface EmbeddedDatabase {
   readonly url: string
-  /** Stops the server with its connections, and restarts it with the same data at the same address. */
+  /** Stops the server with its connections; its data stays. */
+  halt(): Promise<void>
+  /** Starts it again, with the same data at the same address. */
   restart(): Promise<void>
   /** With its data. */
   stop(): Promise<void>
@@ -124,7 +126,8 @@ export async function startPostgres({ durable = false } = {}): Promise<EmbeddedD
     await server.stop()
     await server.start()
   }
-  return { url: `postgres://gatehouse:gatehouse@127.0.0.1:${port}/postgres`, restart, stop }
+  const url = `postgres://gatehouse:gatehouse@127.0.0.1:${port}/postgres`
+  return { url, halt: () => server.stop(), restart, stop }
 }
 
 /** The package's libraries need symbolic links, which its install script creates if install scripts are allowed. */

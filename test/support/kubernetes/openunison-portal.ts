@@ -1,0 +1,107 @@
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { stringify } from 'yaml'
+import { type GatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
+import type { KubeClient } from '#testing/kubernetes/kube-client.ts'
+import type { OutsideIssuer } from '#testing/login/outside-issuer.ts'
+
+/** The meaning of "within seconds" on a busy machine. */
+export const soon = 120_000
+export const password = 'correct horse battery'
+export const org = '0b1f6a52-54d1-4d0e-9a63-1f2f6a1c7c11'
+
+export const object = (kind: string, name: string, spec: object, version = 'v1') => ({
+  apiVersion: `openunison.tremolo.io/${version}`,
+  kind,
+  metadata: { name },
+  spec,
+})
+export const pairs = (params: Readonly<Record<string, string>>) =>
+  Object.entries(params).map(([name, value]) => ({ name, value }))
+
+/** A signed-in browser that calls the APIs as the pages do. */
+export class SignedIn {
+  readonly #url: string
+  readonly #browser: PlainBrowser
+
+  private constructor(url: string, browser: PlainBrowser) {
+    this.#url = url
+    this.#browser = browser
+  }
+
+  static async as(login: string, { url }: GatewayProcess): Promise<SignedIn> {
+    const browser = new PlainBrowser(url)
+    const done = await browser.logIn('/scale/main/user', login, password)
+    expect([done.status, done.location], done.body).toEqual([303, '/scale/main/user'])
+    return new SignedIn(url, browser)
+  }
+
+  /** By a login at the issuer. */
+  static async at(issuer: OutsideIssuer, login: string, { url }: GatewayProcess): Promise<SignedIn> {
+    const [here, there] = [new PlainBrowser(url), new PlainBrowser(issuer.url)]
+    const begun = await here.get('/scale/main/user')
+    const page = await there.get(begun.location)
+    const resumed = await there.get(`${page.location}?as=${login}`)
+    const done = await here.get((await there.get(resumed.location)).location)
+    expect([done.status, done.location], done.body).toEqual([303, '/scale/main/user'])
+    return new SignedIn(url, here)
+  }
+
+  async call(method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }> {
+    const cookie = Array.from(this.#browser.jar, ([name, value]) => `${name}=${value}`).join('; ')
+    const headers = {
+      ...{ cookie, accept: 'application/json', origin: this.#url },
+      ...{ 'content-type': 'application/json', 'x-requested-with': 'XMLHttpRequest' },
+    }
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+    const answer = await fetch(`${this.#url}${path}`, { method, headers, redirect: 'manual', ...sent })
+    const text = await answer.text()
+    return { status: answer.status, body: (text === '' ? undefined : JSON.parse(text)) as unknown }
+  }
+
+  async groups(): Promise<string[]> {
+    const { body } = await this.call('GET', '/scale/main/user')
+    return (body as { groups: string[] }).groups
+  }
+
+  /** Waits for the approval of a run of this workflow, and approves it. */
+  async approve(workflow: string): Promise<void> {
+    let id = ''
+    await until(async () => {
+      const { body } = await this.call('GET', '/scale/main/approvals')
+      const { approvals } = body as { approvals: { approval: string; wfName: string }[] }
+      id = approvals.find(({ wfName }) => wfName === workflow)?.approval ?? ''
+      return id !== ''
+    }, soon)
+    const decision = { approved: true, reason: 'Yes' }
+    expect(await this.call('PUT', `/scale/main/approvals/${id}`, decision)).toMatchObject({ status: 200 })
+  }
+}
+
+/** What an operator gives the charts as values: the host, the namespace, and here another cluster than the gateway's. */
+export function valueObjects({ connection }: KubeClient, values: Readonly<Record<string, string>>): object[] {
+  const { url, ca, adminToken } = connection
+  const kubernetes = { url, token: adminToken, certificate: Buffer.from(ca).toString('base64'), useToken: 'true' }
+  const hosts = [{ names: [{ env_var: 'OU_HOST', name: '127.0.0.1' }] }]
+  return [
+    object('OpenUnison', 'orchestra', { hosts, non_secret_data: pairs(values) }, 'v6'),
+    object('Target', 'k8s', {
+      className: 'com.tremolosecurity.unison.openshiftv3.OpenShiftTarget',
+      params: pairs(kubernetes),
+    }),
+  ]
+}
+
+/** Copies the sets as they are, and adds what the operator gives. */
+export function writeConfig(folder: string, sets: readonly string[], objects: readonly object[]): void {
+  mkdirSync(folder)
+  for (const name of sets) cpSync(`test/openunison-portal/${name}.yaml`, join(folder, `${name}.yaml`))
+  writeFileSync(join(folder, 'values.yaml'), objects.map((one) => stringify(one)).join('---\n'))
+}
+
+export function writeSecret(folder: string, name: string, key: string, text: string): void {
+  mkdirSync(join(folder, 'secrets', name), { recursive: true })
+  writeFileSync(join(folder, 'secrets', name, key), text, { mode: 0o600 })
+}
