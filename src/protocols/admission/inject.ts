@@ -50,12 +50,12 @@ export function inject(
 ): Injection {
   const pod = structuredClone(given)
   const asked = readPodRequest(pod, endpoints, account)
-  const none = (faults: readonly string[]): Injection => ({ pod: given, endpoints: [], faults, warnings: [] })
+  const warnings = [...unknownSettings(pod, endpoints, account)]
+  const none = (faults: readonly string[]): Injection => ({ pod: given, endpoints: [], faults, warnings })
   if (asked.endpoints.length === 0) return none(asked.faults)
   const obstacle = obstacleOf(pod)
   if (obstacle !== undefined) return none([...asked.faults, obstacle])
 
-  const warnings = [...unknownSettings(pod, endpoints)]
   const receiving = receivers(pod, asked, settings, warnings)
   const faults: string[] = []
   const request = { ...asked, endpoints: asked.endpoints.filter((one) => isComplete(one, receiving, faults)) }

@@ -129,18 +129,37 @@ export function readPodRequest(pod: Pod, endpoints: readonly PodEndpoint[], acco
   }
 }
 
-/** The pod's annotations below a label that name no setting, which are ignored. */
-export function unknownSettings(pod: Pod, endpoints: readonly PodEndpoint[]): readonly string[] {
-  const known = endpoints.flatMap((endpoint) => [
+/** Annotations below a label that name no setting, which are ignored: those of the pod, then those of its account. */
+export function unknownSettings(
+  pod: Pod,
+  endpoints: readonly PodEndpoint[],
+  { namespace, name: account, annotations }: PodAccount,
+): readonly string[] {
+  const known = knownAnnotations(endpoints)
+  const labels = labelledEndpoints(pod, endpoints).map(({ label }) => `${labelName(label)}.`)
+  const unknownIn = (given: object, owner: string): string[] =>
+    Object.keys(given)
+      .filter((name) => !known.includes(name) && labels.some((label) => name.startsWith(label)))
+      .slice(0, mostUnknown)
+      .map((name) => `the annotation "${name}"${owner} names no setting${suggestion(name, known)}`)
+  return [
+    ...unknownIn(pod.metadata.annotations ?? {}, ''),
+    ...unknownIn(annotations, ` of the ServiceAccount ${namespace}/${account}`),
+  ]
+}
+
+/** Whether an annotation of a service account has a meaning for these endpoints, or a warning about its name. */
+export function isReadAnnotation(endpoints: readonly PodEndpoint[]): (name: string) => boolean {
+  const known = new Set(knownAnnotations(endpoints))
+  const labels = endpoints.map(({ label }) => `${labelName(label)}.`)
+  return (name) => known.has(name) || labels.some((label) => name.startsWith(label))
+}
+
+const knownAnnotations = (endpoints: readonly PodEndpoint[]): readonly string[] =>
+  endpoints.flatMap((endpoint) => [
     labelName(endpoint.label),
     ...settingsOf(endpoint).flatMap((setting) => annotationsFor(endpoint, setting)),
   ])
-  const labels = labelledEndpoints(pod, endpoints).map(({ label }) => `${labelName(label)}.`)
-  return Object.keys(pod.metadata.annotations ?? {})
-    .filter((name) => !known.includes(name) && labels.some((label) => name.startsWith(label)))
-    .slice(0, mostUnknown)
-    .map((name) => `the annotation "${name}" names no setting${suggestion(name, known)}`)
-}
 
 /** An endpoint without a preset has at most one setting: the value of its annotation. */
 const settingsOf = ({ settings, valueVariable }: PodEndpoint): readonly PodSetting[] =>

@@ -1,5 +1,5 @@
 import { jsonpatch } from 'json-p3'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { StsHost } from '#features/sts/host.ts'
 import type { PodAdmission } from '#features/sts/service/pod-admission.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -322,14 +322,16 @@ describe('with a cluster', () => {
   }
   const roleIn = ({ patch = '' }: Answer): boolean => Buffer.from(patch, 'base64').toString().includes(roleArn)
 
-  test('the annotation of the ServiceAccount counts, and is read once in ten seconds', async () => {
-    const { send, read, time, admissions } = await start(async () => stored({ 'tremolo.io/aws-role': roleArn }))
+  test('the annotation of the ServiceAccount counts as it is when the pod is reviewed', async () => {
+    let annotations: Record<string, string> = {}
+    const { send, read, admissions } = await start(async () => stored(annotations))
+    expect((await send(bare())).warnings?.[0]).toContain('needs an annotation')
+    annotations = { 'tremolo.io/aws-role': roleArn }
     expect(roleIn(await send(bare()))).toBe(true)
-    await send(bare())
-    expect(read).toEqual(['serviceaccounts shop/cart'])
-    time.millis += 11_000
-    await send(bare())
-    expect(read).toHaveLength(2)
+    annotations = {}
+    expect(roleIn(await send(bare()))).toBe(false)
+    expect(read).toEqual(Array(3).fill('serviceaccounts shop/cart'))
+    admissions.shift()
     expect(admissions[0]).toEqual({
       requestId: expect.any(String),
       namespace: 'shop',
@@ -340,6 +342,31 @@ describe('with a cluster', () => {
       endpoints: ['aws'],
       reasons: [],
     })
+  })
+
+  test('pods that are reviewed during a read share one read that begins after it', async () => {
+    const answers: ((role: string) => void)[] = []
+    const { send, read } = await start(
+      () => new Promise((resolve) => answers.push((role) => resolve(stored({ 'tremolo.io/aws-role': role })))),
+    )
+    const first = send(bare())
+    await vi.waitFor(() => expect(read).toHaveLength(1))
+    // Annotated while the first read is on its way.
+    const others = [send(bare()), send(bare()), send(bare())]
+    answers[0]?.('arn:aws:iam::123456789012:role/old')
+    expect(roleIn(await first)).toBe(false)
+    await vi.waitFor(() => expect(read).toHaveLength(2))
+    answers[1]?.(roleArn)
+    expect((await Promise.all(others)).map(roleIn)).toEqual([true, true, true])
+    expect(read).toHaveLength(2)
+  })
+
+  test('a misspelled annotation of the ServiceAccount gets a warning, as on the pod', async () => {
+    const { send } = await start(async () => stored({ 'tremolo.io/aws-role.valeu': roleArn }))
+    const { warnings } = await send(bare())
+    expect(warnings).toContainEqual(
+      'gatehouse: the annotation "tremolo.io/aws-role.valeu" of the ServiceAccount shop/cart names no setting (did you mean "tremolo.io/aws-role.value"?)',
+    )
   })
 
   test('a pod with complete annotations costs no call', async () => {
