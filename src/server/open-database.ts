@@ -6,7 +6,7 @@ import type { Logger } from '#kernel/logger.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { checkAuditKeys, loadAuditKeys } from '#keys/audit-keys.ts'
 import { checkSecretKeys } from '#keys/secret-keys.ts'
-import { refuseUnfinishedRestore } from '#server/backup/restore-folder.ts'
+import { refuseLeftover } from '#server/backup/staging-folder.ts'
 import { openDataFolder } from '#server/composition/private-files.ts'
 import { openRunWakeUp, openStorage, type Storage } from '#server/composition/stores.ts'
 import type { RunWakeUp } from '#workflows/store/wake-up.ts'
@@ -36,7 +36,7 @@ export async function openDatabase(
   const database = { dataFolder, ...(databaseUrl === undefined ? {} : { url: databaseUrl }) }
   scope.own(await lockInstance(database))
   // Before keys are created, which would be in the way of the next restore.
-  if (databaseUrl === undefined) refuseUnfinishedRestore(dataFolder)
+  if (databaseUrl === undefined) refuseLeftover(dataFolder)
   const auditKeys = await loadAuditKeys(options, 'gateway')
   const storage = scope.own(openStorage({ ...database, clock: systemClock, log, wake: wakeUp, auditKeys, meter }))
   await storage.ready()

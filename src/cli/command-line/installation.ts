@@ -13,6 +13,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
 import { loadAuditKeys } from '#keys/audit-keys.ts'
+import { refuseLeftover } from '#server/backup/staging-folder.ts'
 import { openDataFolder } from '#server/composition/private-files.ts'
 import { createRuntime, type Runtime } from '#server/composition/runtime.ts'
 import { createServices } from '#server/composition/services.ts'
@@ -76,6 +77,7 @@ export async function withDatabase<T>(
   const url = databaseUrl(place.database)
   closeToOthers(place.data, url, url === undefined && absent === 'create')
   if (url === undefined && absent === 'refuse' && !existsSync(join(place.data, 'gatehouse.db'))) {
+    refuseLeftover(place.data)
     throw new Error(`there is no database in ${place.data}; set --data or --database as for the gateway`)
   }
   const where = url === undefined ? { dataFolder: place.data } : { url }

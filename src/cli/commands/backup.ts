@@ -12,6 +12,7 @@ import { newId } from '#kernel/ids.ts'
 import { version } from '#kernel/version.ts'
 import { loadAuditKeys } from '#keys/audit-keys.ts'
 import { keyFilesIn, makeBackup } from '#server/backup/backup.ts'
+import { refuseLeftover } from '#server/backup/staging-folder.ts'
 import { problemLines } from './audit.ts'
 
 const options = {
@@ -56,7 +57,10 @@ async function runBackup(values: Values<typeof options>, args: readonly string[]
       'PostgreSQL has its own backups: run pg_dump, as docs/guides/backup-and-restore.md shows. Nothing was written',
     )
   }
-  if (!existsSync(address)) throw new Error(`${address} does not exist; set --data or --database as for the gateway`)
+  if (!existsSync(address)) {
+    refuseLeftover(dirname(address))
+    throw new Error(`${address} does not exist; set --data or --database as for the gateway`)
+  }
   const file = isStream ? join(dirname(address), `.backup.${newId()}.tmp`) : resolve(args[0] ?? '')
   checkPlace(file, address, values.replace)
   closeToOthers(values.data, given)

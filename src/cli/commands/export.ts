@@ -12,6 +12,7 @@ import { newId } from '#kernel/ids.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { presentSecretKeys } from '#keys/secret-keys.ts'
 import { flush } from '#server/backup/backup.ts'
+import { refuseLeftover } from '#server/backup/staging-folder.ts'
 import { type Exported, exportData, type LeftOut } from '#server/move/export-data.ts'
 
 const options = {
@@ -49,6 +50,7 @@ async function runExport(values: ExportValues, [given = '']: readonly string[], 
   const url = address ?? `sqlite:${resolve(values.data, 'gatehouse.db')}`
   const place = readAddress(url)
   if (place.dialect === 'sqlite' && !existsSync(place.address)) {
+    refuseLeftover(dirname(place.address))
     throw new Error(`${place.address} does not exist; set --data or --database as for the gateway`)
   }
   if (!toOutput && !existsSync(dirname(file)))

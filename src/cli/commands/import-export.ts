@@ -1,5 +1,5 @@
-import { createReadStream, existsSync, rmSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { createReadStream, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import process from 'node:process'
 import { type CommandOutput, fileProblem, operatorName } from '#cli/command-line/command-line.ts'
 import { closeToOthers, databaseUrl } from '#cli/command-line/installation.ts'
@@ -7,8 +7,11 @@ import { Progress } from '#cli/command-line/progress.ts'
 import { AuditSeal } from '#database/audit-seal.ts'
 import { readAddress } from '#database/databases.ts'
 import { lockInstance } from '#database/instance-lock.ts'
+import { newId } from '#kernel/ids.ts'
 import { loadAuditKeys } from '#keys/audit-keys.ts'
 import { presentSecretKeys } from '#keys/secret-keys.ts'
+import { flush } from '#server/backup/backup.ts'
+import { isLeftover, stagingFolder } from '#server/backup/staging-folder.ts'
 import type { ExportHeader } from '#server/move/export-format.ts'
 import { type InstallationKeys, importData } from '#server/move/import-data.ts'
 import { countsText } from './export.ts'
@@ -19,35 +22,56 @@ interface ImportValues {
   readonly by: string | undefined
 }
 
-/** Reads an export into a new database. Nothing is there if it fails. */
+/** Reads an export into a new database. Nothing is there if it fails or is killed. */
 export async function importExport(given: string, values: ImportValues, io: CommandOutput): Promise<void> {
   const name = given === '-' ? 'standard input' : resolve(given)
   const address = databaseUrl(values.database)
   const url = address ?? `sqlite:${resolve(values.data, 'gatehouse.db')}`
-  const { dialect, address: file } = readAddress(url)
   closeToOthers(values.data, address, address === undefined)
   const lock = await lockInstance({ url, dataFolder: values.data, waitMillis: 0 })
-  const isNew = dialect === 'sqlite' && !existsSync(file)
   const progress = new Progress()
-  let isDone = false
   try {
-    const { header, counts, audit } = await importData({
-      url,
-      name,
-      input: given === '-' ? process.stdin : readFile(name),
-      openKeys: (found) => openKeys(found, values.data, name),
-      by: operatorName(values.by),
-      onProgress: (rows) => progress.update(`Importing: ${rows} rows`),
-    }).finally(() => progress.end())
-    isDone = true
+    const { header, counts, audit } = await intoNewFile(url, (url) =>
+      importData({
+        url,
+        name,
+        input: given === '-' ? process.stdin : readFile(name),
+        openKeys: (found) => openKeys(found, values.data, name),
+        by: operatorName(values.by),
+        onProgress: (rows) => progress.update(`Importing: ${rows} rows`),
+      }).finally(() => progress.end()),
+    )
     io.result({ file: name, ...header, counts, audit: { checked: audit } })
     io.stdout(`Imported ${name}: the state of ${header.made} of ${header.database}, made by version ${header.version}`)
     io.stdout(countsText(counts))
     io.stdout(`Audit: ${audit} records, all unchanged. An entry about this import follows them`)
     io.stdout('All users sign in again. Start the gateway with the configuration that belongs to the data')
   } finally {
-    if (isNew && !isDone) for (const ending of ['', '-wal', '-shm']) rmSync(file + ending, { force: true })
     await lock.close?.()
+  }
+}
+
+/** A new file of SQLite gets its name as the last step, so that no command ever finds one without tables. */
+async function intoNewFile<T>(url: string, work: (url: string) => Promise<T>): Promise<T> {
+  const { dialect, address } = readAddress(url)
+  if (dialect !== 'sqlite' || existsSync(address)) return work(url)
+  const folder = dirname(address)
+  for (const name of readdirSync(folder)) if (isLeftover(name)) rmSync(join(folder, name), { recursive: true })
+  const staging = stagingFolder('import', folder, newId())
+  mkdirSync(staging, { mode: 0o700 })
+  try {
+    const file = join(staging, 'gatehouse.db')
+    const result = await work(`sqlite:${file}`)
+    // Its last connection moves the log into the database, and reports nothing if that fails.
+    if (existsSync(`${file}-wal`)) {
+      throw new Error('the database could not be completed: the disk is full, or another program has it open')
+    }
+    flush(file)
+    renameSync(file, address)
+    flush(folder)
+    return result
+  } finally {
+    rmSync(staging, { recursive: true, force: true })
   }
 }
 

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type CommandOutput, defineCommand, type Values } from '#cli/command-line/command-line.ts'
 import { closeToOthers, databaseUrl } from '#cli/command-line/installation.ts'
 import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
@@ -8,6 +8,7 @@ import { readAddress, readSchemaAt } from '#database/databases.ts'
 import { lockInstance } from '#database/instance-lock.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
+import { refuseLeftover } from '#server/backup/staging-folder.ts'
 import { openStorage } from '#server/composition/stores.ts'
 
 const options = {
@@ -32,6 +33,7 @@ async function runMigrate(values: Values<typeof options>, _: readonly string[], 
   const url = given ?? `sqlite:${join(values.data, 'gatehouse.db')}`
   const { dialect, address } = readAddress(url)
   if (dialect === 'sqlite' && !existsSync(address)) {
+    refuseLeftover(dirname(address))
     throw new Error(`${address} does not exist; set --data or --database as for the gateway. A first start creates it`)
   }
   closeToOthers(values.data, given)

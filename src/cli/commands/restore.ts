@@ -27,7 +27,7 @@ import { readSmallFileSync } from '#kernel/small-file.ts'
 import { loadAuditKeys } from '#keys/audit-keys.ts'
 import { flush } from '#server/backup/backup.ts'
 import { checkCopy } from '#server/backup/checked-copy.ts'
-import { isRestoreLeftover, restoreFolderStart } from '#server/backup/restore-folder.ts'
+import { isLeftover, stagingFolder } from '#server/backup/staging-folder.ts'
 import { unpackBackup } from '#server/backup/unpack-backup.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
 import { problemLines } from './audit.ts'
@@ -116,8 +116,8 @@ async function restoreFile(file: string, data: string, values: RestoreValues, io
     await refuseUsedFolder(data)
     mkdirSync(data, { recursive: true, mode: 0o700 })
     scope.own(await lockInstance({ dataFolder: data, waitMillis: 0 }))
-    for (const name of readdirSync(data)) if (isRestoreLeftover(name)) rmSync(join(data, name), { recursive: true })
-    const staging = join(data, `${restoreFolderStart}${newId()}`)
+    for (const name of readdirSync(data)) if (isLeftover(name)) rmSync(join(data, name), { recursive: true })
+    const staging = stagingFolder('restore', data, newId())
     mkdirSync(staging, { mode: 0o700 })
     scope.defer(() => rmSync(staging, { recursive: true, force: true }))
     const { made, version, keys } = await unpackBackup(file, staging)
@@ -182,7 +182,7 @@ const allowed = ['keys', 'gatehouse.db.lock', 'lost+found']
 
 async function refuseUsedFolder(data: string): Promise<void> {
   if (!existsSync(data)) return
-  const present = readdirSync(data).filter((name) => !allowed.includes(name) && !isRestoreLeftover(name))
+  const present = readdirSync(data).filter((name) => !allowed.includes(name) && !isLeftover(name))
   if (present.length === 0) return
   // Throws if a gateway runs, which is the more important news.
   if (present.includes('gatehouse.db')) await (await lockInstance({ dataFolder: data, waitMillis: 0 })).close?.()

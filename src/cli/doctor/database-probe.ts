@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { readAddress } from '#database/databases.ts'
 import { pendingMigrations, readMigrations, SchemaMismatch } from '#database/migrations.ts'
@@ -7,6 +7,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import { readPostgresAddress } from '#protocols/sql/postgres-address.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import { isDamaged } from '#protocols/sql/sqlite.ts'
+import { refuseLeftover } from '#server/backup/staging-folder.ts'
 import { isUnfinished } from '#workflows/store/run-store.ts'
 import { clockFinding, type Finding, ok, type Probe, problem, reasonOf, warning } from './diagnosis.ts'
 
@@ -42,6 +43,7 @@ const embedded = (data: string): { dialect: SqlDialect; address: string } => ({
 })
 
 function sqlite(file: string): Finding[] {
+  if (!existsSync(file)) refuseLeftover(dirname(file))
   if (!existsSync(file)) return [ok('the file does not exist yet: serve creates it')]
   const started = performance.now()
   const database = new DatabaseSync(file, { readOnly: true })

@@ -28,7 +28,7 @@ import { LoginStore } from '#requests/login/login-store.ts'
 import { PasswordChangeStore } from '#requests/login/password-change-store.ts'
 import { RateLimitStore } from '#requests/login/rate-limit-store.ts'
 import { SessionStore } from '#requests/sessions/session-store.ts'
-import { refuseUnfinishedRestore } from '#server/backup/restore-folder.ts'
+import { refuseLeftover } from '#server/backup/staging-folder.ts'
 import { ApprovalStore } from '#workflows/store/approval-store.ts'
 import { DelegationStore } from '#workflows/store/delegation-store.ts'
 import { GrantStore } from '#workflows/store/grant-store.ts'
@@ -61,7 +61,7 @@ export type Storage = ReturnType<typeof openStorage>
 export function openStorage({ url, dataFolder, clock, log, wake, auditKeys, migrations, meter }: StorageOptions) {
   const address = url ?? (dataFolder === undefined ? undefined : `sqlite:${join(dataFolder, 'gatehouse.db')}`)
   if (address === undefined) throw new Error('a data folder or a database is needed')
-  if (url === undefined && dataFolder !== undefined) refuseUnfinishedRestore(dataFolder)
+  if (url === undefined && dataFolder !== undefined) refuseLeftover(dataFolder)
   const [firstKey, ...otherKeys] = auditKeys ?? []
   const seal = firstKey === undefined ? undefined : new AuditSeal([firstKey, ...otherKeys])
   const databases = new Databases({ clock, log, seal, migrations, meter })
