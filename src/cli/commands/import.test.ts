@@ -256,6 +256,29 @@ webhooks:
   expect((await importFrom('charts.yaml')).text).not.toContain('webhook')
 })
 
+test('names of groups that the directory does not return are in the report, with the name to use', async () => {
+  const params = '{ host: ad.acme.test, searchBase: "dc=acme,dc=test", dnAttribs: member }'
+  const rule = (name: string) => `azRules: [{ scope: filter, constraint: "(groups=${name})" }]`
+  const url = (name: string, group: string) =>
+    object('PortalUrl', name, `label: x\nurl: https://x.test\n${rule(group)}`)
+  const objects = [
+    object('DirectoryInsert', 'ad', `className: directory.Ldap\nsuffix: ou=ad,o=Tremolo\nparams: ${params}`),
+    url('right', 'cn=admins,dc=acme,dc=test'),
+    url('wrong', 'cn=admins,ou=ad,o=Tremolo'),
+    url('same', 'cn=admins,ou=ad,o=Tremolo'),
+  ]
+  await writeFile(join(work, 'charts.yaml'), objects.join(''))
+  const { text } = await importFrom('charts.yaml')
+  const place = 'spec.azRules[0].constraint'
+  expect(text).toContain(`
+Names of groups to correct
+  the directory does not return this name: DirectoryInsert "ad" keeps names as the server has them. Use "cn=admins,dc=acme,dc=test"
+    PortalUrl same: ${place}
+    PortalUrl wrong: ${place}
+
+`)
+})
+
 test('a message that would quote a secret does not', async () => {
   await mkdir(join(work, 'charts'))
   const url = object('PortalUrl', 'wiki', 'label: x\nurl: "#[DB_PASSWORD]"\nazRules: [{ scope: dn, constraint: o=x }]')

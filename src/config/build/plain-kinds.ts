@@ -60,9 +60,10 @@ export function buildGroupMetaData(spec: GroupMetaDataSpec | NamespaceGroupMetaD
   const { state, document, issues } = context
   const parts = 'mappings' in spec ? spec.mappings : [spec]
   for (const [i, { externalName = '' }] of parts.entries()) {
-    if (externalName.trim() !== '') continue
     const path = 'mappings' in spec ? ['spec', 'mappings', i, 'externalName'] : ['spec', 'externalName']
-    issues.warning(path, 'without a group of another system nothing is mapped; tasks.AddGroupToStore creates groups')
+    if (externalName.trim() !== '') context.addGroupName(externalName, path)
+    else
+      issues.warning(path, 'without a group of another system nothing is mapped; tasks.AddGroupToStore creates groups')
   }
   state.draft.groupMappings.push({ config: mappingsOf(spec), document })
 }

@@ -87,6 +87,10 @@ export class BuildContext implements ParseContext {
     this.state.draft.groupSources.push({ config: source, document: this.document })
   }
 
+  addGroupName(name: string, path: Path): void {
+    this.state.draft.groupNames.push({ config: name, path, document: this.document })
+  }
+
   refer(kind: ReferenceKind, name: string, path: Path, absent: 'error' | 'warning' = 'error'): void {
     this.state.references.push({ kind, name, path, document: this.document, absent })
   }

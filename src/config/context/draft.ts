@@ -119,6 +119,8 @@ export class Draft {
   readonly javaScripts = new Map<string, JavaScriptObject>()
   readonly groupMappings: Built<readonly GroupMapping[]>[] = []
   readonly groupSources: Built<GroupSource>[] = []
+  /** Names of groups in rules and mappings. */
+  readonly groupNames: (Built<string> & { readonly path: Path })[] = []
   readonly trusts = new Map<
     string,
     Described<TrustSpec> & { readonly trust: DraftTrust; readonly document: ConfigDocument }

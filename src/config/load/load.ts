@@ -15,6 +15,7 @@ import {
   dropOpenUnisonPages,
 } from '#config/checks/cross-check.ts'
 import { checkCallableWorkflows, checkDataFlow } from '#config/checks/data-flow.ts'
+import { checkGroupNames } from '#config/checks/group-names.ts'
 import type { Catalog } from '#config/configuration/catalog.ts'
 import type { ApplicationConfig, Configuration } from '#config/configuration/configuration.ts'
 import type { LoadState } from '#config/context/build-context.ts'
@@ -214,6 +215,7 @@ function checkObjects(files: ParsedFiles, { draft, issues }: LoadState): void {
   dropOpenUnisonPages(draft, issues)
   checkProfiles(draft, issues)
   checkTrusts(draft, issues)
+  checkGroupNames(draft, issues)
 }
 
 /** What objects need of each other. */

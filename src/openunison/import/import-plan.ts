@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { Document, parse } from 'yaml'
 import { catalog } from '#catalog/catalog.ts'
+import { unreturnedName } from '#config/checks/group-names.ts'
 import { ConfigDocument } from '#config/context/config-document.ts'
 import { readYaml } from '#config/context/locate.ts'
 import { placeholder } from '#config/context/substitute.ts'
@@ -45,6 +46,8 @@ export interface ImportPlan {
   /** What no message may show. */
   readonly secretTexts: readonly string[]
   readonly warnings: number
+  /** Warnings about names of groups that match no one, with their places. */
+  readonly groupNames: readonly { readonly place: string; readonly message: string }[]
   /** Errors that belong to no object. */
   readonly problems: readonly string[]
 }
@@ -123,6 +126,11 @@ export async function planImport(source: OpenUnisonSource, { folder, withSecrets
         secrets: new Map([...lookups, ...found]),
         secretTexts: Array.from(secretTexts),
         warnings: result.issues.length - errors.length,
+        groupNames: result.issues.flatMap(({ file, path, message }) => {
+          const object = ready.find((one) => one.file === file)
+          if (object === undefined || !message.startsWith(unreturnedName)) return []
+          return [{ place: `${object.kind} ${object.name}: ${path}`, message }]
+        }),
         problems: errors.map(({ file, message }) => `${file}: ${message}`),
       }
     }

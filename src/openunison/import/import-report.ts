@@ -24,6 +24,7 @@ export function importReport(
     `Imported ${options.source} to ${folder}: ${ready.length} of ${total} objects are ready to serve, ${setAside.length} are set aside.`,
     ...section('Ready to serve', columns(countByKind(ready))),
     ...section(`Set aside, in ${folder}/set-aside`, causes(setAside)),
+    ...section('Names of groups to correct', listed(plan.groupNames)),
     ...section('Values', valueLines(plan, folder)),
     ...section('Secrets', secretLines(plan, options)),
     ...section('Not part of the configuration', columns(others)),
@@ -63,18 +64,19 @@ function causes(objects: readonly SetAsideObject[]): string[] {
       return { message: use ?? message, isElsewhere, place: `${kind} ${name}${where === '' ? '' : `: ${where}`}` }
     }),
   )
-  const groups = (isElsewhere: boolean) =>
-    Array.from(
-      Map.groupBy(
-        places.filter((place) => place.isElsewhere === isElsewhere),
-        ({ message }) => message,
-      ),
-    ).sort(([, a], [, b]) => b.length - a.length)
-  return [...groups(false), ...groups(true)].flatMap(([message, group]) => [
-    `  ${message}`,
-    ...group.slice(0, mostListed).map(({ place }) => `    ${place}`),
-    ...(group.length > mostListed ? [`    and ${group.length - mostListed} more`] : []),
-  ])
+  return [false, true].flatMap((isElsewhere) => listed(places.filter((place) => place.isElsewhere === isElsewhere)))
+}
+
+/** Each message once with its places, the most frequent first. */
+function listed(places: readonly { readonly place: string; readonly message: string }[]): string[] {
+  const groups = Array.from(Map.groupBy(places, ({ message }) => message))
+  return groups
+    .sort(([, a], [, b]) => b.length - a.length)
+    .flatMap(([message, group]) => [
+      `  ${message}`,
+      ...group.slice(0, mostListed).map(({ place }) => `    ${place}`),
+      ...(group.length > mostListed ? [`    and ${group.length - mostListed} more`] : []),
+    ])
 }
 
 function valueLines({ valueCount, emptyValues }: ImportPlan, folder: string): string[] {

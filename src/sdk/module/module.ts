@@ -1,8 +1,17 @@
+import type { Dn } from '#identity/dn.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { ModuleHost } from '#sdk/host/host.ts'
 import type { ParameterTable } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
+
+/** The names of groups on an LDAP server. */
+export interface GroupNames {
+  /** The branch of the server. */
+  readonly base: Dn
+  /** Whether names in `memberOf` below the branch appear below the suffix of the insert. */
+  readonly isMoved: boolean
+}
 
 /** A module with a parsed configuration, ready to be created. */
 export interface Prepared<T, H = ModuleHost> {
@@ -13,6 +22,8 @@ export interface Prepared<T, H = ModuleHost> {
   readonly passwords?: boolean | undefined
   /** For a target: the attributes of users that it can store, in lower case, if its configuration lists them. */
   readonly storable?: ReadonlySet<string> | undefined
+  /** For an insert: where the names in `memberOf` are. Undefined if they are below its suffix only. */
+  readonly groupNames?: GroupNames | undefined
   /** May do I/O; throws if it can't be used at all. An unreachable system is not such a case. */
   create(host: H): Promise<T>
 }
@@ -40,6 +51,7 @@ export interface ModuleDefinition<C, T, H = ModuleHost> {
   lookups?(config: C): boolean | undefined
   passwords?(config: C): boolean | undefined
   storable?(config: C): ReadonlySet<string> | undefined
+  groupNames?(config: C): GroupNames | undefined
 }
 
 /** Describes a kind of object: its parameters, and how one is created. */
@@ -54,11 +66,13 @@ export function defineModule<C, T, H = ModuleHost>(definition: ModuleDefinition<
       const lookups = definition.lookups?.(config)
       const passwords = definition.passwords?.(config)
       const storable = definition.storable?.(config)
+      const groupNames = definition.groupNames?.(config)
       return {
         className,
         lookups,
         passwords,
         storable,
+        groupNames,
         create: async (host) => definition.create(config, host),
       }
     },

@@ -53,6 +53,8 @@ export interface ParseContext {
   initOf?(className: string): Params | undefined
   /** Group mappings are also read from the objects of this cluster. */
   addGroupSource?(source: GroupSource): void
+  /** A rule is true for members of a group of this name. */
+  addGroupName?(name: string, path: Path): void
   /** The configuration folder, the base of module paths. */
   readonly folder: string
   /** The text of a file that the configuration names, or its bytes in base64, if there are files; throws if it can't be read. */

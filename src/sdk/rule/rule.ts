@@ -63,10 +63,28 @@ export function parseRule(
     return { scope, constraint, name, params }
   }
   try {
-    return plainRule(scope, constraint)
+    const rule = plainRule(scope, constraint)
+    if (rule.scope === 'filter') for (const name of groupNamesIn(rule.filter)) context.addGroupName?.(name, path)
+    return rule
   } catch (error) {
     issues.error(path, error instanceof Error ? error.message : String(error))
     return undefined
+  }
+}
+
+const groupAttributes: ReadonlySet<string> = new Set(['groups', 'memberof'])
+
+function groupNamesIn(filter: Filter): string[] {
+  switch (filter.kind) {
+    case 'and':
+    case 'or':
+      return filter.filters.flatMap(groupNamesIn)
+    case 'not':
+      return groupNamesIn(filter.filter)
+    case 'equal':
+      return groupAttributes.has(filter.attribute.toLowerCase()) ? [filter.value] : []
+    default:
+      return []
   }
 }
 

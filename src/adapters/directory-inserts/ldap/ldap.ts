@@ -43,6 +43,7 @@ export default defineDirectoryInsert({
       maxEntries: given.maxEntries,
     }
   },
+  groupNames: ({ base, moved }) => (base.rdns.length === 0 ? undefined : { base, isMoved: moved.has('memberof') }),
   /** Loaded on first use: a gateway without this insert is smaller and starts sooner. */
   create: async ({ connection, base, binary, moved, maxEntries }, { name, suffix }) => {
     const { LdapServer } = await import('#protocols/ldap/ldap-server.ts')
