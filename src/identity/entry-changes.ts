@@ -37,6 +37,14 @@ export function valueChanges(
   return ordered && !addOnly && !isSame ? changes('replace', wanted) : []
 }
 
+/** One change for each of the attributes that has the wanted values in another order, and no other change. */
+export const orderChanges = (before: Attributes, wanted: Attributes, names: readonly string[]): EntryChange[] =>
+  names.flatMap((name) => {
+    const [present, values] = [before.values(name), wanted.values(name)]
+    if (valueChanges(name, present, values).length > 0) return []
+    return valueChanges(name, present, values, { ordered: true }).slice(0, 1)
+  })
+
 interface UserChangeOptions extends ValueOptions {
   /** The attributes that may change. */
   readonly attributes: readonly string[]

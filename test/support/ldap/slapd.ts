@@ -10,7 +10,7 @@ import { freePort } from '#testing/gateway/free-port.ts'
 import { testServerCertificate, testServerKey } from '#testing/gateway/test-certificates.ts'
 import { exitOnSigterm } from '#testing/run/worker-end.ts'
 
-export type SlapdOverlay = 'memberof' | 'ppolicy' | 'refint' | 'unique' | 'sssvlv'
+export type SlapdOverlay = 'memberof' | 'ppolicy' | 'refint' | 'unique' | 'sssvlv' | 'valsort'
 
 export interface SlapdOptions {
   /** `ppolicy` and `memberof` if absent. */
@@ -208,6 +208,12 @@ function accepts(port: number): Promise<boolean> {
   })
 }
 
+/** `valsort` returns descriptions in the order of the alphabet, whatever the order in which they were written. */
+const overlaySettings: Partial<Record<SlapdOverlay, readonly string[]>> = {
+  refint: ['refint_attributes member'],
+  valsort: [`valsort-attr description ${baseDn} alpha-ascend`],
+}
+
 function slapdConf(folder: string, options: SlapdOptions): string {
   const { overlays = ['ppolicy', 'memberof'], settings = [], adminPassword = usualPassword, durable = false } = options
   const schemas = firstFolder(schemaFolders)
@@ -243,7 +249,7 @@ function slapdConf(folder: string, options: SlapdOptions): string {
     'index objectClass eq',
     ...indexed.map((name) => `index ${name} eq`),
     ...settings,
-    ...overlays.flatMap((name) => [`overlay ${name}`, ...(name === 'refint' ? ['refint_attributes member'] : [])]),
+    ...overlays.flatMap((name) => [`overlay ${name}`, ...(overlaySettings[name] ?? [])]),
     '',
   ].join('\n')
 }

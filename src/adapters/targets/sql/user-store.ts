@@ -9,7 +9,7 @@ import {
   type StoredUser,
   type UserStore,
 } from '#adapters/targets/shared/user-reconciler.ts'
-import { userChanges, valueChanges } from '#identity/entry-changes.ts'
+import { orderChanges, userChanges } from '#identity/entry-changes.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -162,11 +162,8 @@ function storeIn(tx: SqlTransaction, users: SqlUsers): UserStore<StoredUser> {
       const compared = attributes.filter(
         (name) => !isNew || wanted.attributes.has(name) || !users.ruleOf(name).hasDefault,
       )
-      const reordered = compared.flatMap((name) => {
-        const [present, values] = [before.attributes.values(name), wanted.attributes.values(name)]
-        if (!users.ruleOf(name).keepsOrder || valueChanges(name, present, values).length > 0) return []
-        return valueChanges(name, present, values, { ordered: true }).slice(0, 1)
-      })
+      const ordered = compared.filter((name) => users.ruleOf(name).keepsOrder)
+      const reordered = orderChanges(before.attributes, wanted.attributes, ordered)
       return [...userChanges(before, wanted, { attributes: compared }), ...reordered]
     },
     /** A single value is not overwritten if values are only added. */

@@ -99,6 +99,11 @@ function targetParams(kind: 'sql' | 'webhook'): ParamValues {
   return document?.spec.params ?? {}
 }
 
+/** The same values, and another of them is the primary one: their order is all that changes. */
+const swaps: Lists[] = ['a@x.org', 'b@x.org'].map((first) => ({
+  emails: ['a@x.org', 'b@x.org'].map((value) => ({ value, primary: value === first })),
+}))
+
 const refusals = /can have one value only|one can be stored|cannot be primary|only one value can be primary/
 
 function suite(openSystem: () => Promise<Target>, numRuns = 30): void {
@@ -136,7 +141,7 @@ function suite(openSystem: () => Promise<Target>, numRuns = 30): void {
           }
         }
       }),
-      { numRuns },
+      { numRuns, examples: [[{}, swaps]] },
     )
   })
 }
