@@ -219,7 +219,12 @@ test('--local is for a browser on this machine: no certificate, no public name',
   const folder = join(temporaryFolder(), 'gateway')
   const { code, text, errors } = await run([folder, '--local'])
   expect([code, errors]).toEqual([0, ''])
-  expect(text).toContain('Open http://localhost:8080/portal in a browser of this machine, and log in as admin.')
+  expect(text).toContain(
+    'Open http://localhost:8080/portal in a browser of this machine, and log in as admin. The first login of a user sets up an authenticator app: have one at hand.',
+  )
+  expect(readFileSync(join(folder, 'config/welcome.txt'), 'utf8')).toBe(
+    'Open the portal: http://localhost:8080/portal\n',
+  )
   expect(text).toContain('--listen 127.0.0.1:8080')
   expect(text).not.toMatch(/https:|tls|--production|--resolve/)
   expect(existsSync(join(folder, 'tls'))).toBe(false)

@@ -93,6 +93,8 @@ function nextSteps(folder: string, plan: GatewayPlan, token: string, created: st
     login.kind === 'passwords'
       ? ''
       : ` --no-password${login.kind === 'oidc' ? ` --attribute mail=${quoted(administrator)}` : ''}`
+  const firstLogin =
+    login.kind === 'passwords' ? ' The first login of a user sets up an authenticator app: have one at hand.' : ''
   const curl = isLocal
     ? 'curl'
     : `curl --cacert ${quoted(join(folder, 'tls', 'ca.crt'))} --resolve ${host}:${port}:127.0.0.1`
@@ -127,11 +129,11 @@ function nextSteps(folder: string, plan: GatewayPlan, token: string, created: st
     '',
     ...(isLocal
       ? [
-          `Open ${origin}/portal in a browser of this machine, and log in as ${administrator}.`,
+          `Open ${origin}/portal in a browser of this machine, and log in as ${administrator}.${firstLogin}`,
           'Nothing else can reach it, since there is no TLS. For others, make a gateway with --domain.',
         ]
       : [
-          `Users open ${origin}/portal.${plan.port === '' ? ` Forward port 443 of ${host} to port ${port} of this machine.` : ''}`,
+          `Users open ${origin}/portal.${firstLogin}${plan.port === '' ? ` Forward port 443 of ${host} to port ${port} of this machine.` : ''}`,
           `The certificate in ${join(folder, 'tls')} is for trying it out: no browser trusts it. Replace tls.crt and tls.key with those of a public authority.`,
         ]),
     'If something does not work, load the secrets in another shell, and run:',

@@ -108,10 +108,12 @@ export const userCommandReading = (input: PasswordInput): RunCommand =>
           withDatabase(values, (storage) => resetFactors(dn, operatorName(values.by), storage, io)),
       },
     },
-    notes: 'add and passwd read the password from the terminal, or from the first line of standard input.',
+    notes: `add and passwd read the password from the terminal, or from the first line of standard input.
+reset-factors takes the DN of the last login with a second factor, of a user in any insert; list prints DNs.`,
     examples: [
       'gatehouse user add ada --config config --attribute mail=ada@example.com --group admins',
       'gatehouse user invite grace@example.com --config config',
+      'gatehouse user reset-factors uid=ada,ou=people,o=Tremolo --data data',
     ],
     describe,
   })
@@ -309,14 +311,14 @@ function describe(error: unknown): string {
   return messageOf(error)
 }
 
-/** Works for users of any directory. Throws an Error for an invalid DN, and for a DN without second factors. */
+/** Works for users of any directory. Throws WrongUsage for an invalid DN, and an Error for a DN without second factors. */
 async function resetFactors(
   written: string,
   by: string,
   { secondFactors }: Pick<Storage, 'secondFactors'>,
   io: CommandOutput,
 ): Promise<void> {
-  const dn = Dn.parse(written)
+  const dn = readDn(written)
   const subject = dn.rdns[0]?.[0]?.value ?? written
   const removed = await secondFactors.removeAllOfName(nameKey({ dn }), [
     {
@@ -332,9 +334,27 @@ async function resetFactors(
       value: 'all',
     },
   ])
-  if (removed === 0) throw new Error(`no user with second factors has the DN "${dn}"`)
-  io.stdout(`Removed ${removed} second factor${removed === 1 ? '' : 's'}`)
+  if (removed === 0) {
+    throw new Error(
+      `no user with second factors has the DN "${dn}", so nothing was removed: the user has none, or had another DN at the last login with one`,
+    )
+  }
+  io.stdout(
+    `Removed ${removed} second factor${removed === 1 ? '' : 's'} of "${dn}", and the recovery codes. Sessions continue.`,
+  )
+  io.stdout(
+    'Where the chain has "enrol", the next login sets up a new one: anyone with the password can do that first.',
+  )
   io.result({ dn: `${dn}`, removed })
+}
+
+/** Throws WrongUsage. */
+function readDn(written: string): Dn {
+  try {
+    return Dn.parse(written)
+  } catch (error) {
+    throw new WrongUsage(`DN must be such as uid=ada,ou=people,o=Tremolo: ${messageOf(error)}`)
+  }
 }
 
 /** The source of a password. */

@@ -27,7 +27,7 @@ interface NewFile {
  * gatehouse.env only, so that no answer can change the meaning of another file.
  */
 export function gatewayFiles(plan: GatewayPlan, token: string, folder: string): ReadonlyMap<string, NewFile> {
-  const { database, login, target, host, isLocal } = plan
+  const { database, login, target, host, origin, isLocal } = plan
   const authority = login.kind === 'passwords' ? undefined : login.authority
   const setup = targetSetup(target.kind, {
     hasCertificate: target.certificate !== undefined,
@@ -60,6 +60,7 @@ export function gatewayFiles(plan: GatewayPlan, token: string, folder: string): 
     ],
     ...(setup.yaml === undefined ? [] : [['config/target.yaml', { text: setup.yaml }] as [string, NewFile]]),
     ['config/workflows.yaml', { text: workflowsYaml(setup) }],
+    ['config/welcome.txt', { text: `Open the portal: ${origin}/portal\n` }],
     ['config/audit.yaml', { text: fillTemplate(new URL('./templates/audit.yaml', import.meta.url), {}) }],
     secretFile('scim', 'token', `sha256:${hash('sha256', token, 'hex')}`),
     ...(target.secret === undefined ? [] : [secretFile(targetSecret.name, targetSecret.key, target.secret)]),

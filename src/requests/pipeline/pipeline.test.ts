@@ -97,7 +97,8 @@ function setUp({
     rules: new RuleEvaluator(directory, new Map(), silentLogger),
   })
   return {
-    get: (path: string, method = 'GET') => pipeline(fakeRequest({ method, url: `http://localhost${path}` })),
+    get: (path: string, method = 'GET', host = 'localhost') =>
+      pipeline(fakeRequest({ method, url: `http://${host}${path}` })),
     pass: (ms: number) => {
       now += ms
     },
@@ -165,6 +166,14 @@ describe('the pipeline', () => {
       requestId: 'request-1',
     })
     expect(error?.code).toBe('NOT_FOUND')
+  })
+
+  test('the 404 of a host without any URL names the host as the reason', async () => {
+    const { response } = await setUp({}).get('/api', 'GET', '127.0.0.1')
+    expect(JSON.parse(String(response.body))).toMatchObject({
+      errors: ['No application is configured for this host name.'],
+      code: 'NOT_FOUND',
+    })
   })
 
   test('a rejected caller gets 401 with the headers of the mechanism, and no filter runs', async () => {

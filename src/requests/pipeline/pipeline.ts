@@ -122,7 +122,8 @@ const matchUrl =
     const match = routes.find(context.request.host, context.request.path)
     if (match === undefined) {
       throw new GatewayError('NOT_FOUND', `no URL for host ${context.request.host} and path ${context.request.path}`, {
-        publicText: 'No application is configured for this path.',
+        // An address of the listener, say, instead of the public name.
+        publicText: `No application is configured for this ${routes.serves(context.request.host) ? 'path' : 'host name'}.`,
       })
     }
     context.errors = match.url.errors

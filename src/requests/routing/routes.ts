@@ -86,6 +86,11 @@ export class Routes {
     return this.#findIn(this.#hosts.get(host), path) ?? this.#findIn(this.#hosts.get('*'), path)
   }
 
+  /** Whether there is a URL at that host, at any path. */
+  serves(host: string): boolean {
+    return this.#hosts.has(host) || this.#hosts.has('*')
+  }
+
   /** How the pages of the host look; undefined if no filter says it. */
   look(host: string): PageLook | undefined {
     return this.#looks.get(host) ?? this.#looks.get('*')
