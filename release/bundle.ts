@@ -1,4 +1,4 @@
-import { chmodSync, cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Plugin, type RolldownOptions, rolldown } from 'rolldown'
@@ -73,8 +73,24 @@ export async function makeBundle(target: string, placePortal: PlacePortal): Prom
     chmodSync(join(target, 'bin', name), 0o755)
   }
   sources.push(...(await placePortal(join(target, 'portal'))))
+  unlinkAbsent(target)
   writeFileSync(join(target, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`)
   return sources
+}
+
+/** `[label](path#anchor)`, but not with an address of the web, or an anchor of the same page. */
+const relativeLink = /\[([^\]]*)\]\((?![a-z]+:|#)([^)\s#]+)(?:#[^)\s]*)?\)/g
+
+/** Links of pages to what a release doesn't have, such as the sources, become their labels. */
+function unlinkAbsent(target: string): void {
+  for (const page of globSync('**/*.md', { cwd: target })) {
+    const file = join(target, page)
+    const text = readFileSync(file, 'utf8')
+    const unlinked = text.replace(relativeLink, (link, label: string, path: string) =>
+      existsSync(resolve(dirname(file), path)) ? link : label,
+    )
+    if (unlinked !== text) writeFileSync(file, unlinked)
+  }
 }
 
 /** What npm and Node.js need to know of the folder. It can be published, unlike the package of the sources. The same Node.js as in development, and no other dependency. */

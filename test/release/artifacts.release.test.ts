@@ -1,5 +1,5 @@
 import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import process from 'node:process'
 import { describe, expect, inject, test } from 'vitest'
 import { freePort } from '#testing/gateway/free-port.ts'
@@ -134,6 +134,18 @@ test('the pages of the documentation that commands name are in the package', () 
   const pages = new Set(texts.flatMap((text) => text.match(/\bdocs\/[\w./-]+\.md\b/g) ?? []))
   expect(pages).toContain('docs/guides/backup-and-restore.md')
   expect([...pages].filter((page) => !existsSync(join(released, 'gatehouse', page)))).toEqual([])
+})
+
+test('relative links of the documentation lead to files of the package', () => {
+  const root = join(released, 'gatehouse')
+  const pages = globSync('**/*.md', { cwd: root })
+  const dead = pages.flatMap((page) =>
+    Array.from(readFileSync(join(root, page), 'utf8').matchAll(/\]\((?![a-z]+:|#)([^)\s#]+)/g), ([, link = '']) => link)
+      .filter((link) => !existsSync(resolve(root, dirname(page), link)))
+      .map((link) => `${page}: ${link}`),
+  )
+  expect(pages).toEqual(expect.arrayContaining(['README.md', 'docs/README.md', 'docs/specification.md']))
+  expect(dead).toEqual([])
 })
 
 /** Runs the commands of a README as they are written, and those that its sentences name with `--help`. What it serves is used. */
