@@ -5,6 +5,7 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { AuditSink } from '#sdk/audit/audit-sink.ts'
 import type { OwnPlaces } from '#sdk/host/own-file.ts'
+import { type CopyHealth, copyHealth, type LastAttempt, unavailable } from './copy-health.ts'
 
 interface AuditAnchorsParts extends OwnPlaces {
   readonly audit: AuditStore
@@ -18,6 +19,7 @@ interface Place {
   readonly name: string
   readonly intervalMillis: number
   keep(anchor: AuditAnchor): Promise<string | undefined>
+  health?(): Promise<CopyHealth>
   close?(): Promise<void> | void
   /** The time of the last comparison, and the last anchored heads. */
   lookedAt: number
@@ -36,6 +38,7 @@ export class AuditAnchors {
   readonly #timer: NodeJS.Timeout
   readonly #log: Place
   #places: readonly Place[] = []
+  #broken: readonly CopyHealth[] = []
   #last: AuditAnchor | undefined
   #working: Promise<void> = Promise.resolve()
 
@@ -61,23 +64,36 @@ export class AuditAnchors {
       const { dataFolder, databaseFile, clock, log } = this.#parts
       await this.#closePlaces()
       const places: Place[] = []
+      const broken: CopyHealth[] = []
       for (const [name, { sink, intervalMillis }] of configs) {
         try {
           const created = await sink.create({ name, dataFolder, databaseFile })
+          let last: LastAttempt
           places.push({
             name,
             intervalMillis,
             lookedAt: clock().getTime(),
             kept: '',
-            keep: (anchor) => send(created, anchor),
+            keep: async (anchor) => {
+              last = { problem: await send(created, anchor) }
+              return last.problem
+            },
+            health: () => copyHealth(name, created, last),
             close: () => created.close?.(),
           })
         } catch (err) {
           log.error('an audit anchor could not be created', { anchor: name, err })
+          broken.push(unavailable(name, err))
         }
       }
       this.#places = places
+      this.#broken = broken
     })
+  }
+
+  /** The health of each AuditAnchor. */
+  async health(): Promise<readonly CopyHealth[]> {
+    return [...this.#broken, ...(await Promise.all(this.#places.flatMap((place) => place.health?.() ?? [])))]
   }
 
   /** Anchors the records written since the last anchor. */

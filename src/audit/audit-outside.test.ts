@@ -120,6 +120,7 @@ test('a sink gets all records in order; after a failure the same records come ag
   const sinks = sinksOf()
   await sinks.configure(new Map([['siem', configOf('siem', sink)]]))
   await vi.waitFor(() => expect(counts.failed).toBe(1), 10_000)
+  expect(await sinks.health()).toEqual([{ name: 'siem', health: 'down', problem: '503' }])
   await sinks.look()
   expect(lags.get('siem')?.[0]).toBe(250)
   expect(sink.tried[1]?.[0]).toBe('u200')
@@ -129,6 +130,7 @@ test('a sink gets all records in order; after a failure the same records come ag
     'an audit sink did not take records; they are sent again',
     'an audit sink takes records again',
   ])
+  expect(await sinks.health()).toEqual([{ name: 'siem', health: 'up' }])
   await append('later')
   await vi.waitFor(() => expect(sink.taken.at(-1)).toBe('later'), 10_000)
   await vi.waitFor(async () => {
@@ -205,11 +207,21 @@ test('an anchor goes to the log and to each place after the head moved, also at 
   }
   const anchors = new AuditAnchors({ ...parts, log, audit: storage.audit })
   onTestFinished(() => anchors.close())
-  await anchors.configure(new Map([['vault', config]]))
+  const broken = { className: 'Broken', create: () => Promise.reject(new Error('no such place')) }
+  await anchors.configure(
+    new Map([
+      ['vault', config],
+      ['broken', { ...config, name: 'broken', sink: broken }],
+    ]),
+  )
+  const away = { name: 'broken', health: 'down', problem: 'no such place' }
+  expect(await anchors.health()).toEqual([away, { name: 'vault', health: 'unchecked' }])
   await append('a', 'b')
   await vi.waitFor(() => expect(anchored).toContain('vault failed'), 10_000)
+  expect(await anchors.health()).toEqual([away, { name: 'vault', health: 'down', problem: 'away' }])
   works = true
   await vi.waitFor(() => expect(kept).toHaveLength(1), 10_000)
+  await vi.waitFor(async () => expect(await anchors.health()).toEqual([away, { name: 'vault', health: 'up' }]), 10_000)
   const before = anchored.length
   await new Promise((resolve) => setTimeout(resolve, 1500))
   expect([kept.length, anchored.length]).toEqual([1, before])
@@ -219,5 +231,5 @@ test('an anchor goes to the log and to each place after the head moved, also at 
   expect(logged).toEqual([['audit anchor', { anchor: JSON.parse(kept[1] ?? '') }]])
   const compared = await storage.audit.compareAnchors(kept.map((line) => JSON.parse(line)))
   expect(compared).toEqual({ compared: 2, pruned: 0, problems: [] })
-  expect(errors).toEqual([])
+  expect(errors).toEqual(['an audit anchor could not be created'])
 })

@@ -9,6 +9,7 @@ import type { AuditRecord } from '#sdk/audit/audit-entry.ts'
 import type { AuditSink, SinkRecord } from '#sdk/audit/audit-sink.ts'
 import type { OwnPlaces } from '#sdk/host/own-file.ts'
 import type { AuditMeter } from './audit-anchors.ts'
+import { type CopyHealth, copyHealth, type LastAttempt, unavailable } from './copy-health.ts'
 
 interface AuditSinksParts extends OwnPlaces {
   readonly store: AuditSinkStore
@@ -28,6 +29,7 @@ export class AuditSinks {
   #configs: ReadonlyMap<string, AuditSinkConfig> = new Map()
   #setAside: readonly string[] = []
   #deliveries: readonly SinkDelivery[] = []
+  #broken: readonly CopyHealth[] = []
   #isRecorded = true
   #looking: Promise<void> | undefined
   #changing: Promise<void> = Promise.resolve()
@@ -42,8 +44,7 @@ export class AuditSinks {
     this.#timer.unref()
   }
 
-  /** Replaces the sinks that this process feeds. */
-  /** Records wait for a sink that is set aside. */
+  /** Replaces the sinks that this process feeds. Records wait for a sink that is set aside. */
   configure(configs: ReadonlyMap<string, AuditSinkConfig>, setAside: readonly string[] = []): Promise<void> {
     this.#changing = this.#changing.then(() => this.#change(configs, setAside))
     return this.#changing
@@ -58,15 +59,23 @@ export class AuditSinks {
     this.#isRecorded = false
     await this.#record()
     const deliveries: SinkDelivery[] = []
+    const broken: CopyHealth[] = []
     for (const [name, { sink }] of configs) {
       try {
         const created = await sink.create({ name, dataFolder, databaseFile })
         deliveries.push(new SinkDelivery({ ...this.#parts, name, owner: this.#owner, sink: created }, times))
       } catch (err) {
         log.error('an audit sink could not be created', { sink: name, err })
+        broken.push(unavailable(name, err))
       }
     }
     this.#deliveries = deliveries
+    this.#broken = broken
+  }
+
+  /** The health of each AuditSink, as far as this process knows it: one process at a time sends records. */
+  async health(): Promise<readonly CopyHealth[]> {
+    return [...this.#broken, ...(await Promise.all(this.#deliveries.map((delivery) => delivery.health())))]
   }
 
   /** While the database is unavailable, no sink is fed; retries until it answers. */
@@ -139,7 +148,7 @@ interface Unsettled {
 class SinkDelivery {
   readonly #parts: SinkDeliveryParts
   readonly #delivery: LeasedDelivery<SinkTurn>
-  #isFailing = false
+  #last: LastAttempt
 
   constructor(parts: SinkDeliveryParts, times: Partial<DeliveryTimes> = {}) {
     const { name, owner, store, clock, log, meter } = parts
@@ -153,7 +162,7 @@ class SinkDelivery {
       deliver: (turn) => this.#deliver(turn),
       failed: ({ reason }, failures, rest) => {
         meter.failed(name)
-        this.#isFailing = true
+        this.#last = { problem: reason }
         const nextSeconds = Math.ceil(rest / 1000)
         log.warn('an audit sink did not take records; they are sent again', {
           sink: name,
@@ -164,6 +173,10 @@ class SinkDelivery {
       },
       broke: (err) => log.error('could not deliver records to the audit sink', { sink: name, err }),
     })
+  }
+
+  health(): Promise<CopyHealth> {
+    return copyHealth(this.#parts.name, this.#parts.sink, this.#last)
   }
 
   async close(): Promise<void> {
@@ -197,8 +210,8 @@ class SinkDelivery {
       if (outcome.kind === 'failed') return outcome
       sent = behind(sent, batch)
       turn.succeeded()
-      if (this.#isFailing) log.info('an audit sink takes records again', { sink: name })
-      this.#isFailing = false
+      if (this.#last?.problem !== undefined) log.info('an audit sink takes records again', { sink: name })
+      this.#last = { problem: undefined }
       meter.sent(name, batch.length)
       if (sink.settleMillis > 0) unsettled.push({ positions: sent, at: clock().getTime() })
       else if (!(await store.advance(name, owner, sent))) return undefined

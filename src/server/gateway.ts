@@ -22,6 +22,7 @@ import { createKeyKeeper, keyIssuers } from '#server/composition/token-keys.ts'
 import { ConfigurationChanges } from '#server/configuration-changes.ts'
 import { ConfigurationReport } from '#server/configuration-report.ts'
 import { CreationRetries } from '#server/creation-retries.ts'
+import type { AuditHealth } from '#server/health.ts'
 import { openListeners, type Sharing } from '#server/listeners.ts'
 import type { AccessLog } from '#server/log/log.ts'
 import { createMetrics, type Metrics } from '#server/metrics/metrics.ts'
@@ -122,7 +123,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const addresses = await reserveAddresses(options, scope)
   const { storage, wakeUp } = await openDatabase({ ...options, meter: metrics.database.transaction }, scope)
   const parts: ProcessParts = { options, scope, metrics, replica, storage }
-  const configureAudit = openAuditCopies(parts)
+  const audit = openAuditCopies(parts)
   const loads = new ConfigurationReport(first, clock)
   const system = scope.own(await SystemReport.start({ replica, storage, dataFolder, clock, log }))
   const configuration = (): Configuration => running.current.configuration
@@ -137,11 +138,11 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const keeping = openKeyKeeping(parts, services.tokenKeys, running)
   const objects = () => loads.served
   const listeners = await openListeners(
-    { ...options, ...addresses, sharing, clock, metrics, running, objects, storage },
+    { ...options, ...addresses, sharing, clock, metrics, running, audit: audit.health, objects, storage },
     scope,
   )
   system.showListeners(listeners.describe)
-  await configureAudit(configuration())
+  await audit.configure(configuration())
   // Reading back the documents may call this gateway, so the listeners open first.
   keeping.start()
   void source.settled(started, 'applied')
@@ -157,7 +158,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     running,
     services,
     loads,
-    configureAudit,
+    configureAudit: audit.configure,
     wakeFollowers,
   })
   scope.own(changes.watch())
@@ -206,15 +207,18 @@ async function reserveAddresses({ listen, metrics, sharing }: GatewayOptions, sc
   return { listen: await at(listen), metricsListen: metrics === undefined ? undefined : await at(metrics) }
 }
 
-/** Copies of the audit outside of the database, and what configures them. */
-function openAuditCopies({ options, scope, metrics, storage }: ProcessParts): (one: Configuration) => Promise<void> {
+/** Copies of the audit outside of the database. */
+function openAuditCopies({ options, scope, metrics, storage }: ProcessParts) {
   const { log, dataFolder, databaseUrl } = options
   const outside = { ...ownPlaces(dataFolder, databaseUrl), clock, log, meter: metrics.audit }
   const anchors = scope.own(new AuditAnchors({ ...outside, audit: storage.audit }))
   const sinks = scope.own(new AuditSinks({ ...outside, store: storage.auditSinks }))
-  return async ({ auditSinks, auditAnchors, setAside = [] }) => {
-    const waiting = setAside.flatMap(({ kind, name }) => (kind === 'AuditSink' ? [name] : []))
-    await Promise.all([sinks.configure(auditSinks, waiting), anchors.configure(auditAnchors)])
+  return {
+    configure: async ({ auditSinks, auditAnchors, setAside = [] }: Configuration): Promise<void> => {
+      const waiting = setAside.flatMap(({ kind, name }) => (kind === 'AuditSink' ? [name] : []))
+      await Promise.all([sinks.configure(auditSinks, waiting), anchors.configure(auditAnchors)])
+    },
+    health: async (): Promise<AuditHealth> => ({ sinks: await sinks.health(), anchors: await anchors.health() }),
   }
 }
 

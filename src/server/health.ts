@@ -1,3 +1,4 @@
+import type { CopyHealth } from '#audit/copy-health.ts'
 import { causeText, type FoundObject, servedCount, titleOf } from '#config/load/set-aside.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { shownReason } from '#kernel/secret-values.ts'
@@ -9,6 +10,7 @@ interface HealthParts {
   /** Rejects with the reason if requests can't be served. */
   ready(): Promise<void>
   check(): Promise<OutsideHealth>
+  audit(): Promise<AuditHealth>
   /** The objects of the running configuration. */
   objects(): readonly FoundObject[]
   readonly log: Logger
@@ -24,6 +26,12 @@ export interface WorkerHealth {
   readonly problem?: string
 }
 
+/** The copies of the audit, and of its anchors. */
+export interface AuditHealth {
+  readonly sinks: readonly CopyHealth[]
+  readonly anchors: readonly CopyHealth[]
+}
+
 export interface HealthReport extends OutsideHealth {
   readonly status: 'up' | 'degraded' | 'down'
   readonly gateway: { readonly health: 'up' | 'down'; readonly problem?: string }
@@ -33,6 +41,8 @@ export interface HealthReport extends OutsideHealth {
     readonly setAside: number
     readonly objects?: readonly { readonly object: string; readonly reason: string }[]
   }
+  /** Absent if no worker could be asked. */
+  readonly audit?: AuditHealth
   /** Only with `--workers`. */
   readonly workers?: readonly WorkerHealth[]
 }
@@ -42,8 +52,8 @@ export interface HealthReport extends OutsideHealth {
  * private listener only. A target or issuer that is down, or an object that is set aside, does not make the gateway
  * unready, since everything else is served: restarting it or taking it out of rotation would not help.
  */
-export async function readHealth({ ready, check, objects, log }: HealthParts): Promise<HealthReport> {
-  const [own, outside] = await Promise.allSettled([ready(), check()])
+export async function readHealth({ ready, check, audit: copies, objects, log }: HealthParts): Promise<HealthReport> {
+  const [[own, outside], audit] = await Promise.all([Promise.allSettled([ready(), check()]), copies()])
   if (outside.status === 'rejected') log.warn('the health of targets cannot be read', { err: outside.reason })
   const { targets, issuers } = outside.status === 'fulfilled' ? outside.value : { targets: [], issuers: [] }
   const found = objects()
@@ -53,7 +63,7 @@ export async function readHealth({ ready, check, objects, log }: HealthParts): P
   const isDegraded =
     aside.length > 0 ||
     outside.status === 'rejected' ||
-    [...targets, ...issuers].some(({ health }) => health === 'down')
+    [...targets, ...issuers, ...audit.sinks, ...audit.anchors].some(({ health }) => health === 'down')
   const configuration = {
     served: servedCount(found),
     setAside: aside.length,
@@ -61,7 +71,7 @@ export async function readHealth({ ready, check, objects, log }: HealthParts): P
   }
   const status = own.status === 'rejected' ? 'down' : isDegraded ? 'degraded' : 'up'
   const gateway = own.status === 'rejected' ? downBecause(own.reason) : ({ health: 'up' } as const)
-  return { status, gateway, configuration, targets, issuers }
+  return { status, gateway, configuration, targets, issuers, audit }
 }
 
 export const downBecause = (reason: unknown): { readonly health: 'down'; readonly problem: string } => ({

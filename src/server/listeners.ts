@@ -12,7 +12,7 @@ import { reportIgnoredHeaders, TrustedProxies } from '#requests/listener/trusted
 import { createApp } from '#server/app.ts'
 import type { Storage } from '#server/composition/stores.ts'
 import { createKeyBox, objectsOf } from '#server/composition/token-keys.ts'
-import { readHealth } from '#server/health.ts'
+import { type AuditHealth, readHealth } from '#server/health.ts'
 import { CertificateReload, readPair } from '#server/listener-certificate.ts'
 import type { AccessLog } from '#server/log/log.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
@@ -32,6 +32,7 @@ interface ListenersParts {
   readonly dataFolder: string
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly running: RunningConfiguration
+  audit(): Promise<AuditHealth>
   /** The objects of the running configuration. */
   objects(): readonly FoundObject[]
   readonly storage: Storage
@@ -112,12 +113,12 @@ export async function openListeners(parts: ListenersParts, scope: Scope): Promis
   }
 }
 
-function operationsOf({ parts: { running, metrics, objects, log }, ready }: SharedParts): Operations {
+function operationsOf({ parts: { running, metrics, audit, objects, log }, ready }: SharedParts): Operations {
   const check = () => running.use((runtime) => runtime.checkOutside())
   return {
     metrics: () => metrics.registry,
     ready,
-    health: () => readHealth({ ready, check, objects, log }),
+    health: () => readHealth({ ready, check, audit, objects, log }),
   }
 }
 

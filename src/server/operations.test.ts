@@ -5,7 +5,7 @@ import type { FoundObject } from '#config/load/set-aside.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { defaultConnectionLimits } from '#requests/listener/http-limits.ts'
 import type { OutsideHealth } from '#server/composition/runtime.ts'
-import { readHealth } from '#server/health.ts'
+import { type AuditHealth, readHealth } from '#server/health.ts'
 import { createLogger } from '#server/log/log.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
 import { createOperationsApp } from '#server/operations.ts'
@@ -14,14 +14,22 @@ import { rawRequest } from '#testing/gateway/raw-request.ts'
 
 const nothingOutside = { targets: [], issuers: [] }
 const configuration = { served: 0, setAside: 0 }
+const noCopies: AuditHealth = { sinks: [], anchors: [] }
 
 async function start(
   ready: () => Promise<void> = async () => {},
   outside: OutsideHealth = nothingOutside,
   objects: readonly FoundObject[] = [],
+  audit = noCopies,
 ) {
   const metrics = createMetrics()
-  const parts = { ready, check: async () => outside, objects: () => objects, log: silentLogger }
+  const parts = {
+    ready,
+    check: async () => outside,
+    audit: async () => audit,
+    objects: () => objects,
+    log: silentLogger,
+  }
   const app = createOperationsApp({
     operations: { metrics: () => metrics.registry, ready, health: () => readHealth(parts) },
     limits: defaultConnectionLimits,
@@ -128,14 +136,27 @@ test('says which target or issuer is down, and stays ready', async () => {
   const url = `http://127.0.0.1:${await start(undefined, outside)}`
   const degraded = await fetch(`${url}/health`)
   expect(degraded.status).toBe(200)
-  expect(await degraded.json()).toEqual({ status: 'degraded', gateway: { health: 'up' }, configuration, ...outside })
+  expect(await degraded.json()).toEqual({
+    status: 'degraded',
+    gateway: { health: 'up' },
+    configuration,
+    ...outside,
+    audit: noCopies,
+  })
   expect((await fetch(`${url}/ready`)).status).toBe(200)
   const own = `http://127.0.0.1:${await start(() => Promise.reject(new Error('the database does not answer')))}`
   const down = await fetch(`${own}/health`)
   expect(down.status).toBe(503)
   const gateway = { health: 'down', problem: 'the database does not answer' }
-  expect(await down.json()).toEqual({ status: 'down', gateway, configuration, ...nothingOutside })
+  expect(await down.json()).toEqual({ status: 'down', gateway, configuration, ...nothingOutside, audit: noCopies })
   expect((await fetch(`${own}/check_alive`)).status).toBe(200)
+})
+
+test('says which copy of the audit cannot be written', async () => {
+  const anchors = [{ name: 'anchors', health: 'down', problem: '/mnt/audit: read-only' }] as const
+  const audit = { sinks: [{ name: 'siem', health: 'unchecked' }], anchors } as const
+  const answer = await fetch(`http://127.0.0.1:${await start(undefined, undefined, [], audit)}/health`)
+  expect(await answer.json()).toMatchObject({ status: 'degraded', audit })
 })
 
 test('has the limits of the public listener', async () => {

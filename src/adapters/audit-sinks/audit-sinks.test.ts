@@ -293,10 +293,34 @@ test('control characters of an entry stay in its line and its message', async ()
   }
 })
 
+const fileSink = (file: string, at: string): Promise<AuditSink> => sinkOf('auditSinks.File', { file }, at)
+
+test('a look at the place shows what sending would, and creates nothing', async () => {
+  const { path } = folder()
+  writeFileSync(join(path, 'taken'), 'not an audit\n')
+  mkdirSync(join(path, 'folder'))
+  const problems = Array.from(['new/audit.jsonl', 'taken', 'folder', 'taken/audit.jsonl'], async (file) => {
+    const sink = await fileSink(file, path)
+    const [seen, sent] = [await sink.problem?.(), await sink.send([record(1, line('a'))], inTime())]
+    return [file, seen === undefined, sent.kind]
+  })
+  expect(await Promise.all(problems)).toEqual([
+    ['new/audit.jsonl', true, 'accepted'],
+    ['taken', false, 'failed'],
+    ['folder', false, 'failed'],
+    ['taken/audit.jsonl', false, 'failed'],
+  ])
+  const sink = await fileSink('other/audit.jsonl', path)
+  expect([await sink.problem?.(), existsSync(join(path, 'other'))]).toEqual([undefined, false])
+  // A file that we wrote stays writable.
+  expect(await (await fileSink('new/audit.jsonl', path)).problem?.()).toBe(undefined)
+})
+
 test('a pipe in the place of the file is refused, and blocks nothing', async () => {
   const { path } = folder()
   execFileSync('mkfifo', [join(path, 'audit.jsonl')])
   const sink = await sinkOf('auditSinks.File', { file: 'audit.jsonl' }, path)
+  expect(await sink.problem?.()).toContain('was not written by an audit sink')
   expect(await sink.send([record(1, line('a', 600_000))], inTime())).toEqual({
     kind: 'failed',
     reason: expect.stringContaining('was not written by an audit sink'),

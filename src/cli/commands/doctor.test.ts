@@ -69,6 +69,37 @@ const trusting = (issuer: string): string =>
     authMechs: [{ name: 'oidc', required: 'required', params: { issuer, clientid: 'gate', noMatchOU: 'outside' } }],
   })
 
+const unwritable = (seen: RegExp) => ({
+  seen: expect.stringMatching(seen),
+  advice: 'Let the user of the gateway write the file and its folder, or choose another file.',
+})
+
+test('a file that anchors or copies of the audit cannot be written to is a problem, and is not created', async () => {
+  const copy = (kind: string, name: string, className: string, params: object): string =>
+    object(kind, name, { className, params })
+  const config = configFolder(
+    copy('AuditAnchor', 'anchors', 'auditSinks.File', { file: '../taken/anchors.jsonl' }) +
+      copy('AuditSink', 'copy', 'auditSinks.File', { file: '../foreign.jsonl' }) +
+      copy('AuditSink', 'fine', 'auditSinks.File', { file: '../new/folder/audit.jsonl' }) +
+      copy('AuditSink', 'siem', 'auditSinks.Syslog', { host: '127.0.0.1', security: 'none' }),
+  )
+  writeFileSync(join(config, 'taken'), '')
+  writeFileSync(join(config, 'foreign.jsonl'), 'not an audit\n')
+  const { code, of } = await examine(config)
+  expect(code).toBe(1)
+  expect(of('audit')).toEqual([
+    {
+      probe: 'audit',
+      at: 'AuditSink copy',
+      level: 'problem',
+      ...unwritable(/foreign.jsonl was not written by an audit sink/),
+    },
+    { probe: 'audit', at: 'AuditSink fine', level: 'ok', seen: 'the file can be written' },
+    { probe: 'audit', at: 'AuditAnchor anchors', level: 'problem', ...unwritable(/taken/) },
+  ])
+  expect(readdirSync(config).sort()).toEqual(['all.yaml', 'foreign.jsonl', 'taken'])
+})
+
 test('a gateway that has not started yet has no problem, and nothing is created', async () => {
   const config = configFolder()
   const { code, found, of } = await examine(config)

@@ -20,6 +20,7 @@ import {
   outputOption,
   sourceOptions,
 } from '#cli/command-line/options.ts'
+import { auditProbes } from '#cli/doctor/audit-probes.ts'
 import { databaseProbe } from '#cli/doctor/database-probe.ts'
 import { type Diagnosis, ok, type Probe, problem, reasonOf, runProbes, warning } from '#cli/doctor/diagnosis.ts'
 import { machineProbes, secretFilesProbe } from '#cli/doctor/machine-probes.ts'
@@ -167,6 +168,7 @@ async function configuredProbes(
     return {
       configured: [
         ...publicAddressProbes(publicUrl),
+        ...auditProbes(configuration, { data: values.data, databaseUrl: parts.databaseUrl }),
         ...filesProbes(parts, configuration, named, publicUrl),
         secretFilesProbe(folder === undefined ? [] : [folder]),
         ...Array.from(issuers, (issuer) => issuerProbe(issuer, publicUrl)),

@@ -31,6 +31,8 @@ export interface AuditSink extends Closable {
   send(records: readonly SinkRecord[], signal: AbortSignal): Promise<SinkOutcome>
   /** Whether the receiver disconnected since the last call, so that unsettled records must be sent again. */
   hasLost?(): boolean
+  /** Why records can't be stored now, as far as a look shows that without sending any. Changes nothing. Does not throw. */
+  problem?(): Promise<string | undefined>
 }
 
 /** Relative file names are below the data folder. */

@@ -1,4 +1,5 @@
-import { type FileHandle, lstat, mkdir, open, realpath, rename, stat, unlink } from 'node:fs/promises'
+import { constants, type Stats } from 'node:fs'
+import { access, type FileHandle, lstat, mkdir, open, realpath, rename, stat, unlink } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { isJsonObject } from '#kernel/json.ts'
 import { type AuditSink, defineAuditSink, type SinkOutcome, type SinkRecord } from '#sdk/audit/audit-sink.ts'
@@ -77,6 +78,22 @@ class FileSink implements AuditSink {
     }
   }
 
+  /** A file must be ours and writable; otherwise its folder, or the closest one above it that exists. */
+  async problem(): Promise<string | undefined> {
+    try {
+      this.#checkPlace()
+      const found = await stat(this.#path).catch(ignoreAbsent)
+      if (found === undefined) await access(await existingFolder(this.#path), constants.W_OK | constants.X_OK)
+      else {
+        await checkFile(this.#path, found)
+        await access(this.#path, constants.W_OK)
+      }
+      return undefined
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error)
+    }
+  }
+
   async close(): Promise<void> {
     const file = this.#file
     this.#file = undefined
@@ -90,9 +107,7 @@ class FileSink implements AuditSink {
       if (found?.ino === this.#file.inode) return this.#file
       await this.close()
     }
-    // Checked again, because links may have changed since the configuration was loaded.
-    const own = ownFile(this.#path, this.#places)
-    if (own !== undefined) throw new Error(refusal(this.#path, own))
+    this.#checkPlace()
     await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 })
     const handle = await open(this.#path, 'a+', 0o600)
     try {
@@ -107,6 +122,12 @@ class FileSink implements AuditSink {
       await handle.close()
       throw error
     }
+  }
+
+  /** Throws an Error for the gateway's own file: links may have changed since the configuration was loaded. */
+  #checkPlace(): void {
+    const own = ownFile(this.#path, this.#places)
+    if (own !== undefined) throw new Error(refusal(this.#path, own))
   }
 
   /** `<file>` becomes `<file>.1`, that `<file>.2`, and so on. Moves nothing where a name belongs to another program's file. */
@@ -127,7 +148,11 @@ const ignoreAbsent = (error: NodeJS.ErrnoException): undefined => {
 /** Throws an Error for a file that no audit sink or anchor wrote. A missing file is fine. */
 async function checkRotated(path: string): Promise<void> {
   const found = await lstat(path).catch(ignoreAbsent)
-  if (found === undefined) return
+  if (found !== undefined) await checkFile(path, found)
+}
+
+/** Throws an Error for anything but a file that an audit sink or anchor wrote. */
+async function checkFile(path: string, found: Stats): Promise<void> {
   if (!found.isFile()) throw foreign(path)
   const handle = await open(path, 'r')
   try {
@@ -135,6 +160,15 @@ async function checkRotated(path: string): Promise<void> {
   } finally {
     await handle.close()
   }
+}
+
+/** The folder of a file that will be created: the closest one above it that exists. */
+async function existingFolder(path: string): Promise<string> {
+  const folder = dirname(path)
+  const found = await stat(folder).catch(ignoreAbsent)
+  if (found === undefined) return existingFolder(folder)
+  if (!found.isDirectory()) throw new Error(`${folder} is not a folder`)
+  return folder
 }
 
 const foreign = (path: string): Error =>
