@@ -40,7 +40,8 @@ export function valueChanges(
 /** One change for each of the attributes that has the wanted values in another order, and no other change. */
 export const orderChanges = (before: Attributes, wanted: Attributes, names: readonly string[]): EntryChange[] =>
   names.flatMap((name) => {
-    const [present, values] = [before.values(name), wanted.values(name)]
+    const [present, values] = [before, wanted].map((attributes) => [...new Set(attributes.values(name))])
+    if (present === undefined || values === undefined) return []
     if (valueChanges(name, present, values).length > 0) return []
     return valueChanges(name, present, values, { ordered: true }).slice(0, 1)
   })

@@ -15,7 +15,7 @@ import {
 } from '#adapters/targets/shared/user-reconciler.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Dn } from '#identity/dn.ts'
-import { missingNames, orderChanges, userChanges } from '#identity/entry-changes.ts'
+import { missingNames } from '#identity/entry-changes.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -79,8 +79,6 @@ class LdapUserStore implements UserStore<StoredEntry> {
   readonly rereadsConflicts = true
   readonly #tree: LdapTree
   readonly #memberships: LdapMemberships
-  /** Attributes whose values the server returned in another order than they were written. */
-  readonly #unordered = new Set<string>()
 
   constructor(tree: LdapTree, memberships: LdapMemberships) {
     this.#tree = tree
@@ -124,15 +122,6 @@ class LdapUserStore implements UserStore<StoredEntry> {
     ]
     const odd = this.#changeable(attributes).find((name) => values.has(name) && schema?.refuses(classes, name) === true)
     if (odd !== undefined) throw unfit(odd, 'is not allowed by the object classes of the entry')
-  }
-
-  /** A server need not keep the order of values. Where it does not, another order is no change. */
-  changes(before: User, wanted: User, attributes: readonly string[], isNew: boolean): TargetChange[] {
-    const ordered = isNew ? [] : attributes.filter((name) => !this.#unordered.has(name.toLowerCase()))
-    return [
-      ...userChanges(before, wanted, { attributes, foldGroups: this.foldGroups }),
-      ...orderChanges(before.attributes, wanted.attributes, ordered),
-    ]
   }
 
   defaultValue(attribute: string, user: User): string | undefined {
@@ -200,7 +189,7 @@ class LdapUserStore implements UserStore<StoredEntry> {
     const touches = this.#tree.layout.version !== undefined && writes.length === 0
     if (touches && resolved.add.length + resolved.remove.length > 0) writes.push(touch(entry))
     if (writes.length > 0) await this.#tree.server.modify(present.dn, writes, condition)
-    report(await this.#happened(attributeChanges, user, wanted), request)
+    report(attributeChanges, request)
     const member = this.#tree.memberValue({ dn: present.dn, login: wanted.userID })
     await this.#memberships.change(member, resolved, (change) => request.audit(change))
     return []
@@ -285,18 +274,6 @@ class LdapUserStore implements UserStore<StoredEntry> {
     if (isNamedBy(users.dn, users.login) || (await this.#tree.usersLike(login, [])).length < 2) return
     await this.#tree.server.delete(dn)
     loginTaken(login)
-  }
-
-  /** Without the attributes whose order the server did not keep, which it is not asked to change again. */
-  async #happened(changes: readonly TargetChange[], before: User, wanted: User): Promise<readonly TargetChange[]> {
-    const names = changes.map(({ attribute }) => attribute)
-    const moved = orderChanges(before.attributes, wanted.attributes, names).map(({ attribute }) => attribute)
-    const entry = moved.length === 0 ? undefined : await this.#tree.userEntry(wanted.userID, moved)
-    if (entry === undefined) return changes
-    const { attributes } = this.#tree.userWithoutGroups(entry, moved)
-    const lost = new Set(orderChanges(attributes, wanted.attributes, moved).map(({ attribute }) => attribute))
-    for (const name of lost) this.#unordered.add(name.toLowerCase())
-    return changes.filter(({ attribute }) => !lost.has(attribute))
   }
 
   /** With `addOnly`, values are added one by one, so that those of other writers stay. */

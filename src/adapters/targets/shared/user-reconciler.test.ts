@@ -51,6 +51,51 @@ beforeEach(() => {
   changes = []
 })
 
+describe('another order of the same values', () => {
+  const sync = (opened: ReturnType<typeof open>, mail: string[]) =>
+    opened.syncUser(ada(mail), syncOptions(['mail']), request)
+
+  test('is written once and reported', async () => {
+    users.set('ada', ada(['a', 'b']))
+    const opened = open()
+    await sync(opened, ['b', 'a'])
+    await sync(opened, ['b', 'a', 'b'])
+    expect([changes, mailOf('ada')]).toEqual([['replace mail b'], ['b', 'a']])
+  })
+
+  test('is no change where the system decides the order, and is not written again', async () => {
+    users.set('ada', ada(['a', 'b']))
+    let writes = 0
+    const sorting = open({
+      write: async (_, wanted, call) => {
+        writes++
+        const mail = wanted.attributes.values('mail').toSorted()
+        users.set('ada', ada(mail))
+        for (const change of call.changes) call.request.audit(change)
+        return []
+      },
+    })
+    await sync(sorting, ['b', 'a'])
+    await sync(sorting, ['b', 'a'])
+    expect([changes, mailOf('ada'), writes]).toEqual([[], ['a', 'b'], 1])
+    await sync(sorting, ['c', 'b', 'a'])
+    expect([changes, writes]).toEqual([['add mail c'], 2])
+  })
+
+  test('counts as written if the system cannot be read afterwards', async () => {
+    users.set('ada', ada(['a', 'b']))
+    let reads = 0
+    const silent = open({
+      read: async () => {
+        if (++reads === 2) throw new GatewayError('TARGET_UNREACHABLE', 'away')
+        return { user: ada(['a', 'b']) }
+      },
+    })
+    await sync(silent, ['b', 'a'])
+    expect(changes).toEqual(['replace mail b'])
+  })
+})
+
 describe('create', () => {
   test('writes and reports the listed attributes, and nothing the second time', async () => {
     await open().createUser(userOf('ada', { mail: ['a'], phone: ['1'] }, ['crew']), ['mail'], request)

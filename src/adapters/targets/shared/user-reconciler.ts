@@ -1,5 +1,5 @@
 import type { SyncOptions } from '#identity/account-store.ts'
-import { entryChange, missingValues, userChanges } from '#identity/entry-changes.ts'
+import { entryChange, missingValues, orderChanges, userChanges } from '#identity/entry-changes.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -101,6 +101,8 @@ export function inQueue<T>(store: T): Exclusively<T> {
 export function reconcileUsers<S extends StoredUser>(
   exclusively: Exclusively<UserStore<S>>,
 ): Pick<Target, 'createUser' | 'syncUser' | 'deleteUser'> {
+  /** Attributes whose values the system returned in another order than they were written. */
+  const unordered = new Set<string>()
   return {
     async createUser(given, listed, request, { mustBeNew = false } = {}) {
       let existed = false
@@ -141,7 +143,7 @@ export function reconcileUsers<S extends StoredUser>(
     },
 
     async syncUser(given, options, request) {
-      const { expectedVersion, expectedGroup, newUserID, keepGroups } = options
+      const { expectedVersion, expectedGroup, newUserID, keepGroups, addOnly } = options
       const sync = async (store: UserStore<S>): Promise<Unreported> => {
         const { user, attributes } = accept(store, given, options.attributes, newUserID)
         const stored = await store.read(user.userID, attributes, request, { groups: !keepGroups })
@@ -149,10 +151,19 @@ export function reconcileUsers<S extends StoredUser>(
         if (stored === undefined) throw noUser(user.userID)
         if (expectedGroup !== undefined) await store.requireGroup?.(expectedGroup, request)
         const wanted = wantedUser(store, stored.user, user, { ...options, attributes })
-        const changes = differences(store, stored.user, wanted, attributes)
+        const asked = attributes.filter((name) => store.changes === undefined && !unordered.has(name.toLowerCase()))
+        const moved = addOnly ? [] : orderChanges(stored.user.attributes, wanted.attributes, asked)
+        const changes = [...differences(store, stored.user, wanted, attributes), ...moved]
         if (changes.length === 0) return []
         if (wanted.userID !== stored.user.userID) await requireFree(store, wanted.userID, stored, request)
-        return store.write(stored, wanted, { changes, options: { ...options, attributes }, request })
+        const call = { changes, options: { ...options, attributes }, request }
+        if (moved.length === 0) return store.write(stored, wanted, call)
+        const isOther = (change: TargetChange): boolean => !moved.includes(change)
+        const audit = (change: TargetChange): void => (isOther(change) ? request.audit(change) : undefined)
+        const unreported = await store.write(stored, wanted, { ...call, request: { ...request, audit } })
+        const lost = await lostOrder(store, wanted, moved, request)
+        for (const name of lost) unordered.add(name.toLowerCase())
+        return [...unreported.filter(isOther), ...moved.filter(({ attribute }) => !lost.includes(attribute))]
       }
       report(await exclusively(given.userID, sync, expectedVersion), request)
     },
@@ -169,6 +180,20 @@ export function reconcileUsers<S extends StoredUser>(
       report(await exclusively(user.userID, remove, expectedVersion), request)
     },
   }
+}
+
+/** The attributes of `moved` whose values the system has in another order than wanted: it need not keep any. */
+async function lostOrder<S extends StoredUser>(
+  store: UserStore<S>,
+  wanted: User,
+  moved: readonly TargetChange[],
+  request: TargetRequest,
+): Promise<readonly string[]> {
+  const names = moved.map(({ attribute }) => attribute)
+  // The system accepted the change. One that does not answer now counts as one that keeps the order.
+  const found = await store.read(wanted.userID, names, request, { groups: false }).catch(() => undefined)
+  if (found === undefined) return []
+  return orderChanges(found.user.attributes, wanted.attributes, names).map(({ attribute }) => attribute)
 }
 
 /** `set` returns false if the user no longer exists. The password itself is never reported. */
