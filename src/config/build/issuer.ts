@@ -466,7 +466,10 @@ const millis = (about: string) => text({ about })
 export const trustParameters = {
   clientID: text({ about: 'The client id of the application.', required: true }),
   clientSecret: text({ about: 'Its secret; required unless `publicEndpoint`.', secret: true }),
-  publicEndpoint: flag({ about: 'A public client without a secret, which must use PKCE.' }),
+  publicEndpoint: flag({
+    about:
+      'A public client without a secret, which must use PKCE, unless each redirect address is a port of 127.0.0.1 or [::1].',
+  }),
   redirectURI: list({
     about:
       'The exact redirect addresses; on `localhost` and `127.0.0.1` with any port. Required, except for token exchange.',

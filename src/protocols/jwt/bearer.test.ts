@@ -16,6 +16,14 @@ describe('readBearer', () => {
     expect(readBearer({ authorization: '' })).toEqual({ kind: 'none' })
   })
 
+  test('a JWT without a scheme is a token only where that is accepted', () => {
+    expect(readBearer({ authorization: 'a.b-1.c_2' })).toEqual({ kind: 'none' })
+    expect(readBearer({ authorization: 'a.b-1.c_2' }, { bare: true })).toEqual({ kind: 'token', token: 'a.b-1.c_2' })
+    for (const authorization of ['a.b', 'a.b.c.d', 'a.b.', 'a.b.c d', 'a.b.c\n', 'Basic dTpw', 'abc']) {
+      expect(readBearer({ authorization }, { bare: true })).toEqual({ kind: 'none' })
+    }
+  })
+
   test('two Authorization headers are rejected, separate or joined', () => {
     expect(readBearer({ authorization: ['Bearer a', 'Bearer b'] }).kind).toBe('malformed')
     expect(readBearer({ authorization: 'Bearer a, Bearer b' }).kind).toBe('malformed')

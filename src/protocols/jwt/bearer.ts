@@ -8,11 +8,20 @@ const none: BearerCredential = { kind: 'none' }
 const credential = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) +(.*)$/
 const token68 = /^[A-Za-z0-9._~+/-]+=*$/
 
-/** The bearer token of a request (RFC 6750 2.1). It is read from the header only, never from the query or the body. */
-export function readBearer(headers: Readonly<Record<string, string | string[] | undefined>>): BearerCredential {
+const bareJwt = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/
+
+/**
+ * The bearer token of a request (RFC 6750 2.1). It is read from the header only, never from the query or the body. With
+ * `bare`, a JWT without a scheme is one too, as kubectl's plug-in for OpenUnison sends it.
+ */
+export function readBearer(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+  { bare = false }: { readonly bare?: boolean } = {},
+): BearerCredential {
   const given = headers['authorization']
   if (given === undefined) return none
   if (Array.isArray(given) && given.length > 1) return { kind: 'malformed', reason: 'several Authorization headers' }
+  if (bare && bareJwt.test(String(given))) return { kind: 'token', token: String(given) }
   const [, scheme = '', token = ''] = credential.exec(String(given)) ?? []
   if (scheme.toLowerCase() !== 'bearer') return none
   if (!token68.test(token)) return { kind: 'malformed', reason: 'the bearer token holds characters that none may have' }

@@ -29,6 +29,8 @@ import type { LoginAudit, LoginMeter } from './login-audit.ts'
 import type { LoginFailureStore } from './login-failure-store.ts'
 import { createGuard } from './login-guard.ts'
 import {
+  cliLoginDone,
+  cliLoginPath,
   continuePage,
   foreignPost,
   refusedLogin,
@@ -144,6 +146,7 @@ export class LoginDesk {
   async serve(context: RequestContext): Promise<GatewayResponse | undefined> {
     const { request } = context
     if (request.path === signedOutPath) return signedOut(request, wayBack(request, this.#parts.routes))
+    if (request.path === cliLoginPath) return cliLoginDone(request)
     const place = this.#parts.loginRoutes.find(request.host, request.path)
     if (place === undefined) return undefined
     context.errors = htmlErrors

@@ -8,6 +8,8 @@ import type { LoginAudit, LoginMeter } from './login-audit.ts'
 import { applyResults, type RequestContext } from './request-context.ts'
 
 export const signedOutPath = '/auth/signed-out'
+/** Where OpenUnison's programs for the command line send the browser at the end of a login, successful or not. */
+export const cliLoginPath = '/auth/forms/cli-login-finished.jsp'
 
 /** No link unless its target is known. */
 const link = (address: string | undefined, text: string): Markup =>
@@ -17,6 +19,11 @@ export function signedOut(request: GatewayRequest, back: string | undefined): Ga
   const t = textsFor(request)
   const content = html`<p>${t('logout.done')}</p>${link(back, t('logout.again'))}`
   return page(200, t('logout.doneTitle'), content, { request, narrow: true })
+}
+
+export function cliLoginDone(request: GatewayRequest): GatewayResponse {
+  const t = textsFor(request)
+  return page(200, t('cliLogin.doneTitle'), html`<p>${t('cliLogin.done')}</p>`, { request, narrow: true })
 }
 
 /** A logout that another site began. What follows may be another site, such as that of the login. */

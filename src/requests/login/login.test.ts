@@ -592,6 +592,8 @@ describe('a logout', () => {
     for (const referer of [...unsafe, ...ours]) expect([referer, await linked(referer)]).toEqual([referer, '/portal'])
     expect(await linked('https://portal.test/high/"><script>')).toBe('/high/%22%3E%3Cscript%3E')
     expect(body(await browser('nowhere.test').get('/auth/signed-out'))).not.toContain('href')
+    const cli = await here.get('/auth/forms/cli-login-finished.jsp')
+    expect([cli.status, body(cli).includes('Continue in the terminal')]).toEqual([200, true])
     const code = location(await logIn(here, '/high'))
     await here.get(`${code}&code=123`)
     expect(location(await here.get('/portal/logout'))).toMatch(/^https:\/\/issuer\.test\/logout\?hint=/)

@@ -1,5 +1,6 @@
 import type { Subject } from '#identity/subject.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
+import type { Established } from '#requests/routing/chain.ts'
 import type { Application, MatchedUrl, ResultActions } from '#requests/routing/routes.ts'
 import type { LiveSession } from '#requests/sessions/sessions.ts'
 import type { AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
@@ -14,6 +15,8 @@ export interface RequestContext {
   url?: MatchedUrl
   session?: LiveSession
   subject?: Subject
+  /** What the chain established for this request, if the application keeps no sessions. */
+  established?: Pick<Established, 'session' | 'renewals'>
   /** The caller that the filter found, if the URL lets everyone in. */
   caller?: LoggedCaller
   /** Headers for every response. */

@@ -98,6 +98,7 @@ function applyOutcome(
   const { application } = context
   context.subject = outcome.subject
   if (application?.cookies === undefined || outcome.subject.level === 0) {
+    if (application?.cookies === undefined) context.established = outcome
     return applyResults(results.auSuccess, context)
   }
   return startSession(sessions, application, context, outcome).then((session) => {

@@ -11,7 +11,7 @@ import type { Routes, Url } from '#requests/routing/routes.ts'
 import type { RuleEvaluator } from '#requests/routing/rule-evaluator.ts'
 import type { Sessions } from '#requests/sessions/sessions.ts'
 import { seeOther } from '#sdk/auth/login.ts'
-import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { Exchange, SessionlessCaller } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import { jsonErrors } from '#sdk/http/error-format.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
@@ -315,7 +315,7 @@ interface FilterChainParts extends AuthenticationParts {
 const runFilterChain =
   (parts: FilterChainParts): Step =>
   (context) => {
-    const { request, url, subject, session, application } = context
+    const { request, url, subject, session, application, established } = context
     if (url === undefined || subject === undefined)
       throw new Error('the filter chain needs a matched, authorized request')
     const exchange: Exchange = {
@@ -329,12 +329,26 @@ const runFilterChain =
       },
       authenticate: (chain) => authenticateBy(parts, context, chain),
       session: session?.handle,
+      ...(established === undefined
+        ? {}
+        : { sessionless: sessionlessOf(established, subject, request, parts.sessions) }),
       ...(application?.cookies === undefined
         ? {}
         : { requireLogin: (chain, options) => requireLogin(parts, context, chain, options?.maxAgeSeconds) }),
     }
     return runFrom(0, url.url.filters, exchange)
   }
+
+const sessionlessOf = (
+  { session, renewals }: NonNullable<RequestContext['established']>,
+  subject: Subject,
+  request: GatewayRequest,
+  sessions: Sessions,
+): SessionlessCaller => ({
+  slots: session.slots ?? {},
+  startCompanion: (companion, authenticated) =>
+    sessions.startCompanions({ request, subject, renewals, companions: [companion], authenticated }),
+})
 
 function runFrom(index: number, filters: readonly Filter[], exchange: Exchange): Awaitable<GatewayResponse> {
   const filter = filters[index]

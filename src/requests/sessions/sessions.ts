@@ -45,6 +45,8 @@ export interface SessionStart {
 
 export type CompanionStart = Pick<SessionStart, 'request' | 'subject' | 'renewals'> & {
   readonly companions: readonly CompanionSession[]
+  /** When the user logged in; now if absent. */
+  readonly authenticated?: Date
 }
 
 /** What this process knows of a session's user. */
@@ -160,6 +162,7 @@ export class Sessions {
   /** Nobody has the secrets of these sessions; their public ids lead to them. */
   async startCompanions({ companions, ...start }: CompanionStart): Promise<void> {
     const now = this.#clock()
+    const { authenticated = now } = start
     for (const { id, application, idleSeconds } of companions) {
       await this.#store.create({
         id: secretHash(newSecret()),
@@ -168,11 +171,11 @@ export class Sessions {
         application,
         owner: start.subject.identity,
         userID: start.subject.uid,
-        data: { ...beginningOf(start, now), slots: {} },
+        data: { ...beginningOf(start, now), authenticated: authenticated.getTime(), slots: {} },
         created: now,
         touched: now,
         idleSeconds: idleSecondsOf({ idleSeconds }),
-        ends: new Date(now.getTime() + absoluteSeconds * 1000),
+        ends: new Date(authenticated.getTime() + absoluteSeconds * 1000),
       })
     }
   }

@@ -1,5 +1,6 @@
 import type { Subject } from '#identity/subject.ts'
-import type { SessionHandle } from '#sdk/auth/session.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import type { CompanionSession, SessionHandle } from '#sdk/auth/session.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http/http.ts'
 
 /** The caller of a request, for the access log. Has no credential. */
@@ -8,6 +9,14 @@ export interface LoggedCaller {
   /** The called endpoint of the token service. */
   readonly endpoint: string
   readonly workload: Readonly<Record<string, string | undefined>>
+}
+
+/** A caller that the chain authenticated for one request, at an application that keeps no sessions. */
+export interface SessionlessCaller {
+  /** What the mechanisms would have stored in a session. */
+  readonly slots: Readonly<Record<string, JsonValue>>
+  /** Starts a session of the caller that no cookie leads to. */
+  startCompanion(companion: CompanionSession, authenticated: Date): Promise<void>
 }
 
 /** A request on its way through the filters of one URL, authenticated and authorized. */
@@ -22,6 +31,8 @@ export interface Exchange {
   readonly subject: Subject
   /** Set if a session of the application authenticates the caller. */
   readonly session?: SessionHandle | undefined
+  /** Set if a chain authenticated the caller, and the application keeps no sessions. */
+  readonly sessionless?: SessionlessCaller | undefined
   /** Names the caller in the access log, if only the filter knows it. */
   identify?(caller: LoggedCaller): void
   /**

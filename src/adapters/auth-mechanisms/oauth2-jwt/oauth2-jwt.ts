@@ -235,7 +235,7 @@ function createMechanism(config: OAuth2JwtConfig, host: AuthHost, keys: KeySet):
 
   return {
     begin({ request, root }) {
-      const bearer = readBearer(request.headers)
+      const bearer = readBearer(request.headers, { bare: true })
       if (bearer.kind === 'none') return refusals.noToken
       if (bearer.kind === 'malformed') return refusals.badHeader(bearer.reason)
       const hash = secretHash(bearer.token)

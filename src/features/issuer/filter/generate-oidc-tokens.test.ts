@@ -6,7 +6,7 @@ import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import { fakeRequest } from '#testing/modules/fake-request.ts'
 import generate from './generate-oidc-tokens.ts'
-import { latestTokensSlot, restoreTokens, tokensSlot } from './session-tokens.ts'
+import { latestTokensSlot, restoreRequest, restoreTokens, tokensSlot } from './session-tokens.ts'
 
 const ada = subject('uid=ada,o=Tremolo')
 const minted: MintedTokens = {
@@ -73,8 +73,19 @@ describe('auth.GenerateOIDCTokens', () => {
 
   test('creates no tokens without a user, without a session, or if no rule passes', async () => {
     expect(await begin({}, { nobody: true })).toMatchObject({ outcome: { kind: 'rejected' }, calls: [] })
-    expect(await begin({}, { noSession: true })).toEqual({ outcome: { kind: 'passed' }, calls: [] })
+    const tied = { doNotTieSession: 'false' }
+    expect(await begin(tied, { noSession: true })).toEqual({ outcome: { kind: 'passed' }, calls: [] })
     expect((await begin({}, { denied: true })).outcome).toEqual({ kind: 'passed' })
+  })
+
+  test('says which tokens a caller without a session may read', async () => {
+    const { outcome, calls } = await begin({ overrideURL: 'https://login.test' }, { noSession: true })
+    const slot = tokensSlot('people', 'https://k8s.test')
+    const slots = { [latestTokensSlot]: slot, [slot]: expect.anything() }
+    expect([outcome, calls]).toEqual([{ kind: 'passed', session: { slots } }, []])
+    if (outcome.kind !== 'passed') throw new Error(outcome.kind)
+    const requested = { idp: 'people', trust: 'https://k8s.test', origin: 'https://login.test' }
+    expect(restoreRequest(outcome.session?.slots?.[slot])).toEqual(requested)
   })
 
   test('refers to its issuer and trust, and rejects an invalid URL', () => {

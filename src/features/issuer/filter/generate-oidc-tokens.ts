@@ -2,7 +2,7 @@ import type { TokenHost } from '#features/issuer/host.ts'
 import { type AuthAttempt, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { flag, parsed, text } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
-import { latestTokensSlot, storeTokens, tokensSlot } from './session-tokens.ts'
+import { latestTokensSlot, storeRequest, storeTokens, tokensSlot } from './session-tokens.ts'
 
 const parameters = {
   idpName: text({
@@ -49,8 +49,13 @@ async function begin(attempt: AuthAttempt, config: Config, host: TokenHost): Pro
       reason:
         'no user is signed in yet, so no tokens can be issued; put this mechanism after one that identifies the user',
     }
-  // A caller without a session sends a credential each time, and there is no place to store tokens.
-  if (sessionId === undefined) return { kind: 'passed' }
+  const slot = tokensSlot(issuer, trust)
+  // A caller without a session sends a credential each time: the tokens are issued when it reads them.
+  if (sessionId === undefined) {
+    if (!doNotTieSession) return { kind: 'passed' }
+    const requested = storeRequest({ idp: issuer, trust, ...(origin === undefined ? {} : { origin }) })
+    return { kind: 'passed', session: { slots: { [slot]: requested, [latestTokensSlot]: slot } } }
+  }
   const { issuers, clock, log } = host
   if (issuers === undefined) throw new Error('no identity provider is configured')
   const companion = doNotTieSession ? issuers.companion(issuer) : undefined
@@ -68,7 +73,6 @@ async function begin(attempt: AuthAttempt, config: Config, host: TokenHost): Pro
     log.info('no rule of the identity provider allows this user: no tokens issued', { issuer, uid: subject.uid })
     return { kind: 'passed' }
   }
-  const slot = tokensSlot(issuer, trust)
   const kept = storeTokens({
     ...tokens,
     ...{ idp: issuer, trust },

@@ -23,6 +23,22 @@ export const tokensSlot = (idp: string, trust: string): string =>
     .digest('hex')
     .slice(0, 32)}`
 
+/** What tokens are for, where no session can hold them until someone reads them. */
+export type RequestedTokens = Pick<SessionTokens, 'idp' | 'trust' | 'origin'>
+
+export const storeRequest = ({ idp, trust, origin }: RequestedTokens): JsonObject => ({
+  idp,
+  trust,
+  ...(origin === undefined ? {} : { origin }),
+})
+
+export function restoreRequest(value: JsonValue | undefined): RequestedTokens | undefined {
+  if (value === undefined || !isJsonObject(value)) return undefined
+  const { idp, trust, origin } = value
+  if (typeof idp !== 'string' || typeof trust !== 'string') return undefined
+  return { idp, trust, ...(typeof origin === 'string' ? { origin } : {}) }
+}
+
 export function storeTokens(tokens: SessionTokens): JsonObject {
   const { expires, refreshExpires, ...rest } = tokens
   return {

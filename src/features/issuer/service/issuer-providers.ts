@@ -103,6 +103,7 @@ export class IssuerProviders {
         await next()
         nameRefusedGrant(ctx)
         showSuccessor(ctx)
+        if (ctx.path === '/token') await this.#unifyTokens(ctx as unknown as KoaContextWithOIDC)
         if (hasTokenExchange(config)) announceExchange(ctx)
         return
       }
@@ -121,6 +122,19 @@ export class IssuerProviders {
       const call = presentCall()
       if (call !== undefined && ctx.oidc.params?.['logout'] !== undefined) call.endsSession = true
     })
+  }
+
+  /**
+   * The access token of a public client is its ID token, as that of OpenUnison is for all: openunison-cli passes it to
+   * the API server after a refresh.
+   */
+  async #unifyTokens(ctx: KoaContextWithOIDC): Promise<void> {
+    const { status, body, oidc } = ctx
+    if (status !== 200 || !isJsonObject(body) || oidc.client?.clientAuthMethod !== 'none') return
+    const { access_token: accessToken, id_token: idToken } = body
+    if (typeof accessToken !== 'string' || typeof idToken !== 'string') return
+    await (await this.records()).renameAccessToken(accessToken, idToken)
+    ctx.body = { ...body, access_token: idToken }
   }
 
   #keep(id: string, mounted: Mounted): void {

@@ -86,6 +86,16 @@ export class IssuerRecords {
     return present?.accountId === account.sub ? present.authorizations?.[clientId]?.grantId : undefined
   }
 
+  /** Gives an access token another value. */
+  async renameAccessToken(from: string, to: string): Promise<void> {
+    const adapter = this.#others('AccessToken')
+    const payload = await adapter.find(from)
+    if (!payload) throw new GatewayError('INTERNAL', 'an access token that was just issued is not there')
+    const seconds = (payload.exp ?? 0) - Math.floor(this.#parts.clock().getTime() / 1000)
+    await adapter.upsert(to, { ...payload, jti: to }, seconds)
+    await adapter.destroy(from)
+  }
+
   /** For as long as the token is valid. */
   async rememberIdToken(jti: string, { sessionId, exchanged }: KnownIdToken, seconds: number): Promise<void> {
     await this.#write(idTokenKey(this.#parts.issuer, jti), { sessionUid: sessionId, exchanged }, seconds)

@@ -26,6 +26,8 @@ export const cookieNames = { session: '_session', interaction: 'gatehouse_step',
 const codeSeconds = 60
 /** How long a user may take to log in, and to type a device code. */
 const stepSeconds = 600
+/** With its port, by the address and not by a name. */
+const ownMachine = /^http:\/\/(?:127\.0\.0\.1|\[::1\]):\d+\//
 const loopback = /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])[:/]/
 
 const routes = {
@@ -64,7 +66,10 @@ export function providerSettings(parts: ProviderParts): Configuration {
     },
     conformIdTokenClaims: false,
     clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
-    pkce: { required: (_ctx, client) => client.clientAuthMethod === 'none' },
+    pkce: {
+      required: (ctx, client) =>
+        client.clientAuthMethod === 'none' && !mayOmitPkce(trustOf(client.clientId), ctx.oidc.params?.['redirect_uri']),
+    },
     clockTolerance: 0,
     rotateRefreshToken: () => presentCall()?.replacedBy === undefined,
     expiresWithSession: async () => true,
@@ -91,6 +96,14 @@ export function providerSettings(parts: ProviderParts): Configuration {
     features: providerFeatures(parts),
   }
 }
+
+/**
+ * OpenUnison's plug-in for kubectl has no PKCE. A code that goes to one exact port of the user's own machine, and never to
+ * a name or another site, is as safe there as it can be without.
+ */
+const mayOmitPkce = (trust: IssuerTrust | undefined, redirect: unknown): boolean =>
+  trust?.redirectUris.every((uri) => ownMachine.test(uri)) === true &&
+  trust.redirectUris.some((uri) => uri === redirect)
 
 /** What of the protocols the issuer has, and the pages of it that users see. */
 function providerFeatures({ config, pages }: ProviderParts): Configuration['features'] {

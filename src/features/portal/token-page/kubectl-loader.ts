@@ -1,6 +1,7 @@
 import { stringify } from 'yaml'
 import {
   latestTokensSlot,
+  restoreRequest,
   restoreTokens,
   type SessionTokens,
   storeTokens,
@@ -10,6 +11,7 @@ import { kubectlTokenKeys as keys } from '#features/portal/contract/constants.ts
 import type { TokenState, TokenUser } from '#features/portal/contract/token.ts'
 import type { PortalHost } from '#features/portal/host.ts'
 import type { Attributes } from '#identity/attributes.ts'
+import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 
@@ -47,7 +49,10 @@ export const commandValues = [
 /** The tokens of the login, and the commands that use them. */
 export function kubectlLoader(settings: KubectlSettings, host: PortalHost): TokenLoader {
   return {
-    load: async (exchange) => show(exchange, await kept(exchange, settings), settings, host),
+    load: async (exchange) =>
+      exchange.session === undefined
+        ? await issueTo(exchange, settings, host)
+        : await show(exchange, await kept(exchange, settings), settings, host),
     renew: async (exchange) => {
       const { session, subject, request } = exchange
       const before = await kept(exchange, settings)
@@ -81,9 +86,46 @@ export function kubectlLoader(settings: KubectlSettings, host: PortalHost): Toke
   }
 }
 
-async function kept({ session }: Exchange, { from }: KubectlSettings): Promise<SessionTokens | undefined> {
+/** Tokens for a program that has no session, with one of their own. All that is configured, or nothing. */
+async function issueTo(exchange: Exchange, settings: KubectlSettings, host: PortalHost): Promise<LoadedTokens> {
+  const { sessionless, subject, request } = exchange
+  const slots = sessionless?.slots ?? {}
+  const requested = restoreRequest(slots[slotName(settings) ?? String(slots[latestTokensSlot])])
+  if (sessionless === undefined || requested === undefined || host.issuers === undefined) {
+    throw new GatewayError('ACCESS_DENIED', 'the chain issues no tokens to callers without a session', {
+      publicText: 'No tokens are issued here to a caller without a session.',
+    })
+  }
+  const { idp, trust, origin } = requested
+  const companion = host.issuers.companion(idp)
+  const authenticated = loginTime(subject, host.clock())
+  const call = { issuer: idp, trust, subject, sessionId: companion.id, authenticated, request, origin }
+  const made = await host.issuers.mint({ ...call, how: 'token page' })
+  if (made === undefined) throw new GatewayError('ACCESS_DENIED', `no rule of "${idp}" lets "${subject.uid}"`)
+  await sessionless.startCompanion(companion, authenticated)
+  const shown = await show(exchange, { ...made, ...requested, companion: companion.id }, settings, host)
+  const { command, windowsCommand } = settings
+  const missing = [
+    [keys.refreshToken, true],
+    [keys.command, command],
+    [keys.windowsCommand, windowsCommand],
+  ].find(([key, wanted]) => wanted !== undefined && shown.token[String(key)] === undefined)
+  if (missing !== undefined) throw new GatewayError('INTERNAL', `"${missing[0]}" could not be made`)
+  return shown
+}
+
+/** When the user of an ID token logged in; now where the token does not say. */
+function loginTime({ attributes }: Subject, now: Date): Date {
+  const seconds = Number(attributes.first('auth_time'))
+  return seconds > 0 && seconds * 1000 < now.getTime() ? new Date(seconds * 1000) : now
+}
+
+const slotName = ({ from }: KubectlSettings): string | undefined =>
+  from === undefined ? undefined : tokensSlot(from.idp, from.trust)
+
+async function kept({ session }: Exchange, settings: KubectlSettings): Promise<SessionTokens | undefined> {
   if (session === undefined) return undefined
-  const slot = from === undefined ? await session.read(latestTokensSlot) : tokensSlot(from.idp, from.trust)
+  const slot = slotName(settings) ?? (await session.read(latestTokensSlot))
   return typeof slot === 'string' ? restoreTokens(await session.read(slot)) : undefined
 }
 

@@ -3,6 +3,7 @@ import { parse } from 'yaml'
 import {
   latestTokensSlot,
   type SessionTokens,
+  storeRequest,
   storeTokens,
   tokensSlot,
 } from '#features/issuer/filter/session-tokens.ts'
@@ -12,6 +13,7 @@ import type { TokenUser } from '#features/portal/contract/token.ts'
 import type { TokenCall } from '#features/sts/service/token-call.ts'
 import type { TokenIssuing } from '#features/sts/service/token-issuing.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import type { CompanionSession } from '#sdk/auth/session.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
@@ -38,6 +40,11 @@ const tokens: SessionTokens = {
   refreshToken: 'refresh-1',
   refreshExpires: new Date(90_000),
 }
+const companion: CompanionSession = { id: 'session-2', application: 'login', idleSeconds: 900 }
+const requested = {
+  [latestTokensSlot]: tokensSlot('people', 'k8s'),
+  [tokensSlot('people', 'k8s')]: storeRequest({ idp: 'people', trust: 'k8s', origin: 'https://login.test' }),
+}
 const certificate = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
 
 interface Call {
@@ -48,6 +55,9 @@ interface Call {
   readonly login?: string
   readonly now?: number
   readonly refresh?: RefreshTokenState
+  /** What the chain of a caller without a session leaves; undefined for a caller with one. */
+  readonly slots?: Readonly<Record<string, JsonValue>>
+  readonly denied?: true
 }
 
 async function open(params: ParamValues, call: Call = {}) {
@@ -56,9 +66,12 @@ async function open(params: ParamValues, call: Call = {}) {
     slots.set(latestTokensSlot, tokensSlot('people', 'k8s')).set(tokensSlot('people', 'k8s'), storeTokens(call.kept))
   }
   const mints: TokenMinting[] = []
-  const issuers: Pick<Issuers, 'mint' | 'refreshState'> = {
+  const started: (readonly [CompanionSession, Date])[] = []
+  const issuers: Pick<Issuers, 'mint' | 'refreshState' | 'companion'> = {
+    companion: () => companion,
     mint: async (minting: TokenMinting) => {
       mints.push(minting)
+      if (call.denied === true) return undefined
       return { ...tokens, idToken: 'new', refreshToken: 'refresh-2' }
     },
     refreshState: async () => call.refresh ?? 'unused',
@@ -73,22 +86,34 @@ async function open(params: ParamValues, call: Call = {}) {
     application: 'portal',
     mount: call.mount ?? '/k8stoken',
     pathInfo: call.path ?? '/token/user',
-    subject: subject('uid=ada,o=Tremolo', { uid: [login], cn: ['Ada'], roles: ['a', 'b'], otp: ['JBSW Y3DP'] }),
-    session: {
-      id: 'session-1',
-      chain: 'test',
-      level: 20,
-      started: new Date(0),
-      authenticated: new Date(0),
-      expires: new Date(900_000),
-      read: async (slot) => slots.get(slot),
-      write: async (slot, value) => void (value === undefined ? slots.delete(slot) : slots.set(slot, value)),
-      mark: async () => {},
-    },
+    subject: subject('uid=ada,o=Tremolo', {
+      ...{ uid: [login], cn: ['Ada'], roles: ['a', 'b'], otp: ['JBSW Y3DP'], auth_time: ['7'] },
+    }),
+    ...(call.slots === undefined
+      ? {
+          session: {
+            id: 'session-1',
+            chain: 'test',
+            level: 20,
+            started: new Date(0),
+            authenticated: new Date(0),
+            expires: new Date(900_000),
+            read: async (slot: string) => slots.get(slot),
+            write: async (slot: string, value: JsonValue | undefined) =>
+              void (value === undefined ? slots.delete(slot) : slots.set(slot, value)),
+            mark: async () => {},
+          },
+        }
+      : {
+          sessionless: {
+            slots: call.slots,
+            startCompanion: async (...given: readonly [CompanionSession, Date]) => void started.push(given),
+          },
+        }),
   }
   const answer = async () => filter.handle(exchange, async () => ({ status: 404, headers: {} }))
   const user = async () => JSON.parse(String((await answer()).body)) as TokenUser
-  return { answer, user, mints, slots }
+  return { answer, user, mints, slots, started }
 }
 
 const kubectl = { tokenClassName: 'com.tremolosecurity.scalejs.KubectlTokenLoader' }
@@ -120,6 +145,31 @@ describe('filters.TokenApi', () => {
     expect((await making.user()).token).toEqual({ id_token: 'new', refresh_token: 'refresh-2' })
     expect(making.mints).toMatchObject([{ issuer: 'people', trust: 'k8s', sessionId: 'session-1', how: 'token page' }])
     expect(JSON.stringify([...making.slots])).toContain('refresh-2')
+  })
+
+  test('a caller without a session gets tokens with a session of their own, whole or not at all', async () => {
+    const commands = { kubectlTemplate: 'cluster', kubectlWinUsage: 'https://k8s.test' }
+    const { user, mints, started } = await open({ ...kubectl, ...commands }, { slots: requested, now: 10_000 })
+    const { token } = await user()
+    expect(token).toEqual({
+      ...{ id_token: 'new', refresh_token: 'refresh-2' },
+      ...{ 'kubectl Command': 'cluster', 'kubectl Windows Command': 'https://k8s.test' },
+    })
+    // They end by the login that the caller's own token is of.
+    const authenticated = new Date(7_000)
+    const call = { issuer: 'people', trust: 'k8s', sessionId: 'session-2', origin: 'https://login.test', authenticated }
+    expect([mints, started]).toMatchObject([[call], [[companion, authenticated]]])
+
+    const ended = await open({ ...kubectl, ...commands }, { slots: requested, refresh: 'ended' })
+    await expect(ended.answer()).rejects.toMatchObject({ status: 500 })
+    const unwritable = { kubectlTemplate: 'echo $user_id$', uidAttributeName: 'uid' }
+    const hostile = await open({ ...kubectl, ...unwritable }, { slots: requested, login: 'a\0b' })
+    await expect(hostile.answer()).rejects.toMatchObject({ status: 500 })
+    for (const refused of [{ slots: {} }, { slots: requested, denied: true } as const]) {
+      const { answer, started: none } = await open(kubectl, refused)
+      await expect(answer()).rejects.toMatchObject({ status: 403 })
+      expect(none).toEqual([])
+    }
   })
 
   test('D20: a hostile login is one value of the command, and of the file', async () => {
