@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { catalog } from '#catalog/catalog.ts'
 import type { LocatedIssue } from '#config/context/located-issue.ts'
 import { buildConfiguration } from '#config/load/load.ts'
@@ -332,7 +334,7 @@ export function openUnisonPage(table: Table): string {
     return `## ${slot.charAt(0).toUpperCase()}${slot.slice(1)}\n\n${where}${table(['Class', 'Uses', 'Result', 'Module, or what to use'], cells)}\n`
   })
   const areas = table(['Area', 'In its place'], Object.entries(outsideAreas))
-  return `${introduction}\n${coverageText(rows)}\n\n${numbers}\n\n${bySlot}\n\n${outside}\n\n${areas}\n\n${sections.join('\n')}`
+  return `${introduction(drivenTable(table))}\n${coverageText(rows)}\n\n${numbers}\n\n${bySlot}\n\n${outside}\n\n${areas}\n\n${sections.join('\n')}`
 }
 
 const coverageText = (rows: ReadonlyMap<string, readonly ClassRow[]>): string => {
@@ -340,7 +342,27 @@ const coverageText = (rows: ReadonlyMap<string, readonly ClassRow[]>): string =>
   return `**${overall}** of the uses are served or built in; **${inside}** without the reverse proxy, SAML, Git and GitLab, which are not part of this product.`
 }
 
-const introduction = `# Class names of OpenUnison
+type DrivenRow = Readonly<Record<(typeof drivenColumns)[number], string>>
+const drivenColumns = ['objects', 'login', 'portal', 'kubectl', 'namespaces', 'dashboards'] as const
+
+/** Of the file that the tests write which drive the charts. */
+function drivenTable(table: Table): string {
+  const text = readFileSync(join(import.meta.dirname, 'openunison-charts.json'), 'utf8')
+  const rows = Object.entries(JSON.parse(text) as Record<string, DrivenRow>)
+  return table(
+    ['Charts and login', 'Objects served', 'Login', 'Portal', 'kubectl', 'Namespaces', 'Dashboards'],
+    rows.map(([name, row]) => [name, ...drivenColumns.map((column) => row[column])]),
+  )
+}
+
+const introduction = (driven: string): string => `# OpenUnison's charts and class names
+
+What was done with objects in the form of OpenUnison's charts, on a real API server, with a real LDAP server, PostgreSQL and identity provider, and a stand-in for GitHub. The test that did it
+checks its row. The objects are our own, one for each form that the charts have; run [\`gatehouse import\`](migration-from-openunison.md) for yours.
+
+${driven}
+
+## Class names
 
 Every class name that the objects in OpenUnison's Helm charts and documentation pages have, without \`com.tremolosecurity.\`, which all of them begin with.
 "Uses" counts how often those objects name it; 0 means that only its older manual does, and – that neither does. "Served" is not written by hand:

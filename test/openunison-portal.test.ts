@@ -1,26 +1,16 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { catalog } from '#catalog/catalog.ts'
-import { buildConfiguration } from '#config/load/load.ts'
 import { titleOf } from '#config/load/set-aside.ts'
+import { expectDocumented, loadCharts } from '#testing/kubernetes/driven-charts.ts'
 import { projectSets } from '#testing/kubernetes/project-sets.ts'
 
 const folder = join(import.meta.dirname, 'openunison-portal')
 
-/** Loads objects in the form of OpenUnison's charts. */
-function load(names: readonly string[], values = '', more: Readonly<Record<string, string>> = {}) {
-  const objects = names.map((name) => ({ name, text: readFileSync(join(folder, `${name}.yaml`), 'utf8') }))
-  const files = values === '' ? objects : [...objects, { name: 'values.yaml', text: values }]
-  const sources = { files, keys: new Map<string, string>(), problems: [] }
-  const environment = { OU_HOST: 'portal.acme.test', ...more }
-  return buildConfiguration(sources, { folder: '/nowhere', catalog, environment, strictSecrets: false })
-}
-
 /** What is set aside, with the reason. */
 const aside = (names: readonly string[], values?: string, more?: Readonly<Record<string, string>>) =>
   Object.fromEntries(
-    load(names, values, more).found.flatMap((found) =>
+    loadCharts(names, values, more).found.flatMap((found) =>
       found.cause === undefined ? [] : [[titleOf(found), found.cause.message] as const],
     ),
   )
@@ -33,7 +23,7 @@ describe('objects in the form of', () => {
 
   test.each(logins)('a portal with %s are served, apart from SAML', (login) => {
     expect(aside(['portal', login])).toEqual(saml)
-    const { configuration } = load(['portal', login])
+    const { configuration } = loadCharts(['portal', login])
     const applications = configuration?.applications.map(({ name }) => name)
     expect(applications).toEqual(
       expect.arrayContaining(['portal', 'token', 'logout', 'check-session', 'k8sidp', 'complete-login']),
@@ -41,12 +31,22 @@ describe('objects in the form of', () => {
     expect([...(configuration?.targets.keys() ?? [])]).toContain('accounts')
   })
 
+  test('a portal with a login by SAML serves no login, and says what to use', () => {
+    const left = aside(['portal', 'login-saml'])
+    expect(left).toMatchObject({
+      'AuthenticationChain "enterprise-idp"': expect.stringContaining('use OpenID Connect'),
+      'Application "portal"': expect.stringContaining('SAML2Auth'),
+    })
+    const none = { portal: 'not served', kubectl: 'not served', namespaces: '–', dashboards: 'not served' }
+    expectDocumented('Login portal, SAML 2.0', ['portal', 'login-saml'], { login: 'not served', ...none })
+  })
+
   test('namespaces on request are served, apart from Git', () => {
     expect(aside(['portal', 'login-openid-connect', 'namespaces'])).toEqual({
       ...saml,
       'Workflow "publish-namespace"': expect.stringContaining('use a pipeline of the Git server'),
     })
-    const { configuration } = load(['portal', 'login-openid-connect', 'namespaces'])
+    const { configuration } = loadCharts(['portal', 'login-openid-connect', 'namespaces'])
     expect([...(configuration?.workflows.keys() ?? [])].sort()).toEqual(['jit', 'new-namespace', 'view-namespace'])
   })
 
@@ -58,7 +58,7 @@ describe('objects in the form of', () => {
     }
     const values = { ACME_GROUPS: model, ...more }
     expect(aside(names, '', values)).toEqual(saml)
-    const { configuration } = load(names, '', values)
+    const { configuration } = loadCharts(names, '', values)
     expect([...(configuration?.workflows.keys() ?? [])]).toEqual(expect.arrayContaining(['jitdb', 'new-project']))
   })
 
@@ -72,7 +72,7 @@ describe('objects in the form of', () => {
       ...saml,
       'Application "workload-token"': expect.stringContaining('an identity provider (a Trust) or the token service'),
     })
-    const { issues, configuration } = load(names)
+    const { issues, configuration } = loadCharts(names)
     const warnings = issues.flatMap(({ level, path }) => (level === 'warning' && path.startsWith('sts') ? [path] : []))
     expect(warnings).toEqual(['sts.image', 'sts.openunison', 'sts.endpoints[0].clusters', 'sts.endpoints[0].injector'])
 
@@ -89,7 +89,7 @@ describe('objects in the form of', () => {
   })
 
   test('trusts that exchange tokens of users are served', () => {
-    const { configuration } = load(['portal', 'login-openid-connect', 'token-service'])
+    const { configuration } = loadCharts(['portal', 'login-openid-connect', 'token-service'])
     const [issuer] = configuration?.issuers ?? []
     const trusts = issuer?.trusts.map(({ clientId, chain, exchange }) => [clientId, chain, exchange?.audiences])
     expect(trusts).toEqual([
@@ -102,7 +102,7 @@ describe('objects in the form of', () => {
   test('more clusters are served', () => {
     const names = ['portal', 'login-openid-connect', 'more-clusters']
     expect(aside(names)).toEqual(saml)
-    const { configuration } = load(names)
+    const { configuration } = loadCharts(names)
     const blue = configuration?.issuers.find(({ name }) => name === 'cluster-idp-blue')
     expect(blue?.subjectFilters?.map(({ className }) => className)).toEqual([
       'filters.ClusterGroups2Attribute',
@@ -114,7 +114,7 @@ describe('objects in the form of', () => {
 })
 
 test('every file is loaded by a test', () => {
-  const names = ['portal', 'login-openid-connect', 'login-active-directory', 'login-github']
+  const names = ['portal', 'login-openid-connect', 'login-active-directory', 'login-github', 'login-saml']
   const projects = ['projects', ...Object.values(projectSets).flat()]
   const known = [...names, ...projects, 'more-clusters', 'namespaces', 'privileged-access', 'token-service']
   expect(readdirSync(folder)).toEqual(Array.from(new Set(known), (name) => `${name}.yaml`).sort())

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePort } from '#testing/gateway/free-port.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { defineAll } from '#testing/kubernetes/custom-resources.ts'
+import { expectDocumented } from '#testing/kubernetes/driven-charts.ts'
 import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 import {
   object,
@@ -95,6 +96,8 @@ onKubernetes('a portal in the form of OpenUnison’s charts, with a login at a d
     expect(await grace.groups()).toEqual(['administrators'])
     const ada = await SignedIn.as('ada', gateway)
     expect(await ada.groups()).toEqual(['k8s-cluster-k8s-administrators'])
+    const charts = ['portal', 'login-active-directory']
+    expectDocumented('Login portal, Active Directory', charts, { ...(await ada.driven()), namespaces: '–' })
     expect(await ada.call('GET', `/scale/main/urls/org/${org}`)).toMatchObject({
       status: 200,
       body: expect.arrayContaining([expect.objectContaining({ label: 'New namespace' })]),
@@ -220,6 +223,7 @@ onKubernetes('a portal in the form of OpenUnison’s charts, with a login at an 
     expect(await ada.call('GET', `/scale/main/urls/org/${org}`)).toMatchObject({
       body: [expect.objectContaining({ label: 'Tokens' })],
     })
-    expect(await ada.call('GET', '/k8stoken/token/user')).toMatchObject({ status: 200 })
+    const charts = ['portal', 'login-openid-connect']
+    expectDocumented('Login portal, OpenID Connect', charts, { ...(await ada.driven()), namespaces: '–' })
   })
 })

@@ -8,6 +8,7 @@ import { runOn } from '#testing/databases/sql-schema.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { PlainBrowser, type Visit } from '#testing/gateway/plain-browser.ts'
 import { defineAll } from '#testing/kubernetes/custom-resources.ts'
+import { expectDocumented } from '#testing/kubernetes/driven-charts.ts'
 import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 import {
   object,
@@ -28,6 +29,14 @@ const rewrite = (file: string, change: (text: string) => string): void =>
   writeFileSync(file, change(readFileSync(file, 'utf8')))
 
 type Model = keyof typeof projectSets
+const chartsOf = (model: Model) => ['portal', 'login-active-directory', 'projects', ...projectSets[model]]
+
+const requested = 'requested, approved, created with its RoleBindings'
+const accessBy = {
+  internal: ['access requested, approved and ended'],
+  external: ["access follows the directory's group"],
+  hybrid: ['access requested, approved and ended', "or follows the directory's group"],
+} as const
 
 /** As the charts create them, with their first rows. */
 const tables = (schema: string): string[] => [
@@ -88,11 +97,7 @@ onKubernetes('projects in the form of OpenUnison’s charts', (cluster) => {
       ACME_JDBC: `jdbc:${postgres.url}?options=-c%20search_path=${name}`,
       ACME_ADMINISTRATORS: shown('platform'),
     }
-    writeConfig(
-      config,
-      ['portal', 'login-active-directory', 'projects', ...projectSets[model]],
-      [...valueObjects(cluster, values), ...directoryObjects()],
-    )
+    writeConfig(config, chartsOf(model), [...valueObjects(cluster, values), ...directoryObjects()])
     // The charts have a value for it.
     rewrite(join(config, 'login-active-directory.yaml'), (text) =>
       text.replace('workflowName: jit ', 'workflowName: jitdb '),
@@ -158,6 +163,7 @@ onKubernetes('projects in the form of OpenUnison’s charts', (cluster) => {
       expect((await grace.groups()).sort()).toEqual([administrator, 'users'])
       const ada = await SignedIn.as('ada', gateway)
       expect(await ada.groups()).toEqual(['users'])
+      const drivenLogin = await ada.driven()
 
       const attributes = { cluster: 'k8s', nameSpace, ...(isExternal ? { adminGroup: shown('team') } : {}) }
       const submitted = await ada.call('POST', '/newproject/register/submit', { reason: 'For work', attributes })
@@ -203,6 +209,12 @@ onKubernetes('projects in the form of OpenUnison’s charts', (cluster) => {
         await addEntry(slapd, `cn=team,${slapd.groupsDn}`, { objectClass: ['groupOfNames'], member: [dn] })
         expect(await groupsOf('ada', gateway)).toContain(administrators('external'))
       }
+      expectDocumented(
+        `Namespaces as a service, ${model} groups, Active Directory`,
+        chartsOf(model),
+        { ...drivenLogin, namespaces: [requested, ...accessBy[model]].join('; ') },
+        { ACME_GROUPS: model, ACME_ADMINISTRATORS: 'cn=a,dc=acme,dc=test', ACME_JDBC: 'jdbc:postgresql://db/people' },
+      )
     },
   )
 

@@ -1,10 +1,13 @@
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { decodeJwt } from 'jose'
 import { expect } from 'vitest'
 import { stringify } from 'yaml'
 import { type GatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
+import type { DrivenCharts } from '#testing/kubernetes/driven-charts.ts'
 import type { KubeClient } from '#testing/kubernetes/kube-client.ts'
+import type { FakeGitHub, FakeGitHubAccount } from '#testing/login/fake-github.ts'
 import type { OutsideIssuer } from '#testing/login/outside-issuer.ts'
 
 /** The meaning of "within seconds" on a busy machine. */
@@ -49,6 +52,15 @@ export class SignedIn {
     return new SignedIn(url, here)
   }
 
+  /** By a login at GitHub. */
+  static async atGitHub(github: FakeGitHub, account: FakeGitHubAccount, { url }: GatewayProcess): Promise<SignedIn> {
+    const browser = new PlainBrowser(url)
+    const begun = await browser.get('/scale/main/user')
+    const done = await browser.get(github.consent(new URL(begun.location), account).toString())
+    expect([done.status, done.location], done.body).toEqual([303, '/scale/main/user'])
+    return new SignedIn(url, browser)
+  }
+
   async call(method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }> {
     const cookie = Array.from(this.#browser.jar, ([name, value]) => `${name}=${value}`).join('; ')
     const headers = {
@@ -59,6 +71,24 @@ export class SignedIn {
     const answer = await fetch(`${this.#url}${path}`, { method, headers, redirect: 'manual', ...sent })
     const text = await answer.text()
     return { status: answer.status, body: (text === '' ? undefined : JSON.parse(text)) as unknown }
+  }
+
+  /** What works after the login, as docs/openunison.md says it: the portal's lists, and the tokens for kubectl. */
+  async driven(): Promise<Omit<DrivenCharts, 'namespaces'>> {
+    const portal = await Promise.all(
+      ['user', 'orgs', `urls/org/${org}`].map((path) => this.call('GET', `/scale/main/${path}`)),
+    )
+    expect(portal.map(({ status }) => status)).toEqual([200, 200, 200])
+    const { status, body } = await this.call('GET', '/k8stoken/token/user')
+    expect(status).toBe(200)
+    const { token, claims } = body as { token: Record<string, string>; claims: { iss: string; sub: string } }
+    // As kubectl and its plug-ins ask for the next token.
+    const form = { grant_type: 'refresh_token', client_id: 'kubernetes', refresh_token: token['refresh_token'] ?? '' }
+    const answer = await fetch(`${claims.iss}/token`, { method: 'POST', body: new URLSearchParams(form) })
+    const { id_token = '', refresh_token = '' } = (await answer.json()) as Record<string, string>
+    expect([answer.status, refresh_token === '']).toEqual([200, false])
+    expect([id_token === token['id_token'], decodeJwt(id_token).sub]).toEqual([false, claims.sub])
+    return { login: 'works', portal: 'works', kubectl: 'tokens, refreshed', dashboards: 'not driven' }
   }
 
   async groups(): Promise<string[]> {
