@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { parseAllDocuments, stringify } from 'yaml'
 import { configResources } from '#config/sources/cluster-documents.ts'
-import { gatehouse } from '#testing/gateway/gateway-process.ts'
+import { gatehouse, until } from '#testing/gateway/gateway-process.ts'
 import { defineAll, defineOpenUnison, objectPath, tokenKubeconfig } from '#testing/kubernetes/custom-resources.ts'
 import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 
@@ -304,5 +304,43 @@ onKubernetes('gatehouse import of a namespace', (cluster) => {
     const failed = await importTo('none', '--kubeconfig', stranger).catch((error: unknown) => error)
     expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining('openunisons') })
     expect(() => statSync(join(folder, 'none'))).toThrow('ENOENT')
+  }, 60_000)
+
+  test('credentials that have expired get a reason, and no folder', async () => {
+    const expired = join(folder, 'expired')
+    await cluster.serviceAccount({ namespace, name: 'expired' })
+    const token = await cluster.token({ namespace, name: 'expired' }, { seconds: 3600 })
+    await cluster.must('DELETE', `/api/v1/namespaces/${namespace}/serviceaccounts/expired`)
+    writeFileSync(expired, tokenKubeconfig(cluster, token))
+    // The API server accepts a token for some seconds longer, of an account that may not list the objects.
+    await until(async () => {
+      const failed = await importTo('none', '--kubeconfig', expired).catch((error: unknown) => error)
+      expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining('Nothing was written.') })
+      const { stderr } = failed as { stderr: string }
+      return stderr.includes('401 Unauthorized') && stderr.includes('The credentials are wrong or have expired')
+    }, 120_000)
+    expect(readdirSync(folder).filter((name) => name.includes('none'))).toEqual([])
+  }, 180_000)
+
+  test('a namespace with the objects of one chart only is imported, and what is missing is in the report', async () => {
+    const half = await cluster.namespace()
+    await create(
+      'PortalUrl',
+      'wiki',
+      { label: 'Wiki', url: 'https://#[OU_HOST]/wiki', azRules: rules },
+      objectPath(`${group}/v1`, 'PortalUrl', half),
+    )
+    await create(
+      'AuthenticationChain',
+      'login',
+      { level: 20, authMechs: [{ name: 'jit', required: 'required' }] },
+      objectPath(`${group}/v1`, 'AuthenticationChain', half),
+    )
+    const from = ['--openunison', `kubernetes:${half}`, '--kubeconfig', cluster.connection.kubeconfig]
+    const { stdout } = await run(gatehouse, ['import', ...from, '--out', join(folder, 'half')])
+    expect(stdout).toContain('1 of 2 objects are ready to serve, 1 are set aside')
+    expect(stdout).toContain('no mechanism named "jit"')
+    expect(stdout).toContain('There is neither an OpenUnison object')
+    expect(stdout).toContain('The ConfigMap myvd of the chart orchestra is missing')
   }, 60_000)
 })

@@ -493,6 +493,67 @@ test('hostile YAML is a problem, and the rest is imported', async () => {
   expect(text).toMatch(/Could not be read\n.*bomb\.yaml.*\n.*deep\.yaml/)
 })
 
+test('a broken document hides no other, and a template of a chart says what it is', async () => {
+  const link = (name: string, more = '') =>
+    object('PortalUrl', name, `label: x\nurl: https://x.test\nazRules: [{ scope: dn, constraint: o=x }]${more}`)
+  await mkdir(join(work, 'charts'))
+  const unclosed = link('open', '\nicon: "') + link('two').replaceAll('"', '')
+  await writeFile(join(work, 'charts', 'links.yaml'), link('one') + unclosed)
+  await writeFile(
+    join(work, 'charts', 'template.yaml'),
+    `{{ if .Values.on }}\n${link('three', '\nicon: {{ .Values.x }}')}{{ end }}\n`,
+  )
+  const { text, err } = await importFrom('charts')
+  expect(err).toEqual([])
+  expect(files()).toEqual(['portalurls/one.yaml', 'portalurls/two.yaml'])
+  expect(text).toMatch(/links\.yaml, document 2: Missing closing "quote\n/)
+  expect(text).toMatch(/template\.yaml, document 2: [^\n]*what "helm template" makes of it\n/)
+})
+
+test('an installation without its directory says so', async () => {
+  const chain = object('AuthenticationChain', 'anonymous', 'level: 0\nauthMechs: []')
+  await writeFile(join(work, 'charts.yaml'), chain)
+  const missing = 'The ConfigMap myvd of the chart orchestra is missing'
+  expect((await importFrom('charts.yaml')).text).toContain(missing)
+  await rm(join(work, 'out'), { recursive: true })
+  const myvd =
+    '---\napiVersion: v1\nkind: ConfigMap\nmetadata: { name: myvd }\ndata: { myvd.conf: "server.nameSpaces=" }\n'
+  await writeFile(join(work, 'charts.yaml'), chain + myvd)
+  expect((await importFrom('charts.yaml')).text).not.toContain(missing)
+})
+
+test.each([
+  ['no kubeconfig', 'a\0b', 'kubeconfig is not a kubeconfig: '],
+  [
+    'a program without credentials',
+    'exec: { apiVersion: client.authentication.k8s.io/v1, command: "false" }',
+    'gives no credentials: its program for credentials failed. Log in to the cluster again',
+  ],
+  [
+    'a program that is missing',
+    'exec: { apiVersion: client.authentication.k8s.io/v1, command: /nowhere/login }',
+    'gives no credentials: spawn /nowhere/login ENOENT',
+  ],
+  ['no server', 'token: x', 'list openunisons: no answer (connect ECONNREFUSED 127.0.0.1:1). Nothing was written.'],
+])('a cluster with %s: a reason, and no folder', async (_, user, message) => {
+  const text = user.startsWith('a\0')
+    ? user
+    : `apiVersion: v1
+kind: Config
+current-context: one
+contexts: [{ name: one, context: { cluster: one, user: one } }]
+clusters: [{ name: one, cluster: { server: "https://127.0.0.1:1" } }]
+users: [{ name: one, user: { ${user} } }]
+`
+  await writeFile(join(work, 'kubeconfig'), text)
+  const from = ['--openunison', 'kubernetes:openunison', '--kubeconfig', join(work, 'kubeconfig')]
+  const { code, err } = await run(importCommand, ...from, '--out', join(work, 'out'))
+  expect(code).toBe(1)
+  expect(err.join('\n')).toContain(message)
+  expect(err).toHaveLength(1)
+  expect(readdirSync(work)).toEqual(['kubeconfig'])
+})
+
 test('a source without objects writes nothing', async () => {
   await mkdir(join(work, 'charts'))
   await writeFile(join(work, 'charts', 'broken.yaml'), 'a: [')

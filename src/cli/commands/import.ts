@@ -18,6 +18,7 @@ import { databaseOptions, outputOption, sourceOptions } from '#cli/command-line/
 import { formatIssue } from '#config/context/located-issue.ts'
 import { loadConfiguration } from '#config/load/load.ts'
 import { kubernetesPlace } from '#config/watch/open-source.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { type ImportPlan, planImport } from '#openunison/import/import-plan.ts'
 import { importReport } from '#openunison/import/import-report.ts'
 import { type OpenUnisonSource, openNamespace, openRenderedSource } from '#openunison/import/openunison-source.ts'
@@ -71,14 +72,14 @@ async function importOpenUnison(values: Values<typeof options>, io: CommandOutpu
   const withSecrets = values['with-secrets']
   checkNewFolder(folder)
   if (isExport(from)) throw new WrongUsage(`${from} is an export of Gatehouse: run "gatehouse import ${from}"`)
-  const source = await openSource(from, values.kubeconfig)
+  const source = await reading(openSource(from, values.kubeconfig))
   try {
     if (source.objects.length === 0) {
       throw new Error(
         `there are no objects of OpenUnison in ${from}${source.problems.map((line) => `\n${line}`).join('')}`,
       )
     }
-    const plan = await planImport(source, { folder: resolve(folder), withSecrets })
+    const plan = await reading(planImport(source, { folder: resolve(folder), withSecrets }))
     await writeFolder(folder, plan)
     const hide = hiding(plan)
     const report = importReport(plan, source, { source: from, folder, withSecrets, command: commandName() }).map(
@@ -97,6 +98,18 @@ async function importOpenUnison(values: Values<typeof options>, io: CommandOutpu
     return await verify(folder, hide, io)
   } finally {
     source.close()
+  }
+}
+
+/** With the reason why the cluster did not answer. */
+async function reading<T>(read: Promise<T>): Promise<T> {
+  try {
+    return await read
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    const { message, cause } = error
+    const reason = cause instanceof Error ? ` (${cause.message})` : ''
+    throw new Error(`${message}${reason}. Nothing was written.`, { cause: error })
   }
 }
 

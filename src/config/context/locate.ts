@@ -80,7 +80,7 @@ function locatedDocuments(
  * The texts of the documents. No text within a document can have a line that begins with `---`, but the parser reads over
  * it after an unclosed quote, so that the documents after it would be lost.
  */
-function splitDocuments(text: string): { readonly start: number; readonly text: string }[] {
+export function splitDocuments(text: string): { readonly start: number; readonly text: string }[] {
   const parts: { start: number; text: string }[] = []
   let start = 0
   for (const { index } of text.matchAll(/^---(?=\s|$)/gm)) {

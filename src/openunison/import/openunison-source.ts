@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { Document, isMap, parse, parseAllDocuments } from 'yaml'
 import { groups } from '#config/build/kinds.ts'
+import { splitDocuments } from '#config/context/locate.ts'
 import type { SecretLookup } from '#config/context/secrets.ts'
 import { configResources, openUnisonResource } from '#config/sources/cluster-documents.ts'
 import { readDirectory, type SourceFile } from '#config/sources/folder-documents.ts'
@@ -146,6 +147,8 @@ function webhookName(
   return isBlocking && typeof name === 'string' && /^[a-z0-9.-]{1,253}$/.test(name) ? name : undefined
 }
 
+const noDirectory = `The ConfigMap ${myvdName} of the chart orchestra is missing. It has the directory: without it, no user logs in with a password`
+
 const listedKinds: readonly { readonly kind: string; readonly plural: string; readonly versions: readonly string[] }[] =
   [
     openUnisonResource,
@@ -182,12 +185,11 @@ class Collection {
 
   addFile({ name, text }: SourceFile): void {
     this.#attempt(name, () => {
-      const documents = parseAllDocuments(text, { prettyErrors: false })
-      for (const [i, document] of ('empty' in documents ? [] : documents).entries()) {
+      for (const [i, document] of readDocuments(text).entries()) {
         const where = `${name}, document ${i + 1}`
         const [error] = document.errors
         if (error === undefined) this.add(document, where)
-        else this.problems.push(`${where}: ${error.message}`)
+        else this.problems.push(`${where}: ${error.message}${text.includes('{{') ? unrendered : ''}`)
       }
     })
   }
@@ -243,7 +245,12 @@ class Collection {
 
   /** Adds the parts of the virtual directory, unless there are some already. Call it when the targets are known. */
   addDirectory(): void {
-    if (this.#directory === '' || this.objects.some(({ kind }) => kind === 'DirectoryInsert')) return
+    const has = (name: string): boolean => this.objects.some(({ kind }) => kind === name)
+    if (has('DirectoryInsert')) return
+    if (this.#directory === '') {
+      if (has('AuthenticationChain')) this.problems.push(noDirectory)
+      return
+    }
     const targets = this.objects.flatMap(({ kind, name, text }) => {
       if (kind !== 'Target') return []
       const { spec } = parse(text) as { readonly spec?: { readonly className?: unknown } }
@@ -264,6 +271,20 @@ class Collection {
     const decoded = texts(data, (text) => Buffer.from(text, 'base64').toString('utf8'))
     this.#secrets.set(name, new Map([...decoded, ...texts(stringData, (text) => text)]))
   }
+}
+
+const unrendered = '; if this is a template of a chart, import what "helm template" makes of it'
+
+/** After an unclosed quote, the parser takes other documents for a part of it: each is then read for itself. */
+function readDocuments(text: string): readonly Document[] {
+  const parsed = parsedDocuments(text)
+  const isBroken = parsed.some(({ errors }) => errors.length > 0)
+  return isBroken ? splitDocuments(text).flatMap((part) => parsedDocuments(part.text)) : parsed
+}
+
+function parsedDocuments(text: string): readonly Document[] {
+  const parsed = parseAllDocuments(text, { prettyErrors: false, logLevel: 'error' })
+  return 'empty' in parsed ? [] : parsed
 }
 
 function isOurs(apiVersion: string): boolean {

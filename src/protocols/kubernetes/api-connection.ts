@@ -64,7 +64,11 @@ async function openByKubeConfig(
   }
   const { KubeConfig } = await import('@kubernetes/client-node')
   const config = new KubeConfig()
-  config.loadFromString(readSmallFileSync(connection.file))
+  try {
+    config.loadFromString(readSmallFileSync(connection.file))
+  } catch (cause) {
+    throw new Error(`${connection.file} is not a kubeconfig: ${firstLine(cause)}`, { cause })
+  }
   config.makePathsAbsolute(dirname(connection.file))
   if (connection.context !== undefined) config.setCurrentContext(connection.context)
   const cluster = config.getCurrentCluster()
@@ -74,21 +78,33 @@ async function openByKubeConfig(
   if (!cluster.server.startsWith('https:')) throw new Error(`${connection.file} names an API server without https`)
   if (user.username !== undefined)
     throw new Error(`${connection.file} logs in with a password; use a token or certificate`)
-  const options: RequestOptions = {}
-  await config.applyToHTTPSOptions(options)
+  /** Runs the program for credentials that the kubeconfig may name. */
+  const apply = async (): Promise<RequestOptions> => {
+    const options: RequestOptions = {}
+    try {
+      await config.applyToHTTPSOptions(options)
+    } catch (cause) {
+      const reason = firstLine(cause) || 'its program for credentials failed'
+      throw new Error(`${connection.file} gives no credentials: ${reason}. Log in to the cluster again`, { cause })
+    }
+    return options
+  }
+  const options = await apply()
   const { ca, cert, key, servername } = options
   const own = new OutgoingHttpsAgent({ ...pool, ...defined({ ca, cert, key, servername }) }, proxies)
   return {
     address: cluster.server.replace(/\/+$/, ''),
     close: () => own.destroy(),
     async credentials() {
-      const fresh: RequestOptions = {}
-      await config.applyToHTTPSOptions(fresh)
+      const fresh = await apply()
       const proxied = cluster.proxyUrl !== undefined && fresh.agent instanceof HttpAgent ? fresh.agent : undefined
       return { agent: proxied ?? own, headers: { ...(fresh.headers as Record<string, string> | undefined) } }
     },
   }
 }
+
+const firstLine = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).trim().split('\n', 1)[0]?.slice(0, 500) ?? ''
 
 const defined = (options: { [name: string]: unknown }): AgentOptions =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))

@@ -39,6 +39,8 @@ export function apiFailure(who: string, what: string, answer: ApiAnswer): Gatewa
       return new GatewayError('BAD_REQUEST', detail)
     case 409:
       return new GatewayError(reason === 'AlreadyExists' ? 'CONFLICT' : 'VERSION_MISMATCH', detail)
+    case 401:
+      return new GatewayError('TARGET_FAILED', `${detail}. The credentials are wrong or have expired`)
     case 403:
       return new AccessRefused('TARGET_FAILED', detail)
     case 404:
