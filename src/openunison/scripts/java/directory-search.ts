@@ -1,5 +1,5 @@
-import { askGateway } from './gateway-call.ts'
 import { HashSet } from './hash-map.ts'
+import { askGateway } from './host-bridge.ts'
 import { IllegalArgumentException, NoSuchElementException } from './java-exception.ts'
 import { itemsOf, javaText, javaValue } from './java-value.ts'
 

@@ -1,5 +1,5 @@
 import { ArrayList } from './collections.ts'
-import { askGateway } from './gateway-call.ts'
+import { askGateway } from './host-bridge.ts'
 import { javaText } from './java-value.ts'
 
 /** com.tremolosecurity.proxy.filters.SetupGroupMetadataWatch: the mappings of GroupMetaData objects. */

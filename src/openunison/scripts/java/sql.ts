@@ -1,4 +1,4 @@
-import { askGateway } from './gateway-call.ts'
+import { askGateway } from './host-bridge.ts'
 import { IllegalArgumentException, IllegalStateException } from './java-exception.ts'
 import { javaText } from './java-value.ts'
 

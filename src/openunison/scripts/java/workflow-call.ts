@@ -1,6 +1,6 @@
 import { ArrayList } from './collections.ts'
-import { askGateway } from './gateway-call.ts'
 import { HashMap } from './hash-map.ts'
+import { askGateway } from './host-bridge.ts'
 import { Attribute } from './identity.ts'
 import { IllegalArgumentException } from './java-exception.ts'
 import { javaText, javaValue, optionalText } from './java-value.ts'
