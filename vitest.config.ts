@@ -7,8 +7,8 @@ import { tiers } from './test/tiers.ts'
 
 /** For tiers with real servers: their tests wait as long as a machine needs that is four times slower. */
 const realParts = {
-  testTimeout: 120_000,
-  hookTimeout: 120_000,
+  testTimeout: 240_000,
+  hookTimeout: 240_000,
   expect: { poll: { timeout: 20_000 } },
 }
 
@@ -36,7 +36,8 @@ const projects: Readonly<Record<string, TestProjectInlineConfiguration>> = {
   programs: { test: realParts },
   kube: { test: { ...realParts, ...shared, ...setup('bundle', 'kube', 'helm', 'definitions', 'openbao') } },
   stories: { test: { ...realParts, ...shared, ...setup('bundle', 'postgres', 'python', 'slapd') } },
-  release: { test: { ...realParts, ...setup('release', 'helm', 'kube') } },
+  // Their gateways run as emulated users of unpacked systems, and their commands start one after the other.
+  release: { test: { ...realParts, testTimeout: 300_000, ...setup('release', 'helm', 'kube') } },
   browser: {
     test: {
       ...realParts,

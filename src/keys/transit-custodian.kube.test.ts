@@ -22,7 +22,7 @@ describe.skipIf(inject('openbao') === undefined)('keys in Transit', () => {
   let root: TransitLogin
   const measured: string[] = []
 
-  const client = (login: TransitLogin = root, timeoutMillis = 3000): TransitClient =>
+  const client = (login: TransitLogin = root, timeoutMillis = 30_000): TransitClient =>
     new TransitClient(
       { address: bao.address, ca: bao.ca, login },
       {
@@ -109,7 +109,7 @@ path "transit/sign/logged-in/*" { capabilities = ["update"] }`
   })
 
   test("that can't be reached cost a few callers the timeout, and the others nothing", async () => {
-    const its = client(root, 1000)
+    const its = client(root, 5000)
     const custodian = new TransitCustodian(its, 'transit', 'away')
     await custodian.latest('ES256')
     const sign = () => custodian.sign({ key: custodian.name, version: 1 }, 'ES256', Buffer.from('token'))

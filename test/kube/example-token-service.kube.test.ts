@@ -48,7 +48,7 @@ onKubernetes('the example token-service', (cluster) => {
     })
 
   const command = (...args: string[]): Promise<{ stdout: string }> =>
-    run(gatehouse, args, { env: { ...process.env, ...environment }, timeout: 30_000 })
+    run(gatehouse, args, { env: { ...process.env, ...environment }, timeout: 100_000 })
 
   test('both endpoints give the pod a token that their documents verify', async () => {
     const expected = [

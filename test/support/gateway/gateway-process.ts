@@ -75,7 +75,7 @@ async function startOnce(options: GatewayProcessOptions): Promise<GatewayProcess
   await until(async () => {
     if (child.exitCode !== null) throw new Error(`gatehouse ended with ${child.exitCode}:\n${output}`)
     return (await fetch(`${options.tls === true ? metricsUrl : url}/ready`).catch(() => undefined))?.ok === true
-  }, 60_000).catch((error: unknown) => {
+  }, 150_000).catch((error: unknown) => {
     child.kill('SIGKILL')
     throw error
   })
