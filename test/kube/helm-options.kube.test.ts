@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
+import { parseHostPort } from '#kernel/address.ts'
 import { defineAll, defineFiles } from '#testing/kubernetes/custom-resources.ts'
 import { chartFolder, chartProfiles, findObject, Helm, type Manifest } from '#testing/kubernetes/helm-chart.ts'
 import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
@@ -38,6 +39,54 @@ describe.skipIf(program === undefined)('the options of the chart', () => {
       expect(kinds.filter((kind) => kind === 'ConfigMap').length).toBe(1)
     },
   )
+
+  test.each([
+    [{ fullnameOverride: 'portal' }, 'portal', 'gatehouse'],
+    [{ nameOverride: 'portal' }, 'gatehouse-portal', 'portal'],
+    [{ nameOverride: 'portal', fullnameOverride: 'idp' }, 'idp', 'portal'],
+    // YAML would read them as numbers and truth values.
+    [{ fullnameOverride: '12' }, '12', 'gatehouse'],
+    [{ nameOverride: '12', fullnameOverride: 'true' }, 'true', '12'],
+    [{ fullnameOverride: `${'a'.repeat(51)}-${'b'.repeat(40)}` }, 'a'.repeat(51), 'gatehouse'],
+  ])('all names follow %j', async (values, fullname, name) => {
+    const given = Object.entries(values).flatMap(([key, value]) => ['--set-string', `${key}=${value}`])
+    const objects = await helm.render('gatehouse', everything, ...given)
+    const own = objects.filter(({ kind, metadata }) => {
+      const isOther = kind === 'CustomResourceDefinition' || metadata.name.endsWith('-publisher')
+      return !isOther && metadata.name !== `${fullname}-notes`
+    })
+    const expected = new RegExp(`^(?:gatehouse-)?${fullname}(?:-[a-z]+)?$`)
+    expect(own.filter(({ metadata }) => !expected.test(metadata.name) || metadata.name.length > 63)).toEqual([])
+    const labels = { 'app.kubernetes.io/name': name, 'app.kubernetes.io/instance': 'gatehouse' }
+    expect(objects.filter(({ kind }) => kind === 'Service')).not.toEqual([])
+    for (const { spec } of objects.filter(({ kind }) => kind === 'Service')) {
+      expect(spec).toMatchObject({ selector: labels })
+    }
+    expect(specOf(objects, 'Deployment')).toMatchObject({
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { serviceAccountName: fullname } },
+    })
+    expect(specOf(objects, 'HorizontalPodAutoscaler')).toMatchObject({ scaleTargetRef: { name: fullname } })
+  })
+
+  test.each([
+    ['0.0.0.0', '0.0.0.0'],
+    ['::', '[::]'],
+    ['[::]', '[::]'],
+    ['fd00::1', '[fd00::1]'],
+  ])('listenAddress %s is an address that the gateway reads, in every listener', async (given, host) => {
+    const { files } = chartProfiles.find((profile) => profile.name === 'sts') ?? none
+    const objects = await helm.render('gatehouse', { files }, '--set-string', `listenAddress=${given}`)
+    const { template } = specOf(objects, 'Deployment') as { template: { spec: { containers: { args: string[] }[] } } }
+    const args = template.spec.containers[0]?.args ?? []
+    const listeners = args.flatMap((arg) => /^--(?:listen|metrics)=(.*)$/.exec(arg)?.[1] ?? [])
+    const config = findObject(objects, 'ConfigMap')['data'] as Readonly<Record<string, string>>
+    const { sts } = parse(config['sts.yaml'] ?? '')
+    listeners.push(sts.injector.webhook.listen)
+    expect(listeners).toEqual([`${host}:8080`, `${host}:8081`, `${host}:8443`])
+    const hosts = listeners.map((listener) => parseHostPort(listener).host)
+    expect(new Set(hosts)).toEqual(new Set([host.replace(/^\[|\]$/g, '')]))
+  })
 
   test.each([
     [

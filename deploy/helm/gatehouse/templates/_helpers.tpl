@@ -14,7 +14,7 @@
 {{- end -}}
 
 {{- define "gatehouse.selector" -}}
-app.kubernetes.io/name: {{ include "gatehouse.name" . }}
+app.kubernetes.io/name: {{ include "gatehouse.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
@@ -30,9 +30,9 @@ The metadata of an object: its name, and where they differ from the release's it
 and annotations. What one object has counts before what all have.
 */}}
 {{- define "gatehouse.metadata" -}}
-name: {{ .name }}
+name: {{ .name | quote }}
 {{- with hasKey . "namespace" | ternary .namespace .root.Release.Namespace }}
-namespace: {{ . }}
+namespace: {{ . | quote }}
 {{- end }}
 labels:
   {{- include "gatehouse.labels" .root | nindent 2 }}
@@ -63,6 +63,12 @@ annotations:
 {{- else -}}
 {{- required "serviceAccount.name is needed where serviceAccount.create is false" .Values.serviceAccount.name -}}
 {{- end -}}
+{{- end -}}
+
+{{/* As the host of an address: IPv6 in brackets, which the value may have or not. */}}
+{{- define "gatehouse.listenHost" -}}
+{{- $address := .Values.listenAddress | trimPrefix "[" | trimSuffix "]" -}}
+{{- ternary (printf "[%s]" $address) $address (contains ":" $address) -}}
 {{- end -}}
 
 {{/* The proxies that are believed, as JSON. An ingress that nobody names makes one address of all clients, and one lock for all of them. */}}

@@ -36,7 +36,7 @@ a Service of its own, with a certificate that Gatehouse makes unless one is give
 {{- fail "sts.injector.tokenService: sidecars need an https address of the token service; give it, or tls.secretName" -}}
 {{- end -}}
 {{- $name := include "gatehouse.fullname" . -}}
-{{- $webhook := dict "listen" (printf "%s:%d" .Values.listenAddress (int .Values.webhook.port)) -}}
+{{- $webhook := dict "listen" (printf "%s:%d" (include "gatehouse.listenHost" .) (int .Values.webhook.port)) -}}
 {{- if include "gatehouse.writesWebhook" . -}}
 {{- $_ := set $webhook "service" (dict "namespace" .Release.Namespace "name" (printf "%s-webhook" $name) "port" 443) -}}
 {{- $_ := set $webhook "configuration" (include "gatehouse.clusterName" .) -}}
