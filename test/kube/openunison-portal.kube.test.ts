@@ -9,9 +9,8 @@ import { defineAll } from '#testing/kubernetes/custom-resources.ts'
 import { expectDocumented } from '#testing/kubernetes/driven-charts.ts'
 import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 import {
-  object,
+  directoryObjects,
   org,
-  pairs,
   password,
   SignedIn,
   soon,
@@ -30,29 +29,6 @@ onKubernetes('a portal in the form of OpenUnison’s charts, with a login at a d
   let own = ''
   let gateway: GatewayProcess
   let slapd: Slapd
-
-  /** The directory in the place of the ConfigMap that the charts make of their values. */
-  function directoryObjects(): object[] {
-    const bindPassword = {
-      name: 'adminPasswd',
-      secretName: 'orchestra-secrets-source',
-      secretKey: 'AD_BIND_PASSWORD',
-    }
-    return [
-      object('DirectoryInsert', 'activedirectory', {
-        className: 'directory.Ldap',
-        suffix: 'ou=activedirectory,o=Data',
-        params: pairs({ url: slapd.url, adminDN: slapd.adminDn, searchBase: slapd.baseDn }),
-        secretParams: [bindPassword],
-      }),
-      object('DirectoryInsert', 'shadow', {
-        className: 'directory.Target',
-        suffix: 'ou=shadow,o=Tremolo',
-        params: pairs({ target: 'accounts' }),
-        mapping: { mail: 'email', givenName: 'first_name', sn: 'last_name' },
-      }),
-    ]
-  }
 
   async function addPeople(): Promise<void> {
     const people: Record<string, string[]> = {
@@ -78,7 +54,7 @@ onKubernetes('a portal in the form of OpenUnison’s charts, with a login at a d
     slapd = await startSlapd()
     await addPeople()
     const sets = ['portal', 'login-active-directory', 'namespaces', 'privileged-access']
-    writeConfig(config, sets, [...valueObjects(cluster, { K8S_OPENUNISON_NS: own }), ...directoryObjects()])
+    writeConfig(config, sets, [...valueObjects(cluster, { K8S_OPENUNISON_NS: own }), ...directoryObjects(slapd)])
     writeSecret(config, 'orchestra-secrets-source', 'AD_BIND_PASSWORD', slapd.adminPassword)
     gateway = await startGatewayProcess({ config, dataFolder: join(folder, 'data') })
   })

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
-import { type IncomingMessage, request } from 'node:http'
+import { type IncomingMessage, request as plainRequest } from 'node:http'
+import { request as tlsRequest } from 'node:https'
 import { text } from 'node:stream/consumers'
+import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 
 /** A browser without scripts: cookies, forms and redirects, one at a time so that tests can check in between. */
 export class PlainBrowser {
@@ -50,8 +52,11 @@ export class PlainBrowser {
   /** Not by `fetch`, which sets its own Sec-Fetch headers. */
   async #send(method: string, path: string, headers: Record<string, string>, body = ''): Promise<Visit> {
     const cookie = [...this.jar].map(([name, value]) => `${name}=${value}`).join('; ')
-    const asked = request(new URL(path, this.#origin), {
+    const url = new URL(path, this.#origin)
+    const request = url.protocol === 'https:' ? tlsRequest : plainRequest
+    const asked = request(url, {
       method,
+      ca: testServerCertificate,
       headers: { ...headers, ...(cookie === '' ? {} : { cookie }) },
     })
     asked.end(body)

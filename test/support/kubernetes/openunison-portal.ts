@@ -7,6 +7,7 @@ import { type GatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
 import type { DrivenCharts } from '#testing/kubernetes/driven-charts.ts'
 import type { KubeClient } from '#testing/kubernetes/kube-client.ts'
+import type { Slapd } from '#testing/ldap/slapd.ts'
 import type { FakeGitHub, FakeGitHubAccount } from '#testing/login/fake-github.ts'
 import type { OutsideIssuer } from '#testing/login/outside-issuer.ts'
 
@@ -120,6 +121,29 @@ export function valueObjects({ connection }: KubeClient, values: Readonly<Record
     object('Target', 'k8s', {
       className: 'com.tremolosecurity.unison.openshiftv3.OpenShiftTarget',
       params: pairs(kubernetes),
+    }),
+  ]
+}
+
+/** The directory in the place of the ConfigMap that the charts make of their values. */
+export function directoryObjects(slapd: Pick<Slapd, 'url' | 'adminDn' | 'baseDn'>): object[] {
+  const bindPassword = {
+    name: 'adminPasswd',
+    secretName: 'orchestra-secrets-source',
+    secretKey: 'AD_BIND_PASSWORD',
+  }
+  return [
+    object('DirectoryInsert', 'activedirectory', {
+      className: 'directory.Ldap',
+      suffix: 'ou=activedirectory,o=Data',
+      params: pairs({ url: slapd.url, adminDN: slapd.adminDn, searchBase: slapd.baseDn }),
+      secretParams: [bindPassword],
+    }),
+    object('DirectoryInsert', 'shadow', {
+      className: 'directory.Target',
+      suffix: 'ou=shadow,o=Tremolo',
+      params: pairs({ target: 'accounts' }),
+      mapping: { mail: 'email', givenName: 'first_name', sn: 'last_name' },
     }),
   ]
 }
