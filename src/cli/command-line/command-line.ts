@@ -105,12 +105,13 @@ export function defineCommand<const O extends Options>(spec: CommandSpec<O>): Ru
         unknownAction(word, Object.keys(spec.actions))
       const { values, positionals } = readOptions(args, spec.options)
       const output = createOutput(io, 'output' in values && values.output === 'json')
+      const lacksConfig = 'config' in spec.options && !('config' in values)
       const run = (): Promise<unknown> => {
-        if (!('actions' in spec)) return spec.run(values, checkArguments(positionals, spec), output)
+        if (!('actions' in spec)) return spec.run(values, checkArguments(positionals, spec, lacksConfig), output)
         const [name = '', ...rest] = positionals
         const chosen = Object.hasOwn(spec.actions, name) ? spec.actions[name] : undefined
         if (chosen === undefined || 'command' in chosen) return unknownAction(name, Object.keys(spec.actions))
-        return chosen.run(values, checkArguments(rest, chosen), output)
+        return chosen.run(values, checkArguments(rest, chosen, lacksConfig), output)
       }
       try {
         const code = await run()
@@ -223,7 +224,11 @@ function readOptions<O extends Options>(args: string[], options: O): { values: V
   } catch (error) {
     if (error instanceof WrongUsage) throw error
     // Node.js adds advice about arguments that start with a dash, which no command accepts.
-    throw new WrongUsage(messageOf(error).split('. ', 1)[0])
+    const [reason = ''] = messageOf(error).split('. ', 1)
+    const [, unknown] = /^Unknown option '(--.+)'$/.exec(reason) ?? []
+    if (unknown === undefined) throw new WrongUsage(reason)
+    const known = [...Object.keys(options), 'help'].map((name) => `--${name}`)
+    throw new WrongUsage(`unknown option "${unknown}"${suggestion(unknown, known)}`)
   }
 }
 
@@ -239,8 +244,13 @@ function checkChoices(values: Readonly<Record<string, unknown>>, options: Option
 function checkArguments(
   given: readonly string[],
   { arguments: names = [] }: { readonly arguments?: readonly string[] },
+  lacksConfig: boolean,
 ) {
-  if (given.length > names.length) throw new WrongUsage(`unexpected argument "${given[names.length]}"`)
+  if (given.length > names.length) {
+    const extra = given[names.length]
+    const isConfig = lacksConfig && names.length === 0
+    throw new WrongUsage(`unexpected argument "${extra}"${isConfig ? ` (did you mean "--config ${extra}"?)` : ''}`)
+  }
   const needed = names.filter((name) => !name.startsWith('['))
   if (given.length < needed.length) throw new WrongUsage(`missing argument: ${needed.slice(given.length).join(' ')}`)
   return given

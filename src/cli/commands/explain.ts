@@ -28,7 +28,9 @@ Rules about names need dn, such as --as dn=sub=idp,ou=oauth2,o=Tremolo`,
   notes: 'Exit code: 0 if the request would be allowed, 1 if it would be denied.',
   examples: ['gatehouse explain --config config --as uid=ada GET https://portal.example.com/main/requests'],
   run: (values, [method = '', address = ''], io) => {
-    if (!URL.canParse(address)) throw new WrongUsage(`"${address}" is not a URL`)
+    if (!/^https?:$/.test(URL.parse(address)?.protocol ?? '')) {
+      throw new WrongUsage(`"${address}" is not a URL with https:// or http://`)
+    }
     return withConfiguration(values, io, async (loaded) => {
       const caller = parseCaller(values.as, loaded.configuration.directoryRoot)
       const runtime = await openRuntime(loaded, values)

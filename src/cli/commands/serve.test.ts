@@ -57,7 +57,7 @@ test.each([
   [['--config', folder, '--workers', '2'], '--workers 2 requires PostgreSQL, since SQLite serves one process'],
   [['--config', folder, '--workers', 'auto'], '--workers auto requires PostgreSQL'],
   [['--config', folder, '--workers', '2', '--database', `sqlite:${folder}/x.db`], '--workers 2 requires PostgreSQL'],
-  [['--config', folder, '--prt', '1'], "Unknown option '--prt'\n"],
+  [['--config', folder, '--prt', '1'], 'unknown option "--prt"\n'],
 ])('wrong usage starts nothing and names the option: %j', async (args, message) => {
   const errors: string[] = []
   const data = join(folder, 'data')

@@ -88,18 +88,24 @@ test('a list without runs says so on standard error, also with --output json', a
   const folder = temporaryFolder()
   await withStorage(folder, async (storage) => await storage.ready())
   const empty = { code: 0, output: [] }
-  expect(await run(folder, 'list')).toEqual({ ...empty, errors: ['There are no stored runs.'] })
+  expect(await run(folder, 'list')).toEqual({
+    ...empty,
+    errors: ['There are no stored runs. A run that ended within its SCIM call is only in the audit.'],
+  })
   expect(await run(folder, 'list', '--unfinished')).toEqual({ ...empty, errors: ['There are no unfinished changes.'] })
   for (const args of [
     ['--state', 'incident'],
     ['--name', 'join'],
   ]) {
-    expect(await run(folder, 'list', ...args)).toEqual({ ...empty, errors: ['There are no stored runs that match.'] })
+    expect(await run(folder, 'list', ...args)).toEqual({
+      ...empty,
+      errors: ['There are no stored runs that match. A run that ended within its SCIM call is only in the audit.'],
+    })
   }
   expect(await run(folder, 'list', '--output', 'json', '--subject', 'ada')).toEqual({
     code: 0,
     output: ['[]'],
-    errors: ['There are no stored runs that match.'],
+    errors: ['There are no stored runs that match. A run that ended within its SCIM call is only in the audit.'],
   })
   expect((await run(await dataFolder(), 'list')).errors).toEqual([])
 })

@@ -115,6 +115,7 @@ async function list(values: WorkflowValues, _: readonly string[], io: CommandOut
       json: wireRun,
       noun: query.unfinished ? 'unfinished changes' : 'stored runs',
       filters: { ...query, unfinished: undefined },
+      hint: query.unfinished ? undefined : 'A run that ended within its SCIM call is only in the audit.',
     })
   })
 }
