@@ -105,6 +105,7 @@ export const sections: readonly Section[] = [
           'docs/guides/injector-webhook.md',
           'docs/guides/injected-settings.md',
           'docs/guides/token-issuers.md',
+          'docs/guides/token-grants.md',
           'docs/guides/sts-keys.md',
           'docs/guides/aws.md',
           'docs/guides/azure.md',

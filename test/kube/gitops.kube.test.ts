@@ -37,8 +37,8 @@ onKubernetes('an overlay of the base', (cluster) => {
   test('is accepted by the API server, object by object', async () => {
     // A definition is installed before the objects of its kind.
     const definitions = objects.filter(({ kind }) => kind === 'CustomResourceDefinition')
-    // Those of the configuration, and the users that a target stores.
-    expect(definitions).toHaveLength(kinds.length + 1)
+    // Those of the configuration, the users that a target stores, and the grants of teams.
+    expect(definitions).toHaveLength(kinds.length + 2)
     for (const definition of definitions) {
       const { group, names, versions } = (definition as unknown as Definition).spec
       await cluster.defineKind(definition, `/apis/${group}/${versions[0]?.name}/${names.plural}`)

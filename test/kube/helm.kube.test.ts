@@ -181,19 +181,24 @@ describe.skipIf(program === undefined)('the chart', () => {
         readonly resourceNames?: string[]
       }
       const rulesOf = (role: Manifest): readonly Rule[] => role['rules'] as Rule[]
-      for (const rule of roles.flatMap(rulesOf)) {
+      // What administrators of a namespace may do is no right of Gatehouse.
+      const own = roles.filter(({ metadata }) => !metadata.name.includes('-grants'))
+      for (const rule of own.flatMap(rulesOf)) {
         expect([...rule.apiGroups, ...rule.resources, ...rule.verbs]).not.toContain('*')
         if (rule.resources.includes('secrets'))
           expect(rule).toMatchObject({ verbs: ['get'], resourceNames: expect.anything() })
         expect(rule.verbs).not.toContain('delete')
       }
-      const ofCluster = roles.filter(({ kind }) => kind === 'ClusterRole').flatMap(rulesOf)
+      const ofCluster = own.filter(({ kind }) => kind === 'ClusterRole').flatMap(rulesOf)
       for (const rule of ofCluster) {
         const isReview = rule.resources.join() === 'tokenreviews' && rule.verbs.join() === 'create'
         const isWebhook = rule.resources.join() === 'mutatingwebhookconfigurations' && rule.resourceNames?.length === 1
         const isAccount = rule.resources.join() === 'serviceaccounts' && rule.verbs.join() === 'get'
         const isEvent = rule.apiGroups.join() === 'events.k8s.io' && rule.verbs.join() === 'create'
-        expect(isReview || isWebhook || isAccount || isEvent).toBe(true)
+        const isGrant =
+          rule.apiGroups.join() === 'gatehouse.dev' && /^tokengrants(\/status)?$/.test(rule.resources.join())
+        const isNamespace = rule.resources.join() === 'namespaces' && rule.verbs.join() === 'list,watch'
+        expect(isReview || isWebhook || isAccount || isEvent || isGrant || isNamespace).toBe(true)
       }
     },
   )
@@ -285,7 +290,11 @@ onKubernetes('the chart on a real API server', (cluster) => {
 
       expect(await may('get', '', 'serviceaccounts', 'cart', 'shop')).toBe(true)
       expect(await may('create', 'events.k8s.io', 'events', '', 'shop')).toBe(true)
+      expect(await may('watch', 'gatehouse.dev', 'tokengrants')).toBe(true)
+      expect(await may('watch', '', 'namespaces')).toBe(true)
 
+      expect(await may('create', 'gatehouse.dev', 'tokengrants', '', 'shop')).toBe(false)
+      expect(await may('delete', '', 'namespaces', 'shop')).toBe(false)
       expect(await may('list', '', 'serviceaccounts', '', 'shop')).toBe(false)
       expect(await may('delete', 'events.k8s.io', 'events', 'x', 'shop')).toBe(false)
       expect(await may('create', ...webhooks)).toBe(false)

@@ -45,6 +45,33 @@ sts:
       preset: gcp
       azRules: [{ scope: filter, constraint: (namespace=team) }]
       issuer: { host: short.example.com }
+    - name: granted
+      audience: cloud
+      path: /sts/granted
+      grants: { namespaces: [team-*], namespaceLabels: { tier: gold }, serviceAccounts: [web*] }
+      issuer: { host: granted.example.com }
+`
+
+/** As a team would apply it, with its namespace as the cluster has it. */
+const grants = `
+apiVersion: v1
+kind: Namespace
+metadata: { name: team-a, labels: { tier: gold } }
+---
+apiVersion: gatehouse.dev/v1
+kind: TokenGrant
+metadata: { name: web, namespace: team-a }
+spec: { endpoint: granted, serviceAccounts: [web, web-2] }
+---
+apiVersion: gatehouse.dev/v1
+kind: TokenGrant
+metadata: { name: others, namespace: team-a }
+spec: { endpoint: granted, serviceAccounts: [web-3, db] }
+---
+apiVersion: gatehouse.dev/v1
+kind: TokenGrant
+metadata: { name: web, namespace: team-b }
+spec: { endpoint: granted, serviceAccounts: [web] }
 `
 
 async function run(...args: string[]) {
@@ -195,6 +222,58 @@ describe('wrong usage of sts', () => {
     const { code, err } = await run(...args)
     expect(code).toBe(2)
     expect(err[0]).toEqual(typeof message === 'string' ? message : expect.stringMatching(message))
+  })
+})
+
+describe('grants of a file', () => {
+  const grantFile = () => {
+    const path = join(folder, 'grants.txt')
+    writeFileSync(path, grants)
+    return path
+  }
+  const explainAs = (namespace: string, saname: string, ...more: string[]) =>
+    run('explain', '--config', folder, ...more, '--as', `namespace=${namespace}`, '--as', `saname=${saname}`, 'granted')
+
+  test('sts explain names the one that allows, and says that none does', async () => {
+    const given = ['--grants', grantFile()]
+    const allowed = await explainAs('team-a', 'web-2', ...given)
+    expect([allowed.code, allowed.out.find((line) => line.startsWith('grant'))]).toEqual([
+      0,
+      expect.stringMatching(/pass {2}TokenGrant team-a\/web$/),
+    ])
+    // Outside the limits as a whole, of a namespace without the label, of another namespace, and without the file.
+    for (const [namespace, account, ...more] of [
+      ['team-a', 'web-3', ...given],
+      ['team-b', 'web', ...given],
+      ['other', 'web', ...given],
+      ['team-a', 'web'],
+    ] as const) {
+      const { code, out } = await explainAs(namespace, account, ...more)
+      expect([code, out.find((line) => line.startsWith('grant'))]).toEqual([
+        1,
+        expect.stringContaining('fail  no TokenGrant that counts allows it'),
+      ])
+    }
+  })
+
+  test('policy tests use them, and name the one that decided', async () => {
+    const tests = file(`
+tests:
+  - { endpoint: granted, as: { namespace: team-a, saname: web }, allowed: true, subject: 'k8s:team-a:web' }
+  - { endpoint: granted, as: { namespace: team-a, saname: web }, allowed: false }
+  - { endpoint: granted, as: { namespace: team-a, saname: db }, allowed: true }
+`)
+    const { code, out } = await run('test', '--config', folder, '--grants', grantFile(), tests)
+    expect(code).toBe(1)
+    const text = out.join('\n')
+    expect(text).toContain('1 passed, 2 failed')
+    expect(text).toContain('grant pass  TokenGrant team-a/web')
+    expect(text).toContain('expected a token, got none: no rule passes, and no grant')
+  })
+
+  test('sts explain names a file that cannot be read', async () => {
+    const { code, err } = await explainAs('team-a', 'web', '--grants', join(folder, 'none.yaml'))
+    expect([code, err.join(' ')]).toEqual([1, expect.stringContaining('none.yaml')])
   })
 })
 

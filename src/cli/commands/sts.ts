@@ -19,6 +19,7 @@ import { readYaml } from '#config/context/locate.ts'
 import { formatIssue, locateIssues } from '#config/context/located-issue.ts'
 import { readSchema } from '#config/context/schema-issues.ts'
 import { endpointKind } from '#config/load/set-aside.ts'
+import { givenGrants } from '#features/sts/grants/given-grants.ts'
 import type { Workload } from '#features/sts/service/workload.ts'
 import { Issues } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
@@ -29,12 +30,27 @@ import {
   describeWorkload,
   type ExplainedWorkload,
   explainToken,
+  grantText,
   type TokenDecision,
   withoutClusters,
 } from '#server/explain/token.ts'
 import { publishAction, publishOptions } from './keys.ts'
 
-const testOptions = { ...configOption, ...directoryOptions, ...secretsOption, ...outputOption } as const
+const grantsOption = {
+  grants: {
+    value: 'FILE',
+    about:
+      'YAML with TokenGrant objects, and with the Namespace objects whose labels count, instead of those of a cluster',
+  },
+} as const
+
+const testOptions = {
+  ...configOption,
+  ...grantsOption,
+  ...directoryOptions,
+  ...secretsOption,
+  ...outputOption,
+} as const
 
 const explainOptions = {
   ...configOption,
@@ -45,6 +61,7 @@ const explainOptions = {
     about: `Attribute of the workload instead, without contacting a cluster; can be repeated:
 namespace, saname, cluster, pod-name, ...; for an OpenID Connect issuer: issuer, sub and claims`,
   },
+  ...grantsOption,
   ...directoryOptions,
   ...secretsOption,
   ...outputOption,
@@ -110,6 +127,7 @@ function explain(
   io: CommandOutput,
 ): Promise<number> {
   const explained = readWorkload(values)
+  const given = readGivenGrants(values)
   return withConfiguration(values, io, async (loaded) => {
     const { stsEndpoints, setAside = [] } = loaded.configuration
     const config = stsEndpoints.find(({ endpoint }) => endpoint.name === name)
@@ -119,13 +137,23 @@ function explain(
     const isDescribed = explained.kind === 'described'
     if (isDescribed) checkDescription(explained.attributes, config)
     const configuration = isDescribed ? withoutClusters(loaded.configuration) : loaded.configuration
-    const { tokens, rules } = await openRuntime({ ...loaded, configuration }, values)
+    const { tokens, rules, grants } = await openRuntime({ ...loaded, configuration }, values)
     if (tokens === undefined) throw new Error('there is no token service')
-    const { allowed, details } = await explainToken(tokens, rules, config, explained)
+    const decider = { tokens, rules, grants: given === undefined ? grants : givenGrants(given, stsEndpoints) }
+    const { allowed, details } = await explainToken(decider, config, explained)
     for (const line of detailLines(details)) io.stdout(terminalLine(line, widest))
     io.result({ allowed, details })
     return allowed ? 0 : 1
   })
+}
+
+/** The documents of the file; undefined without one. */
+function readGivenGrants({ grants: file }: { readonly grants?: string | undefined }): readonly unknown[] | undefined {
+  if (file === undefined) return undefined
+  const { documents, problems } = readYaml(readTestFile(file))
+  const [problem] = [...problems, ...documents.flatMap((each) => each.problems)]
+  if (problem !== undefined) throw new WrongUsage(`--grants: ${file}: ${problem.message}`)
+  return documents.map((yaml) => yaml.toValue({ text: (text) => text, report: () => {} }))
 }
 
 function checkDescription(attributes: ReadonlyMap<string, readonly string[]>, { endpoint }: StsEndpointConfig): void {
@@ -182,6 +210,7 @@ function testPolicy(
   [file = '']: readonly string[],
   io: CommandOutput,
 ): Promise<number> {
+  const given = readGivenGrants(values)
   return withConfiguration(values, io, async (loaded) => {
     const issues = new Issues()
     const tests = readTests(file, loaded.configuration.stsEndpoints, issues)
@@ -192,9 +221,10 @@ function testPolicy(
     const configuration = withoutClusters(loaded.configuration)
     const { tokens, rules } = await openRuntime({ ...loaded, configuration }, values)
     if (tokens === undefined) throw new Error('there is no token service')
+    const decider = { tokens, rules, grants: given && givenGrants(given, loaded.configuration.stsEndpoints) }
     const results: { readonly at: string; readonly title: string; readonly problems: readonly string[] }[] = []
     for (const test of tests) {
-      const decision = await decideToken(tokens, rules, test.config, test.workload)
+      const decision = await decideToken(decider, test.config, test.workload)
       const problems = problemsOf(test.spec, decision)
       results.push({ at: test.at, title: titleOf(test), problems })
       io.stdout(terminalLine(`${problems.length === 0 ? 'ok  ' : 'FAIL'}  ${test.at}  ${titleOf(test)}`, widest))
@@ -268,11 +298,14 @@ const titleOf = ({ spec, workload }: PolicyTest): string =>
 
 /** The differences; empty if there are none. */
 function problemsOf({ allowed, subject, claims = {} }: PolicyTestSpec, decision: TokenDecision): string[] {
-  const { content, refusal, verdicts } = decision
-  const said = verdicts.map((verdict) => `rule ${verdictText(verdict)}`)
+  const { content, refusal, verdicts, granted } = decision
+  const said = [
+    ...verdicts.map((verdict) => `rule ${verdictText(verdict)}`),
+    ...(granted === undefined ? [] : [`grant ${grantText(granted)}`]),
+  ]
   if (content === undefined) {
     if (!allowed) return []
-    const why = refusal === undefined ? 'no rule passes' : refusal.message
+    const why = refusal?.message ?? (granted === undefined ? 'no rule passes' : 'no rule passes, and no grant')
     return [`expected a token, got none: ${why}`, ...said]
   }
   if (!allowed) return [`expected no token, got one for ${content.subject}`, ...said]

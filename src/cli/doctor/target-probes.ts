@@ -82,8 +82,30 @@ export async function targetProbes(
       },
     }),
   )
-  return { probes, diagnoses }
+  return { probes: [...probes, ...grantProbes(runtime, millis)], diagnoses }
 }
+
+/** Whether the TokenGrants of each cluster can be watched, and which of them don't count. */
+const grantProbes = ({ grants }: Runtime, millis: number): Probe[] =>
+  (grants?.clusters ?? []).map((name) => ({
+    probe: 'grants',
+    at: name,
+    advice: grantAdvice,
+    run: async () => {
+      await grants?.known(name, millis - 100)
+      const { accepted = 0, refused = [], failure } = grants?.describe(name) ?? {}
+      if (failure !== undefined) return [problem(`TokenGrants can't be watched: ${reasonOf(failure)}`, grantAdvice)]
+      const seen = `${accepted} TokenGrants count`
+      if (refused.length === 0) return [ok(seen)]
+      const some = refused.slice(0, shownGrants).join('; ')
+      const advice = "Their teams see it in the objects' status. Change the grants, or sts.endpoints[].grants."
+      return [warning(`${seen}, ${refused.length} do not: ${some}`, advice)]
+    },
+  }))
+
+const shownGrants = 5
+const grantAdvice =
+  'Apply deploy/crds/tokengrants.yaml, and let the account of the target list and watch tokengrants and namespaces.'
 
 type WrapTarget = (name: string, target: PreparedTarget) => PreparedTarget
 

@@ -143,5 +143,7 @@ export const otherKinds: Readonly<Record<string, string>> = {
     'there are no message queues here; run its script as a JavaScriptTask, in a workflow that an OUJob or the call-workflow API starts',
   OidcSession: 'sessions are not imported: users log in again',
   SecretVersion: 'versions of secrets are not kept: a changed secret is read again',
+  TokenGrant:
+    "it isn't configuration: teams create such objects in their namespaces, and sts.endpoints[].grants says which count",
   User: 'it is not configuration, but a user that a target stores',
 }

@@ -26,6 +26,8 @@ export interface TokenEndpoint {
   /** For how many seconds after its last answer an API server may be unavailable; 0: not at all. */
   readonly offlineSeconds: number
   readonly rateLimit: { readonly burst: number; readonly perMinute: number }
+  /** Undefined: grants do not count. */
+  readonly grants?: GrantLimits | undefined
   readonly awsTags: AwsTags | undefined
   readonly awsRoles: readonly string[]
 }
@@ -47,6 +49,21 @@ export interface SubjectIssuer {
   /** Its tokens are those of service accounts of a cluster, which has its name. */
   readonly kubernetes: boolean
   readonly clockToleranceSeconds: number
+}
+
+/** Which TokenGrant objects count. Names may have one `*`. */
+export interface GrantLimits {
+  /** Empty: all. */
+  readonly namespaces: readonly string[]
+  /** What each namespace must have. */
+  readonly namespaceLabels: ReadonlyMap<string, string>
+  /** Empty: all. */
+  readonly serviceAccounts: readonly string[]
+  readonly maxServiceAccounts: number
+  /** In one namespace. */
+  readonly maxGrants: number
+  /** How long the known grants count after the API server last confirmed them. */
+  readonly staleSeconds: number
 }
 
 /** Session tags for AWS. */

@@ -110,6 +110,30 @@ const stsKeysSchema = z.strictObject({
   custody: transit.optional(),
 })
 
+const namePattern = z
+  .string()
+  .regex(/^[a-z0-9.-]*\*?[a-z0-9.-]*$/, 'is not a name in Kubernetes, which may have one "*" for any characters')
+  .min(1)
+  .max(253)
+const namePatterns = z.array(namePattern).min(1).max(100)
+
+/** Which TokenGrant objects of the endpoint's clusters count. */
+const stsGrantsSchema = z.strictObject({
+  /** The namespaces that may have grants. This or `namespaceLabels`; if both are present, both must hold. */
+  namespaces: namePatterns.optional(),
+  /** Labels that their namespaces must have. */
+  namespaceLabels: z.record(z.string().min(1).max(317), z.string().max(63)).optional(),
+  /** The service accounts that a grant may name; all if absent. */
+  serviceAccounts: namePatterns.optional(),
+  /** How many service accounts a grant may name. */
+  maxServiceAccounts: z.int().min(1).max(100).optional(),
+  /** How many grants of the endpoint a namespace may have. */
+  maxGrants: z.int().min(1).max(100).optional(),
+  /** How long the known grants count while the API server can't be watched. */
+  staleSeconds: z.int().min(120).max(3600).optional(),
+})
+export type StsGrantsSpec = z.infer<typeof stsGrantsSchema>
+
 export const stsPresets = ['aws', 'azure', 'gcp', 'vault', 'kubernetes', 'anthropic', 'spiffe'] as const
 export type StsPreset = (typeof stsPresets)[number]
 
@@ -216,6 +240,8 @@ export const stsEndpointSchema = z.strictObject({
   /** How long the API server may be unreachable after its last response, with `offline-ok`. */
   offlineSeconds: z.int().min(1).max(3600).optional(),
   rateLimit: rateLimit.optional(),
+  /** Teams may allow service accounts of their namespaces; without it, their grants do not count. */
+  grants: stsGrantsSchema.optional(),
   awsTags: awsTags.optional(),
   /** The only roles that the token may assume, by their exact names. */
   awsRoles: z.array(z.string().min(1).max(2048)).min(1).max(50).optional(),

@@ -1,5 +1,5 @@
 import type { StsEndpointConfig } from '#config/configuration/configuration.ts'
-import type { AwsTags, SubjectIssuer, TokenEndpoint } from '#config/configuration/token-endpoint.ts'
+import type { AwsTags, GrantLimits, SubjectIssuer, TokenEndpoint } from '#config/configuration/token-endpoint.ts'
 import type { BuildContext } from '#config/context/build-context.ts'
 import type { StsEndpointSpec, StsFrame } from '#config/kinds/sts.ts'
 import { consumerLimits } from '#config/kinds/sts-preset.ts'
@@ -92,6 +92,7 @@ function buildEndpoint(
       burst: spec.rateLimit?.burst ?? defaultRate.burst,
       perMinute: spec.rateLimit?.perMinute ?? defaultRate.perMinute,
     },
+    grants: readGrants(spec, subjects, at, context),
     awsTags: readAwsTags(spec, subjects, at, context),
     awsRoles: spec.awsRoles ?? [],
   }
@@ -128,8 +129,8 @@ function checkConsumer(spec: StsEndpointSpec, at: Path, { issues }: BuildContext
 
 function readRules(spec: StsEndpointSpec, subjects: Subjects, at: Path, context: BuildContext): Rule[] {
   const place = [...at, 'azRules']
-  if ((spec.azRules ?? []).length === 0) {
-    context.issues.error(place, 'at least one rule is required: without one, every workload is denied')
+  if ((spec.azRules ?? []).length === 0 && spec.grants === undefined) {
+    context.issues.error(place, 'at least one rule, or grants, is required: without them, every workload is denied')
   }
   const rules = context.rules(spec.azRules, place)
   for (const [i, rule] of rules.entries()) {
@@ -154,6 +155,39 @@ function readRules(spec: StsEndpointSpec, subjects: Subjects, at: Path, context:
     }
   }
   return rules
+}
+
+const defaultGrants = { maxServiceAccounts: 10, maxGrants: 10, staleSeconds: 300 }
+
+function readGrants(
+  { grants }: StsEndpointSpec,
+  { clusters, areAccounts }: Subjects,
+  at: Path,
+  { issues }: BuildContext,
+): GrantLimits | undefined {
+  if (grants === undefined) return undefined
+  const path = [...at, 'grants']
+  const { namespaces = [], namespaceLabels = {}, serviceAccounts = [] } = grants
+  const labels = new Map(Object.entries(namespaceLabels))
+  if (namespaces.length === 0 && labels.size === 0) {
+    issues.error(path, 'namespaces or namespaceLabels are required: they say which namespaces may have grants')
+  }
+  const everywhere = labels.size === 0 ? namespaces.indexOf('*') : -1
+  if (everywhere >= 0) {
+    const warning = 'any user who may create a TokenGrant, in any namespace, can give its service accounts a token'
+    issues.warning([...path, 'namespaces', everywhere], warning)
+  }
+  if (!areAccounts || clusters.length === 0) {
+    issues.error(path, 'belongs to endpoints with clusters: grants are objects of a cluster')
+  }
+  return {
+    namespaces,
+    namespaceLabels: labels,
+    serviceAccounts,
+    maxServiceAccounts: grants.maxServiceAccounts ?? defaultGrants.maxServiceAccounts,
+    maxGrants: grants.maxGrants ?? defaultGrants.maxGrants,
+    staleSeconds: grants.staleSeconds ?? defaultGrants.staleSeconds,
+  }
 }
 
 function attributesIn(filter: Filter): string[] {

@@ -38,7 +38,9 @@ export function checkSubject(
   const isUnclear = places === 0 || attributes.some((name) => unknownAttribute(name, subjects) !== undefined)
   if (isUnclear || rules.length !== (spec.azRules ?? []).length) return
   const shapes = areAccounts ? accountShapes : issuerShapes
-  const verdict = judgeSubject(text, shapes, { severalPlaces: places > 1, rules })
+  // Grants allow what no rule names.
+  const given = spec.grants === undefined ? rules : []
+  const verdict = judgeSubject(text, shapes, { severalPlaces: places > 1, rules: given })
   const path = [...at, 'subject']
   if (spec.preset === 'spiffe' && !spiffeTemplate.test(text)) {
     issues.error(path, 'must be a SPIFFE ID, such as spiffe://example.org/ns/${namespace}/sa/${saname}')

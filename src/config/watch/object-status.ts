@@ -19,7 +19,7 @@ export interface ObjectReading {
   readonly runs: boolean
 }
 
-interface Verdict {
+export interface Verdict {
   readonly status: 'True' | 'False'
   readonly reason: string
   readonly message: string
@@ -55,7 +55,7 @@ export function objectVerdict({ place, runs }: ObjectReading, outcome: ReadOutco
 }
 
 /**
- * The object's status with its condition `Ready`; the rest is unchanged. Undefined if nothing needs to be written.
+ * The object's status with this condition; the rest is unchanged. Undefined if nothing needs to be written.
  * The time of the last transition is kept while the condition's status is the same.
  */
 export function statusToWrite(
@@ -63,13 +63,14 @@ export function statusToWrite(
   { status, reason, message }: Verdict,
   generation: number,
   now: Date,
+  type = 'Ready',
 ): JsonObject | undefined {
   const before: JsonObject = isJsonObject(present) ? present : {}
   const list = before['conditions']
   const conditions: readonly JsonValue[] = Array.isArray(list) ? list : []
-  const old = conditions.find((one) => isJsonObject(one) && one['type'] === 'Ready')
+  const old = conditions.find((one) => isJsonObject(one) && one['type'] === type)
   const known: JsonObject = isJsonObject(old) ? old : {}
-  const wanted = { type: 'Ready', status, reason, message, observedGeneration: generation }
+  const wanted = { type, status, reason, message, observedGeneration: generation }
   const isSame = Object.entries(wanted).every(([name, value]) => known[name] === value)
   if (isSame && before['observedGeneration'] === generation) return undefined
   const since = known['status'] === status ? known['lastTransitionTime'] : undefined

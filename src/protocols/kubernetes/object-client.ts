@@ -32,6 +32,11 @@ export interface Selection {
   readonly labels?: string
 }
 
+export interface ListSelection extends Selection {
+  /** For each attempt to list: what is kept of an object; undefined leaves it out, and it does not count. */
+  readonly keep?: () => (object: ClusterObject) => ClusterObject | undefined
+}
+
 export interface WatchSelection extends Selection {
   /** When the server should end the watch. */
   readonly seconds: number
@@ -77,6 +82,8 @@ const pageSize = 250
 const mostLineBytes = 4 * 1024 * 1024
 /** How much later than requested a watch may end. */
 const watchGraceSeconds = 15
+/** How many times as many objects may be read as are kept. */
+const mostLeftOut = 10
 /** How often a list is restarted because its pages were compacted away meanwhile. */
 const listAttempts = 3
 
@@ -144,7 +151,7 @@ export class ObjectClient {
   }
 
   /** A list with its revision. */
-  async snapshot(resource: ClusterResource, most: number, wanted: Selection = {}): Promise<Snapshot> {
+  async snapshot(resource: ClusterResource, most: number, wanted: ListSelection = {}): Promise<Snapshot> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#pages(resource, most, wanted)
@@ -267,9 +274,11 @@ export class ObjectClient {
     }
   }
 
-  async #pages(resource: ClusterResource, most: number, wanted: Selection): Promise<Snapshot> {
+  async #pages(resource: ClusterResource, most: number, wanted: ListSelection): Promise<Snapshot> {
     const what = `list ${resource.plural}`
     const found: ClusterObject[] = []
+    const keep = wanted.keep?.()
+    let seen = 0
     let position = ''
     let version = ''
     do {
@@ -281,8 +290,13 @@ export class ObjectClient {
       const answer = await this.#call('GET', `${resourcePath(resource)}?${query}`, what, { signal: wanted.signal })
       const { items, metadata } = this.#json(this.#requireSuccess(answer, what), what)
       if (!Array.isArray(items)) throw noAnswer(this.#options.who, what, new Error('the answer is not a list'))
-      for (const item of items) found.push(this.#read(item, what))
-      if (found.length > most) {
+      for (const item of items) {
+        const object = this.#read(item, what)
+        const kept = keep === undefined ? object : keep(object)
+        if (kept !== undefined) found.push(kept)
+      }
+      seen += items.length
+      if (found.length > most || seen > most * mostLeftOut) {
         throw new GatewayError('TARGET_FAILED', `${this.#options.who}: ${what}: there are more than ${most}`)
       }
       position = textOf(isRecord(metadata) ? metadata['continue'] : undefined)

@@ -1,5 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { ClusterObject, ClusterPatch, ClusterResource, ServedKind } from '#protocols/kubernetes/cluster.ts'
+import type { WatchedObjects } from '#protocols/kubernetes/informer.ts'
 import type { Target, TargetSource } from '#sdk/target/target.ts'
 
 /** The condition for deleting an object. */
@@ -70,10 +71,21 @@ export interface ClusterCalls {
   call(call: ClusterCall): Promise<{ readonly status: number; readonly body: string }>
 }
 
+/** What follows all objects of a kind, and writes their status. Throws as `ClusterObjects` does. */
+export interface ClusterWatches extends WatchedObjects {
+  /** Only its `status`, and only while the stored object has the `metadata.resourceVersion` of this one. */
+  replaceStatus(
+    resource: ClusterResource,
+    name: string,
+    object: Readonly<Record<string, unknown>>,
+  ): Promise<ClusterObject>
+}
+
 /** Optional: the target is a cluster in whose objects other targets store their users. */
 export interface KubernetesCluster extends Target {
   readonly objects: ClusterApi
   readonly calls?: ClusterCalls
+  readonly watches?: ClusterWatches
   /** What users call it; its name if absent. */
   readonly label?: string
 }

@@ -4,7 +4,13 @@ import { createMounts } from '#directory/create-directory.ts'
 import { VirtualDirectory } from '#directory/virtual-directory.ts'
 import { type IssuerServices, Issuers } from '#features/issuer/service/issuers.ts'
 import { createReports, type ReportParts } from '#features/reports/report-endpoint.ts'
-import { createTokenService, type TokenIssuing, type TokenServices } from '#features/sts/service/token-issuing.ts'
+import type { TokenGrants } from '#features/sts/grants/token-grants.ts'
+import {
+  createTokenService,
+  type TokenIssuing,
+  type TokenService,
+  type TokenServices,
+} from '#features/sts/service/token-issuing.ts'
 import type { Identity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
@@ -35,7 +41,7 @@ export interface RuntimeServices
     LoginServices,
     Omit<HostServices, 'audit' | 'grants'>,
     Pick<IssuerServices, 'issuer'>,
-    Pick<TokenServices, 'tokenKeys' | 'issuing' | 'countExchange'> {
+    Pick<TokenServices, 'tokenKeys' | 'issuing' | 'countExchange' | 'keepsGrants'> {
   /** How often sessions are checked against the directory; the default if absent. */
   readonly renewalTimes?: RenewalTimes | undefined
   /** Whether the public listener is a loopback address. */
@@ -68,6 +74,8 @@ export interface Runtime {
   readonly workflows: WorkflowRuntime
   /** Undefined if no token endpoint is configured. */
   readonly tokens?: TokenIssuing | undefined
+  /** Undefined if no token endpoint honors grants. */
+  readonly grants?: TokenGrants | undefined
   close(): Promise<void>
 }
 
@@ -109,7 +117,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   const renewal = new SessionRenewal({ ...services, times: services.renewalTimes, directory, chains: runner })
   const issuers = createIssuers(configuration, services, decide, renewal)
   const reports = services.reports && (await createReports(configuration.reports, { ...services.reports, clock, log }))
-  let tokens: TokenIssuing | undefined
+  let service: TokenService | undefined
   const host = createHostFor({
     configuration,
     services,
@@ -123,7 +131,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     issuers,
     watchIssuer,
     reports,
-    tokens: () => tokens,
+    tokens: () => service?.issuing,
   })
   const modules: ModuleParts = { configuration, host, scope }
   await createTargets(modules, (name, className, created) => targets.set(name, health.watch(name, className, created)))
@@ -134,7 +142,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   await issuers.start(host, scope)
   await createChains(modules, chains)
   const { stsEndpoints: endpoints } = configuration
-  tokens = await createTokenService({ services, endpoints, host, scope, target, decide, watchIssuer })
+  service = await createTokenService({ services, endpoints, host, scope, target, decide, watchIssuer })
   const applications = await createApplications({ ...modules, chains })
   const notifiers = await createNotifiers(configuration, host, scope)
   const routes = new Routes(applications)
@@ -142,7 +150,18 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   const handle = createPipeline({ ...services, routes, loginRoutes, rules, chains: runner, renewal })
   await workflows.startJobs(host, scope)
   const checkOutside = async () => ({ targets: await health.check(), issuers: issuerHealth.list() })
-  return { handle, checkOutside, routes, loginRoutes, rules, notifiers, target, workflows, tokens }
+  return {
+    handle,
+    checkOutside,
+    routes,
+    loginRoutes,
+    rules,
+    notifiers,
+    target,
+    workflows,
+    tokens: service?.issuing,
+    grants: service?.grants,
+  }
 }
 
 /** Whom an account of a target belongs to. */

@@ -137,6 +137,8 @@ function tokenServices(parts: ServiceParts) {
     tokenKeys: createTokenKeys({ ...parts, secrets, store: storage.keys, audit: storage.audit }),
     issuing: createIssuingState(clock, storage.rateLimits, { log, meter: parts.apiServers }),
     countExchange: parts.countExchange,
+    // As a gateway does, unlike a command.
+    keepsGrants: parts.countExchange !== undefined,
   }
 }
 

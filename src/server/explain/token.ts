@@ -1,5 +1,7 @@
 import type { Configuration, StsEndpointConfig, TargetConfig } from '#config/configuration/configuration.ts'
 import type { TokenEndpoint } from '#config/configuration/token-endpoint.ts'
+import type { GrantResult } from '#features/sts/grants/cluster-grants.ts'
+import type { GrantSource } from '#features/sts/grants/token-grants.ts'
 import { issuerAttributes } from '#features/sts/service/issuer-subjects.ts'
 import type { TokenContent } from '#features/sts/service/token-content.ts'
 import type { TokenIssuing } from '#features/sts/service/token-issuing.ts'
@@ -28,6 +30,8 @@ type Evaluator = RuleEvaluator
 /** What a token endpoint does for a workload. */
 export interface TokenDecision {
   readonly verdicts: readonly RuleVerdict[]
+  /** Of a grant; undefined if the endpoint honors none, or a rule passes. */
+  readonly granted?: GrantResult | undefined
   /** The token that it would issue. */
   readonly content?: TokenContent
   /** Why it would issue none although a rule passes. */
@@ -37,20 +41,35 @@ export interface TokenDecision {
 /** A described workload has a token that does not expire. */
 const far = new Date(8.64e15)
 
-/** Signs, audits and counts nothing. */
+/** Signs, audits and counts nothing. Without `grants`, none counts. */
 export async function decideToken(
-  tokens: TokenIssuing,
-  evaluator: Evaluator,
+  { tokens, rules: evaluator, grants }: TokenDecider,
   { endpoint, rules }: StsEndpointConfig,
   workload: Workload,
 ): Promise<TokenDecision> {
   const verdicts = await evaluator.explain(workloadSubject(workload), rules)
-  if (!verdicts.some(({ passed }) => passed)) return { verdicts }
+  const isAsked = !verdicts.some(({ passed }) => passed) && endpoint.grants !== undefined
+  const granted = isAsked ? (grants?.find(endpoint.name, workload) ?? { kind: 'none' as const }) : undefined
+  const decision = { verdicts, granted }
+  if (granted?.kind !== 'granted' && !verdicts.some(({ passed }) => passed)) return decision
   try {
-    return { verdicts, content: await tokens.preview(endpoint.name, workload) }
+    return { ...decision, content: await tokens.preview(endpoint.name, workload) }
   } catch (error) {
-    return { verdicts, refusal: asGatewayError(error) }
+    return { ...decision, refusal: asGatewayError(error) }
   }
+}
+
+/** What decides about tokens. */
+export interface TokenDecider {
+  readonly tokens: TokenIssuing
+  readonly rules: Evaluator
+  readonly grants?: GrantSource | undefined
+}
+
+/** In words. */
+export function grantText(granted: GrantResult): string {
+  if (granted.kind === 'granted') return `pass  TokenGrant ${granted.grant}`
+  return granted.kind === 'none' ? 'fail  no TokenGrant that counts allows it' : `unknown  ${granted.reason}`
 }
 
 /**
@@ -58,11 +77,11 @@ export async function decideToken(
  * endpoint does it. Throws a plain Error for a wrong description of a workload.
  */
 export async function explainToken(
-  tokens: TokenIssuing,
-  evaluator: Evaluator,
+  decider: TokenDecider,
   config: StsEndpointConfig,
   explained: ExplainedWorkload,
 ): Promise<Explanation> {
+  const { tokens } = decider
   const { endpoint, at } = config
   const details: Detail[] = []
   const add = (about: string, text: string, more?: readonly string[]): void => void details.push({ about, text, more })
@@ -87,11 +106,13 @@ export async function explainToken(
   }
   const attributes = Array.from(workload.attributes, ([name, values]) => `${name}: ${values.join(', ')}`)
   add('workload', `${workload.username} of ${workload.source}`, attributes)
-  const { verdicts, content, refusal } = await decideToken(tokens, evaluator, config, workload)
+  await decider.grants?.known?.(workload.source)
+  const { verdicts, granted, content, refusal } = await decideToken(decider, config, workload)
   for (const verdict of verdicts) add('rule', verdictText(verdict))
+  if (granted !== undefined) add('grant', grantText(granted))
   if (refusal !== undefined) return refuse('claims', refusal)
   if (content === undefined) {
-    add('decision', 'refused: 403 access_denied')
+    add('decision', granted?.kind === 'unknown' ? 'refused: 503 TARGET_UNREACHABLE' : 'refused: 403 access_denied')
     return { allowed: false, details }
   }
   const claims = Array.from(content.claims, ([name, value]) => `${name}: ${JSON.stringify(value)}`)

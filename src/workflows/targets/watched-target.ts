@@ -62,6 +62,7 @@ const members: { readonly [Name in keyof Required<EveryTarget>]: 'method' | 'fac
   stopsReads: 'fact',
   objects: 'fact',
   calls: 'fact',
+  watches: 'fact',
   label: 'fact',
   callWorkflow: 'method',
   hasRepository: 'method',

@@ -143,6 +143,10 @@ export const notRun: Readonly<Record<string, Readonly<Record<number, string>>>> 
     4: 'the folders are examples; test/stories/backup.test.ts backs up and restores',
     5: 'test/stories/backup.test.ts runs it',
   },
+  'docs/guides/token-grants.md': {
+    0: 'needs kubectl; test/kube/token-grants.kube.test.ts creates such a grant',
+    1: 'the files are examples; src/cli/commands/sts.test.ts explains with such a file',
+  },
   'docs/guides/upgrading.md': {
     0: 'the folders are examples; src/cli/commands/export.conformance.test.ts exports and imports',
     1: 'the folders are examples; src/cli/commands/export.programs.test.ts pipes one into the other',

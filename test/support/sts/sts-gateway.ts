@@ -16,6 +16,8 @@ export interface StsGatewayOptions {
   readonly configMapsIn?: string
   /** A MutatingWebhookConfiguration that is created, without webhooks, for the gateway to fill in. */
   readonly webhookConfiguration?: string
+  /** Its account may read grants and namespaces, and write the status of grants and events. */
+  readonly grants?: boolean
   /** Targets besides `k8s`, by name. */
   readonly otherClusters?: Readonly<Record<string, KubeClient>>
 }
@@ -90,10 +92,13 @@ export async function startStsGateway(cluster: KubeClient, options: StsGatewayOp
   }
 }
 
-type Rights = Pick<StsGatewayOptions, 'configMapsIn' | 'webhookConfiguration'>
+type Rights = Pick<StsGatewayOptions, 'configMapsIn' | 'webhookConfiguration' | 'grants'>
 
 /** The token of an account with only the rights in the guides. */
-async function accountToken(cluster: KubeClient, { configMapsIn, webhookConfiguration }: Rights): Promise<string> {
+async function accountToken(
+  cluster: KubeClient,
+  { configMapsIn, webhookConfiguration, grants }: Rights,
+): Promise<string> {
   const account = { namespace: await cluster.namespace(), name: 'gatehouse' }
   await cluster.serviceAccount(account)
   const rbac = '/apis/rbac.authorization.k8s.io/v1'
@@ -122,6 +127,18 @@ async function accountToken(cluster: KubeClient, { configMapsIn, webhookConfigur
     const events = { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create'] }
     await cluster.must('POST', `${rbac}/clusterroles`, { metadata, rules: [rule, accounts, events] })
     await bind('clusterrolebindings', 'ClusterRole', webhookConfiguration)
+  }
+  if (grants === true) {
+    const group = 'gatehouse.dev'
+    const rules = [
+      { apiGroups: [group], resources: ['tokengrants'], verbs: ['get', 'list', 'watch'] },
+      { apiGroups: [group], resources: ['tokengrants/status'], verbs: ['update'] },
+      { apiGroups: [''], resources: ['namespaces'], verbs: ['list', 'watch'] },
+      { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create'] },
+    ]
+    const name = `${account.namespace}-grants`
+    await cluster.must('POST', `${rbac}/clusterroles`, { metadata: { name }, rules })
+    await bind('clusterrolebindings', 'ClusterRole', name)
   }
   return cluster.token(account, { seconds: 7200 })
 }

@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import type { TokenEndpoint } from '#config/configuration/token-endpoint.ts'
 import type { TokenKeys } from '#config/configuration/token-keys.ts'
+import type { GrantSource } from '#features/sts/grants/token-grants.ts'
 import type { BreakerParts } from '#features/sts/service/api-server-breaker.ts'
 import { createIssuingState, TokenIssuing } from '#features/sts/service/token-issuing.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -52,6 +53,7 @@ export interface IssuingFixtureOptions {
   readonly claims?: readonly MappingRule[]
   readonly clusters?: readonly string[]
   readonly breaker?: Omit<BreakerParts, 'clock'>
+  readonly grants?: GrantSource
 }
 
 /** A time that only the test moves; the present by default, for clients that read the real clock. */
@@ -113,6 +115,7 @@ export async function issuingFixture(options: IssuingFixtureOptions = {}, clock 
       return target
     },
     decide: (subject, wanted) => evaluator.decide(subject, wanted),
+    grants: options.grants,
     count: (...labels) => counted.push(labels.join(' ').trim()),
   })
   const cluster = (name = names[0] ?? ''): FakeCluster => {

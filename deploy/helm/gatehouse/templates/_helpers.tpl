@@ -166,6 +166,13 @@ annotations:
 {{- if .Values.webhook.enabled -}}{{- $found -}}{{- end -}}
 {{- end -}}
 
+{{/* "true" where an endpoint honors TokenGrants of the cluster. */}}
+{{- define "gatehouse.honorsGrants" -}}
+{{- $found := "" -}}
+{{- range .Values.sts.endpoints -}}{{- if .grants -}}{{- $found = "true" -}}{{- end -}}{{- end -}}
+{{- if .Values.cluster.target -}}{{- $found -}}{{- end -}}
+{{- end -}}
+
 {{/* "true" where Gatehouse makes the webhook's certificate, and so writes the configuration that tells its authority. */}}
 {{- define "gatehouse.writesWebhook" -}}
 {{- $given := dig "injector" "webhook" dict .Values.sts -}}

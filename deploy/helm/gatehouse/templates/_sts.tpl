@@ -6,8 +6,8 @@ nothing here, and explicit_certificate_trust may stand in the injector of an end
 {{- $root := . -}}
 {{- $endpoints := list -}}
 {{- range $i, $given := .Values.sts.endpoints -}}
-{{- if not $given.azRules -}}
-{{- fail (printf "sts.endpoints[%d].azRules: endpoint %q has no rule, so nobody would get a token; say who may have one" $i (toString $given.name)) -}}
+{{- if not (or $given.azRules $given.grants) -}}
+{{- fail (printf "sts.endpoints[%d].azRules: endpoint %q has no rule, so nobody would get a token; say who may have one, or which grants count" $i (toString $given.name)) -}}
 {{- end -}}
 {{- $endpoint := omit $given "injector" -}}
 {{- with $given.injector -}}

@@ -7,7 +7,7 @@ import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-t
 import { type ParameterTable, type ParsedParameters, parameterReport, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
-import type { ClusterApi, KubernetesCluster } from '#sdk/target/kubernetes-cluster.ts'
+import type { ClusterApi, ClusterWatches, KubernetesCluster } from '#sdk/target/kubernetes-cluster.ts'
 import type { AccountTokenVerifier } from '#sdk/target/token-review.ts'
 import type { ServiceTokenCall } from '#sdk/target-module/service-tokens.ts'
 import { defineTarget, type PreparedTarget, type TargetHost } from '#sdk/target-module/target-module.ts'
@@ -188,7 +188,7 @@ export default defineTarget<KubernetesConfig>({
   create: openCluster,
 })
 
-type Cluster = AccountTokenVerifier & KubernetesCluster & Required<Pick<KubernetesCluster, 'calls'>>
+type Cluster = AccountTokenVerifier & KubernetesCluster & Required<Pick<KubernetesCluster, 'calls' | 'watches'>>
 
 /** Its parts are loaded on first use: a gateway without such a target is smaller and starts sooner. */
 async function openCluster(config: KubernetesConfig, host: TargetHost): Promise<Cluster> {
@@ -205,6 +205,7 @@ async function openCluster(config: KubernetesConfig, host: TargetHost): Promise<
   return {
     objects,
     calls: objects,
+    watches: objects,
     ...(label === undefined || label === '' ? {} : { label }),
     verifyAccountToken: (token) => verifier.verify(token),
     hasKeys: () => verifier.hasKeys(),
@@ -260,8 +261,16 @@ export const ownCluster: PreparedTarget = {
       remove: async (...args) => (await open()).objects.remove(...args),
       servedKind: async (...args) => (await open()).objects.servedKind(...args),
     }
+    const watches: ClusterWatches = {
+      snapshot: async (...args) => (await open()).watches.snapshot(...args),
+      watch: async function* (...args) {
+        yield* (await open()).watches.watch(...args)
+      },
+      replaceStatus: async (...args) => (await open()).watches.replaceStatus(...args),
+    }
     const cluster: Cluster = {
       objects,
+      watches,
       calls: { address: `https://${ownHost}`, call: async (call) => (await open()).calls.call(call) },
       verifyAccountToken: async (token) => (await open()).verifyAccountToken(token),
       reviewToken: async (token, audiences) => (await open()).reviewToken(token, audiences),

@@ -24,7 +24,7 @@ export const tokenIssuer = z.object({
   maxTokenSeconds: z.number().describe('The longest lifetime of a token.'),
   audience: z.string().optional(),
   accepts: z.array(z.string()).describe('Clusters and issuers of workloads; clients of users.'),
-  rules: z.int().describe('The number of rules. Without any, no one gets a token.'),
+  rules: z.int().describe('The number of rules; the grants of teams count as one. Without any, no one gets a token.'),
   keys: z.array(tokenKey).describe('Absent if they cannot be read.').optional(),
   publications: z.array(
     z.object({

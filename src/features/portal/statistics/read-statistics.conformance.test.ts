@@ -4,7 +4,6 @@ import { Journals } from '#features/scim/journal/journals.ts'
 import { SharedAudit } from '#features/sts/service/shared-audit.ts'
 import { DecisionAudit } from '#features/sts/service/token-issuing.ts'
 import { Attributes } from '#identity/attributes.ts'
-import { Dn } from '#identity/dn.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
@@ -42,8 +41,8 @@ onEachDatabase('statistics of tokens and calls', (freshUrl) => {
       offline: false,
     }
     const content = { claims: new Map(), subject: 's', ttlSeconds: 60, expires: now }
-    const rule = { scope: 'dn', constraint: 'o=x', dn: Dn.parse('o=x') } as const
-    const issue = (jti: string) => sts.issued(call, workload, { jti, kid: 'k', rule, content })
+    const allowed = { rule: 'dn o=x' }
+    const issue = (jti: string) => sts.issued(call, workload, { jti, kid: 'k', allowed, content })
     await Promise.all([issue('a'), issue('b'), issue('c')])
     await sts.refused(call, undefined, new GatewayError('ACCESS_DENIED', 'no'))
     const event = {

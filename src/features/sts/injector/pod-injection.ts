@@ -1,11 +1,8 @@
-import { hostname } from 'node:os'
+import { ClusterEvents } from '#features/sts/events/cluster-events.ts'
 import type { StsHost } from '#features/sts/host.ts'
 import type { PodAdmission } from '#features/sts/service/pod-admission.ts'
-import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
-import type { Logger } from '#kernel/logger.ts'
-import type { RateLimits } from '#kernel/rate-limit.ts'
 import {
   type AdmissionAnswer,
   type AdmissionRequest,
@@ -17,14 +14,14 @@ import {
 } from '#protocols/admission/admission-review.ts'
 import { type Injection, inject } from '#protocols/admission/inject.ts'
 import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
-import { ownerOf, type Pod, type PodOwner, podSchema } from '#protocols/admission/pod.ts'
+import { ownerOf, type Pod, podSchema } from '#protocols/admission/pod.ts'
 import type { PodEndpoint } from '#protocols/admission/pod-endpoint.ts'
 import { asksAccount, isReadAnnotation, type PodAccount } from '#protocols/admission/pod-request.ts'
 import { requireJson } from '#sdk/api/json-body.ts'
 import { allowMethods } from '#sdk/api/routes.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { type ClusterObjects, isCluster } from '#sdk/target/kubernetes-cluster.ts'
+import { isCluster } from '#sdk/target/kubernetes-cluster.ts'
 import { ServiceAccounts } from './service-accounts.ts'
 
 export interface InjectorConfig {
@@ -69,7 +66,8 @@ class PodInjection {
   readonly #host: StsHost
   readonly #endpoints: readonly PodEndpoint[]
   readonly #accounts: ServiceAccounts | undefined
-  readonly #events: OwnerEvents | undefined
+  /** The warning of an admission reaches only the creator of the pod, which is a controller. */
+  readonly #events: ClusterEvents | undefined
 
   constructor(config: InjectorConfig, host: StsHost) {
     this.#config = config
@@ -81,7 +79,7 @@ class PodInjection {
     const { clock, log } = host
     const isRead = isReadAnnotation(this.#endpoints)
     this.#accounts = new ServiceAccounts({ objects, clock, log, isRead })
-    this.#events = new OwnerEvents({ objects, rateLimits: host.rateLimits, clock, log })
+    this.#events = new ClusterEvents({ objects, rateLimits: host.rateLimits, clock, log, purpose: 'owners of pods' })
   }
 
   /** Returns every failure in the answer, where the creator of the pod sees it. */
@@ -140,7 +138,16 @@ class PodInjection {
       if (faults.length > 0) this.#host.log.warn('a pod does not get the tokens that it asks for', { ...admission })
       else this.#host.log.info('a pod gets tokens', { ...admission })
       if (faults.length > 0 && owner !== undefined) {
-        this.#events?.report(account.namespace, owner, refused, `${admission.pod}: ${faults.join('; ')}`)
+        this.#events?.report({
+          prefix: 'gatehouse-injector-',
+          controller: 'gatehouse.tremolo.io/injector',
+          action: 'InjectTokens',
+          reason: refused ? 'PodRefused' : 'TokensNotInjected',
+          type: 'Warning',
+          namespace: account.namespace,
+          regarding: { apiVersion: owner.apiVersion, kind: owner.kind, name: owner.name, uid: owner.uid },
+          note: `${admission.pod}: ${faults.join('; ')}`,
+        })
       }
       await this.#host.recordAdmission?.(admission)
     }
@@ -162,67 +169,5 @@ function jsonAnswer(value: JsonValue): GatewayResponse {
     status: 200,
     headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
     body: JSON.stringify(value),
-  }
-}
-
-interface OwnerEventOptions {
-  readonly objects: Pick<ClusterObjects, 'create'>
-  readonly rateLimits: RateLimits
-  readonly clock: Clock
-  readonly log: Logger
-}
-
-/** A controller whose pods are rejected creates them again and again. */
-const perOwner = { burst: 1, perMinute: 0.1 }
-/** Also against callers of the webhook who aren't the API server. */
-const overall = { burst: 30, perMinute: 60 }
-const mostUnderway = 8
-const longestNote = 1000
-const longestInstance = 128
-
-/**
- * Notifies the owner of a pod that it does not get its tokens, by an event on the object that owns it: the warning of
- * the admission reaches only the creator of the pod, which is a controller.
- */
-class OwnerEvents {
-  readonly #options: OwnerEventOptions
-  #underway = 0
-
-  constructor(options: OwnerEventOptions) {
-    this.#options = options
-  }
-
-  /** Returns at once and logs failures. An owner gets one event in ten minutes. */
-  report(namespace: string, owner: PodOwner, refused: boolean, note: string): void {
-    if (this.#underway >= mostUnderway) return
-    this.#underway += 1
-    this.#create(namespace, owner, refused, note)
-      .catch((err: unknown) =>
-        this.#options.log.warn('an event could not be created', { namespace, owner: owner.name, err }),
-      )
-      .finally(() => {
-        this.#underway -= 1
-      })
-  }
-
-  async #create(namespace: string, owner: PodOwner, refused: boolean, note: string): Promise<void> {
-    const { objects, rateLimits, clock } = this.#options
-    const key = JSON.stringify([namespace, owner.uid])
-    if ((await rateLimits.take('events of one owner of pods', key, perOwner)) !== undefined) return
-    if ((await rateLimits.take('events of owners of pods', '', overall)) !== undefined) return
-    const event = {
-      apiVersion: 'events.k8s.io/v1',
-      kind: 'Event',
-      metadata: { generateName: 'gatehouse-injector-', namespace },
-      eventTime: clock().toISOString().replace('Z', '000Z'),
-      reportingController: 'gatehouse.tremolo.io/injector',
-      reportingInstance: hostname().slice(0, longestInstance) || 'gatehouse',
-      action: 'InjectTokens',
-      reason: refused ? 'PodRefused' : 'TokensNotInjected',
-      type: 'Warning',
-      regarding: { apiVersion: owner.apiVersion, kind: owner.kind, name: owner.name, namespace, uid: owner.uid },
-      note: note.length <= longestNote ? note : `${note.slice(0, longestNote)}...`,
-    }
-    await objects.create({ group: 'events.k8s.io', version: 'v1', plural: 'events', namespace }, event)
   }
 }

@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { decodeJwt, decodeProtectedHeader, jwtVerify, UnsecuredJWT } from 'jose'
 import { describe, expect, it } from 'vitest'
+import type { GrantSource } from '#features/sts/grants/token-grants.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { tokenAlgorithms } from '#protocols/jwt/signing-key.ts'
@@ -474,5 +475,66 @@ describe('the audit of refusals', () => {
     await fixture.exchange(token, 'request-2')
     expect(fixture.audit.map(({ action }) => action)).toEqual(['issue', 'issue'])
     expect(fixture.audit[0]?.value).not.toBe(fixture.audit[1]?.value)
+  })
+})
+
+describe('with grants', () => {
+  const limits = {
+    namespaces: ['shop'],
+    namespaceLabels: new Map<string, string>(),
+    serviceAccounts: [],
+    maxServiceAccounts: 1,
+    maxGrants: 1,
+    staleSeconds: 300,
+  }
+  const endpoint = { grants: limits }
+  const none = { kind: 'none' } as const
+
+  it('a workload that no rule allows gets a token by a grant, which the audit names', async () => {
+    const asked: string[] = []
+    const grants: GrantSource = {
+      find: (name, { source, namespace, account }) => {
+        asked.push(`${name} ${source} ${namespace} ${account}`)
+        return { kind: 'granted', grant: 'shop/carts' }
+      },
+    }
+    const fixture = await issuingFixture({ endpoint, rules: ['(saname=other)'], grants })
+    await fixture.exchange(await fixture.cluster().token())
+    expect(JSON.parse(fixture.audit[0]?.reason ?? '')).toMatchObject({ grant: 'shop/carts' })
+    expect(fixture.audit[0]?.reason).not.toContain('"rule"')
+    // Once for the decision, and once before it is signed.
+    expect(asked).toEqual(Array(2).fill('cloud k8s shop cart'))
+  })
+
+  it('a rule that passes comes first', async () => {
+    const grants: GrantSource = { find: () => none }
+    const fixture = await issuingFixture({ endpoint, grants })
+    await fixture.exchange(await fixture.cluster().token())
+    expect(JSON.parse(fixture.audit[0]?.reason ?? '')).toMatchObject({
+      rule: 'filter (&(namespace=shop)(saname=cart))',
+    })
+  })
+
+  it('an endpoint that honors no grants ignores them', async () => {
+    const grants: GrantSource = { find: () => ({ kind: 'granted', grant: 'shop/carts' }) }
+    const fixture = await issuingFixture({ rules: [], grants })
+    await refused(fixture, await fixture.cluster().token(), 'access_denied')
+  })
+
+  it('without one, the workload is denied; while they are unknown, it is asked to come back', async () => {
+    const denied = await issuingFixture({ endpoint, rules: [], grants: { find: () => none } })
+    await refused(denied, await denied.cluster().token(), 'access_denied')
+    const find = () => ({ kind: 'unknown', reason: 'the grants are not known' }) as const
+    const unknown = await issuingFixture({ endpoint, rules: [], grants: { find } })
+    const error = await refusal(unknown.exchange(await unknown.cluster().token()))
+    expect([error.status, error.retryAfter, error.message]).toEqual([503, 5, 'the grants are not known'])
+  })
+
+  it('nothing is signed for a grant that is deleted during the exchange', async () => {
+    let looks = 0
+    const find = () => (looks++ === 0 ? ({ kind: 'granted', grant: 'shop/carts' } as const) : none)
+    const fixture = await issuingFixture({ endpoint, rules: [], grants: { find } })
+    await refused(fixture, await fixture.cluster().token(), 'access_denied')
+    expect(looks).toBe(2)
   })
 })

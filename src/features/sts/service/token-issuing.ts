@@ -4,6 +4,7 @@ import { createAt } from '#config/configuration/create-at.ts'
 import type { EndpointName, TokenEndpoint } from '#config/configuration/token-endpoint.ts'
 import type { IssuerDocuments, TokenKeys } from '#config/configuration/token-keys.ts'
 import { consumerLimits } from '#config/kinds/sts-preset.ts'
+import { type GrantSource, type KnownGrants, TokenGrants } from '#features/sts/grants/token-grants.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type Awaitable, andThen } from '#kernel/awaitable.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
@@ -21,6 +22,7 @@ import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { HostFor } from '#sdk/host/host.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 import type { Rule, RuleDecision } from '#sdk/rule/rule.ts'
+import { isCluster } from '#sdk/target/kubernetes-cluster.ts'
 import type { LookupHost, Target } from '#sdk/target/target.ts'
 import { ApiServerBreakers, type BreakerParts } from './api-server-breaker.ts'
 import { type Admit, IssuerSubjects } from './issuer-subjects.ts'
@@ -37,6 +39,7 @@ interface IssuingState {
   readonly lastAnswers: Map<string, number>
   readonly refused: BoundedCache<true>
   readonly breakers: ApiServerBreakers
+  readonly grants: KnownGrants
 }
 
 const rememberedRefusals = 20_000
@@ -50,6 +53,7 @@ export const createIssuingState = (
   refused: new BoundedCache(rememberedRefusals, clock),
   rates: new WorkloadRates(clock, rateLimits),
   breakers: new ApiServerBreakers({ clock, ...parts }),
+  grants: new Set(),
 })
 
 /** The outcomes of an endpoint's exchanges, for metrics. */
@@ -68,6 +72,8 @@ interface IssuingParts {
   /** `reason` is one of a few words; empty if a token was issued. */
   count?(endpoint: string, outcome: ExchangeOutcome, reason: string): void
   readonly watchIssuer?: IssuerHealth['watch'] | undefined
+  /** Absent if no endpoint honors grants. */
+  readonly grants?: GrantSource | undefined
 }
 
 interface IssuingEndpoint {
@@ -184,17 +190,19 @@ export class TokenIssuing {
       return this.#admit(endpoint, claimant)
     })
     const workload = validated instanceof Promise ? await validated : validated
-    const rule = await this.#passedRule(found, workload)
+    const allowed = await this.#allowance(found, workload)
     // A request has at most one token, so one id names both.
     const jti = call.requestId
     const content = await this.#content(found, workload, jti)
     const key = await this.#parts.keys.active(endpoint.name)
     return this.#commits.during(async () => {
+      // A grant may have been deleted meanwhile.
+      if ('grant' in allowed) this.#requireGrant(endpoint, workload)
       const signed = await signedToken(content.claims, key)
       if (signed.length > consumerLimits(endpoint.preset).mostTokenBytes) {
         throw oauthRefusal('invalid_target', 'The token would be longer than its consumer takes.')
       }
-      await this.#audit.issued(call, workload, { jti, kid: key.kid, rule, content })
+      await this.#audit.issued(call, workload, { jti, kid: key.kid, allowed, content })
       return {
         token: signed,
         expires: content.expires,
@@ -229,20 +237,45 @@ export class TokenIssuing {
     })
   }
 
-  async #passedRule({ endpoint, rules }: IssuingEndpoint, workload: Workload): Promise<Rule> {
-    const decision = this.#parts.decide(workloadSubject(workload), rules)
-    const { verdicts } = decision instanceof Promise ? await decision : decision
-    const passed = verdicts.find((verdict) => verdict.passed)
-    if (passed !== undefined) return passed.rule
-    throw new GatewayError('ACCESS_DENIED', `no rule of "${endpoint.name}" allows ${workload.username}`, {
-      keyword: 'access_denied',
-      publicText:
-        workload.namespace === undefined
-          ? 'No rule of this endpoint allows the subject.'
-          : 'No rule of this endpoint allows the service account.',
-    })
+  /** A rule that passes, or else a grant. Throws ACCESS_DENIED, or TARGET_UNREACHABLE if that isn't known. */
+  async #allowance({ endpoint, rules }: IssuingEndpoint, workload: Workload): Promise<Allowance> {
+    let unanswered: { readonly error: unknown } | undefined
+    try {
+      const decision = this.#parts.decide(workloadSubject(workload), rules)
+      const { verdicts } = decision instanceof Promise ? await decision : decision
+      const passed = verdicts.find((verdict) => verdict.passed)
+      if (passed !== undefined) return { rule: `${passed.rule.scope} ${passed.rule.constraint}` }
+    } catch (error) {
+      if (endpoint.grants === undefined) throw error
+      unanswered = { error }
+    }
+    return { grant: this.#requireGrant(endpoint, workload, unanswered) }
+  }
+
+  #requireGrant(
+    { name, grants }: TokenEndpoint,
+    workload: Workload,
+    unanswered?: { readonly error: unknown } | undefined,
+  ): string {
+    const found = grants === undefined ? undefined : this.#parts.grants?.find(name, workload)
+    if (found?.kind === 'granted') return found.grant
+    if (unanswered !== undefined) throw unanswered.error
+    if (found?.kind === 'unknown') throw new GatewayError('TARGET_UNREACHABLE', found.reason, { retryAfter: 5 })
+    throw accessDenied(grants === undefined ? `no rule of "${name}"` : `no rule and no grant of "${name}"`, workload)
   }
 }
+
+/** What allowed a token, for the audit. */
+type Allowance = { readonly rule: string } | { readonly grant: string }
+
+const accessDenied = (nothing: string, { username, namespace }: Workload): GatewayError =>
+  new GatewayError('ACCESS_DENIED', `${nothing} allows ${username}`, {
+    keyword: 'access_denied',
+    publicText:
+      namespace === undefined
+        ? 'No rule of this endpoint allows the subject.'
+        : 'No rule of this endpoint allows the service account.',
+  })
 
 const reasonOf = ({ keyword, code }: GatewayError): string => keyword ?? code.toLowerCase()
 
@@ -279,12 +312,12 @@ export class DecisionAudit {
   issued(
     call: Call,
     workload: Workload,
-    issued: { readonly jti: string; readonly kid: string; readonly rule: Rule; readonly content: TokenContent },
+    issued: { readonly jti: string; readonly kid: string; readonly allowed: Allowance; readonly content: TokenContent },
   ): Promise<void> {
-    const { jti, kid, rule, content } = issued
+    const { jti, kid, allowed, content } = issued
     const recurring = {
       kid,
-      rule: `${rule.scope} ${rule.constraint}`,
+      ...allowed,
       sub: content.subject,
       ...(workload.namespace === undefined ? { issuer: workload.source } : { cluster: workload.source }),
       pod: workload.attributes.first('pod-name'),
@@ -357,6 +390,8 @@ export interface TokenServices {
   readonly tokenKeys?: TokenKeys
   readonly issuing?: IssuingState
   readonly countExchange?: IssuingParts['count'] | undefined
+  /** Watches grants and writes their status from the start; commands look once, on demand. */
+  readonly keepsGrants?: boolean | undefined
 }
 
 interface TokenServiceParts extends Pick<IssuingParts, 'target' | 'decide' | 'watchIssuer'> {
@@ -366,8 +401,15 @@ interface TokenServiceParts extends Pick<IssuingParts, 'target' | 'decide' | 'wa
   readonly scope: Scope
 }
 
+/** The token endpoints with the grants that they honor. */
+export interface TokenService {
+  readonly issuing: TokenIssuing
+  /** Absent if no endpoint honors any. */
+  readonly grants: TokenGrants | undefined
+}
+
 /** Undefined if no endpoint is configured. */
-export async function createTokenService(parts: TokenServiceParts): Promise<TokenIssuing | undefined> {
+export async function createTokenService(parts: TokenServiceParts): Promise<TokenService | undefined> {
   const { services, endpoints, host, scope, target, decide } = parts
   if (endpoints.length === 0) return undefined
   if (services.tokenKeys === undefined) throw new Error('token endpoints need keys, and there is no store of them')
@@ -376,17 +418,36 @@ export async function createTokenService(parts: TokenServiceParts): Promise<Toke
     const mapping = scope.own(await createAt(at, () => claims.create(host(endpoint.name, 'sts', at))))
     issuing.set(endpoint.name, { endpoint, rules, claims: mapping })
   }
-  return new TokenIssuing({
+  const state = services.issuing ?? createIssuingState(services.clock, services.rateLimits)
+  const grants = createGrants(parts, state.grants)
+  const tokens = new TokenIssuing({
     clock: services.clock,
     log: services.log,
     audit: services.audit,
     rateLimits: services.rateLimits,
     keys: services.tokenKeys,
-    state: services.issuing ?? createIssuingState(services.clock, services.rateLimits),
+    state,
     endpoints: issuing,
     target,
     decide,
+    grants,
     watchIssuer: parts.watchIssuer,
     ...(services.countExchange === undefined ? {} : { count: services.countExchange }),
   })
+  return { issuing: tokens, grants }
+}
+
+/** Undefined if no endpoint honors grants. */
+function createGrants({ services, endpoints, target, scope }: TokenServiceParts, known: KnownGrants) {
+  const all = endpoints.map(({ endpoint }) => endpoint)
+  const names = new Set(all.flatMap(({ grants, clusters }) => (grants === undefined ? [] : clusters)))
+  if (names.size === 0) return undefined
+  const clusters = [...names].flatMap((name) => {
+    const cluster = target(name)
+    if (!isCluster(cluster) || cluster.watches === undefined) return []
+    return [{ name, address: cluster.calls?.address ?? '', objects: cluster.objects, watches: cluster.watches }]
+  })
+  const grants = scope.own(new TokenGrants({ ...services, clusters, endpoints: all, known }))
+  if (services.keepsGrants === true) grants.start()
+  return grants
 }

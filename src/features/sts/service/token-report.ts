@@ -21,7 +21,7 @@ interface TokenIssuerFacts {
   readonly audience?: string
   /** Clusters and issuers whose tokens it exchanges. */
   readonly accepts: readonly string[]
-  /** The number of rules; without any, no one gets a token. */
+  /** The number of rules; grants count as one. Without any, no one gets a token. */
   readonly rules: number
   /** In the order of their lives; absent if they can't be read. */
   readonly keys?: readonly TokenKeyFacts[]
@@ -107,7 +107,7 @@ export class TokenReport {
         at,
         audience: endpoint.audience,
         accepts: [...endpoint.clusters, ...endpoint.subjectIssuers.map(({ name }) => name)],
-        rules: rules.length,
+        rules: rules.length + (endpoint.grants === undefined ? 0 : 1),
         ...keysOf(issuer),
       })),
       ...issuers.map(({ name, keys, rules, at, trusts, hosts, mount }) => ({
