@@ -37,9 +37,7 @@ const ofTypes: Readonly<Record<string, string>> = {
     'the configuration is not shown to scripts, so name what the script needs in a parameter',
   'com.tremolosecurity.provisioning.mapping.': 'use a JavaScriptMapping or auth.Mapping',
   'com.tremolosecurity.provisioning.service.util.': workflows,
-  'com.tremolosecurity.provisioning.util.EncryptedMessage': 'the gateway encrypts what it stores itself',
   'com.tremolosecurity.k8s.util.PortalGroupMapper': 'read the groups of the user by getGroups()',
-  'com.tremolosecurity.proxy.auth.AddPortalRolesToUserData': 'read the attribute "groups" of getAuthInfo()',
   'com.tremolosecurity.proxy.auth.util.AuthUtil': 'use MyVDConnection.search() and AuthController.setAuthInfo()',
   'jakarta.servlet.': 'use the request and the response that the function gets',
   'javax.servlet.': 'use the request and the response that the function gets',
@@ -47,8 +45,6 @@ const ofTypes: Readonly<Record<string, string>> = {
 
 /** What to use instead of a member: by `Type.member` with the type’s last name, or by the member alone. */
 const ofMembers: Readonly<Record<string, string>> = {
-  'ProvisioningEngine.encryptObject': 'the gateway encrypts what it stores itself',
-  'ProvisioningEngine.decryptObject': 'the gateway encrypts what it stores itself',
   'ConfigManager.getCertificate': signing,
   'ConfigManager.getPrivateKey': signing,
   'Connection.prepareStatement': statements,
@@ -60,7 +56,6 @@ const ofMembers: Readonly<Record<string, string>> = {
   'HttpFilterResponse.addCookie': 'use addHeader("Set-Cookie", …)',
   'HttpServletResponse.sendRedirect':
     'a script accepts or rejects, and auth.OpenIDConnect and auth.FormLogin ask the user',
-  'Gson.fromJson': 'use JSON.parse',
   'System.exit': 'return, or throw an exception',
   stream: 'use the methods of JavaScript arrays, such as map and filter',
 }

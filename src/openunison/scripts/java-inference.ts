@@ -1,7 +1,7 @@
 import type { AnyNode } from 'acorn'
-import { packageRoots } from '#openunison/scripts/java/java-global.ts'
 import { typeName } from '#openunison/scripts/java/java-name.ts'
 import { type JavaType, javaTypes, namelessTypes } from '#openunison/scripts/java/java-types.ts'
+import { packageRoots } from '#openunison/scripts/runtime/java-global.ts'
 import type { LegacyParameter, LegacySignatures } from './legacy-signatures.ts'
 import { isFunction, type Scope, type ScopedNode, type Variable, variableOf } from './script-scopes.ts'
 
@@ -72,7 +72,12 @@ const returns: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     getProvisioningEngine: `${core}.ProvisioningEngine`,
     getMyVD: 'com.tremolosecurity.proxy.myvd.MyVDConnection',
   },
-  [`${core}.ProvisioningEngine`]: { getTarget: `${core}.ProvisioningTarget`, getWorkFlow: `${core}.Workflow` },
+  [`${core}.ProvisioningEngine`]: {
+    getTarget: `${core}.ProvisioningTarget`,
+    getWorkFlow: `${core}.Workflow`,
+    encryptObject: 'com.tremolosecurity.provisioning.util.EncryptedMessage',
+  },
+  'org.apache.directory.api.util.DateUtils': { convertIntervalDate: 'java.util.Date' },
   'com.tremolosecurity.provisioning.service.util.TremoloUser': builds(list, 'getAttributes', 'getGroups'),
   'com.tremolosecurity.provisioning.service.util.WFCall': {
     getUser: 'com.tremolosecurity.provisioning.service.util.TremoloUser',
@@ -148,6 +153,7 @@ const returns: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     getRequestURL: buffer,
     getHeaderNames: 'java.util.Enumeration',
   },
+  'com.tremolosecurity.myvd.dataObj.ClusterInfo': { getNamespaces: map },
   'com.google.gson.GsonBuilder': { setPrettyPrinting: 'com.google.gson.GsonBuilder', create: 'com.google.gson.Gson' },
   'org.apache.directory.ldap.client.api.search.FilterBuilder': builds(
     `${filters}.FilterNode`,
@@ -228,7 +234,7 @@ export function inferJava(nodes: readonly ScopedNode[], signatures: LegacySignat
     for (const scope of scopes) {
       for (const variable of scope.variables.values()) {
         const [first, ...others] = variable.values.map((value) =>
-          value === undefined ? undefined : infer(value, scope),
+          value === undefined ? undefined : infer(value.node, value.scope),
         )
         if (first !== undefined && others.every((other) => isSame(first, other))) next.set(variable, first)
       }
@@ -353,7 +359,9 @@ export interface ServedType {
 /** Members of JavaScript or of the runtime. */
 const hiddenStatics = new Set(['length', 'name', 'prototype', 'javaName'])
 const hiddenMethods = new Set(['constructor', 'toJSON', 'removeItem', 'javaName'])
-const ends: ReadonlySet<object> = new Set([Function.prototype, Object.prototype, Error, Error.prototype])
+const ends: ReadonlySet<object> = new Set<object>([
+  ...[Function.prototype, Object.prototype, Error, Error.prototype, Number, Number.prototype],
+])
 
 function describe([name, { value, constructs }]: readonly [string, JavaType]): ServedType {
   return {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { javaMembers } from '#openunison/scripts/java/java-global.ts'
+import { javaMembers } from '#openunison/scripts/runtime/java-global.ts'
 import { givenTypes, returnedType, type ServedType, servedTypes } from './java-inference.ts'
 
 const guide = readFileSync(new URL('../../../docs/guides/legacy-scripts.md', import.meta.url), 'utf8')

@@ -19,7 +19,7 @@ interface RuntimeModule {
   readonly imports: Readonly<Record<string, string>>
 }
 
-const entry = new URL('./java/script-runtime.ts', import.meta.url).href
+const entry = new URL('./runtime/script-runtime.ts', import.meta.url).href
 
 let modules: readonly RuntimeModule[] | undefined
 

@@ -93,6 +93,10 @@ describe('unsupported use is reported with its line', () => {
       ],
     ],
     [
+      'function init() {\n  var list = new java.util.ArrayList();\n  first = list.iterator();\n  first.peek()\n}',
+      ['error line 4: java.util.Iterator.peek() is not served'],
+    ],
+    [
       'function createUser(user) {\n  user.getUserID()\n  user.getNothing()\n}',
       ['error line 3: com.tremolosecurity.provisioning.core.User.getNothing() is not served'],
     ],

@@ -1,5 +1,5 @@
 import type { AnyNode } from 'acorn'
-import { javaMembers } from '#openunison/scripts/java/java-global.ts'
+import { javaMembers } from '#openunison/scripts/runtime/java-global.ts'
 import { checkJavaScript, checkJavaScriptModule, type JavaScriptCode } from '#protocols/plugin/javascript-source.ts'
 import { insteadOfMember, insteadOfType } from './alternatives.ts'
 import { inferJava, type JavaFact, javaMember, loadedType, memberName, servedType } from './java-inference.ts'

@@ -1,4 +1,4 @@
-import type { ScriptParameter } from '#openunison/scripts/java/script-value.ts'
+import type { ScriptParameter } from '#openunison/scripts/runtime/script-value.ts'
 
 /** How OpenUnison calls each function of a script, built from the gateway's arguments. */
 export type LegacySignatures = Readonly<Record<string, readonly LegacyParameter[]>>

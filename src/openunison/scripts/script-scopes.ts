@@ -6,8 +6,8 @@ import { type AnyNode, getLineInfo, type Identifier, type Node, type Pattern, ty
  */
 export interface Variable {
   readonly name: string
-  /** The values assigned to it. Undefined if unknown. */
-  readonly values: (AnyNode | undefined)[]
+  /** The values assigned to it, with the scope of each assignment. Undefined if unknown. */
+  readonly values: (ScopedNode | undefined)[]
 }
 
 export interface Scope {
@@ -74,7 +74,7 @@ function assign(node: AnyNode, scope: Scope, root: Scope): void {
     const isPlain = node.operator === '=' && node.left.type === 'Identifier'
     for (const { name } of namesIn(node.left)) {
       const held = variableOf(name, scope) ?? variable(root, name)
-      held.values.push(isPlain ? node.right : undefined)
+      held.values.push(isPlain ? { node: node.right, scope } : undefined)
     }
   }
   if (node.type === 'UpdateExpression' && node.argument.type === 'Identifier') {
@@ -84,7 +84,7 @@ function assign(node: AnyNode, scope: Scope, root: Scope): void {
 
 /** The parts of a destructuring pattern are unknown. */
 function add(scope: Scope, pattern: Pattern, value: AnyNode | undefined): void {
-  const known = pattern.type === 'Identifier' ? value : undefined
+  const known = pattern.type === 'Identifier' && value !== undefined ? { node: value, scope } : undefined
   for (const { name } of namesIn(pattern)) variable(scope, name).values.push(known)
 }
 

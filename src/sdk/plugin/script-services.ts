@@ -18,6 +18,7 @@ import {
   type TargetRequest,
   type TargetSource,
 } from '#sdk/target/target.ts'
+import type { ScriptSecrets } from '#sdk/workflow/script-secrets.ts'
 import { type CallHead, isEngineKey, type WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
@@ -28,6 +29,7 @@ export interface ScriptReach {
   readonly targets: TargetSource
   readonly directory: Pick<Directory, 'search'>
   readonly groupMappings: GroupMappings
+  readonly scriptSecrets: ScriptSecrets
 }
 
 /** The step of a workflow: only there may a script write, since only there a change is audited. */
@@ -51,6 +53,8 @@ export type ScriptCall = Pick<WorkflowCall, 'user' | 'keepGroups' | 'params'> & 
 /** How many entries a search returns; more are an error, because the script could not see that some are missing. */
 const maxEntries = 1000
 
+/** How long a text may be that a script encrypts. */
+const maxSecretLength = 100_000
 /** How many rows a statement returns. Each login may read the names of all groups. */
 const maxRows = 20_000
 
@@ -177,6 +181,10 @@ const services: Readonly<Record<string, Service>> = {
     return null
   },
 
+  encrypt: async (question, reach) => sealing(reach).seal(boundedText(question, 'text')),
+
+  decrypt: async (question, reach) => sealing(reach).open(boundedText(question, 'sealed', 2 * maxSecretLength)),
+
   /** In a step, it runs when the step is committed, in the name of the same requester. */
   async startWorkflow(question, _reach, step, job) {
     const allowed = (step ?? job)?.workflows
@@ -249,6 +257,17 @@ function scriptCall(question: ScriptQuestion, allowed: readonly string[]): Scrip
     keepGroups: groups.length === 0,
     params,
   }
+}
+
+function sealing({ scriptSecrets }: Partial<ScriptReach>): ScriptSecrets {
+  if (scriptSecrets !== undefined) return scriptSecrets
+  throw new GatewayError('NOT_SUPPORTED', 'scripts of this kind cannot encrypt')
+}
+
+function boundedText(question: ScriptQuestion, name: string, limit = maxSecretLength): string {
+  const text = question.text(name)
+  if (text.length <= limit) return text
+  throw new GatewayError('BAD_REQUEST', `a text to encrypt has at most ${maxSecretLength} characters`)
 }
 
 async function mappingsOf(mappings: GroupMappings | undefined): Promise<readonly GroupMapping[]> {

@@ -20,6 +20,7 @@ import type { BoundSubject, GroupChanges, ReadVersion, WorkflowCall } from '#sdk
 import type { ApprovalRequest, ApprovalSignal } from './approval-request.ts'
 import type { NewGrant } from './grant.ts'
 import type { RunHead } from './run-head.ts'
+import type { ScriptSecrets } from './script-secrets.ts'
 
 /** The user of a workflow. Tasks change it; nothing reaches a target before a provision task. */
 export interface WorkflowUser extends User {
@@ -128,6 +129,7 @@ export interface TaskHost extends LookupHost {
   readonly targets: TaskTargets
   readonly grants: GrantAccess
   readonly groupMappings: GroupMappings
+  readonly scriptSecrets: ScriptSecrets
 }
 
 /** The targets by name, with the owners of their accounts and their mappings. */

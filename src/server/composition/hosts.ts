@@ -27,6 +27,7 @@ import { AdmissionAudit } from '#features/sts/service/admission-audit.ts'
 import type { TokenIssuing } from '#features/sts/service/token-issuing.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { SecretBox } from '#keys/secret-box.ts'
 import { portalAddress } from '#mail/mail-links.ts'
 import type { NotificationStore } from '#mail/notification-store.ts'
 import { servedApis } from '#requests/pipeline/served-apis.ts'
@@ -38,6 +39,7 @@ import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { HostFor } from '#sdk/host/host.ts'
 import type { TargetHost } from '#sdk/target-module/target-module.ts'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
+import type { ScriptSecrets } from '#sdk/workflow/script-secrets.ts'
 import type { TaskHost, TaskTargets } from '#sdk/workflow/workflow-task.ts'
 import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
 import type { ApprovalDesk } from '#workflows/approvals/approval-desk.ts'
@@ -85,6 +87,7 @@ export interface HostServices extends PasswordServices {
   /** What only a gateway has. */
   readonly installation?: Pick<PortalHost, 'metrics' | 'readSystem' | 'loaded' | 'tokenReport'> | undefined
   readonly secondFactors: Pick<SecondFactorParts, 'store' | 'secrets'>
+  readonly scriptSecrets: SecretBox
 }
 
 /** The parts of one configuration that modules use. Some are filled only after the first modules are created. */
@@ -165,9 +168,15 @@ function directoryParts({ configuration, services, directory, targets, readTarge
       clock,
       log,
     }),
+    scriptSecrets: sealedTexts(services.scriptSecrets),
     passwords: new PasswordChanges({ services, configuration, directory, targets }),
   } satisfies Partial<GatewayHost>
 }
+
+export const sealedTexts = (box: SecretBox): ScriptSecrets => ({
+  seal: (text) => box.seal({ text }, 'text'),
+  open: async (sealed) => String((await box.open(sealed, 'text'))['text']),
+})
 
 function workflowParts({ configuration, services, runs, approvals }: HostParts) {
   const tasks = (name: string) => configuration.workflows.get(name)?.tasks

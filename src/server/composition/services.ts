@@ -5,6 +5,7 @@ import { Journals } from '#features/scim/journal/journals.ts'
 import type { ApiServerMeter } from '#features/sts/service/api-server-breaker.ts'
 import { createIssuingState } from '#features/sts/service/token-issuing.ts'
 import type { Clock } from '#kernel/clock.ts'
+import type { ErrorCode } from '#kernel/errors.ts'
 import { processName } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { createKeySource } from '#keys/key-source.ts'
@@ -118,12 +119,12 @@ const sharedStores = (storage: Storage) => ({
 /** Stores whose secrets are sealed, each for its own purpose. */
 function sealedStores({ storage, clock, environment, dataFolder, peopleMetrics: people }: ServiceParts) {
   const sealingKeys = () => loadSecretKeys({ environment, dataFolder })
-  const sealed = (what: string, damaged: 'INTERNAL' | 'NOT_FOUND' = 'INTERNAL') =>
-    new SecretBox(sealingKeys, { what, damaged })
+  const sealed = (what: string, damaged: ErrorCode = 'INTERNAL') => new SecretBox(sealingKeys, { what, damaged })
   return {
     secrets: new SecretBox(sealingKeys),
     sessions: new Sessions(storage.sessions, clock, sealed('session')),
     loginSecrets: sealed('login'),
+    scriptSecrets: sealed('script', 'BAD_REQUEST'),
     reports: { store: storage.reports, secrets: sealed('report', 'NOT_FOUND'), meter: people?.report },
     issuer: { store: storage.issuer, secrets: sealed('issuer record'), meter: people?.issuer },
     secondFactors: { store: storage.secondFactors, secrets: sealed('second factor') },

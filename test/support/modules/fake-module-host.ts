@@ -29,6 +29,7 @@ import type { ConfiguredTexts } from '#sdk/page/configured-texts.ts'
 import type { Rule, RuleDecision } from '#sdk/rule/rule.ts'
 import type { GroupMapping } from '#sdk/target/group-mappings.ts'
 import type { Target } from '#sdk/target/target.ts'
+import type { ScriptSecrets } from '#sdk/workflow/script-secrets.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
 import type { GatewayHost } from '#server/composition/hosts.ts'
 import { memoryUserDirectory } from '#testing/databases/memory-database.ts'
@@ -71,6 +72,7 @@ export interface FakeHostOptions {
   readonly grants?: Partial<Public<OwnGrants>>
   readonly readTargets?: ReadTargets
   readonly groupMappings?: readonly GroupMapping[]
+  readonly scriptSecrets?: ScriptSecrets
   readonly approvals?: Partial<Public<ApprovalDesk>>
   readonly workflowCatalog?: Public<WorkflowCatalog>
   /** Request parameters by workflow. */
@@ -128,6 +130,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     },
     readTargets: options.readTargets ?? (async () => []),
     groupMappings: { list: async () => options.groupMappings ?? [] },
+    scriptSecrets: options.scriptSecrets ?? absentStore('script secrets'),
     workflows: { run: async () => missing('workflows') },
     runs: fakeService<RunService>('runs', options.runs ?? { hasUnfinished: async () => false }),
     sessions: options.sessions ?? noSessions,

@@ -1,10 +1,13 @@
+import { createSecretKey } from 'node:crypto'
 import { afterEach, describe, expect, test } from 'vitest'
 import database from '#adapters/targets/database/database.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { SecretBox } from '#keys/secret-box.ts'
 import type { ClusterCall } from '#sdk/target/kubernetes-cluster.ts'
 import type { Target, TargetChange } from '#sdk/target/target.ts'
 import type { TaskContext, WorkflowTask, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import { sealedTexts } from '#server/composition/hosts.ts'
 import { type FakeHostOptions, fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/modules/fake-parse.ts'
 import { noEffects } from '#testing/workflows/no-effects.ts'
@@ -360,6 +363,34 @@ describe('a script of OpenUnison', () => {
       none: [true, true],
       ext: 'cn=admins, dc=x',
     })
+  })
+
+  test('decrypts what scripts encrypted, and no other secret', async () => {
+    const key = { id: 'a', key: createSecretKey(Buffer.alloc(32)) }
+    const box = (what: string) => new SecretBox(async () => [key], { what, damaged: 'BAD_REQUEST' })
+    const host = { scriptSecrets: sealedTexts(box('script')) }
+    const crypto = `var Gson = Java.type("com.google.gson.Gson");
+      var EncryptedMessage = Java.type("com.tremolosecurity.provisioning.util.EncryptedMessage");
+      var open = (json) => engine.decryptObject(new Gson().fromJson(json, EncryptedMessage.class));`
+    const { context } = await run(
+      `${crypto} var text = new Gson().toJson(engine.encryptObject('{"incident":"1"}'));
+       request.put("stored", text); request.put("read", JSON.parse(open(text)).incident);`,
+      {},
+      {},
+      {},
+      host,
+    )
+    expect(context.request.get('read')).toBe('1')
+    expect(context.request.get('stored')).toMatch(/^\{"msg":"g1\.a\.[\w-]+\.[\w-]+"\}$/)
+    const other = JSON.stringify({ msg: await box('login').seal({ text: 'x' }, 'text') })
+    const refused: [string, RegExp][] = [
+      [`open(${JSON.stringify(other)})`, /the secrets of script text are damaged/],
+      ['open("{}")', /not a message that the gateway encrypted/],
+      ['engine.decryptObject("g1")', /an EncryptedMessage is needed/],
+      ['engine.encryptObject("x".repeat(100001))', /at most 100000 characters/],
+      ['new Gson().fromJson("{}", HashMap)', /use JSON.parse/],
+    ]
+    for (const [body, reason] of refused) await expect(run(crypto + body, {}, {}, {}, host)).rejects.toThrow(reason)
   })
 
   test('changes a cluster, and every change is audited', async () => {

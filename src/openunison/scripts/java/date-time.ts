@@ -95,3 +95,29 @@ function millisOf(value: unknown): number {
   const text = javaText(value)
   return Date.parse(withoutZone.test(text) ? `${text}Z` : text)
 }
+
+/** java.util.Date, as DateUtils returns it. */
+export class JavaDate {
+  readonly #millis: number
+
+  constructor(millis: number) {
+    this.#millis = millis
+  }
+
+  getTime(): number {
+    return this.#millis
+  }
+}
+
+/** Between 1601 and 1970. */
+const intervalOffset = 11_644_473_600_000
+
+/** org.apache.directory.api.util.DateUtils. */
+export const DateUtils = {
+  /** Of Active Directory's times, such as `pwdLastSet`: 100 nanoseconds each, since 1601. */
+  convertIntervalDate(text: unknown): JavaDate {
+    const given = javaText(text)
+    if (!/^\d{1,19}$/.test(given)) throw new IllegalArgumentException(`Invalid interval: "${given}"`)
+    return new JavaDate(Number(BigInt(given) / 10_000n) - intervalOffset)
+  },
+}

@@ -1,4 +1,5 @@
 import { MyVDConnection } from './directory-search.ts'
+import { decrypted, type EncryptedMessage, encrypted } from './encryption.ts'
 import { HashMap } from './hash-map.ts'
 import { askBridge, writeLog } from './host-bridge.ts'
 import { User, userFrom } from './identity.ts'
@@ -116,6 +117,15 @@ export class ProvisioningEngine {
 
   getWorkFlow(name: unknown): Workflow {
     return new Workflow(javaText(name))
+  }
+
+  /** Of a text. */
+  encryptObject(text: unknown): EncryptedMessage {
+    return encrypted(text)
+  }
+
+  decryptObject(message: unknown): string {
+    return decrypted(message)
   }
 
   /** An audit entry of the running call. */

@@ -15,10 +15,12 @@ import {
   signed,
   toBase64,
 } from './bytes.ts'
+import { AddPortalRolesToUserData, ClusterInfo } from './cluster-roles.ts'
 import { ArrayList, JavaIterator } from './collections.ts'
 import { AzSys, BasicDB, ProxyConstants, ProxySys } from './constants.ts'
-import { DateTime, DateTimeZone } from './date-time.ts'
+import { DateTime, DateTimeZone, DateUtils, JavaDate } from './date-time.ts'
 import { MyVDConnection, SearchAttribute, SearchEntry, SearchResults } from './directory-search.ts'
+import { EncryptedMessage, readEncrypted } from './encryption.ts'
 import { SetupGroupMetadataWatch } from './group-metadata.ts'
 import { HashMap, HashSet, MapEntry } from './hash-map.ts'
 import { askBridge, writeLog } from './host-bridge.ts'
@@ -35,7 +37,7 @@ import * as http from './http-client.ts'
 import { BodyPublisher, BodyPublishers, HttpRequest, RequestBuilder } from './http-client.ts'
 import { Attribute, AuthInfo, Group, User } from './identity.ts'
 import * as exceptions from './java-exception.ts'
-import { IllegalArgumentException, NumberFormatException } from './java-exception.ts'
+import { IllegalArgumentException, NumberFormatException, UnsupportedOperationException } from './java-exception.ts'
 import { Duration, JavaEnum, Optional, StringBuffer } from './java-lang.ts'
 import { itemsOf, javaText, javaValue, optionalText, TextValue } from './java-value.ts'
 import { JobDataMap, JobDetail, JobExecutionContext } from './job-context.ts'
@@ -158,10 +160,22 @@ export const Integer = {
 }
 
 /** java.lang.Long. Rejects numbers that JavaScript can't represent. */
-export const Long = {
-  parseLong: (source: unknown): number => wholeNumber(source, 10, Number.MAX_SAFE_INTEGER),
-  valueOf: (source: unknown): number => wholeNumber(source, 10, Number.MAX_SAFE_INTEGER),
-  toString: (value: unknown): string => javaText(value),
+export class Long extends Number {
+  constructor(source: unknown) {
+    super(Long.parseLong(source))
+  }
+
+  static parseLong(source: unknown): number {
+    return wholeNumber(source, 10, Number.MAX_SAFE_INTEGER)
+  }
+
+  static override valueOf(source?: unknown): number {
+    return Long.parseLong(source)
+  }
+
+  static override toString(value?: unknown): string {
+    return javaText(value)
+  }
 }
 
 /** java.lang.Boolean. */
@@ -261,6 +275,12 @@ export class Gson {
   toJson(value: unknown): string {
     return JSON.stringify(javaValue(value), undefined, this.#indent)
   }
+
+  /** For EncryptedMessage only. */
+  fromJson(json: unknown, type: unknown): EncryptedMessage {
+    if (type === EncryptedMessage) return readEncrypted(json)
+    throw new UnsupportedOperationException('use JSON.parse')
+  }
 }
 
 /** com.google.gson.GsonBuilder. */
@@ -322,7 +342,7 @@ export const javaTypes: ReadonlyMap<string, JavaType> = new Map<string, JavaType
   ['java.lang.StringBuffer', made(StringBuffer)],
   ['java.lang.StringBuilder', made(StringBuffer)],
   ['java.lang.Integer', given(Integer)],
-  ['java.lang.Long', given(Long)],
+  ['java.lang.Long', made(Long)],
   ['java.lang.Boolean', given(JavaBoolean)],
   ['java.net.URI', made(URI)],
   ['java.net.URLEncoder', given(URLEncoder)],
@@ -347,7 +367,9 @@ export const javaTypes: ReadonlyMap<string, JavaType> = new Map<string, JavaType
   ['com.tremolosecurity.provisioning.service.util.WFCall', made(WFCall)],
   ['com.tremolosecurity.k8s.util.K8sUtils', given(K8sUtils)],
   ['com.tremolosecurity.unison.openshiftv3.OpenShiftTarget', given(OpenShiftTarget)],
+  ['com.tremolosecurity.provisioning.util.EncryptedMessage', given(EncryptedMessage)],
   ['com.tremolosecurity.proxy.ProxySys', given(ProxySys)],
+  ['com.tremolosecurity.proxy.auth.AddPortalRolesToUserData', given(AddPortalRolesToUserData)],
   ['com.tremolosecurity.proxy.auth.AuthInfo', made(AuthInfo)],
   ['com.tremolosecurity.proxy.auth.AzSys', given(AzSys)],
   ['com.tremolosecurity.proxy.filters.SetupGroupMetadataWatch', given(SetupGroupMetadataWatch)],
@@ -359,6 +381,7 @@ export const javaTypes: ReadonlyMap<string, JavaType> = new Map<string, JavaType
   ['com.google.gson.Gson', made(Gson)],
   ['com.google.gson.GsonBuilder', made(GsonBuilder)],
   ['org.apache.commons.codec.digest.DigestUtils', given(DigestUtils)],
+  ['org.apache.directory.api.util.DateUtils', given(DateUtils)],
   ['org.apache.directory.ldap.client.api.search.FilterBuilder', given(FilterBuilder)],
   ['org.apache.http.client.config.CookieSpecs', given(apache.CookieSpecs)],
   ['org.apache.http.client.config.RequestConfig', given(apache.RequestConfig)],
@@ -385,6 +408,7 @@ export const javaTypes: ReadonlyMap<string, JavaType> = new Map<string, JavaType
 export const namelessTypes: ReadonlyMap<string, JavaType> = new Map<string, JavaType>([
   ['java.util.Iterator', given(JavaIterator)],
   ['java.util.Map$Entry', given(MapEntry)],
+  ['java.util.Date', given(JavaDate)],
   ['java.util.Optional', given(Optional)],
   ['java.util.Base64$Encoder', given(Encoder)],
   ['java.util.Base64$Decoder', given(Decoder)],
@@ -407,6 +431,7 @@ export const namelessTypes: ReadonlyMap<string, JavaType> = new Map<string, Java
   ['org.quartz.JobDetail', given(JobDetail)],
   ['org.quartz.JobExecutionContext', given(JobExecutionContext)],
   ['com.tremolosecurity.config.util.UrlHolder', given(UrlHolder)],
+  ['com.tremolosecurity.myvd.dataObj.ClusterInfo', given(ClusterInfo)],
   ['com.tremolosecurity.config.xml.AuthChainType', given(AuthChainType)],
   ['com.tremolosecurity.config.xml.ProvisioningType', given(ProvisioningType)],
   ['com.tremolosecurity.config.xml.TargetType', given(TargetType)],

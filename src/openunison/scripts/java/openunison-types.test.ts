@@ -9,13 +9,20 @@ import {
   RequestConfig,
   UrlEncodedFormEntity,
 } from './apache-http.ts'
-import { DateTime, DateTimeZone } from './date-time.ts'
+import { type ClusterInfo, clusterRoles } from './cluster-roles.ts'
+import { DateTime, DateTimeZone, DateUtils } from './date-time.ts'
 import { HashMap } from './hash-map.ts'
 import { type Bridge, connectBridge } from './host-bridge.ts'
 import { GlobalEntries, Workflow, WorkflowTask } from './host-objects.ts'
-import { IllegalArgumentException, IOException, UnsupportedOperationException } from './java-exception.ts'
+import { Attribute, AuthInfo } from './identity.ts'
+import {
+  IllegalArgumentException,
+  IOException,
+  NumberFormatException,
+  UnsupportedOperationException,
+} from './java-exception.ts'
 import { typeName } from './java-name.ts'
-import { DigestUtils, Gson, GsonBuilder, javaTypes, NVP } from './java-types.ts'
+import { DigestUtils, Gson, GsonBuilder, javaTypes, Long, NVP } from './java-types.ts'
 import { FilterBuilder } from './ldap-filter.ts'
 import { K8sUtils, OpenShiftTarget, ProvisioningTarget } from './targets.ts'
 
@@ -78,6 +85,22 @@ test('FilterBuilder escapes values and refuses names that are none', () => {
   expect(either.toString()).toBe('(|(uid=a\\29\\28uid=\\2a)(!(mail=*)))')
   expect(FilterBuilder.and(either, '(n>=1)').toString()).toContain('(n>=1)')
   expect(() => FilterBuilder.equal('uid)(x', 'a')).toThrow(IllegalArgumentException)
+})
+
+test('Long and DateUtils', () => {
+  expect(new DateTime(new Long('1700000000000')).getMillis()).toBe(1_700_000_000_000)
+  expect(() => new Long('soon')).toThrow(NumberFormatException)
+  expect(DateUtils.convertIntervalDate('133444736000000000').getTime()).toBe(1_700_000_000_000)
+  expect(() => DateUtils.convertIntervalDate('never')).toThrow(IllegalArgumentException)
+})
+
+test('the session has the roles of the user by cluster and namespace', () => {
+  const rolesOf = (text: string) =>
+    clusterRoles(new AuthInfo('', '', '', 0, new HashMap({ portalGroups: new Attribute('portalGroups', text) })))
+  const roles = rolesOf('[{"Cluster":"k8s","Namespace":"N/A","Name":"Administrators"}]')
+  const cluster = roles?.get('k8s') as ClusterInfo | undefined
+  expect(cluster?.getNamespaces().get('N/A')).toEqual(new HashMap({ Administrators: 1 }))
+  expect([rolesOf('[]')?.size(), rolesOf('{}'), rolesOf('x')]).toEqual([0, null, null])
 })
 
 test('Gson and NVP', () => {

@@ -1,4 +1,5 @@
 import { type Bytes, bytesOf, encodeText, fromBase64, signed, toBase64 } from './bytes.ts'
+import { AddPortalRolesToUserData, clusterRoles } from './cluster-roles.ts'
 import { JavaIterator } from './collections.ts'
 import { ProxyConstants, ProxySys } from './constants.ts'
 import { HashMap, type HashSet } from './hash-map.ts'
@@ -122,8 +123,7 @@ export class HttpFilterRequest extends ScriptRequest {
   readonly #authInfo: AuthInfo
 
   constructor(plain: PlainRequest, authInfo: AuthInfo) {
-    const session = new HttpSession([[ProxyConstants.AUTH_CTL, new AuthController(authInfo)]])
-    super(plain, session)
+    super(plain, sessionOf(authInfo))
     this.#authInfo = authInfo
   }
 
@@ -211,6 +211,13 @@ export class HttpSession {
     return this.#values.get(javaText(name))
   }
 }
+
+/** The session of a user who is signed in. */
+export const sessionOf = (authInfo: AuthInfo): HttpSession =>
+  new HttpSession([
+    [ProxyConstants.AUTH_CTL, new AuthController(authInfo)],
+    [AddPortalRolesToUserData.NS_SESSION_NAME, clusterRoles(authInfo)],
+  ])
 
 const maxLength = 8 * 1024 * 1024
 const maxHeaders = 1000

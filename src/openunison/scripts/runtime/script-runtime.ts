@@ -1,10 +1,10 @@
-import { decodeText, encodeText } from './bytes.ts'
-import { HashMap } from './hash-map.ts'
-import { type Bridge, connectBridge } from './host-bridge.ts'
-import { ConfigManager, setRun, WorkflowTask } from './host-objects.ts'
-import { JavaException } from './java-exception.ts'
+import { decodeText, encodeText } from '#openunison/scripts/java/bytes.ts'
+import { HashMap } from '#openunison/scripts/java/hash-map.ts'
+import { type Bridge, connectBridge } from '#openunison/scripts/java/host-bridge.ts'
+import { ConfigManager, setRun, WorkflowTask } from '#openunison/scripts/java/host-objects.ts'
+import { JavaException } from '#openunison/scripts/java/java-exception.ts'
+import { javaTypes, namelessTypes } from '#openunison/scripts/java/java-types.ts'
 import { scriptGlobals } from './java-global.ts'
-import { javaTypes, namelessTypes } from './java-types.ts'
 import { javaArgument, plainData, type ScriptParameter, SharedObjects } from './script-value.ts'
 
 interface ScriptSettings {

@@ -1,8 +1,15 @@
-import { ProxyConstants } from './constants.ts'
-import type { HashMap } from './hash-map.ts'
-import type { AuthInfo } from './identity.ts'
-import { IllegalStateException } from './java-exception.ts'
-import { AuthChainType, AuthController, AuthManager, AuthStep, LoginConfig, UrlHolder } from './login.ts'
+import { ProxyConstants } from '#openunison/scripts/java/constants.ts'
+import type { HashMap } from '#openunison/scripts/java/hash-map.ts'
+import type { AuthInfo } from '#openunison/scripts/java/identity.ts'
+import { IllegalStateException } from '#openunison/scripts/java/java-exception.ts'
+import {
+  AuthChainType,
+  AuthController,
+  AuthManager,
+  AuthStep,
+  LoginConfig,
+  UrlHolder,
+} from '#openunison/scripts/java/login.ts'
 import {
   HttpFilterChain,
   HttpFilterRequest,
@@ -11,7 +18,7 @@ import {
   HttpSession,
   type PlainRequest,
   plainResponse,
-} from './servlet.ts'
+} from '#openunison/scripts/java/servlet.ts'
 
 /** What a call returns instead of the function's own result, because the function changes its arguments. */
 export interface CallResult {

@@ -1,10 +1,10 @@
-import { ArrayList } from './collections.ts'
-import { HashMap, HashSet } from './hash-map.ts'
-import { writeLog } from './host-bridge.ts'
-import { IllegalArgumentException, UnsupportedOperationException } from './java-exception.ts'
-import { typeName } from './java-name.ts'
-import { type JavaType, javaTypes, namelessTypes } from './java-types.ts'
-import { itemsOf, javaText } from './java-value.ts'
+import { ArrayList } from '#openunison/scripts/java/collections.ts'
+import { HashMap, HashSet } from '#openunison/scripts/java/hash-map.ts'
+import { writeLog } from '#openunison/scripts/java/host-bridge.ts'
+import { IllegalArgumentException, UnsupportedOperationException } from '#openunison/scripts/java/java-exception.ts'
+import { typeName } from '#openunison/scripts/java/java-name.ts'
+import { type JavaType, javaTypes, namelessTypes } from '#openunison/scripts/java/java-types.ts'
+import { itemsOf, javaText } from '#openunison/scripts/java/java-value.ts'
 
 /** The roots by which a script may name a package without `Packages`. */
 export const packageRoots = ['java', 'javax', 'com', 'org', 'edu', 'net'] as const

@@ -1,17 +1,21 @@
-import { ArrayList, JavaCollection } from './collections.ts'
-import { ProxyConstants } from './constants.ts'
-import { HashMap, HashSet } from './hash-map.ts'
-import { ConfigManager, setRun, Workflow, WorkflowTask } from './host-objects.ts'
-import { Attribute, AuthInfo, Group, User, userFrom } from './identity.ts'
-import { IllegalStateException } from './java-exception.ts'
-import { JavaEnum, StringBuffer } from './java-lang.ts'
-import { NVP } from './java-types.ts'
-import { javaText, javaValue, TextValue } from './java-value.ts'
-import { JobExecutionContext } from './job-context.ts'
-import { AuthController } from './login.ts'
-import { NewUserRequest, ScaleJSRegisterConfig } from './registration.ts'
+import { ArrayList, JavaCollection } from '#openunison/scripts/java/collections.ts'
+import { HashMap, HashSet } from '#openunison/scripts/java/hash-map.ts'
+import { ConfigManager, setRun, Workflow, WorkflowTask } from '#openunison/scripts/java/host-objects.ts'
+import { Attribute, AuthInfo, Group, User, userFrom } from '#openunison/scripts/java/identity.ts'
+import { IllegalStateException } from '#openunison/scripts/java/java-exception.ts'
+import { JavaEnum, StringBuffer } from '#openunison/scripts/java/java-lang.ts'
+import { NVP } from '#openunison/scripts/java/java-types.ts'
+import { javaText, javaValue, TextValue } from '#openunison/scripts/java/java-value.ts'
+import { JobExecutionContext } from '#openunison/scripts/java/job-context.ts'
+import { NewUserRequest, ScaleJSRegisterConfig } from '#openunison/scripts/java/registration.ts'
+import {
+  HttpFilterConfig,
+  HttpServletRequest,
+  HttpServletResponse,
+  type PlainRequest,
+  sessionOf,
+} from '#openunison/scripts/java/servlet.ts'
 import { type CallResult, FilterCall, LoginCall } from './script-call.ts'
-import { HttpFilterConfig, HttpServletRequest, HttpServletResponse, HttpSession, type PlainRequest } from './servlet.ts'
 
 /** The sources of a function's parameter: the gateway's own arguments, by position. */
 export interface ScriptParameter {
@@ -164,7 +168,7 @@ const callerRequest = (authInfo: AuthInfo): HttpServletRequest =>
       body: null,
       bodyBase64: null,
     },
-    new HttpSession([[ProxyConstants.AUTH_CTL, new AuthController(authInfo)]]),
+    sessionOf(authInfo),
   )
 
 const beginRun = ({ id, name }: Fields, requester: unknown, user: Fields): void =>
