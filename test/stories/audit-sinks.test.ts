@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import type { AuditHealth } from '#server/health.ts'
 import { onEachDatabase, temporaryFolder } from '#testing/databases/databases.ts'
 import { runOn } from '#testing/databases/sql-schema.ts'
 import { runCommand } from '#testing/gateway/command.ts'
@@ -110,6 +111,9 @@ async function onboard(gateway: GatewayProcess, token: string, uid: string): Pro
   expect(response.status).toBe(200)
 }
 
+const healthOf = async (gateway: GatewayProcess): Promise<{ readonly status: string; readonly audit: AuditHealth }> =>
+  await (await fetch(`${gateway.metricsUrl}/health`)).json()
+
 const subjectsOf = (rows: readonly Row[]): Set<string> => new Set(rows.map(({ subject }) => subject))
 
 /** The records of each chain in the order of their first arrival: none is missing, and all are in order. */
@@ -163,6 +167,10 @@ onEachDatabase('audit sinks', (freshUrl) => {
       const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
       return /gatehouse_audit_sink_lag_records\{sink="siem"\} [1-9]/.test(metrics)
     }, 30_000)
+    await until(async () => {
+      const { status, audit } = await healthOf(gateway)
+      return status === 'degraded' && audit.sinks.some(({ name, health }) => name === 'siem' && health === 'down')
+    }, 30_000)
     await Promise.all([syslog.start(), https.start()])
     // The gateway dies while they catch up, and the receivers die again.
     await until(async () => subjectsOf(https.rows()).size > 15, 60_000)
@@ -186,6 +194,11 @@ onEachDatabase('audit sinks', (freshUrl) => {
         new RegExp(`gatehouse_audit_sink_lag_records\\{sink="${sink}"\\} 0$`, 'm').test(text),
       )
     }, 60_000)
+    const { sinks, anchors } = (await healthOf(gateway)).audit
+    expect(sinks.toSorted((a, b) => (a.name < b.name ? -1 : 1))).toEqual(
+      ['file', 'logs', 'siem'].map((name) => ({ name, health: 'up' })),
+    )
+    expect(anchors).toEqual([{ name: 'notary', health: 'up' }])
     expect(gateway.output()).not.toContain('receiver-token')
 
     // The receivers have the same records as the database, and the anchors agree.
