@@ -1,4 +1,5 @@
 import type { Configuration, InsertConfig, SetAsideObject } from '#config/configuration/configuration.ts'
+import { createEach } from '#config/configuration/create-at.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { type DirectoryPage, type DirectoryPageSearch, entryId, type InsertEntry } from '#identity/directory.ts'
 import { Dn, isAttributeType } from '#identity/dn.ts'
@@ -23,12 +24,12 @@ export async function createMounts(
     return [...targetBranches(directoryRoot, targets), ...closed.map((target) => closedBranch(directoryRoot, target))]
   }
   const mounts: Mount[] = []
-  for (const config of inserts) {
+  await createEach(inserts, async (config) => {
     const { name, suffix, mapping } = config
     const insert = scope.own(await create(config))
     const mapped = mapping.size === 0 ? insert : new MappedInsert(insert, suffix, mapping)
     mounts.push({ name, suffix, insert: mapped, ...(suffix.isWithin(directoryRoot) ? {} : { isApart: true }) })
-  }
+  })
   return mounts
 }
 

@@ -1,5 +1,5 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
-import { createAt } from '#config/configuration/create-at.ts'
+import { createAt, createEach } from '#config/configuration/create-at.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { HostFor, ModuleHost } from '#sdk/host/host.ts'
 import { isDefaultNotifier, type Notifier } from '#sdk/notifier/notifier.ts'
@@ -17,10 +17,10 @@ export async function createNotifiers(
   scope: Scope,
 ): Promise<Notifiers> {
   const created = new Map<string, Notifier>()
-  for (const [name, { notifier, at }] of configs) {
+  await createEach(configs, async ([name, { notifier, at }]) => {
     const create = () => notifier.create(host(name, notifier.className, at))
     created.set(name, scope.own(await createAt(at, create)))
-  }
+  })
   // A Notifier that is set aside still counts, so that another one does not become the default.
   const names = [...created.keys(), ...setAside.flatMap(({ kind, name }) => (kind === 'Notifier' ? [name] : []))]
   return {

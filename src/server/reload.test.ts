@@ -16,6 +16,8 @@ import { temporaryFolder } from '#testing/databases/databases.ts'
 import { loadText } from '#testing/modules/check-text.ts'
 
 const failure = 'no licence'
+/** To create modules that fail. */
+let attempts = 0
 
 /** A module named `broken.NAME` is the module NAME, except that it can't be created. */
 function breakable<D extends Named>(registry: Registry<D>): Registry<D> {
@@ -33,7 +35,10 @@ const brokenModule = <D extends object>(module: D): D =>
       if (typeof member !== 'function' || (key !== 'prepare' && key !== 'parse')) return member
       return (...given: unknown[]) => ({
         ...member.apply(whole, given),
-        create: () => Promise.reject(new Error(failure)),
+        create: () => {
+          attempts++
+          return Promise.reject(new Error(failure))
+        },
       })
     },
   })
@@ -210,4 +215,19 @@ sts:
   expect(runtime.routes.find('any.example.com', '/kept')?.application.setAside).toBeUndefined()
   const closed = runtime.configuration.applications.find(({ name }) => name === 'x')
   expect(closed?.setAside !== undefined).toBe(expected.includes('Application "x"'))
+})
+
+test('a module that cannot be created is tried once in each attempt, however many there are', async () => {
+  const names = Array.from({ length: 20 }, (_, i) => `n${i}`)
+  const many = (one: (name: string) => string): string => names.map(one).join('')
+  const text = [
+    many((name) => object('Target', `t${name}`, '{ className: broken.Database }')),
+    many((name) => workflow(`w${name}`, task('broken.PrintUserInfo'))),
+    many((name) => application(`a${name}`, filter('broken.DevelopmentIssuer'))),
+    many((name) => object('Notifier', `m${name}`, '{ className: broken.None }')),
+  ].join('')
+  attempts = 0
+  const { served } = await start(kept + text)
+  expect(served.notCreated).toHaveLength(4 * names.length)
+  expect(attempts).toBe(4 * names.length)
 })

@@ -152,7 +152,8 @@ export async function startConfiguration(
   let served = loaded
   for (;;) {
     const { notCreated = [] } = served
-    if (again?.every((problem) => notCreated.includes(problem)) === true) throw new StillNotCreated(notCreated)
+    const known = new Set(notCreated)
+    if (again?.every((problem) => known.has(problem)) === true) throw new StillNotCreated(notCreated)
     const configuration = usable(served, options)
     try {
       const runtime = await create(configuration)
@@ -161,7 +162,12 @@ export async function startConfiguration(
     } catch (error) {
       const isObject = error instanceof NotCreated && !options.strict
       const rest = isObject
-        ? served.without?.(error.at, `cannot be created: ${error.reason} (the gateway tries again)`)
+        ? served.without?.(
+            error.all.map(({ at, reason }) => ({
+              at,
+              message: `cannot be created: ${reason} (the gateway tries again)`,
+            })),
+          )
         : undefined
       if (rest === undefined) throw error
       served = rest

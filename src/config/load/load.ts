@@ -89,14 +89,19 @@ export interface LoadResult {
   /** Of everything that was read, valid or not. */
   readonly hash: string
   /**
-   * The same without the object at this position, which has this error although its YAML has none. Undefined if there is
-   * no such object, or if it is set aside already.
+   * The same without the objects at these positions, which have these errors although their YAML has none. Undefined if
+   * there are no such objects, or if they are set aside already.
    */
-  without?(at: string, message: string): LoadResult | undefined
+  without?(failures: readonly CreationFailure[]): LoadResult | undefined
   /** What was read, if this is a part of it by `without`. */
   readonly origin?: LoadResult | undefined
   /** The errors that were given to `without`, with their places. */
   readonly notCreated?: readonly string[] | undefined
+}
+
+export interface CreationFailure {
+  readonly at: string
+  readonly message: string
 }
 
 /** The inline scripts of a configuration. */
@@ -283,6 +288,7 @@ class Conclusion {
   readonly #dependencies: Dependencies
   /** Places with values that all objects may use. */
   readonly #shared: ReadonlySet<Place>
+  #found: Positions | undefined
 
   constructor(parts: LoadedParts) {
     const { files, state } = parts
@@ -293,6 +299,11 @@ class Conclusion {
       ...files.values,
       ...files.unread.flatMap(({ place, kind }) => (kind === noKind && holdsValues(place.file) ? [place] : [])),
     ])
+  }
+
+  #positions(): Positions {
+    this.#found ??= new Positions(this.#dependencies.nodes)
+    return this.#found
   }
 
   /** With errors of objects that their YAML does not have. `origin` is the result without them. */
@@ -316,18 +327,21 @@ class Conclusion {
     if (issues.list.some((issue) => issue.level === 'error' && isWhole(issue))) return result
     // Also without the objects whose errors are not reported, because a check tolerates their cause.
     const aside = this.#causesIn([...issues.list, ...later], later)
-    const without = (self: LoadResult, at: string, message: string): LoadResult | undefined => {
-      const document = placeAt(nodes, at)
-      if (document === undefined || aside.has(document)) return undefined
-      // Only the token service is made of values documents.
-      const path = this.#shared.has(document) ? ['sts'] : []
-      return this.of([...later, { level: 'error', path, message, document }], origin ?? self)
+    const without = (self: LoadResult, failures: readonly CreationFailure[]): LoadResult | undefined => {
+      const errors = new Map<Place, Issue>()
+      for (const { at, message } of failures) {
+        const document = this.#positions().find(at)
+        if (document === undefined || aside.has(document) || errors.has(document)) continue
+        // Only the token service is made of values documents.
+        errors.set(document, { level: 'error', path: this.#shared.has(document) ? ['sts'] : [], message, document })
+      }
+      return errors.size === 0 ? undefined : this.of([...later, ...errors.values()], origin ?? self)
     }
     return {
       ...result,
       configuration: this.#served(aside),
-      without(at, message) {
-        return without(this, at, message)
+      without(failures) {
+        return without(this, failures)
       },
     }
   }
@@ -378,17 +392,37 @@ const endpointParts: readonly Path[] = [[], ['path'], ['issuer']]
 const ownerOf = (document: ConfigDocument, path: Path, parts: readonly PartPlace[]): Place =>
   parts.find((part) => part.contains(document, path)) ?? document
 
-/** The place of the object that has this position, as `Place.at` writes it. */
-function placeAt(nodes: readonly ObjectNode[], at: string): Place | undefined {
-  const [, file = at, line] = /^(.*?):(\d+):\d+(?: .*)?$/.exec(at) ?? []
-  return nodes
-    .map(({ place }) => place)
-    .filter((place) => {
-      if (place instanceof PartPlace) return place.hasLines && endpointParts.some((path) => place.at(path) === at)
-      if (!place.hasLines) return at === place.file || at.startsWith(`${place.file} `)
-      return line !== undefined && place.file === file && place.position([]).line <= Number(line)
-    })
-    .sort((a, b) => b.position([]).line - a.position([]).line)[0]
+/** Finds the place of the object that has a position, as `Place.at` writes it. */
+class Positions {
+  readonly #parts = new Map<string, Place>()
+  readonly #withoutLines = new Map<string, Place>()
+  /** By file, the last ones first. */
+  readonly #lines = new Map<string, { readonly line: number; readonly place: Place }[]>()
+
+  constructor(nodes: readonly ObjectNode[]) {
+    for (const { place } of nodes) {
+      if (place instanceof PartPlace) {
+        if (place.hasLines) for (const path of endpointParts) this.#parts.set(place.at(path), place)
+      } else if (place.hasLines) {
+        const places = this.#lines.get(place.file) ?? []
+        this.#lines.set(place.file, places)
+        places.push({ line: place.position([]).line, place })
+      } else {
+        this.#withoutLines.set(place.file, place)
+      }
+    }
+    for (const places of this.#lines.values()) places.sort((a, b) => b.line - a.line)
+  }
+
+  find(at: string): Place | undefined {
+    const [, file = at, line] = /^(.*?):(\d+):\d+(?: .*)?$/.exec(at) ?? []
+    return (
+      this.#parts.get(at) ??
+      this.#lines.get(file)?.find((one) => one.line <= Number(line))?.place ??
+      this.#withoutLines.get(at) ??
+      this.#withoutLines.get(at.split(' ', 1)[0] ?? at)
+    )
+  }
 }
 
 function countScripts(scripts: LoadState['scripts']): ScriptCount {

@@ -216,7 +216,7 @@ describe('what is set aside', () => {
   test('an object that could not be created, with what needs it', () => {
     const loaded = load(target('t') + workflow('w', provision('t')) + workflow('other', ''))
     const at = loaded.configuration?.targets.get('t')?.at ?? ''
-    const rest = loaded.without?.(at, 'cannot be created: no memory')
+    const rest = loaded.without?.([{ at, message: 'cannot be created: no memory' }])
     expect(rest?.found.flatMap((one) => (one.cause === undefined ? [] : [titleOf(one)]))).toEqual([
       'Target "t"',
       'Workflow "w"',
@@ -225,8 +225,8 @@ describe('what is set aside', () => {
     expect(rest?.issues.filter(({ level }) => level === 'error').map(({ message }) => message)).toEqual([
       'cannot be created: no memory',
     ])
-    expect(rest?.without?.(at, 'again')).toBeUndefined()
-    expect(loaded.without?.('elsewhere.yaml:1:1', 'x')).toBeUndefined()
+    expect(rest?.without?.([{ at, message: 'again' }])).toBeUndefined()
+    expect(loaded.without?.([{ at: 'elsewhere.yaml:1:1', message: 'x' }])).toBeUndefined()
   })
 
   describe('of the token service', () => {
@@ -301,7 +301,7 @@ describe('what is set aside', () => {
     test('an endpoint that could not be created', () => {
       const loaded = load(block([endpoint('a'), endpoint('b')]))
       const at = loaded.configuration?.stsEndpoints[1]?.at ?? ''
-      const rest = loaded.without?.(at, 'cannot be created: no memory')
+      const rest = loaded.without?.([{ at, message: 'cannot be created: no memory' }])
       expect(rest?.configuration?.stsEndpoints.map(({ endpoint: { name } }) => name)).toEqual(['a'])
     })
 
@@ -503,7 +503,7 @@ test('what is reported of an object has no values of secrets, also if it cannot 
   const [object] = loaded.found.filter(({ cause }) => cause !== undefined)
   expect(object?.cause?.message).toContain('"https://u:#[BIND_PASSWORD]@[" is not an absolute URL')
   const at = loaded.configuration?.applications[0]?.at ?? ''
-  const later = loaded.without?.(at, 'cannot be created: no server at hunter2')
+  const later = loaded.without?.([{ at, message: 'cannot be created: no server at hunter2' }])
   expect(JSON.stringify([later?.found, later?.issues])).toContain('no server at #[BIND_PASSWORD]')
   expect(JSON.stringify([later?.found, later?.issues, later?.configuration?.applications])).not.toContain('hunter2')
 })

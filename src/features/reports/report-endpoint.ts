@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { Configuration } from '#config/configuration/configuration.ts'
-import { NotCreated } from '#config/configuration/create-at.ts'
+import { NotCreated, throwFailures } from '#config/configuration/create-at.ts'
 import { type BoundParameter, reportParameters } from '#config/report-statements/report-statement.ts'
 import type { ReportList, ReportParameter, ReportReference } from '#features/reports/contract/reports.ts'
 import type { Identity } from '#identity/identity.ts'
@@ -345,20 +345,21 @@ export async function createReports(
   parts: Omit<ReportParts, 'reports'>,
 ): Promise<Reports> {
   const reports = Array.from(configured.values(), ({ spec, at }) => ({ report: serveReport(spec), at }))
+  const failures: NotCreated[] = []
   for (const { report, at } of reports) {
     try {
       await parts.store.check(report.statement)
     } catch (cause) {
       if (cause instanceof GatewayError && cause.code === 'INTERNAL') {
-        throw new NotCreated(
-          at,
-          new Error(`spec.sql: the database does not understand it: ${cause.message}`, { cause }),
-        )
+        const reason = `spec.sql: the database does not understand it: ${cause.message}`
+        failures.push(new NotCreated(at, new Error(reason, { cause })))
+        continue
       }
       parts.log.warn('the reports were not checked against the database', { err: cause })
       break
     }
   }
+  throwFailures(failures)
   return new Reports({ ...parts, reports: reports.map(({ report }) => report) })
 }
 

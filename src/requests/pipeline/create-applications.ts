@@ -1,5 +1,5 @@
 import type { ApplicationConfig, Configuration, UrlConfig } from '#config/configuration/configuration.ts'
-import { createAt } from '#config/configuration/create-at.ts'
+import { createAt, createEach } from '#config/configuration/create-at.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { tracer } from '#kernel/tracing.ts'
 import type { Chain, ChainLink } from '#requests/routing/chain.ts'
@@ -20,7 +20,7 @@ interface CreationParts {
 /** Fills `chains`, which others may refer to before the mechanisms exist. */
 export async function createChains(parts: CreationParts, chains: Map<string, Chain>): Promise<void> {
   const { configuration, host, scope } = parts
-  for (const [name, config] of configuration.chains) {
+  await createEach(configuration.chains, async ([name, config]) => {
     const links: ChainLink[] = []
     for (const { name: linkName, uri, required, at, mechanism } of config.mechanisms) {
       const created = await createAt(at, () => mechanism.create(host(linkName, mechanism.className, at)))
@@ -29,7 +29,7 @@ export async function createChains(parts: CreationParts, chains: Map<string, Cha
     }
     const { level, finishOnRequiredSuccess, limits, root = configuration.directoryRoot.toString() } = config
     chains.set(name, { name, level, limits, finishOnRequiredSuccess, links, root })
-  }
+  })
 }
 
 interface ApplicationParts extends CreationParts {
@@ -38,12 +38,12 @@ interface ApplicationParts extends CreationParts {
 
 export async function createApplications(parts: ApplicationParts): Promise<Application[]> {
   const applications: Application[] = []
-  for (const config of parts.configuration.applications) {
+  await createEach(parts.configuration.applications, async (config) => {
     const { name, azTimeoutMillis, cookies, setAside } = config
     const urls: Url[] = []
     for (const url of config.urls) urls.push(await createUrl(config, url, parts))
     applications.push({ name, azTimeoutMillis, cookies, urls, setAside })
-  }
+  })
   return applications
 }
 

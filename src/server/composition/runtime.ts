@@ -1,5 +1,5 @@
 import type { Configuration } from '#config/configuration/configuration.ts'
-import { createAt } from '#config/configuration/create-at.ts'
+import { createAt, createEach, throwFailures } from '#config/configuration/create-at.ts'
 import { createMounts } from '#directory/create-directory.ts'
 import { VirtualDirectory } from '#directory/virtual-directory.ts'
 import { type IssuerServices, Issuers } from '#features/issuer/service/issuers.ts'
@@ -210,24 +210,24 @@ async function createAuthorizations(
   { configuration, host, scope }: ModuleParts,
   authorizations: Map<string, Authorization>,
 ): Promise<void> {
-  for (const [name, { authorization, at }] of configuration.authorizations) {
+  await createEach(configuration.authorizations, async ([name, { authorization, at }]) => {
     const create = () => authorization.create(host(name, authorization.className, at))
     authorizations.set(name, scope.own(await createAt(at, create)))
-  }
+  })
 }
 
 async function createDynamicWorkflows(
   { configuration, host, scope }: ModuleParts,
   dynamicWorkflows: Map<string, DynamicWorkflowSource>,
 ): Promise<void> {
-  for (const [name, { dynamic, at }] of configuration.workflows) {
-    if (dynamic === undefined) continue
+  await createEach(configuration.workflows, async ([name, { dynamic, at }]) => {
+    if (dynamic === undefined) return
     const create = () => dynamic.source.create(host(name, dynamic.source.className, at))
     dynamicWorkflows.set(name, scope.own(await createAt(at, create)))
-  }
+  })
 }
 
-/** In parallel, since a plug-in takes time to start. Waits for all of them before it throws the first failure. */
+/** In parallel, since a plug-in takes time to start. Waits for all of them before it throws what failed. */
 async function createTargets(
   { configuration, host, scope }: ModuleParts,
   add: (name: string, className: string, target: Target) => void,
@@ -238,8 +238,6 @@ async function createTargets(
       return [name, target.className, scope.own(made)] as const
     }),
   )
-  for (const one of created) {
-    if (one.status === 'rejected') throw one.reason
-    add(...one.value)
-  }
+  throwFailures(created.flatMap((one) => (one.status === 'rejected' ? [one.reason] : [])))
+  for (const one of created) if (one.status === 'fulfilled') add(...one.value)
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Configuration } from '#config/configuration/configuration.ts'
-import { createAt } from '#config/configuration/create-at.ts'
+import { createAt, createEach } from '#config/configuration/create-at.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import type { Schedule } from '#kernel/schedule.ts'
@@ -44,11 +44,11 @@ export async function startJobs({ jobs }: Pick<Configuration, 'jobs'>, parts: Jo
   const { store, worker, meter, maintenance, clock, log, leaseMillis, hostFor } = parts
   const created: ScheduledJob[] = []
   try {
-    for (const [name, { job: module, at, schedule, timeoutMillis }] of jobs) {
+    await createEach(jobs, async ([name, { job: module, at, schedule, timeoutMillis }]) => {
       const host = { ...hostFor(name, module.className, at), maintenance }
       const job = await createAt(at, () => module.create(host))
       created.push({ name, schedule, timeoutMillis, job })
-    }
+    })
   } catch (error) {
     await Promise.allSettled(created.map(({ job }) => job.close?.()))
     throw error

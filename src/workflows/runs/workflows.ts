@@ -1,6 +1,6 @@
 import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
-import { createAt } from '#config/configuration/create-at.ts'
+import { createAt, createEach } from '#config/configuration/create-at.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Directory } from '#identity/directory.ts'
 import type { RunIdentities } from '#identity/identity.ts'
@@ -53,10 +53,10 @@ export async function createWorkflows(
     const mappings = await createTargetMappings(configuration.targets, hostFor, scope)
     const taskHost = (name: string, at: string): TaskHost => withMappings(hostFor(name, at), mappings)
     const created = new Map<string, Definition>()
-    for (const [name, config] of configuration.workflows) {
+    await createEach(configuration.workflows, async ([name, config]) => {
       const { at } = config
       created.set(name, await createAt(at, () => createDefinition(config, taskHost(name, at), scope)))
-    }
+    })
     return scope.own(new Definitions({ configuration, created, hostFor: taskHost, store: services.runs }))
   })
   const mailing = { pages: portalLinks(applications), choices }

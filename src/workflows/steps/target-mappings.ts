@@ -1,5 +1,5 @@
 import type { TargetConfig } from '#config/configuration/configuration.ts'
-import { createAt } from '#config/configuration/create-at.ts'
+import { createAt, createEach } from '#config/configuration/create-at.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
@@ -12,10 +12,10 @@ export async function createTargetMappings(
   scope: Scope,
 ): Promise<ReadonlyMap<string, Mapping>> {
   const mappings = new Map<string, Mapping>()
-  for (const [name, { mapping, at }] of targets) {
-    if (mapping === undefined) continue
+  await createEach(targets, async ([name, { mapping, at }]) => {
+    if (mapping === undefined) return
     mappings.set(name, scope.own(await createAt(at, () => mapping.create(hostFor(name, at)))))
-  }
+  })
   return mappings
 }
 

@@ -1,6 +1,6 @@
 import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
-import { createAt } from '#config/configuration/create-at.ts'
+import { createAt, createEach } from '#config/configuration/create-at.ts'
 import { type IssuerConfig, issuersByName } from '#config/configuration/issuer.ts'
 import type { TokenKeys } from '#config/configuration/token-keys.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -60,7 +60,7 @@ export class Issuers implements ServiceTokens {
   ): Promise<void> {
     const { configuration, services, decide, present, use } = this.#parts
     const started = new Map<IssuerConfig, IssuerServer>()
-    for (const config of configuration.issuers) {
+    await createEach(configuration.issuers, async (config) => {
       const { tokenKeys, audit, issuer } = services
       if (tokenKeys === undefined) throw new Error(`${config.at}: an issuer needs keys, and there is no store of them`)
       const own = host(config.name, 'idp.OpenIDConnect', config.at)
@@ -93,7 +93,7 @@ export class Issuers implements ServiceTokens {
         level: ({ chain }) => configuration.chains.get(chain)?.level ?? Number.POSITIVE_INFINITY,
       })
       started.set(config, server)
-    }
+    })
     this.#servers = new Map(
       Array.from(issuersByName(configuration.issuers)).flatMap(([name, config]) => {
         const server = started.get(config)

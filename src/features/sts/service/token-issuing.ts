@@ -1,6 +1,6 @@
 import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { StsEndpointConfig } from '#config/configuration/configuration.ts'
-import { createAt } from '#config/configuration/create-at.ts'
+import { createAt, createEach } from '#config/configuration/create-at.ts'
 import type { EndpointName, TokenEndpoint } from '#config/configuration/token-endpoint.ts'
 import type { IssuerDocuments, TokenKeys } from '#config/configuration/token-keys.ts'
 import { consumerLimits } from '#config/kinds/sts-preset.ts'
@@ -414,10 +414,10 @@ export async function createTokenService(parts: TokenServiceParts): Promise<Toke
   if (endpoints.length === 0) return undefined
   if (services.tokenKeys === undefined) throw new Error('token endpoints need keys, and there is no store of them')
   const issuing = new Map<string, IssuingEndpoint>()
-  for (const { endpoint, rules, claims, at } of endpoints) {
+  await createEach(endpoints, async ({ endpoint, rules, claims, at }) => {
     const mapping = scope.own(await createAt(at, () => claims.create(host(endpoint.name, 'sts', at))))
     issuing.set(endpoint.name, { endpoint, rules, claims: mapping })
-  }
+  })
   const state = services.issuing ?? createIssuingState(services.clock, services.rateLimits)
   const grants = createGrants(parts, state.grants)
   const tokens = new TokenIssuing({
