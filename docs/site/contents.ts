@@ -68,6 +68,7 @@ export const sections: readonly Section[] = [
           'docs/guides/authenticating-callers.md',
           'docs/guides/logging-in.md',
           'docs/guides/own-issuer.md',
+          'docs/guides/dashboards.md',
           'docs/guides/second-factors.md',
           'docs/guides/passwords.md',
         ],
