@@ -12,6 +12,7 @@ import { MovedClock } from '#testing/gateway/moved-clock.ts'
 import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
 import { testServerCertificate } from '#testing/gateway/test-certificates.ts'
 import { defineAll } from '#testing/kubernetes/custom-resources.ts'
+import { expectDocumented } from '#testing/kubernetes/driven-charts.ts'
 import { type KubeApiServer, startKubeApiServer } from '#testing/kubernetes/kube-api-server.ts'
 import { kubeBinaries } from '#testing/kubernetes/kube-binaries.ts'
 import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
@@ -132,5 +133,7 @@ onKubernetes('kubectl with tokens of a portal in the form of OpenUnison’s char
 
     await clock.move(16 * minute)
     expect(await refresh(refreshToken)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+    const charts = ['portal', 'login-active-directory']
+    expectDocumented('Login portal, Active Directory', charts, { kubectl: 'authorized an hour later' })
   })
 })

@@ -89,7 +89,12 @@ export class SignedIn {
     const { id_token = '', refresh_token = '' } = (await answer.json()) as Record<string, string>
     expect([answer.status, refresh_token === '']).toEqual([200, false])
     expect([id_token === token['id_token'], decodeJwt(id_token).sub]).toEqual([false, claims.sub])
-    return { login: 'works', portal: 'works', kubectl: 'tokens, refreshed', dashboards: 'not driven' }
+    return {
+      login: 'works',
+      portal: 'works',
+      kubectl: 'tokens, refreshed',
+      dashboards: 'not served: [instead](guides/dashboards.md)',
+    }
   }
 
   async groups(): Promise<string[]> {
