@@ -244,14 +244,17 @@ onKubernetes('projects in the form of OpenUnison’s charts', (cluster) => {
     const read = 'executeQuery("SELECT COUNT(*) AS num FROM localUsers")'
     const faulty = `executeQuery(user.getUserID() == "ada" ? "delete from localUsers returning 1 as num" : "SELECT COUNT(*) AS num FROM localUsers")`
     const gateway = await start('internal', (text) =>
-      text.replace(read, faulty).replace('rs.next();', 'rs.next(); while (user.getUserID() == "bob") {}'),
+      text
+        .replace('javaScript: |-', "timeoutSeconds: '20'\n          javaScript: |-")
+        .replace(read, faulty)
+        .replace('rs.next();', 'rs.next(); while (user.getUserID() == "bob") {}'),
     )
     expect(await groupsOf('grace', gateway)).toEqual(['administrators-internal', 'users'])
     const [bob, again] = await Promise.all([logIn('bob', gateway), logIn('grace', gateway)])
     const refused = { status: 302, location: 'https://127.0.0.1/auth/forms/failed' }
     expect([bob, again]).toMatchObject([refused, { status: 303, location: '/scale/main/user' }])
     expect(await logIn('ada', gateway)).toMatchObject(refused)
-    for (const reason of [/doTask took longer than 10000 ms/, /ProvisioningException: target \\"jitdb\\"/]) {
+    for (const reason of [/doTask took longer than 20000 ms/, /ProvisioningException: target \\"jitdb\\"/]) {
       await expect.poll(() => gateway.output()).toMatch(reason)
     }
     expect(await groupsOf('grace', gateway)).toEqual(['administrators-internal', 'users'])
