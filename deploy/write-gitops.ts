@@ -2,6 +2,7 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { configResources } from '#config/sources/cluster-documents.ts'
+import { tokenGrants } from '#features/sts/grants/token-grant.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { helmBinary } from '#testing/kubernetes/helm-binary.ts'
 import { Helm } from '#testing/kubernetes/helm-chart.ts'
@@ -27,10 +28,11 @@ export async function gitopsFiles(helm: string): Promise<ReadonlyMap<string, str
 /** Argo CD's settings for each kind: it takes no pattern of kinds. */
 function argoConfiguration(): string {
   const script = readFileSync(join(import.meta.dirname, 'argocd/health.lua'), 'utf8')
-  const entries = configResources.map(({ kind, group }) => [
-    `resource.customizations.health.${group}_${kind.kind}`,
-    script,
-  ])
+  const kinds = [
+    ...configResources.map(({ kind, group }) => `${group}_${kind.kind}`),
+    `${tokenGrants.group}_TokenGrant`,
+  ]
+  const entries = kinds.map((kind) => [`resource.customizations.health.${kind}`, script])
   const map = {
     apiVersion: 'v1',
     kind: 'ConfigMap',

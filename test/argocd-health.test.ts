@@ -69,3 +69,14 @@ test.each([
 ])('an object %s is awaited', (_, object) => {
   expect(healthOf(object).status).toBe('Progressing')
 })
+
+test.each([
+  ['True', 'Healthy'],
+  ['False', 'Degraded'],
+] as const)('a TokenGrant whose condition Accepted is %s is %s', (status, health) => {
+  const verdict = { status, reason: 'Reason', message: 'why' }
+  const written = statusToWrite(undefined, verdict, 2, new Date(), 'Accepted')
+  const object = { kind: 'TokenGrant', metadata: { name: 'cart', generation: 2 }, status: written ?? {} }
+  expect(healthOf(object)).toEqual({ status: health, message: 'why' })
+  expect(healthOf({ ...object, metadata: { name: 'cart', generation: 3 } }).status).toBe('Progressing')
+})

@@ -254,6 +254,7 @@ function openServices(
     installation: { ...installation, metrics: metricsAccess(sharing?.metricsOfAll ?? (() => metrics.registry)) },
   })
   const services = { ...shared, secondsToRetry: () => retries.seconds }
+  metrics.watchGrants(shared.issuing?.grants ?? [])
   scope.own(services.journals)
   scope.own(services.auditReader)
   scope.own(services.events)

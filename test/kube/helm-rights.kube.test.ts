@@ -10,6 +10,7 @@ import { defineAll } from '#testing/kubernetes/custom-resources.ts'
 import { chartFolder, Helm } from '#testing/kubernetes/helm-chart.ts'
 import type { AccountName, KubeClient } from '#testing/kubernetes/kube-client.ts'
 import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
+import { podWithAccount } from '#testing/sts/sts-gateway.ts'
 
 const program = inject('helm')
 const helm = new Helm(program ?? '')
@@ -71,6 +72,7 @@ onKubernetes('a gateway with the rights that the chart grants', (cluster) => {
       const account = { namespace: shop, name: 'cart' }
       await cluster.serviceAccount(account)
       await haveNamespace(cluster, 'issuer-site')
+      await defineAll(cluster)
       const { namespace, kubeconfig, data } = await install(
         cluster,
         ['values-sts.yaml', 'ci/sts-values.yaml'],
@@ -123,8 +125,37 @@ onKubernetes('a gateway with the rights that the chart grants', (cluster) => {
         },
         { timeout: 30_000, interval: 200 },
       )
+      await grantedByTeam(gateway)
       expect(gateway.output()).not.toMatch(/forbidden/i)
     })
+
+    /** A namespace within the limits of the values grants a token, which is in its status and an event. */
+    async function grantedByTeam(gateway: GatewayProcess): Promise<void> {
+      const agent = { namespace: `team-${suite}`, name: 'agent-1' }
+      await haveNamespace(cluster, agent.namespace)
+      const { tokenFor } = await podWithAccount(cluster, agent, 'agent-1')
+      const token = await tokenFor('gatehouse-sts')
+      const grants = `/apis/gatehouse.dev/v1/namespaces/${agent.namespace}/tokengrants`
+      await cluster.must('POST', grants, {
+        apiVersion: 'gatehouse.dev/v1',
+        kind: 'TokenGrant',
+        metadata: { name: 'agents' },
+        spec: { endpoint: 'claude', serviceAccounts: [agent.name] },
+      })
+      const waiting = { timeout: 60_000, interval: 200 }
+      await vi.waitFor(async () => {
+        const address = `${gateway.url}/sts/claude/token/user`
+        const { status } = await fetch(address, { headers: { authorization: `Bearer ${token}` } })
+        expect(status).toBe(200)
+        const { status: written } = await cluster.must<{ status?: unknown }>('GET', `${grants}/agents`)
+        expect(written).toMatchObject({ conditions: [{ type: 'Accepted', status: 'True' }] })
+        const events = `/apis/events.k8s.io/v1/namespaces/${agent.namespace}/events`
+        expect(await cluster.must('GET', events)).toMatchObject({ items: [{ reason: 'GrantAccepted' }] })
+      }, waiting)
+      const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+      const [, age] = /^gatehouse_sts_grants_age_seconds\{cluster="k8s"\} (\S+)$/m.exec(metrics) ?? []
+      expect(Number(age)).toBeLessThan(120)
+    }
 
     test('objects: reads them, and the named Secrets, and writes their status', {
       timeout: 120_000,

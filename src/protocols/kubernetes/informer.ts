@@ -208,6 +208,8 @@ export class Informer {
     this.#failure = error
     if (error instanceof KindNotServed) {
       this.#heardAt = performance.now()
+      // Nothing can continue from a revision whose objects are forgotten.
+      this.#version = undefined
       const isNews = !this.#isComplete || this.#known.size > 0
       this.#known.clear()
       this.#isComplete = true

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { OpenGrants } from '#features/sts/grants/token-grants.ts'
 import type { LabelBound } from '#server/metrics/label-bound.ts'
 
 /** Metrics of the token service and of the keys that sign its tokens. */
@@ -16,6 +17,20 @@ export function createTokenMetrics(registry: Registry, bound: LabelBound) {
     labelNames: ['cluster'],
     registers,
   })
+  let grants: Iterable<Pick<OpenGrants, 'name' | 'ageSeconds'>> = []
+  new Gauge({
+    name: 'gatehouse_sts_grants_age_seconds',
+    help: 'Seconds since the API server of a cluster last confirmed its TokenGrants to this process, by cluster.',
+    labelNames: ['cluster'],
+    registers,
+    collect() {
+      this.reset()
+      for (const { name: cluster, ageSeconds } of grants) {
+        const seconds = ageSeconds()
+        if (seconds !== undefined) this.set(bound.of({ cluster }), seconds)
+      }
+    },
+  })
   // Labels are resolved once per combination.
   const exchangeCounters = new Map<string, ReturnType<typeof exchanges.labels>>()
   return {
@@ -31,6 +46,10 @@ export function createTokenMetrics(registry: Registry, bound: LabelBound) {
     },
     apiServers: {
       away: (cluster: string, isAway: boolean) => awayServers.set(bound.of({ cluster }), isAway ? 1 : 0),
+    },
+    /** Those that are watched whenever the metrics are read. */
+    watchGrants(open: typeof grants): void {
+      grants = open
     },
     keys: createKeyMetrics(registry, bound),
     custody: createCustodyMetrics(registry),

@@ -51,6 +51,7 @@ export const gaugeRules: Readonly<Record<string, Rule>> = {
   gatehouse_events_oldest_seconds: 'max',
   // The worker that is worst off counts.
   gatehouse_sts_api_server_away: 'max',
+  gatehouse_sts_grants_age_seconds: 'max',
   gatehouse_configuration_objects: 'max',
   gatehouse_configuration_current: 'min',
   gatehouse_data_free_bytes: 'min',

@@ -170,4 +170,17 @@ describe('the grants of a cluster', () => {
     const grants = open(server)
     await vi.waitFor(() => expect(kindOf(grants)).toBe('none'))
   })
+
+  test('are listed again by the next configuration after the kind was removed', async () => {
+    const server = new Server()
+    const first = open(server)
+    await vi.waitFor(() => expect(kindOf(first)).toBe('granted'))
+    const removed = new KindNotServed('TARGET_FAILED', 'no such kind')
+    server.failure = removed
+    server.change('tokengrants', removed)
+    await vi.waitFor(() => expect(kindOf(first)).toBe('none'))
+    server.failure = undefined
+    const next = open(server, first.state)
+    await vi.waitFor(() => expect(kindOf(next)).toBe('granted'))
+  })
 })

@@ -122,6 +122,12 @@ export class ClusterGrants {
     return this.#grants.failure ?? this.#namespaces.failure
   }
 
+  /** Since the API server last confirmed what is known; undefined before it did. */
+  get ageSeconds(): number | undefined {
+    const heard = Math.min(this.#grants.heardAt, this.#namespaces.heardAt)
+    return Number.isFinite(heard) ? (performance.now() - heard) / 1000 : undefined
+  }
+
   get state(): GrantsState {
     return { grants: this.#grants.state, namespaces: this.#namespaces.state }
   }
@@ -156,7 +162,7 @@ export class ClusterGrants {
   #silence(staleSeconds: number): string | undefined {
     const { cluster, log } = this.#parts
     if (!this.isKnown) return `the grants of the cluster "${cluster}" are not known yet`
-    const seconds = (performance.now() - Math.min(this.#grants.heardAt, this.#namespaces.heardAt)) / 1000
+    const seconds = this.ageSeconds ?? Number.POSITIVE_INFINITY
     const isSilent = seconds > staleSeconds
     if (isSilent !== this.#isSilent) {
       this.#isSilent = isSilent

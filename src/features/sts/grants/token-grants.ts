@@ -16,10 +16,13 @@ export interface GrantCluster {
   readonly watches: ClusterWatches
 }
 
-interface OpenGrants {
+export interface OpenGrants {
+  /** Of the cluster. */
   readonly name: string
   readonly address: string
   state(): GrantsState
+  /** Since the API server last confirmed them; undefined before it did. */
+  ageSeconds(): number | undefined
 }
 
 /** What is watched now. The next configuration continues from it. */
@@ -83,7 +86,7 @@ export class TokenGrants implements GrantSource {
           judged: () => grants.judged(),
         })
         writers.push(writer)
-        const open = { name, address, state: () => grants.state }
+        const open = { name, address, state: () => grants.state, ageSeconds: () => grants.ageSeconds }
         known.add(open)
         this.#opened.push(open)
         return [name, grants]
