@@ -107,7 +107,7 @@ ${object(
   `isApp: true
 urls:
   - hosts: ["#[OU_HOST]"]
-    uri: /
+    uri: /dashboard
     authChain: enterprise
     azRules: [{ scope: dn, constraint: o=Tremolo }]
     filterChain:
@@ -277,6 +277,144 @@ Names of groups to correct
     PortalUrl wrong: ${place}
 
 `)
+})
+
+/** In the form of the charts: what is behind the reverse proxy, with the identity provider of the cluster. */
+function proxied({ impersonates = true, issuer = '/auth/idp/k8sIdp' } = {}): string {
+  const impersonation = impersonates
+    ? '[{ className: com.tremolosecurity.proxy.filters.K8sInjectImpersonation, params: {} }]'
+    : '[]'
+  const app = (name: string, host: string, url: string, filters = '[]') =>
+    object(
+      'Application',
+      name,
+      `cookieConfig: { sessionCookieName: tremolosession, domain: "#[${host}]", timeout: 900 }
+urls:
+  - hosts: ["#[${host}]"]
+    azRules: [{ scope: dn, constraint: o=Tremolo }]
+    filterChain: ${filters}
+${url.replaceAll(/^/gm, '    ')}`,
+    )
+  const idp = `uri: ${issuer}
+idp:
+  className: com.tremolosecurity.idp.providers.OpenIDConnectIdP
+  params: {}
+  mappings: { strict: true, map: [{ targetAttributeName: sub, targetAttributeSource: uid, sourceType: user }] }
+  trusts:
+    - name: kubernetes
+      params: { clientID: kubernetes, publicEndpoint: "true", redirectURI: ["http://localhost:8000"], authChainName: login }`
+  const link = (name: string, url: string) =>
+    object('PortalUrl', name, `label: ${name}\nurl: ${url}\nazRules: [{ scope: dn, constraint: o=Tremolo }]`)
+  const names = [
+    'OU_HOST, name: portal.acme.test',
+    'K8S_DASHBOARD_HOST, name: k8sdb.acme.test',
+    'K8S_API_HOST, name: k8sapi.acme.test',
+  ]
+  return [
+    object(
+      'OpenUnison',
+      'orchestra',
+      `hosts: [{ names: [${names.map((one) => `{ env_var: ${one} }`).join()}] }]\nsecret_data: []`,
+      'v6',
+    ),
+    object(
+      'AuthenticationMechanism',
+      'login-form',
+      'className: com.tremolosecurity.proxy.auth.FormLoginAuthMech\nuri: /auth/form',
+    ),
+    object(
+      'AuthenticationChain',
+      'login',
+      'level: 20\nroot: o=Tremolo\nauthMechs: [{ name: login-form, required: required, params: { uidAttr: uid } }]',
+    ),
+    app('k8sidp', 'OU_HOST', idp),
+    app(
+      'headlamp',
+      'OU_HOST',
+      'uri: /headlamp\nproxyTo: "https://headlamp.openunison.svc${fullURI}"\nauthChain: login',
+      impersonation,
+    ),
+    app(
+      'dashboard',
+      'K8S_DASHBOARD_HOST',
+      'uri: /\nproxyTo: "https://kubernetes-dashboard.kubernetes-dashboard.svc${fullURI}"\nauthChain: login',
+      impersonation,
+    ),
+    app('apiserver', 'K8S_API_HOST', 'uri: /\nproxyTo: "${k8s_url}${fullURI}"\nauthChain: login', impersonation),
+    link('headlamp', 'https://#[OU_HOST]/headlamp/'),
+    link('k8sdb', 'https://#[K8S_DASHBOARD_HOST]'),
+    link('headlamps', '/headlamps'),
+    link('wiki', 'https://wiki.acme.test/headlamp'),
+  ].join('')
+}
+
+test.each([true, false])(
+  'what was behind the reverse proxy has files that say what serves it instead, with impersonation %s',
+  async (impersonates) => {
+    await writeFile(join(work, 'charts.yaml'), proxied({ impersonates }))
+    const { text } = await importFrom('charts.yaml')
+    const instead = files().filter((path) => path.startsWith('set-aside/instead/'))
+    expect(instead).toEqual([
+      'set-aside/instead/headlamp-trust.yaml',
+      'set-aside/instead/kube-oidc-proxy-values.yaml',
+      'set-aside/instead/kubernetes-dashboard-oauth2-proxy-values.yaml',
+      'set-aside/instead/kubernetes-dashboard-trust.yaml',
+    ])
+    expect(text).toContain('Instead of the reverse proxy\n  Headlamp has a login of its own:\n')
+    for (const path of instead) expect(text).toContain(join(work, 'out', path))
+    const issuer = 'https://portal.acme.test/auth/idp/k8sIdp'
+    expect(await written('set-aside/instead/headlamp-trust.yaml')).toContain(`-oidc-idp-issuer-url=${issuer}\n`)
+    const dashboard = parse(await written('set-aside/instead/kubernetes-dashboard-oauth2-proxy-values.yaml'))
+    expect(dashboard.config.configFile).toContain(`oidc_issuer_url = "${issuer}"`)
+    expect(dashboard.config.configFile).toContain(
+      'upstreams = [ "https://kubernetes-dashboard.kubernetes-dashboard.svc" ]',
+    )
+    expect(parse(await written('set-aside/instead/kube-oidc-proxy-values.yaml'))).toEqual({
+      enable_impersonation: true,
+      network: { openunison_host: 'portal.acme.test', api_server_host: 'k8sapi.acme.test' },
+      impersonation: { use_jetstack: true, orchestra_release_name: 'orchestra' },
+    })
+
+    await mkdir(join(work, 'out', 'trusts'))
+    for (const name of ['headlamp', 'kubernetes-dashboard']) {
+      await writeFile(
+        join(work, 'out', 'trusts', `${name}.yaml`),
+        await written(`set-aside/instead/${name}-trust.yaml`),
+      )
+    }
+    await writeFile(
+      join(work, 'out', 'values.yaml'),
+      `${await written('values.yaml')}HEADLAMP_HOST: headlamp.acme.test\n`,
+    )
+    await mkdir(join(work, 'out', 'secrets', 'kubernetes-dashboard-login'), { recursive: true })
+    await writeFile(join(work, 'out', 'secrets', 'kubernetes-dashboard-login', 'client-secret'), 'random'.repeat(9))
+    const checked = await check()
+    expect(checked.code).toBe(0)
+    expect(checked.text).not.toContain('trusts/')
+  },
+)
+
+test('links of the portal to what is not served are set aside, and others stay', async () => {
+  await writeFile(join(work, 'charts.yaml'), proxied({ issuer: '/auth/idp/own' }))
+  const { text } = await importFrom('charts.yaml')
+  const links = files().filter((path) => path.includes('portalurls/'))
+  expect(links).toEqual([
+    'portalurls/headlamps.yaml',
+    'portalurls/wiki.yaml',
+    'set-aside/portalurls/headlamp.yaml',
+    'set-aside/portalurls/k8sdb.yaml',
+  ])
+  expect(text).toContain('leads to the Application "headlamp", which is not served.')
+  expect(await written('set-aside/instead/kube-oidc-proxy-values.yaml')).toContain('/auth/idp/own')
+})
+
+test('without an identity provider, nothing is said to serve what was behind the proxy', async () => {
+  const other = proxied().replace('clientID: kubernetes', 'clientID: other')
+  await writeFile(join(work, 'charts.yaml'), other.replaceAll('k8sapi.acme.test', 'k8s api'))
+  const { code, text } = await importFrom('charts.yaml')
+  expect(code).toBe(0)
+  expect(text).not.toContain('Instead of the reverse proxy')
+  expect(files().some((path) => path.includes('instead'))).toBe(false)
 })
 
 test('a message that would quote a secret does not', async () => {

@@ -4,12 +4,15 @@ import { catalog } from '#catalog/catalog.ts'
 import { unreturnedName } from '#config/checks/group-names.ts'
 import { ConfigDocument } from '#config/context/config-document.ts'
 import { readYaml } from '#config/context/locate.ts'
+import type { LocatedIssue } from '#config/context/located-issue.ts'
 import { placeholder } from '#config/context/substitute.ts'
 import { buildConfiguration, type LoadResult } from '#config/load/load.ts'
 import { configResources } from '#config/sources/cluster-documents.ts'
 import { openUnisonKind, readOpenUnisonValues } from '#config/sources/openunison-values.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { ImportedObject, OpenUnisonSource } from './openunison-source.ts'
+import { applicationOfLink, importedUrls } from './proxied-applications.ts'
+import { insteadFolder, proxyReplacements } from './proxy-replacements.ts'
 import { yamlText } from './yaml-text.ts'
 
 export interface PlannedObject {
@@ -43,6 +46,8 @@ export interface ImportPlan {
   readonly valueCount: number
   /** As `NAME/KEY`: those of the objects that are ready, and the texts of those that only set-aside objects name. */
   readonly secrets: ReadonlyMap<string, { readonly text: string | undefined }>
+  /** What serves applications that were behind the reverse proxy, with the files that say how. */
+  readonly replacements: readonly { readonly what: string; readonly files: readonly string[] }[]
   /** What no message may show. */
   readonly secretTexts: readonly string[]
   readonly warnings: number
@@ -100,29 +105,25 @@ export async function planImport(source: OpenUnisonSource, { folder, withSecrets
     const result = await load()
     const errors = result.issues.filter(({ level }) => level === 'error')
     const causes = new Map(result.found.flatMap(({ file, cause }) => (cause === undefined ? [] : [[file, cause]])))
-    const reasonsOf = ({ file }: PlannedObject): Reason[] => {
-      const own = errors
-        .filter((issue) => issue.file === file)
-        .map(({ path, message }) => {
-          const isElsewhere = setAside.length > 0
-          return {
-            path,
-            message: isElsewhere ? `without the objects that are set aside: ${message}` : message,
-            isElsewhere,
-          }
-        })
-      const cause = causes.get(file)
-      if (own.length > 0 || cause === undefined) return own
-      const state = cause.at === undefined ? 'does not exist' : 'is set aside'
-      return [{ path: '', message: `depends on ${cause.object}, which ${state}`, isElsewhere: true }]
-    }
-    const judged = ready.map((object) => ({ ...object, reasons: reasonsOf(object) }))
+    const judged = ready.map((object) => {
+      const own = errors.filter((issue) => issue.file === object.file)
+      return { ...object, reasons: reasonsOf(own, causes.get(object.file), setAside.length > 0) }
+    })
     const next = ready.filter((_, i) => judged[i]?.reasons.length === 0)
+    const links = next.length === ready.length ? linksToNothing(ready, setAside, values.texts) : []
+    if (links.length > 0) {
+      setAside.push(...links)
+      ready = ready.filter(({ file }) => !links.some((link) => link.file === file))
+      continue
+    }
     if (next.length === ready.length) {
+      const replacements = replacementsFor([...ready, ...setAside], values)
       return {
         ready,
         setAside,
         ...written,
+        files: new Map([...written.files, ...replacements.flatMap(({ files }) => files)]),
+        replacements: replacements.map(({ what, files }) => ({ what, files: files.map(([file]) => file) })),
         secrets: new Map([...lookups, ...found]),
         secretTexts: Array.from(secretTexts),
         warnings: result.issues.length - errors.length,
@@ -137,6 +138,47 @@ export async function planImport(source: OpenUnisonSource, { folder, withSecrets
     setAside.push(...judged.filter(({ reasons }) => reasons.length > 0))
     ready = next
   }
+}
+
+function reasonsOf(
+  errors: readonly LocatedIssue[],
+  cause: { readonly object: string; readonly at?: string | undefined } | undefined,
+  isElsewhere: boolean,
+): Reason[] {
+  if (errors.length === 0 && cause !== undefined) {
+    const state = cause.at === undefined ? 'does not exist' : 'is set aside'
+    return [{ path: '', message: `depends on ${cause.object}, which ${state}`, isElsewhere: true }]
+  }
+  return errors.map(({ path, message }) => ({
+    path,
+    message: isElsewhere ? `without the objects that are set aside: ${message}` : message,
+    isElsewhere,
+  }))
+}
+
+/** Links of the portal to applications that do not answer here. */
+function linksToNothing(
+  ready: readonly PlannedObject[],
+  setAside: readonly SetAsideObject[],
+  values: ReadonlyMap<string, string>,
+): SetAsideObject[] {
+  const urls = importedUrls([...ready, ...setAside], values)
+  const aside = new Set(setAside.flatMap(({ kind, name }) => (kind === 'Application' ? [name] : [])))
+  return ready.flatMap((object) => {
+    if (object.kind !== 'PortalUrl') return []
+    const url = applicationOfLink(object, urls, values)
+    if (url === undefined || (url.proxied === undefined && !aside.has(url.application))) return []
+    const message = `leads to the Application "${url.application}", which is not served. Change the url to what serves it instead, and move this file back`
+    return [{ ...object, reasons: [{ path: 'spec.url', message, isElsewhere: true }] }]
+  })
+}
+
+function replacementsFor(objects: readonly PlannedObject[], { texts, installation }: FoundValues) {
+  const made = proxyReplacements(importedUrls(objects, texts), installation)
+  return Array.from(made.values(), ({ what, files }) => ({
+    what,
+    files: Object.entries(files).map(([name, text]): [string, string] => [`${insteadFolder}/${name}`, text]),
+  }))
 }
 
 const yamlFiles = (files: ReadonlyMap<string, string>): { name: string; text: string }[] =>
@@ -174,6 +216,8 @@ interface FoundValues {
   readonly tokenService: readonly ImportedObject[]
   /** Trusted certificates, PEM. */
   readonly certificates: ReadonlyMap<string, string>
+  /** The name of the OpenUnison object. */
+  readonly installation: string
 }
 
 /** Own values documents win over those of OpenUnison, and the first of several over later ones. */
@@ -182,6 +226,7 @@ function readValues(texts: readonly string[]): FoundValues {
   const secretNames = new Map<string, string>()
   const tokenService: ImportedObject[] = []
   const certificates = new Map<string, string>()
+  let installation = ''
   for (const text of texts) {
     const [yaml] = readYaml(text).documents
     const top: unknown = parse(text)
@@ -190,7 +235,11 @@ function readValues(texts: readonly string[]): FoundValues {
     for (const [name, value] of read?.values ?? []) if (!fallback.has(name)) fallback.set(name, value.text)
     for (const name of read?.secrets.names ?? []) secretNames.set(name, read?.secrets.secretName ?? '')
     for (const [name, pem] of certificatesOf(top)) certificates.set(name, pem)
-    if (top['kind'] === openUnisonKind) continue
+    if (top['kind'] === openUnisonKind) {
+      const { metadata } = top
+      installation ||= isJsonObject(metadata) ? String(metadata['name']) : ''
+      continue
+    }
     for (const name of Object.keys(top)) {
       const scalar = yaml.scalarText([name])
       if (scalar !== undefined && !own.has(name)) own.set(name, scalar)
@@ -198,7 +247,7 @@ function readValues(texts: readonly string[]): FoundValues {
     const { sts } = top
     if (sts !== undefined) tokenService.push({ kind: 'values', name: 'sts', text: yamlText(new Document({ sts })) })
   }
-  return { texts: new Map([...fallback, ...own]), secretNames, tokenService, certificates }
+  return { texts: new Map([...fallback, ...own]), secretNames, tokenService, certificates, installation }
 }
 
 /** Of the `OpenUnison` object, or of the values of its charts. */

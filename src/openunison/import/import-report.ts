@@ -24,6 +24,10 @@ export function importReport(
     `Imported ${options.source} to ${folder}: ${ready.length} of ${total} objects are ready to serve, ${setAside.length} are set aside.`,
     ...section('Ready to serve', columns(countByKind(ready))),
     ...section(`Set aside, in ${folder}/set-aside`, causes(setAside)),
+    ...section(
+      'Instead of the reverse proxy',
+      plan.replacements.flatMap(({ what, files }) => [`  ${what}:`, ...files.map((file) => `    ${folder}/${file}`)]),
+    ),
     ...section('Names of groups to correct', listed(plan.groupNames)),
     ...section('Values', valueLines(plan, folder)),
     ...section('Secrets', secretLines(plan, options)),
