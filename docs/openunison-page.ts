@@ -347,7 +347,7 @@ const drivenColumns = ['objects', 'login', 'portal', 'kubectl', 'namespaces', 'd
 
 /** Of the file that the tests write which drive the charts. */
 function drivenTable(table: Table): string {
-  const text = readFileSync(join(import.meta.dirname, 'openunison-charts.json'), 'utf8')
+  const text = readFileSync(join(import.meta.dirname, '../test/openunison-charts.json'), 'utf8')
   const rows = Object.entries(JSON.parse(text) as Record<string, DrivenRow>)
   return table(
     ['Charts and login', 'Objects served', 'Login', 'Portal', 'kubectl', 'Namespaces', 'Dashboards'],

@@ -25,7 +25,7 @@ export interface DrivenCharts {
   readonly dashboards: string
 }
 
-const file = join(import.meta.dirname, '../../../docs/openunison-charts.json')
+const file = join(import.meta.dirname, '../../openunison-charts.json')
 const documented = (): Record<string, DrivenCharts & { readonly objects: string }> =>
   JSON.parse(readFileSync(file, 'utf8'))
 
