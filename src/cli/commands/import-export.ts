@@ -1,7 +1,7 @@
 import { createReadStream, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import process from 'node:process'
-import { type CommandOutput, fileProblem, operatorName } from '#cli/command-line/command-line.ts'
+import { type CommandOutput, checkFile, fileProblem, operatorName } from '#cli/command-line/command-line.ts'
 import { closeToOthers, databaseUrl } from '#cli/command-line/installation.ts'
 import { Progress } from '#cli/command-line/progress.ts'
 import { AuditSeal } from '#database/audit-seal.ts'
@@ -25,6 +25,8 @@ interface ImportValues {
 /** Reads an export into a new database. Nothing is there if it fails or is killed. */
 export async function importExport(given: string, values: ImportValues, io: CommandOutput): Promise<void> {
   const name = given === '-' ? 'standard input' : resolve(given)
+  // A mistyped name must not leave a data folder behind.
+  if (given !== '-') checkFile(name)
   const address = databaseUrl(values.database)
   const url = address ?? `sqlite:${resolve(values.data, 'gatehouse.db')}`
   closeToOthers(values.data, address, address === undefined)

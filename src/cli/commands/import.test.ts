@@ -764,3 +764,9 @@ test('a file that is too large, and a link to nowhere as the new folder, are ref
   expect([code, err.join()]).toEqual([1, expect.stringContaining('is a link to a folder that does not exist')])
   expect(readdirSync(work).sort()).toEqual(['charts', 'huge.yaml', 'out'])
 })
+
+test('an absent export leaves no data folder behind', async () => {
+  const { code, err } = await run(importCommand, join(work, 'absent'), '--data', join(work, 'data'))
+  expect([code, err]).toEqual([1, [`gatehouse import: ${join(work, 'absent')} does not exist`]])
+  expect(readdirSync(work)).not.toContain('data')
+})
