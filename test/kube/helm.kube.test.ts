@@ -101,6 +101,27 @@ describe.skipIf(program === undefined)('the chart', () => {
     await expect(helm.render('gatehouse', { files }, '--set', 'tls.secretName=')).rejects.toThrow(/tokenService/)
   })
 
+  test('accepts an endpoint with grants alone, and gives rights to grants only where an endpoint honors them', async () => {
+    const render = (more: object) => {
+      const issuer = { host: 'a.example.com' }
+      const endpoints = JSON.stringify([{ name: 'a', audience: 'a', path: '/a', issuer, ...more }])
+      return helm.render('gatehouse', { files: [] }, '--set-json', `sts.endpoints=${endpoints}`)
+    }
+    const roles = (objects: readonly Manifest[]) =>
+      objects
+        .filter((object) => JSON.stringify(object['rules'] ?? []).includes('tokengrants'))
+        .map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+    const granted = await render({ grants: { namespaces: ['team-*'] } })
+    expect(JSON.stringify(granted)).toContain('team-*')
+    expect(roles(granted).toSorted()).toEqual([
+      'ClusterRole gatehouse-gatehouse',
+      'ClusterRole gatehouse-gatehouse-grants',
+      'ClusterRole gatehouse-gatehouse-grants-view',
+    ])
+    const ruled = await render({ azRules: [{ scope: 'filter', constraint: '(saname=a)' }] })
+    expect(roles(ruled)).toEqual([])
+  })
+
   test('accepts OpenUnison’s block: its sidecar is reported as unused, its trust moves to the endpoint', async () => {
     const files = [`${chartFolder}/ci/predecessor-values.yaml`]
     const folder = configurationOf(await helm.render('gatehouse', { files }))

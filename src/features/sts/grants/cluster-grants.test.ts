@@ -1,12 +1,14 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { MemoryRateLimits } from '#kernel/rate-limit.ts'
 import { KindNotServed } from '#protocols/kubernetes/api-failure.ts'
 import type { ClusterObject, ClusterResource } from '#protocols/kubernetes/cluster.ts'
 import type { ListSelection, ObjectChange, Snapshot, WatchSelection } from '#protocols/kubernetes/object-client.ts'
 import type { ClusterWatches } from '#sdk/target/kubernetes-cluster.ts'
 import { ClusterGrants, type GrantsState, mostInNamespace } from './cluster-grants.ts'
 import type { GrantEndpoint } from './grant-verdict.ts'
+import { type KnownGrants, TokenGrants } from './token-grants.ts'
 
 const limits = {
   namespaces: ['shop', 'flood'],
@@ -91,14 +93,17 @@ function open(server: Server, resume?: GrantsState): ClusterGrants {
   return grants
 }
 
-const away = new GatewayError('TARGET_UNREACHABLE', 'away')
+const unreachable = new GatewayError('TARGET_UNREACHABLE', 'away')
+const away = (): never => {
+  throw unreachable
+}
 const kindOf = (grants: ClusterGrants, namespace = 'shop', account = 'cart') =>
   grants.find('aws', namespace, account).kind
 
 describe('the grants of a cluster', () => {
   test('are unknown before the first list, but only where there may be some', async () => {
     const server = new Server()
-    server.failure = away
+    server.failure = unreachable
     const grants = open(server)
     expect([kindOf(grants), kindOf(grants, 'other')]).toEqual(['unknown', 'none'])
     server.failure = undefined
@@ -124,9 +129,9 @@ describe('the grants of a cluster', () => {
     const server = new Server()
     const grants = open(server)
     await vi.waitFor(() => expect(kindOf(grants)).toBe('granted'))
-    server.failure = away
-    server.change('tokengrants', away)
-    await vi.waitFor(() => expect(grants.failure).toBe(away))
+    server.failure = unreachable
+    server.change('tokengrants', unreachable)
+    await vi.waitFor(() => expect(grants.failure).toBe(unreachable))
     const now = performance.now()
     const clock = vi.spyOn(performance, 'now')
     clock.mockReturnValue(now + 119_000)
@@ -182,5 +187,43 @@ describe('the grants of a cluster', () => {
     server.failure = undefined
     const next = open(server, first.state)
     await vi.waitFor(() => expect(kindOf(next)).toBe('granted'))
+  })
+})
+
+describe('the grants of all clusters', () => {
+  const open = (server: Server, known: KnownGrants): TokenGrants =>
+    new TokenGrants({
+      clusters: [{ name: 'k8s', address: 'https://k8s', objects: { create: async () => away() }, watches: server }],
+      endpoints: [...endpoints.values()],
+      known,
+      rateLimits: new MemoryRateLimits(() => new Date()),
+      clock: () => new Date(),
+      log: silentLogger,
+    })
+  const workload = { source: 'k8s', namespace: 'shop', account: 'cart' }
+
+  test('of which nothing is known in time are no “0 grants”', async () => {
+    const server = new Server()
+    server.snapshot = () => new Promise(() => {})
+    const grants = open(server, new Set())
+    await grants.known('k8s', 50)
+    expect(grants.describe('k8s')).toMatchObject({ accepted: 0, failure: new Error('no answer in time') })
+    void grants.close()
+  })
+
+  test('continue from what is watched now, and from nothing that is closed', async () => {
+    const server = new Server()
+    const known: KnownGrants = new Set()
+    const first = open(server, known)
+    await first.known('k8s')
+    expect(first.describe('k8s')).toEqual({ accepted: 1, refused: [], failure: undefined })
+    const second = open(server, known)
+    expect(second.find('aws', workload).kind).toBe('granted')
+    expect(second.find('aws', { ...workload, byIssuer: true }).kind).toBe('none')
+    await second.close()
+    // A configuration that is given up costs the running one nothing.
+    expect([...known].map(({ name }) => name)).toEqual(['k8s'])
+    await first.close()
+    expect(open(server, known).find('aws', workload).kind).toBe('unknown')
   })
 })

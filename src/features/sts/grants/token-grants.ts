@@ -126,7 +126,7 @@ export class TokenGrants implements GrantSource {
       refused: refused.map(
         ({ object: { metadata }, verdict }) => `${metadata.namespace}/${metadata.name}: ${verdict.message}`,
       ),
-      failure: cluster?.failure,
+      failure: cluster?.failure ?? (cluster?.isKnown === false ? new Error('no answer in time') : undefined),
     }
   }
 
