@@ -73,7 +73,7 @@ async function startPooler(url: string): Promise<string> {
 }
 
 /** Repeats what fails while no server can be written. */
-async function eventually<T>(work: () => Promise<T>): Promise<T> {
+async function eventually<T>(work: () => Promise<T>, millis = long): Promise<T> {
   const results: T[] = []
   await until(async () => {
     await work().then(
@@ -81,7 +81,7 @@ async function eventually<T>(work: () => Promise<T>): Promise<T> {
       () => {},
     )
     return results.length > 0
-  }, long)
+  }, millis)
   return results[0] as T
 }
 
@@ -320,4 +320,42 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL with an asynchrono
     expect(await behind.transaction((tx) => tx.run(query('insert into things values (6)')))).toBe(1)
     expect(await portsOf(behind)).toEqual([portOf(pair.primaryUrl)])
   })
+})
+
+const silence = { timeout: 400_000, skip: postgresPrograms === undefined }
+
+test('a primary that becomes silent is left for the promoted standby by all connections', silence, async () => {
+  const pair = await PostgresPair.start(postgresPrograms ?? '', { synchronous: false })
+  onTestFinished(() => pair.stop())
+  const openStores = () => {
+    const wake = new NotifyWakeUp(pair.url, silentLogger)
+    const storage = openStorage({ url: pair.url, clock: systemClock, log: silentLogger, wake })
+    onTestFinished(async () => {
+      await wake.close()
+      await storage.close()
+    })
+    return { wake, storage }
+  }
+  const [one, two] = [openStores(), openStores()]
+  await one.storage.ready()
+  await two.storage.ready()
+  let heard = 0
+  await one.wake.start(() => {})
+  await two.wake.start(() => void heard++)
+  const report = (timeoutMillis: number) =>
+    two.storage.reports.run({ parts: ['select inet_server_port()'], values: [], limit: 1, timeoutMillis })
+  await (await report(20_000)).close?.()
+  await Promise.all(Array.from({ length: 8 }, (_, i) => one.storage.runs.get(`none-${i}`)))
+  await pair.silencePrimary()
+  const underWay = [one.storage.runs.get('none'), report(5_000)].map((work) => work.catch((error: unknown) => error))
+  await pair.promote()
+  // Five seconds for a connection, and 45 for a statement that waits for its answer.
+  await eventually(() => one.storage.runs.start(newRun('silent', { resource: 'user silent' })), 150_000)
+  await Promise.all(underWay)
+  expect(await (await eventually(() => report(20_000), 150_000)).next()).toEqual([[String(portOf(pair.primaryUrl))]])
+  const before = heard
+  await until(async () => {
+    await one.storage.runs.start(newRun(`woken-${Math.random()}`, { resource: 'user woken' }))
+    return heard > before
+  }, 150_000)
 })

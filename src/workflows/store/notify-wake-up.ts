@@ -7,6 +7,8 @@ const channel = 'gatehouse_runs'
 /** A woken worker claims all that it can, so more notifications within this time are useless. */
 const pauseMillis = 200
 const connectMillis = 5000
+/** How often to ask whether the server still answers: nothing else is sent by a process that only listens. */
+const checkMillis = 15_000
 const disconnectMillis = 1000
 const firstRetryMillis = 500
 const maxRetryMillis = 30_000
@@ -26,6 +28,7 @@ export class NotifyWakeUp implements RunWakeUp {
   #sent = Number.NEGATIVE_INFINITY
   #later: NodeJS.Timeout | undefined
   #retry: NodeJS.Timeout | undefined
+  #check: NodeJS.Timeout | undefined
 
   constructor(url: string, log: Logger) {
     this.#servers = new PostgresServers(url)
@@ -48,11 +51,15 @@ export class NotifyWakeUp implements RunWakeUp {
   }
 
   #notify(): void {
-    const client = this.#client
     this.#sent = performance.now()
-    client?.query(`notify ${channel}`).catch((err: unknown) => {
-      this.#log.debug('NOTIFY failed', { err })
-      // A connection whose other side is gone would not report it for a quarter of an hour.
+    this.#send(`notify ${channel}`)
+  }
+
+  #send(statement: string): void {
+    const client = this.#client
+    client?.query(statement).catch((err: unknown) => {
+      this.#log.debug('the connection for wake-ups failed', { err })
+      // A connection whose other side is gone would not report it for a quarter of an hour, or ever.
       client.connection.stream.destroy()
     })
   }
@@ -87,13 +94,15 @@ export class NotifyWakeUp implements RunWakeUp {
       await disconnect(client)
       throw error
     }
-    if (this.#closed) await disconnect(client)
-    else this.#client = client
+    if (this.#closed) return await disconnect(client)
+    this.#client = client
+    this.#check = setInterval(() => this.#send('select 1'), checkMillis).unref()
   }
 
   #lost(client: pg.Client): void {
     if (client !== this.#client) return
     this.#client = undefined
+    clearInterval(this.#check)
     if (this.#closed) return
     this.#log.warn('other processes cannot be notified until the database answers; they poll for runs')
     this.#listenAgain(firstRetryMillis)
@@ -118,6 +127,7 @@ export class NotifyWakeUp implements RunWakeUp {
     this.#wake = undefined
     clearTimeout(this.#later)
     clearTimeout(this.#retry)
+    clearInterval(this.#check)
     const client = this.#client
     this.#client = undefined
     if (client !== undefined) await disconnect(client)

@@ -108,6 +108,13 @@ export class PostgresPair {
     await this.promote()
   }
 
+  /** The primary answers nothing any more, although its machine accepts connections. It stays so until it is killed. */
+  async silencePrimary(): Promise<void> {
+    const pid = this.#primary.process?.pid
+    if (pid === undefined) throw new Error('the primary does not run')
+    for (const one of [pid, ...childrenOf(pid)]) await pauseProcess(one)
+  }
+
   /** Promotes the standby, whatever the primary does. */
   async promote(): Promise<void> {
     const old = this.#primary
