@@ -97,7 +97,7 @@ export const tiers: readonly Tier[] = [
     name: 'programs',
     include: ['src/**/*.programs.test.ts'],
     isCore: false,
-    needs: 'curl, openssl, dash, busybox, shellcheck',
+    needs: 'curl, openssl, dash, busybox, shellcheck, zsh, fish, promtool',
     workers: '50%',
     isNative: true,
   },

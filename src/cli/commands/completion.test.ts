@@ -53,17 +53,11 @@ describe('bash completes', () => {
   })
 })
 
-const shells = ['bash', 'zsh', 'fish'] as const
+test('bash accepts its script', () => {
+  expect(spawnSync('bash', ['-n', script], { encoding: 'utf8' })).toMatchObject({ stderr: '', status: 0 })
+})
 
-describe.each(shells)('%s', (shell) => {
-  const isInstalled = spawnSync(shell, ['-c', 'exit']).status === 0
-
-  test.runIf(isInstalled)('accepts the script', async () => {
-    const file = join(folder, `syntax.${shell}`)
-    writeFileSync(file, await commandOutput('completion', shell))
-    expect(spawnSync(shell, ['-n', file], { encoding: 'utf8' })).toMatchObject({ stderr: '', status: 0 })
-  })
-
+describe.each(['bash', 'zsh', 'fish'])('%s', (shell) => {
   test('has every command', async () => {
     const text = await commandOutput('completion', shell)
     for (const name of Object.keys(commands)) expect(text).toContain(`gatehouse ${name}'`)
