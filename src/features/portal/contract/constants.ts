@@ -7,7 +7,7 @@
 export const tokenPaths = {
   /** GET. */
   config: 'config',
-  /** GET reads the tokens and changes nothing; POST issues new tokens, if that is allowed. */
+  /** GET reads the tokens of the session, or issues tokens to a caller without one; POST issues new ones, if that is allowed. */
   user: 'user',
   /** GET: the description of the API, as Swagger 2.0. */
   swagger: 'swagger.json',

@@ -265,7 +265,7 @@ export type LoadedTokens = Omit<TokenUser, 'displayName'>
 
 /** Loads the content of a token page. */
 export interface TokenLoader {
-  /** Changes nothing. */
+  /** Changes nothing, except that a caller without a session gets new tokens. */
   load(exchange: Exchange): Promise<LoadedTokens>
   /** Creates and returns new tokens. Absent if there are none to create. */
   renew?(exchange: Exchange): Promise<LoadedTokens>

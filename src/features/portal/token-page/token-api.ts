@@ -325,7 +325,7 @@ export const tokenApiDescription = new ServedApi<TokenParts>({
     },
     getTokens: {
       route: 'GET /user',
-      summary: 'The tokens of the session; reading changes nothing',
+      summary: 'The tokens of the session, which stay as they are; new ones for a caller without a session',
       answer: 'TokenUser',
       handle: async ({ settings, loader }, exchange) => json(user(exchange, settings, await loader.load(exchange))),
     },
