@@ -16,6 +16,9 @@ const asText: pg.CustomTypesConfig = {
   getTypeParser: (() => (text: unknown) => text) as pg.CustomTypesConfig['getTypeParser'],
 }
 
+/** Of the rows of one `read`, which are all in memory. */
+const mostBytes = 64 << 20
+
 export class PostgresDatabase implements SqlDatabase {
   readonly dialect = 'postgres'
   readonly #pool: PostgresPool
@@ -37,6 +40,10 @@ export class PostgresDatabase implements SqlDatabase {
 
   async query(statement: Sql | SqlStatement): Promise<readonly SqlRow[]> {
     return (await this.#pool.query(config(statement))).rows as SqlRow[]
+  }
+
+  async read(statement: SqlStatement): Promise<readonly SqlRow[]> {
+    return (await this.#pool.readAlone(config(statement), mostBytes)).rows as SqlRow[]
   }
 
   transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {

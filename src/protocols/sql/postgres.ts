@@ -35,6 +35,10 @@ export interface Execution {
   send(query: pg.QueryConfig): void
 }
 
+interface Progress {
+  isCommitting: boolean
+}
+
 /** Connections to a PostgreSQL database, made on demand. Failures are GatewayErrors, see `postgresError`. */
 export class PostgresPool {
   readonly #servers: PostgresServers
@@ -107,13 +111,26 @@ export class PostgresPool {
     return traceTransaction(tracer, 'postgresql', this.#transaction.bind(this, work, begin) as () => Promise<T>)
   }
 
+  /**
+   * One statement that writes nothing. Settings and locks that its functions make do not stay in the connection.
+   * BAD_REQUEST if its answer has more bytes, TARGET_FAILED if it would write.
+   */
+  readAlone(query: pg.QueryConfig, mostBytes: number): Promise<pg.QueryResult> {
+    const read = () => this.#repeated(() => this.#attemptRead(query, mostBytes))
+    return tracer === undefined ? read() : traceStatement(tracer, 'postgresql', query.text, read)
+  }
+
   #transaction<T>(work: (execution: Execution) => Awaitable<T>, begin: string): Promise<T> {
+    return this.#repeated((progress) => this.#attempt(work, begin, progress))
+  }
+
+  #repeated<T>(work: (progress: Progress) => Promise<T>): Promise<T> {
     return this.#counted(async () => {
       for (let attempt = 1; ; attempt++) {
         const progress = { isCommitting: false }
         const started = performance.now()
         try {
-          return await this.#attempt(work, begin, progress)
+          return await work(progress)
         } catch (error) {
           // A connection that was lost before the commit has undone everything. One repetition, since a dead server stays dead.
           const isLost = this.#owner === 'foreign' && isConnectionLoss(error, this.#owner) && !progress.isCommitting
@@ -153,11 +170,7 @@ export class PostgresPool {
     }
   }
 
-  async #attempt<T>(
-    work: (execution: Execution) => Awaitable<T>,
-    begin: string,
-    progress: { isCommitting: boolean },
-  ): Promise<T> {
+  async #attempt<T>(work: (execution: Execution) => Awaitable<T>, begin: string, progress: Progress): Promise<T> {
     const connection = await this.#servers.reach(() => this.#pool.connect())
     const sent: Promise<void>[] = []
     let isOpen = true
@@ -210,6 +223,43 @@ export class PostgresPool {
     } finally {
       connection.release(isBroken)
     }
+  }
+
+  async #attemptRead(query: pg.QueryConfig, mostBytes: number): Promise<pg.QueryResult> {
+    const connection = await this.#servers.reach(() => this.#pool.connect())
+    const { stream } = connection.connection
+    let bytes = 0
+    const count = ({ length }: Buffer): void => {
+      bytes += length
+      if (bytes > mostBytes) stream.destroy()
+    }
+    stream.on('data', count)
+    let isUsable = true
+    try {
+      await connection.query('begin read only')
+      return await connection.query(query)
+    } catch (error) {
+      isUsable = !isConnectionLoss(error, this.#owner)
+      if (bytes > mostBytes) {
+        throw new GatewayError('BAD_REQUEST', `the statement returns more than ${mostBytes} bytes`, { cause: error })
+      }
+      if (codeOf(error) !== readOnly || !(error instanceof Error)) throw error
+      throw new GatewayError('TARGET_FAILED', error.message, { cause: error })
+    } finally {
+      stream.off('data', count)
+      connection.release(!(isUsable && (await isCleared(connection))))
+    }
+  }
+}
+
+/** Ends the transaction and what functions leave in a connection beyond it: settings and locks. */
+async function isCleared(connection: pg.PoolClient): Promise<boolean> {
+  try {
+    await connection.query('rollback')
+    await connection.query('discard all')
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -44,6 +44,11 @@ export interface SqlTransaction extends SqlReader {
  */
 export interface SqlDatabase extends SqlReader {
   /**
+   * One statement that is not ours: its functions leave nothing in the connection, and on PostgreSQL they can't write.
+   * BAD_REQUEST if it returns too much.
+   */
+  read(statement: SqlStatement): Promise<readonly SqlRow[]>
+  /**
    * Settles when the work is durable, or undone as a whole. `work` may run more than once, so its only effects are those
    * of `tx`, and it awaits only `tx`.
    */

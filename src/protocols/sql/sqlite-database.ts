@@ -48,6 +48,10 @@ export class SqliteDatabase implements SqlDatabase {
     })
   }
 
+  read(statement: SqlStatement): Promise<readonly SqlRow[]> {
+    return this.query(statement)
+  }
+
   transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
     return this.#run(() => {
       const giveUp = performance.now() + this.#timeoutMillis

@@ -48,4 +48,43 @@ onEachEmptyDatabase('reading by a statement', (freshUrl) => {
     await expect(target.readRows(statement, {}, 10)).rejects.toMatchObject({ code: 'TARGET_FAILED' })
     expect(await target.readRows('select name from shops', {}, 10)).toHaveLength(3)
   })
+
+  test('leaves nothing for those who use the connection next', async () => {
+    const url = await freshUrl()
+    if (url.startsWith('sqlite:')) return
+    const target = await openApplication(url, { maxCons: '1' })
+    if (!hasQueries(target)) throw new Error('the target cannot be asked by a statement')
+    const read = async (statement: string) => plain(await target.readRows(statement, {}, 10))
+    const usual = await read(
+      `select current_setting('search_path') as path, current_setting('statement_timeout') as time`,
+    )
+    await read(`select set_config('search_path', 'nowhere', false), set_config('statement_timeout', '0', false)`)
+    await read(`select set_config('default_transaction_read_only', 'on', false), pg_advisory_lock(7)`)
+    await expect(read('select 1 / (select 0 from pg_advisory_lock(8))')).rejects.toThrow(/division/)
+    expect(
+      await read(`select current_setting('search_path') as path, current_setting('statement_timeout') as time`),
+    ).toEqual(usual)
+    expect(await read(`select objid from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()`)).toEqual([])
+    expect(await runOn(url, `select objid from pg_locks where locktype = 'advisory' and objid in (7, 8)`)).toEqual([])
+  })
+
+  test('a function that would write fails the statement, and not the database', async () => {
+    const { target, url } = await open()
+    if (url.startsWith('sqlite:')) return
+    await runOn(url, 'create sequence numbers')
+    await expect(target.readRows(`select nextval('numbers')`, {}, 10)).rejects.toMatchObject({ code: 'TARGET_FAILED' })
+  })
+
+  test('a row that is too large fails the statement, and is not read into memory', async () => {
+    const url = await freshUrl()
+    if (url.startsWith('sqlite:')) return
+    const target = await openApplication(url, { timeoutMillis: '60000' })
+    if (!hasQueries(target)) throw new Error('the target cannot be asked by a statement')
+    await expect(target.readRows(`select repeat('x', 80000000) as text`, {}, 10)).rejects.toMatchObject({
+      code: 'BAD_REQUEST',
+      message: expect.stringMatching(/returns more than \d+ bytes/),
+    })
+    const most = `select repeat('x', 3000) as text from generate_series(1, 20000)`
+    expect(await target.readRows(most, {}, 20_000)).toHaveLength(20_000)
+  }, 120_000)
 })

@@ -204,7 +204,7 @@ function namedFailure(name: string, thrown: unknown): unknown {
   })
 }
 
-/** A statement inside a `select` cannot write. On PostgreSQL the transaction is read-only too, because of functions. */
+/** A statement inside a `select` cannot write, and `read` keeps its functions from it. */
 const readRows =
   (database: SqlDatabase): QueryTarget['readRows'] =>
   async (statement, values, limit) => {
@@ -216,10 +216,7 @@ const readRows =
       if (Object.hasOwn(values, name)) return values[name] ?? null
       throw new GatewayError('BAD_REQUEST', `a statement asks for ":${name}", which has no value`)
     })
-    const rows = await database.transaction(async (tx) => {
-      if (database.dialect === 'postgres') await tx.run({ sql: 'set transaction read only', params: [] })
-      return tx.query(bound)
-    })
+    const rows = await database.read(bound)
     return rows.map(toTexts)
   }
 
