@@ -115,7 +115,7 @@ export const tiers: readonly Tier[] = [
     name: 'release',
     include: ['test/release/**/*.release.test.ts'],
     isCore: false,
-    needs: 'etcd-server, groff-base, systemd, and Go to build an API server, helm and nfpm',
+    needs: 'etcd-server, groff-base, systemd, rpm, and Go to build an API server, helm and nfpm',
     workers: '100%',
     isNative: true,
     usesBuiltPrograms: true,

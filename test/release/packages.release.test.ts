@@ -271,3 +271,25 @@ describe.skipIf(!isRoot)('installed by dpkg below another root', () => {
     expect(readFileSync(join(root, 'etc/passwd'), 'utf8')).toContain('gatehouse:')
   })
 })
+
+// rpm sets owners, and runs below another root.
+describe.skipIf(!isRoot)('installed by rpm below another root', () => {
+  const root = join(scratch, 'red-hat')
+  const rpm = (...args: readonly string[]) => run('rpm', [`--root=${root}`, '--force-debian', ...args])
+  // The scripts need a shell there, and the packages that it depends on are those of Red Hat.
+  const alone = ['--nodeps', '--noscripts']
+
+  test('it is there as its database says, and leaves nothing', { timeout: 360_000 }, async () => {
+    mkdirSync(join(root, 'etc'), { recursive: true })
+    writeFileSync(join(root, 'etc/passwd'), 'root:x:0:0:root:/root:/bin/sh\ngatehouse:x:990:990::/:/bin/false\n')
+    writeFileSync(join(root, 'etc/group'), 'root:x:0:\ngatehouse:x:990:\n')
+    await rpm('--install', ...alone, redHat(architecture === 'amd64' ? 'x86_64' : 'aarch64'))
+    expect(await rpm('--query', 'gatehouse')).toMatch(new RegExp(`^gatehouse-${RegExp.escape(version)}-1\\.`))
+    expect(await rpm('--verify', ...alone, 'gatehouse')).toBe('')
+    expect(statSync(join(root, 'etc/gatehouse')).gid).toBe(990)
+    const program = join(root, 'usr/lib/gatehouse/bin/gatehouse')
+    expect(await run(program, ['version'])).toContain(version)
+    await rpm('--erase', ...alone, 'gatehouse')
+    expect(existsSync(program)).toBe(false)
+  })
+})
