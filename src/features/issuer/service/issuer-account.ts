@@ -74,7 +74,7 @@ export interface IssuerCall {
   endsSession?: boolean
   /** An error that the provider would report as its own failure. */
   failure?: GatewayError
-  /** The id of the refresh token that replaces the one of this request. */
+  /** The id of the refresh token that replaces the one of this request, if this request stores it. */
   successor?: string
   /** The refresh token of this request was just replaced, by this one. */
   replacedBy?: string

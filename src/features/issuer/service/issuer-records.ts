@@ -130,7 +130,10 @@ export class IssuerRecords {
     }
   }
 
-  /** A token that was just replaced counts as unused for the token endpoint, which returns its successor. */
+  /**
+   * A token that was just replaced counts as unused for the token endpoint, which returns its successor. A request that
+   * finds none stores it: the one that replaced the token may have failed, or be about to.
+   */
   #refreshTokens(): Adapter {
     const { issuer, store, box, clock, graceMillis, alreadyUsed } = this.#parts
     const adapter = this.#others('RefreshToken')
@@ -138,6 +141,11 @@ export class IssuerRecords {
     const keyOf = (id: string): IssuerKey => ({ issuer, model: 'RefreshToken', id: secretHash(id) })
     return {
       ...adapter,
+      upsert: async (id, payload, expiresIn) => {
+        // Another request may have stored it, and it may have been used since.
+        const version = id === presentCall()?.successor ? 0 : undefined
+        await this.#write(keyOf(id), payload, expiresIn, version)
+      },
       find: async (id) => {
         const record = await store.find(keyOf(id), clock())
         const payload = (await this.#open(record))?.payload
@@ -146,12 +154,15 @@ export class IssuerRecords {
         const successor = payload?.['successor']
         const age = clock().getTime() - record.consumed.getTime()
         if (age > graceMillis || typeof successor !== 'string') return payload
-        call.replacedBy = await this.#lastSuccessor(successor, keyOf)
+        const { id: last, isStored } = await this.#lastSuccessor(successor, keyOf)
+        call.replacedBy = last
+        if (!isStored) call.successor = last
         const { consumed: _, ...unused } = payload ?? {}
         return unused
       },
       consume: async (id) => {
         const call = presentCall()
+        if (call?.replacedBy !== undefined) return
         const present = await this.#read(keyOf(id))
         const successor = newSecret()
         const payload: AdapterPayload = { ...present?.payload, successor }
@@ -166,12 +177,16 @@ export class IssuerRecords {
     }
   }
 
-  /** The one that was not replaced yet. It may be about to be stored. */
-  async #lastSuccessor(first: string, keyOf: (id: string) => IssuerKey): Promise<string> {
+  /** The one that was not replaced yet. */
+  async #lastSuccessor(
+    first: string,
+    keyOf: (id: string) => IssuerKey,
+  ): Promise<{ readonly id: string; readonly isStored: boolean }> {
     let last = first
     for (let i = 0; i < mostSuccessors; i++) {
-      const next = (await this.#read(keyOf(last)))?.payload['successor']
-      if (typeof next !== 'string') return last
+      const found = await this.#read(keyOf(last))
+      const next = found?.payload['successor']
+      if (typeof next !== 'string') return { id: last, isStored: found !== undefined }
       last = next
     }
     throw this.#parts.alreadyUsed()

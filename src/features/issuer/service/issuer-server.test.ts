@@ -265,6 +265,24 @@ describe('an issuer', () => {
     expect((await refresh(third)).status).toBe(200)
   })
 
+  test('a refresh token whose replacement could not be stored still leads to one that works', async () => {
+    const { mint, refresh, store } = await setUp({ graceMillis: 30_000 })
+    const { refreshToken: first = '' } = (await mint()) ?? {}
+    const put = store.put.bind(store)
+    store.put = async (record, expected) => {
+      if (record.model === 'RefreshToken') throw new GatewayError('TARGET_UNREACHABLE', 'the database is away')
+      return put(record, expected)
+    }
+    await refresh(first).catch(() => {})
+    store.put = put
+    const [second, again] = (await Promise.all([refresh(first), refresh(first)])).map(json)
+    expect(again?.['refresh_token']).toBe(second?.['refresh_token'])
+    const third = await refresh(second?.['refresh_token'] ?? '')
+    expect([third.status, json(third)['error']]).toEqual([200, undefined])
+    expect(json(await refresh(first))['refresh_token']).toBe(json(third)['refresh_token'])
+    expect((await refresh(json(third)['refresh_token'] ?? '')).status).toBe(200)
+  })
+
   test('after that it was copied, and everything of its grant ends', async () => {
     const { mint, refresh, clock } = await setUp({ graceMillis: 30_000 })
     const { refreshToken: first = '' } = (await mint()) ?? {}

@@ -71,7 +71,7 @@ export function providerSettings(parts: ProviderParts): Configuration {
         client.clientAuthMethod === 'none' && !mayOmitPkce(trustOf(client.clientId), ctx.oidc.params?.['redirect_uri']),
     },
     clockTolerance: 0,
-    rotateRefreshToken: () => presentCall()?.replacedBy === undefined,
+    rotateRefreshToken: () => presentCall()?.replacedBy === undefined || presentCall()?.successor !== undefined,
     expiresWithSession: async () => true,
     issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
     ttl: {
