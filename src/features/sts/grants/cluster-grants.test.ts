@@ -191,14 +191,14 @@ describe('the grants of a cluster', () => {
 })
 
 describe('the grants of all clusters', () => {
-  const open = (server: Server, known: KnownGrants): TokenGrants =>
+  const open = (server: Server, known: KnownGrants, log = silentLogger): TokenGrants =>
     new TokenGrants({
       clusters: [{ name: 'k8s', address: 'https://k8s', objects: { create: async () => away() }, watches: server }],
       endpoints: [...endpoints.values()],
       known,
       rateLimits: new MemoryRateLimits(() => new Date()),
       clock: () => new Date(),
-      log: silentLogger,
+      log,
     })
   const workload = { source: 'k8s', namespace: 'shop', account: 'cart' }
 
@@ -225,5 +225,25 @@ describe('the grants of all clusters', () => {
     expect([...known].map(({ name }) => name)).toEqual(['k8s'])
     await first.close()
     expect(open(server, known).find('aws', workload).kind).toBe('unknown')
+  })
+
+  test('whose status may not be written are one line of the log', async () => {
+    const server = new Server()
+    server.objects['tokengrants'] = Array.from({ length: 100 }, (_, i) => grantOf('shop', `cart-${i}`))
+    const warnings: unknown[] = []
+    const log = {
+      ...silentLogger,
+      warn: (message: string, fields?: object) => void warnings.push({ message, ...fields }),
+    }
+    const grants = open(server, new Set(), log)
+    grants.start()
+    await vi.waitFor(() => expect(warnings).not.toEqual([]), 30_000)
+    await grants.close()
+    expect(warnings).toEqual([
+      {
+        message: 'the status of grants could not be written',
+        ...{ cluster: 'k8s', grants: 100, grant: 'shop/cart-0', err: new Error('not here') },
+      },
+    ])
   })
 })

@@ -7,7 +7,7 @@ import { isJsonObject } from '#kernel/json.ts'
 import { ObjectMissing } from '#protocols/kubernetes/api-failure.ts'
 import type { ClusterWatches } from '#sdk/target/kubernetes-cluster.ts'
 import type { JudgedGrant } from './cluster-grants.ts'
-import { tokenGrants } from './token-grant.ts'
+import { grantName, tokenGrants } from './token-grant.ts'
 
 interface GrantStatusParts extends Omit<ClusterEventParts, 'purpose'> {
   readonly cluster: string
@@ -20,6 +20,11 @@ interface Decision {
   readonly text: string
   /** When this process first decided so. */
   readonly since: number
+}
+
+interface Failure {
+  readonly grant: string
+  readonly err: unknown
 }
 
 const writesAtOnce = 4
@@ -75,11 +80,19 @@ export class GrantStatusWriter {
   async #pass(): Promise<void> {
     const before = this.#decided
     this.#decided = new Map()
-    await inParallel([...this.#parts.judged()], writesAtOnce, (one) => this.#write(one, before))
+    const failures: Failure[] = []
+    await inParallel([...this.#parts.judged()], writesAtOnce, async (one) => {
+      const failure = await this.#write(one, before)
+      if (failure !== undefined) failures.push(failure)
+    })
+    const [first] = failures
+    if (first === undefined) return
+    const { log, cluster } = this.#parts
+    log.warn('the status of grants could not be written', { cluster, grants: failures.length, ...first })
   }
 
-  async #write({ object, verdict }: JudgedGrant, before: ReadonlyMap<string, Decision>): Promise<void> {
-    const { clock, watches, log, cluster } = this.#parts
+  async #write({ object, verdict }: JudgedGrant, before: ReadonlyMap<string, Decision>): Promise<Failure | undefined> {
+    const { clock, watches } = this.#parts
     const { name, namespace = '', uid, resourceVersion } = object.metadata
     const { metadata, status: present } = object.content
     const generation = isJsonObject(metadata) ? Number(metadata['generation'] ?? 0) : 0
@@ -90,7 +103,7 @@ export class GrantStatusWriter {
     const status = statusToWrite(present, verdict, generation, clock(), condition)
     if (status === undefined || (isSame && performance.now() - since < objectionMillis)) {
       this.#decided.set(uid, { text, since })
-      return
+      return undefined
     }
     try {
       const { group, version } = tokenGrants
@@ -104,13 +117,14 @@ export class GrantStatusWriter {
       this.#decided.set(uid, { text, since: performance.now() })
     } catch (err) {
       // Its next version is on its way.
-      if (err instanceof ObjectMissing || (err instanceof GatewayError && err.code === 'VERSION_MISMATCH')) return
+      if (err instanceof ObjectMissing || (err instanceof GatewayError && err.code === 'VERSION_MISMATCH'))
+        return undefined
       // Tried again as late as after an objection, since the reason seldom passes sooner.
       this.#decided.set(uid, { text, since: performance.now() })
-      log.warn('the status of a grant could not be written', { cluster, grant: `${namespace}/${name}`, err })
-      return
+      return { grant: grantName({ namespace, name }), err }
     }
     if (conditionOf(present) !== verdict.status) this.#report({ object, verdict })
+    return undefined
   }
 
   #report({ object, verdict }: JudgedGrant): void {
