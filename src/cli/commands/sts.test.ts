@@ -242,17 +242,21 @@ describe('grants of a file', () => {
       expect.stringMatching(/pass {2}TokenGrant team-a\/web$/),
     ])
     // Outside the limits as a whole, of a namespace without the label, of another namespace, and without the file.
-    for (const [namespace, account, ...more] of [
-      ['team-a', 'web-3', ...given],
-      ['team-b', 'web', ...given],
-      ['other', 'web', ...given],
-      ['team-a', 'web'],
+    const others =
+      'team-a/others does not count: the endpoint "granted" honors no grants for service accounts named "db"'
+    const place = 'team-b/web does not count: the endpoint "granted" honors no grants of the namespace "team-b"'
+    for (const [namespace, account, more, reasons] of [
+      ['team-a', 'web-3', given, [others]],
+      ['team-b', 'web', given, [place]],
+      ['other', 'web', given, []],
+      ['team-a', 'web', [], []],
     ] as const) {
       const { code, out } = await explainAs(namespace, account, ...more)
       expect([code, out.find((line) => line.startsWith('grant'))]).toEqual([
         1,
         expect.stringContaining('fail  no TokenGrant that counts allows it'),
       ])
+      expect(out.filter((line) => line.includes('does not count')).map((line) => line.trim())).toEqual(reasons)
     }
   })
 
@@ -269,6 +273,7 @@ tests:
     expect(text).toContain('1 passed, 2 failed')
     expect(text).toContain('grant pass  TokenGrant team-a/web')
     expect(text).toContain('expected a token, got none: no rule passes, and no grant')
+    expect(text).toContain('team-a/others does not count: the endpoint "granted" honors no grants for service accounts')
   })
 
   test('sts explain names a file that cannot be read', async () => {

@@ -31,6 +31,7 @@ import {
   type ExplainedWorkload,
   explainToken,
   grantText,
+  refusedGrants,
   type TokenDecision,
   withoutClusters,
 } from '#server/explain/token.ts'
@@ -302,6 +303,7 @@ function problemsOf({ allowed, subject, claims = {} }: PolicyTestSpec, decision:
   const said = [
     ...verdicts.map((verdict) => `rule ${verdictText(verdict)}`),
     ...(granted === undefined ? [] : [`grant ${grantText(granted)}`]),
+    ...refusedGrants(granted).map((reason) => `  ${reason}`),
   ]
   if (content === undefined) {
     if (!allowed) return []

@@ -72,6 +72,10 @@ export function grantText(granted: GrantResult): string {
   return granted.kind === 'none' ? 'fail  no TokenGrant that counts allows it' : `unknown  ${granted.reason}`
 }
 
+/** Why grants of the workload's namespace don't count, as far as their file says. */
+export const refusedGrants = (granted: GrantResult | undefined): readonly string[] =>
+  granted?.kind === 'none' ? (granted.refused ?? []) : []
+
 /**
  * What a token endpoint would do for this workload, in words. An actual token is verified and reviewed as the
  * endpoint does it. Throws a plain Error for a wrong description of a workload.
@@ -109,7 +113,7 @@ export async function explainToken(
   await decider.grants?.known?.(workload.source)
   const { verdicts, granted, content, refusal } = await decideToken(decider, config, workload)
   for (const verdict of verdicts) add('rule', verdictText(verdict))
-  if (granted !== undefined) add('grant', grantText(granted))
+  if (granted !== undefined) add('grant', grantText(granted), refusedGrants(granted))
   if (refusal !== undefined) return refuse('claims', refusal)
   if (content === undefined) {
     add('decision', granted?.kind === 'unknown' ? 'refused: 503 TARGET_UNREACHABLE' : 'refused: 403 access_denied')

@@ -19,7 +19,8 @@ import {
 /** What is known of a workload by grants. */
 export type GrantResult =
   | { readonly kind: 'granted'; readonly grant: string }
-  | { readonly kind: 'none' }
+  /** With the grants of its namespace that don't count, and why, where there is no status that has it. */
+  | { readonly kind: 'none'; readonly refused?: readonly string[] }
   /** Grants could allow it, and are not known. */
   | { readonly kind: 'unknown'; readonly reason: string }
 

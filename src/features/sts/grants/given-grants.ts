@@ -4,6 +4,8 @@ import { judgeGrants } from './grant-verdict.ts'
 import { grantName, readGrant, readNamespace, type TokenGrant, tokenGrants } from './token-grant.ts'
 import type { GrantSource } from './token-grants.ts'
 
+/** How many grants that don't count are named. */
+const mostRefused = 10
 const unlabeled = { labels: {}, isEnding: false }
 
 /**
@@ -29,7 +31,11 @@ export function givenGrants(documents: readonly unknown[], endpoints: readonly S
       for (const [grant, { status }] of judged) {
         if (status === 'True' && allows(grant, endpoint, account)) return { kind: 'granted', grant: grantName(grant) }
       }
-      return { kind: 'none' }
+      const refused = Array.from(judged).flatMap(([grant, { status, message }]) => {
+        const isForAnother = grant.endpoint !== endpoint && byName.has(grant.endpoint)
+        return status === 'True' || isForAnother ? [] : [`${grantName(grant)} does not count: ${message}`]
+      })
+      return { kind: 'none', refused: refused.slice(0, mostRefused) }
     },
   }
 }
