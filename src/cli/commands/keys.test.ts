@@ -165,7 +165,7 @@ describe('gatehouse keys', () => {
     expect(joined).toMatchObject({ code: 0, errors: [] })
     expect(joined.out.at(-1)).toMatch(
       new RegExp(
-        `^${before[1]?.kid} signs since \\d{4}-.*: another call rotated just now, so this one made no further key`,
+        `^${before[1]?.kid} signs since \\d{4}-.*: it replaced another key just now, so this call made no further one`,
       ),
     )
     expect(await keysOf(data)).toEqual(before)

@@ -159,7 +159,7 @@ function rotate(values: KeyValues, _: readonly string[], io: CommandOutput): Pro
 
 const joinedNote = (ring: KeyRing): string => {
   const { kid, activated } = keyIn(ring, 'active') ?? { kid: '', activated: null }
-  return `${kid} signs since ${time(activated)}: another call rotated just now, so this one made no further key. All gateways follow within ${followSeconds} seconds.`
+  return `${kid} signs since ${time(activated)}: it replaced another key just now, so this call made no further one. All gateways follow within ${followSeconds} seconds.`
 }
 
 function revoke(values: KeyValues, [kid = '']: readonly string[], io: CommandOutput): Promise<number> {
