@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Sql } from 'sql-template-tag'
+import { GatewayError } from '#kernel/errors.ts'
 import { PostgresPool } from '#protocols/sql/postgres.ts'
 import { readPostgresAddress } from '#protocols/sql/postgres-address.ts'
 import {
@@ -43,7 +44,11 @@ export class PostgresDatabase implements SqlDatabase {
   }
 
   async read(statement: SqlStatement): Promise<readonly SqlRow[]> {
-    return (await this.#pool.readAlone(config(statement), mostBytes)).rows as SqlRow[]
+    const { rows, fields } = await this.#pool.readAlone(config(statement), mostBytes)
+    const names = fields.map(({ name }) => name)
+    const twice = names.find((name, i) => names.indexOf(name) < i)
+    if (twice === undefined) return rows as SqlRow[]
+    throw new GatewayError('TARGET_FAILED', `two columns are named "${twice}": name each differently, with "as"`)
   }
 
   transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {

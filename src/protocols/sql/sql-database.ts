@@ -45,7 +45,7 @@ export interface SqlTransaction extends SqlReader {
 export interface SqlDatabase extends SqlReader {
   /**
    * One statement that is not ours: its functions leave nothing in the connection, and on PostgreSQL they can't write.
-   * BAD_REQUEST if it returns too much.
+   * BAD_REQUEST if it returns too much. PostgreSQL also refuses two columns of one name: a row would have the last only.
    */
   read(statement: SqlStatement): Promise<readonly SqlRow[]>
   /**

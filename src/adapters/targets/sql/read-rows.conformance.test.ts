@@ -58,7 +58,9 @@ onEachEmptyDatabase('reading by a statement', (freshUrl) => {
     const usual = await read(
       `select current_setting('search_path') as path, current_setting('statement_timeout') as time`,
     )
-    await read(`select set_config('search_path', 'nowhere', false), set_config('statement_timeout', '0', false)`)
+    await read(
+      `select set_config('search_path', 'nowhere', false) as a, set_config('statement_timeout', '0', false) as b`,
+    )
     await read(`select set_config('default_transaction_read_only', 'on', false), pg_advisory_lock(7)`)
     await expect(read('select 1 / (select 0 from pg_advisory_lock(8))')).rejects.toThrow(/division/)
     expect(
@@ -73,6 +75,15 @@ onEachEmptyDatabase('reading by a statement', (freshUrl) => {
     if (url.startsWith('sqlite:')) return
     await runOn(url, 'create sequence numbers')
     await expect(target.readRows(`select nextval('numbers')`, {}, 10)).rejects.toMatchObject({ code: 'TARGET_FAILED' })
+  })
+
+  test('two columns of one name are refused, since a row would have one', async () => {
+    const { target, url } = await open()
+    if (url.startsWith('sqlite:')) return
+    const joined = 'select a.name, b.name, b.number from shops a join shops b on a.number < b.number'
+    await expect(target.readRows(joined, {}, 10)).rejects.toThrow(/two columns are named "name"/)
+    const named = joined.replace('b.name', 'b.name as other')
+    expect(Object.keys((await target.readRows(named, {}, 10))[0] ?? {})).toEqual(['name', 'other', 'number'])
   })
 
   test('a row that is too large fails the statement, and is not read into memory', async () => {
