@@ -26,7 +26,11 @@ const rbac = '/apis/rbac.authorization.k8s.io/v1'
 const team = 'cn=team,ou=groups,ou=staff,o=Tremolo'
 
 interface GuideTrust {
-  readonly spec: { readonly clientId: string; readonly redirectURI: readonly [string] }
+  readonly spec: {
+    readonly clientId: string
+    readonly redirectURI: readonly [string]
+    readonly clientSecret?: { readonly secretName: string }
+  }
 }
 interface Tokens {
   readonly id_token: string
@@ -96,8 +100,10 @@ describe.skipIf(inject('kube') === undefined)('dashboards, and clusters without 
     cpSync('examples/own-issuer', config, { recursive: true })
     writeFileSync(join(config, 'dashboards.yaml'), trusts.map((trust) => stringify(trust)).join('---\n'))
     for (const { spec } of trusts) {
-      mkdirSync(join(config, 'secrets', spec.clientId), { recursive: true })
-      writeFileSync(join(config, 'secrets', spec.clientId, 'client-secret'), secret, { mode: 0o600 })
+      if (spec.clientSecret === undefined) continue
+      const place = join(config, 'secrets', spec.clientSecret.secretName)
+      mkdirSync(place, { recursive: true })
+      writeFileSync(join(place, 'client-secret'), secret, { mode: 0o600 })
     }
     for (const [login, group] of Object.entries({ ada: 'team', eve: 'others' })) {
       await addPerson(config, data, login, password, ['--attribute', `mail=${login}@corp.test`, '--group', group])
@@ -153,9 +159,8 @@ describe.skipIf(inject('kube') === undefined)('dashboards, and clusters without 
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
   test.each([
-    // Headlamp's values have no other setting for PKCE than none.
-    ['Headlamp', 'headlamp', { scope: 'openid profile email groups', hasSecret: true, hasPkce: false }],
-    ['oauth2-proxy', 'dashboard', { scope: 'openid profile email groups', hasSecret: true, hasPkce: true }],
+    ['Headlamp', 'headlamp', { scope: 'openid profile email groups', hasSecret: false, hasPkce: true }],
+    ['oauth2-proxy', 'kubernetes-dashboard', { scope: 'openid profile email groups', hasSecret: true, hasPkce: true }],
   ] as const)(
     'a client with the settings of %s logs in, and the API server allows what RBAC allows',
     async (_, id, more) => {
@@ -210,7 +215,7 @@ describe.skipIf(inject('kube') === undefined)('dashboards, and clusters without 
       status: { userInfo: { username: 'ada', groups: [team, 'system:authenticated'] } },
     })
     // A token for another program is none for the proxy, and without the rights it acts for nobody.
-    const other = await logIn(clientOf('headlamp', { scope: 'openid', hasSecret: true, hasPkce: false }), 'ada')
+    const other = await logIn(clientOf('headlamp', { scope: 'openid', hasSecret: false, hasPkce: true }), 'ada')
     await expect(forUserOf(other.id_token)).rejects.toThrow('unexpected "aud" claim value')
     await server.client.must('DELETE', `${rbac}/clusterrolebindings/${name}`)
     await expect

@@ -65,6 +65,7 @@ apiVersion: openunison.tremolo.io/v1
 kind: Trust
 metadata: { name: headlamp }
 spec:
+  label: Headlamp
   clientId: headlamp
   publicEndpoint: true
   redirectURI: ["https://#[HEADLAMP_HOST]/headlamp/oidc-callback"]
@@ -85,6 +86,7 @@ apiVersion: openunison.tremolo.io/v1
 kind: Trust
 metadata: { name: ${client} }
 spec:
+  label: Kubernetes dashboard
   clientId: ${client}
   clientSecret: { secretName: ${client}-login, keyName: client-secret }
   redirectURI: ["https://${host}/oauth2/callback"]
