@@ -362,6 +362,9 @@ checks its row. The objects are our own, one for each form that the charts have;
 
 ${driven}
 
+The one object that isn't served beside a login that works is the mechanism of SAML. "tokens, refreshed" means that the token page issued tokens and the issuer refreshed them, and "authorized an hour
+later" that the API server then also accepted the refreshed one. – means that these charts don't have it.
+
 ## Class names
 
 Every class name that the objects in OpenUnison's Helm charts and documentation pages have, without \`com.tremolosecurity.\`, which all of them begin with.
