@@ -9,16 +9,15 @@ import { defineAll } from '#testing/kubernetes/custom-resources.ts'
 import { expectDocumented } from '#testing/kubernetes/driven-charts.ts'
 import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 import {
+  addPeople,
   directoryObjects,
   org,
-  password,
   SignedIn,
   soon,
   valueObjects,
   writeConfig,
   writeSecret,
 } from '#testing/kubernetes/openunison-portal.ts'
-import { addEntry } from '#testing/ldap/ldap-target.ts'
 import { type Slapd, startSlapd } from '#testing/ldap/slapd.ts'
 import { type OutsideIssuer, startOutsideIssuer } from '#testing/login/outside-issuer.ts'
 
@@ -30,29 +29,11 @@ onKubernetes('a portal in the form of OpenUnison’s charts, with a login at a d
   let gateway: GatewayProcess
   let slapd: Slapd
 
-  async function addPeople(): Promise<void> {
-    const people: Record<string, string[]> = {
-      ada: ['k8s-cluster-k8s-administrators'],
-      grace: ['administrators'],
-    }
-    for (const [login, groups] of Object.entries(people)) {
-      const dn = `uid=${login},${slapd.peopleDn}`
-      await addEntry(slapd, dn, {
-        objectClass: ['inetOrgPerson'],
-        ...{ cn: [login], sn: ['Example'], givenName: [login], mail: [`${login}@acme.test`] },
-        userPassword: [password],
-      })
-      for (const name of groups) {
-        await addEntry(slapd, `cn=${name},${slapd.groupsDn}`, { objectClass: ['groupOfNames'], member: [dn] })
-      }
-    }
-  }
-
   beforeAll(async () => {
     await defineAll(cluster)
     own = await cluster.namespace()
     slapd = await startSlapd()
-    await addPeople()
+    await addPeople(slapd, { ada: ['k8s-cluster-k8s-administrators'], grace: ['administrators'] })
     const sets = ['portal', 'login-active-directory', 'namespaces', 'privileged-access']
     writeConfig(config, sets, [...valueObjects(cluster, { K8S_OPENUNISON_NS: own }), ...directoryObjects(slapd)])
     writeSecret(config, 'orchestra-secrets-source', 'AD_BIND_PASSWORD', slapd.adminPassword)

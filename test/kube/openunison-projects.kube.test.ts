@@ -11,9 +11,9 @@ import { defineAll } from '#testing/kubernetes/custom-resources.ts'
 import { expectDocumented } from '#testing/kubernetes/driven-charts.ts'
 import { onKubernetes } from '#testing/kubernetes/on-kubernetes.ts'
 import {
-  object,
+  addPeople,
+  directoryObjects,
   org,
-  pairs,
   password,
   SignedIn,
   soon,
@@ -29,6 +29,11 @@ const rewrite = (file: string, change: (text: string) => string): void =>
   writeFileSync(file, change(readFileSync(file, 'utf8')))
 
 type Model = keyof typeof projectSets
+/** In the tables of the charts. */
+const accounts = {
+  params: { target: 'jitdb', people: 'ou=users', groups: 'ou=groups', groupsAttribute: 'groups' },
+  mapping: { givenName: 'firstName', sn: 'lastName' },
+}
 const chartsOf = (model: Model) => ['portal', 'login-active-directory', 'projects', ...projectSets[model]]
 
 const requested = 'requested, approved, created with its RoleBindings'
@@ -59,25 +64,10 @@ onKubernetes('projects in the form of OpenUnison’s charts', (cluster) => {
   /** Groups of the directory as logins have them. */
   const shown = (group: string): string => `cn=${group},ou=groups,ou=activedirectory,o=Data`
 
-  async function addPeople(): Promise<void> {
-    const memberOf: Record<string, string[]> = { grace: ['platform'], ada: ['team'], bob: [] }
-    for (const [login, groups] of Object.entries(memberOf)) {
-      const dn = `uid=${login},${slapd.peopleDn}`
-      await addEntry(slapd, dn, {
-        objectClass: ['inetOrgPerson'],
-        ...{ cn: [login], sn: ['Example'], givenName: [login], mail: [`${login}@acme.test`] },
-        userPassword: [password],
-      })
-      for (const name of groups) {
-        await addEntry(slapd, `cn=${name},${slapd.groupsDn}`, { objectClass: ['groupOfNames'], member: [dn] })
-      }
-    }
-  }
-
   beforeAll(async () => {
     await defineAll(cluster)
     ;[postgres, slapd] = await Promise.all([startPostgres(), startSlapd()])
-    await addPeople()
+    await addPeople(slapd, { grace: ['platform'], ada: ['team'], bob: [] })
   })
   afterAll(async () => {
     for (const gateway of gateways) await gateway.stop()
@@ -97,7 +87,7 @@ onKubernetes('projects in the form of OpenUnison’s charts', (cluster) => {
       ACME_JDBC: `jdbc:${postgres.url}?options=-c%20search_path=${name}`,
       ACME_ADMINISTRATORS: shown('platform'),
     }
-    writeConfig(config, chartsOf(model), [...valueObjects(cluster, values), ...directoryObjects()])
+    writeConfig(config, chartsOf(model), [...valueObjects(cluster, values), ...directoryObjects(slapd, accounts)])
     // The charts have a value for it.
     rewrite(join(config, 'login-active-directory.yaml'), (text) =>
       text.replace('workflowName: jit ', 'workflowName: jitdb '),
@@ -107,28 +97,6 @@ onKubernetes('projects in the form of OpenUnison’s charts', (cluster) => {
     const gateway = await startGatewayProcess({ config, dataFolder: join(folder, `${name}-data`) })
     gateways.push(gateway)
     return gateway
-  }
-
-  function directoryObjects(): object[] {
-    const bindPassword = {
-      name: 'adminPasswd',
-      secretName: 'orchestra-secrets-source',
-      secretKey: 'AD_BIND_PASSWORD',
-    }
-    return [
-      object('DirectoryInsert', 'activedirectory', {
-        className: 'directory.Ldap',
-        suffix: 'ou=activedirectory,o=Data',
-        params: pairs({ url: slapd.url, adminDN: slapd.adminDn, searchBase: slapd.baseDn }),
-        secretParams: [bindPassword],
-      }),
-      object('DirectoryInsert', 'shadow', {
-        className: 'directory.Target',
-        suffix: 'ou=shadow,o=Tremolo',
-        params: pairs({ target: 'jitdb', people: 'ou=users', groups: 'ou=groups', groupsAttribute: 'groups' }),
-        mapping: { givenName: 'firstName', sn: 'lastName' },
-      }),
-    ]
   }
 
   const groupsOf = async (login: string, gateway: GatewayProcess): Promise<string[]> =>

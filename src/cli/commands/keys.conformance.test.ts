@@ -50,47 +50,48 @@ const gatehouse = (args: readonly string[], environment: Readonly<Record<string,
   })
 
 onEachDatabase('gatehouse keys, several processes at once', (freshUrl) => {
-  test('create one first key and one next key, and leave both documents complete', async () => {
+  async function installation() {
     const [url, config, data] = [await freshUrl(), temporaryFolder(), temporaryFolder()]
     await mkdir(join(config, 'targets'))
     await writeFile(join(config, 'values.yaml'), values)
     await writeFile(join(config, 'targets', 'k8s.yaml'), target)
     const environment = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 3).toString('base64'), GATEHOUSE_DATABASE: url }
-    const places = ['--config', config, '--data', data]
+    return {
+      data,
+      keys: (...args: string[]) => gatehouse(['keys', ...args, '--config', config, '--data', data], environment),
+      ring: async () => {
+        const storage = openStorage({ url, clock: systemClock, log: silentLogger })
+        await storage.ready()
+        const stored = (await storage.keys.get('aws'))?.ring as { keys: { kid: string; state: string }[] }
+        await storage.close()
+        return stored.keys
+      },
+    }
+  }
+
+  test('create one first key and one next key, and leave both documents complete', async () => {
+    const { data, keys, ring } = await installation()
     const many = (action: string, count: number) =>
-      Promise.all(
-        Array.from({ length: count }, () => gatehouse(['keys', action, '--endpoint', 'aws', ...places], environment)),
-      )
-    const storage = openStorage({ url, clock: systemClock, log: silentLogger })
-    await storage.ready()
+      Promise.all(Array.from({ length: count }, () => keys(action, '--endpoint', 'aws')))
     expect((await many('publish', 3)).map(({ code }) => code)).toEqual([0, 0, 0])
     const rotations = await many('rotate', 3)
     expect(rotations.map(({ code }) => code).sort()).toEqual([0, 1, 1])
     for (const { code, errors } of rotations) if (code === 1) expect(errors).toContain('has a next key already')
-    const ring = (await storage.keys.get('aws'))?.ring as { keys: { kid: string; state: string }[] }
-    await storage.close()
-    expect(ring.keys.map(({ state }) => state)).toEqual(['active', 'next'])
+    const stored = await ring()
+    expect(stored.map(({ state }) => state)).toEqual(['active', 'next'])
     const certs = JSON.parse(await readFile(join(data, 'site', 'certs'), 'utf8')) as { keys: { kid: string }[] }
-    expect(certs.keys.map(({ kid }) => kid)).toEqual(ring.keys.map(({ kid }) => kid))
+    expect(certs.keys.map(({ kid }) => kid)).toEqual(stored.map(({ kid }) => kid))
   })
 
   test('that rotate at once cause one rotation', async () => {
-    const [url, config, data] = [await freshUrl(), temporaryFolder(), temporaryFolder()]
-    await mkdir(join(config, 'targets'))
-    await writeFile(join(config, 'values.yaml'), values)
-    await writeFile(join(config, 'targets', 'k8s.yaml'), target)
-    const environment = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 3).toString('base64'), GATEHOUSE_DATABASE: url }
-    const places = ['--config', config, '--data', data]
-    expect((await gatehouse(['keys', 'publish', ...places], environment)).code).toBe(0)
-    const rotate = () => gatehouse(['keys', 'rotate', '--endpoint', 'aws', '--now', ...places], environment)
+    const { keys, ring } = await installation()
+    expect((await keys('publish')).code).toBe(0)
+    const rotate = () => keys('rotate', '--endpoint', 'aws', '--now')
     const ended = await Promise.all([rotate(), rotate(), rotate()])
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
-    const storage = openStorage({ url, clock: systemClock, log: silentLogger })
-    await storage.ready()
-    const ring = (await storage.keys.get('aws'))?.ring as { keys: { kid: string; state: string }[] }
-    await storage.close()
-    expect(ring.keys.map(({ state }) => state)).toEqual(['retiring', 'active'])
-    for (const { out } of ended) expect(out).toContain(`${ring.keys[1]?.kid} signs `)
+    const stored = await ring()
+    expect(stored.map(({ state }) => state)).toEqual(['retiring', 'active'])
+    for (const { out } of ended) expect(out).toContain(`${stored[1]?.kid} signs `)
   })
 
   test('rotate at once and revoke while a gateway issues tokens: it follows, and none of its responses fails', {

@@ -7,6 +7,7 @@ import { type GatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { PlainBrowser } from '#testing/gateway/plain-browser.ts'
 import type { DrivenCharts } from '#testing/kubernetes/driven-charts.ts'
 import type { KubeClient } from '#testing/kubernetes/kube-client.ts'
+import { addEntry } from '#testing/ldap/ldap-target.ts'
 import type { Slapd } from '#testing/ldap/slapd.ts'
 import type { FakeGitHub, FakeGitHubAccount } from '#testing/login/fake-github.ts'
 import type { OutsideIssuer } from '#testing/login/outside-issuer.ts'
@@ -130,8 +131,32 @@ export function valueObjects({ connection }: KubeClient, values: Readonly<Record
   ]
 }
 
+/** People with the usual password, as members of groups. */
+export async function addPeople(slapd: Slapd, memberOf: Readonly<Record<string, readonly string[]>>): Promise<void> {
+  for (const [login, groups] of Object.entries(memberOf)) {
+    const dn = `uid=${login},${slapd.peopleDn}`
+    await addEntry(slapd, dn, {
+      objectClass: ['inetOrgPerson'],
+      ...{ cn: [login], sn: ['Example'], givenName: [login], mail: [`${login}@acme.test`] },
+      userPassword: [password],
+    })
+    for (const name of groups) {
+      await addEntry(slapd, `cn=${name},${slapd.groupsDn}`, { objectClass: ['groupOfNames'], member: [dn] })
+    }
+  }
+}
+
+/** Where the charts' accounts are, as User objects. */
+const userObjects = {
+  params: { target: 'accounts' },
+  mapping: { mail: 'email', givenName: 'first_name', sn: 'last_name' },
+}
+
 /** The directory in the place of the ConfigMap that the charts make of their values. */
-export function directoryObjects(slapd: Pick<Slapd, 'url' | 'adminDn' | 'baseDn'>): object[] {
+export function directoryObjects(
+  slapd: Pick<Slapd, 'url' | 'adminDn' | 'baseDn'>,
+  accounts: { readonly params: Readonly<Record<string, string>>; readonly mapping: object } = userObjects,
+): object[] {
   const bindPassword = {
     name: 'adminPasswd',
     secretName: 'orchestra-secrets-source',
@@ -147,8 +172,8 @@ export function directoryObjects(slapd: Pick<Slapd, 'url' | 'adminDn' | 'baseDn'
     object('DirectoryInsert', 'shadow', {
       className: 'directory.Target',
       suffix: 'ou=shadow,o=Tremolo',
-      params: pairs({ target: 'accounts' }),
-      mapping: { mail: 'email', givenName: 'first_name', sn: 'last_name' },
+      params: pairs(accounts.params),
+      mapping: accounts.mapping,
     }),
   ]
 }
