@@ -334,7 +334,7 @@ onKubernetes('the chart on a real API server', (cluster) => {
         /sts\.publish\[0\]\.namespace: there is no namespace issuer-nowhere; create it, or set publishing\.createNamespaces/,
       )
       const created = await change('upgrade', ...elsewhere, '--set', 'publishing.createNamespaces=true')
-      expect(created).toMatch(/kind: Namespace\nmetadata:\n {2}name: issuer-nowhere/)
+      expect(created).toMatch(/kind: Namespace\nmetadata:\n {2}name: "issuer-nowhere"/)
       const note =
         'sts.publish[0]: documents are written to the ConfigMap issuer-documents of the namespace issuer-nowhere.'
       expect(created).toContain(note)
