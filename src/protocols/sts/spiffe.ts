@@ -15,7 +15,10 @@ type Jwk = Readonly<Record<string, string>>
 /** The document from which verifiers of a trust domain learn its keys (SPIFFE Trust Domain and Bundle 4). */
 export type SpiffeBundle = { readonly spiffe_refresh_hint: number; readonly keys: readonly Jwk[] }
 
+/** The key as the bundle has it. */
+export const svidKey = (key: Jwk): Jwk => ({ ...key, use: 'jwt-svid' })
+
 export const spiffeBundle = (keys: readonly Jwk[], refreshSeconds: number): SpiffeBundle => ({
   spiffe_refresh_hint: refreshSeconds,
-  keys: keys.map((key) => ({ ...key, use: 'jwt-svid' })),
+  keys: keys.map(svidKey),
 })

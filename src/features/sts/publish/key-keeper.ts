@@ -15,7 +15,7 @@ import { documentsOf, servedMaxAgeSeconds, type TokenKeyRings } from '#keys/toke
 import { openExchange } from '#protocols/http/http-client.ts'
 import { type FetchLimits, fetchJsonAnswer } from '#protocols/jwt/discovered-key-set.ts'
 import { cacheLifetime, discoveryPath, keysPath, unknownLifetimeSeconds } from '#protocols/sts/discovery-document.ts'
-import { bundlePath } from '#protocols/sts/spiffe.ts'
+import { bundlePath, svidKey } from '#protocols/sts/spiffe.ts'
 import {
   destinationName,
   failed,
@@ -332,7 +332,7 @@ const readBack: ReadBack = async (issuer, documents, clock) => {
     (key) =>
       announced(key['alg']) &&
       found.some((other) => isSameKey(key, other)) &&
-      (bundle === undefined || inBundle.some((other) => isSameKey({ ...key, use: 'jwt-svid' }, other))),
+      (bundle === undefined || inBundle.some((other) => isSameKey(svidKey(key), other))),
   )
   const lifetimes = [discovery, keys, ...(bundle === undefined ? [] : [bundle])].map(({ headers }) =>
     cacheLifetime(headers, issuer.cdnSeconds),
