@@ -288,7 +288,7 @@ onKubernetes('grants of teams', (cluster) => {
         )
         expect(status).toBe(200)
         versions.add(body.metadata.resourceVersion)
-        // Whoever writes the status of the other one has looked at this one too.
+        // A replica that writes the status of the other one has looked at this one too.
         const beacon = `beacon-${i}`
         await calm.grant(beacon, 'open', 'cart')
         await vi.waitFor(async () => expect((await calm.read(beacon)).status?.observedGeneration).toBe(1), soon)

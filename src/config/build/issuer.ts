@@ -35,7 +35,7 @@ const usualClaims = [
   'cnf',
 ]
 const daySeconds = 86_400
-/** Whoever copied a replaced refresh token can use it for so long without being noticed. */
+/** A program that copied a replaced refresh token can use it for so long without being noticed. */
 const mostGraceMillis = 600_000
 /** Applications authenticate themselves, and the issuer's own rules apply to users when they log in. */
 const anybodyText = '(|(objectClass=*)(!(objectClass=*)))'

@@ -149,7 +149,7 @@ export class Informer {
 
   async #list(): Promise<string> {
     const { objects, resource, most, mostPerNamespace, name } = this.#options
-    // Each attempt to list counts anew.
+    // Each attempt to list starts counting at zero.
     const keep = () => {
       const found = new KnownObjects(mostPerNamespace)
       this.#hasMore = false
