@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, cpSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -32,6 +32,10 @@ export async function measureBefore(
   cpSync('bench', join(clone, 'bench'), { recursive: true })
   // The tool may need parts that the tests of the commit did not have. What they had fits its code.
   cpSync('test/support', join(clone, 'test/support'), { recursive: true, force: false })
+  if (!loads(clone)) {
+    say('the tool of the working tree does not fit that commit, which is measured by its own')
+    git('-C', clone, 'checkout', '--quiet', '--', 'bench', 'test/support')
+  }
   const before: Row[][] = []
   const after: Row[][] = []
   const args = [...sizes.map(String), ...(quick ? ['--quick'] : [])]
@@ -66,6 +70,10 @@ function nameOf(commit: string): string {
     throw new Error(`no commit "${commit}" in this repository`)
   }
 }
+
+/** Whether the tool finds the code that it imports: rooms of the code may have moved since that commit. */
+const loads = (clone: string): boolean =>
+  spawnSync(join(clone, 'bin/node'), ['bench/run.ts', '--help'], { cwd: clone, stdio: 'ignore' }).status === 0
 
 /** Undefined if the measurement failed, for a reason that it printed. */
 async function measure(cwd: string, args: readonly string[], file: string): Promise<Row[] | undefined> {
