@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { SignJWT } from 'jose/jwt/sign'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { AnswerTooLong, type HttpAnswer, type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
+import { readRetryAfter } from '#protocols/http/retry-after.ts'
 import { publishedKey } from '#protocols/jwt/signing.ts'
 
 export type PushOutcome =
@@ -81,14 +82,6 @@ function readError(body: string): { readonly err: string; readonly description: 
   if (!isJsonObject(parsed) || typeof parsed['err'] !== 'string') return undefined
   const { err, description } = parsed
   return { err: String(err), description: typeof description === 'string' ? description : '' }
-}
-
-/** Seconds or an HTTP date; undefined for anything else. */
-export function readRetryAfter(value: string | undefined, now: Date): number | undefined {
-  if (value === undefined) return undefined
-  if (/^\d{1,9}$/.test(value)) return Number(value) * 1000
-  const time = Date.parse(value)
-  return Number.isNaN(time) ? undefined : Math.max(0, time - now.getTime())
 }
 
 const eventTokenType = 'application/secevent+jwt'

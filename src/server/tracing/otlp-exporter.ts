@@ -3,7 +3,7 @@ import type { Logger } from '#kernel/logger.ts'
 import { oneLine } from '#kernel/text/one-line.ts'
 import type { SpanAttribute, SpanStart, TraceContext } from '#kernel/tracing.ts'
 import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
-import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
+import { readRetryAfter } from '#protocols/http/retry-after.ts'
 import type { EndedSpan } from '#server/tracing/span-tracer.ts'
 import type { TracingOptions } from '#server/tracing/tracing-options.ts'
 

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { openHttpPool, readBytes } from '#protocols/http/http-client.ts'
-import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
+import { readRetryAfter } from '#protocols/http/retry-after.ts'
 import { defineAuditSink, readAuthority, type SinkRecord } from '#sdk/audit/audit-sink.ts'
 import { choice, parsed, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'

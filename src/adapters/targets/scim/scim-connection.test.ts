@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { openHttpPool } from '#protocols/http/http-client.ts'
 import { testServerCertificate, testServerKey, unrelatedCertificate } from '#testing/gateway/test-certificates.ts'
@@ -52,6 +52,8 @@ test('a call has its address, its query and its headers', async () => {
   expect(request?.headers).toMatchObject({
     authorization: 'Bearer hush',
     'if-match': 'W/"0"',
+    // Some services refuse calls without one.
+    'user-agent': 'gatehouse',
     'content-type': 'application/scim+json',
   })
   const url = new URL(request?.url ?? '', 'http://x')
@@ -120,6 +122,85 @@ test('repeated Retry-After does not keep a call forever', async () => {
     publicText: 'A downstream system has too many requests.',
   })
   expect(seen.length).toBeLessThanOrEqual(8)
+})
+
+test('a call is sent again after a 503 with Retry-After, unless it creates: that may have been done', async () => {
+  const busy: Answer = (request, response, nth) =>
+    nth === 1
+      ? json(503, {}, { 'retry-after': '0' })(request, response, nth)
+      : json(200, { id: '1' })(request, response, nth)
+  for (const method of ['GET', 'PUT', 'PATCH', 'DELETE'] as const) {
+    const { connection, seen } = await connect(busy)
+    expect(await connection.call({ method, path: '/Users/1' })).toMatchObject({ status: 200 })
+    expect(seen).toHaveLength(2)
+  }
+  const { connection, seen } = await connect(busy)
+  const creation = connection.call({ method: 'POST', path: '/Users', body: {} })
+  await expect(creation).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+  expect(seen).toHaveLength(1)
+})
+
+test('403 is a refusal, or a rate limit if its headers say so', async () => {
+  const limited: Answer = (request, response, nth) => {
+    const reset = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '1' }
+    nth === 1 ? json(403, {}, reset)(request, response, nth) : json(201, { id: '1' })(request, response, nth)
+  }
+  const { connection, seen } = await connect(limited)
+  expect(await connection.call({ method: 'POST', path: '/Users', body: {} })).toMatchObject({ status: 201 })
+  expect(seen).toHaveLength(2)
+  const refused = await connect(json(403, {}, { 'x-ratelimit-remaining': '7', 'x-ratelimit-reset': '1' }))
+  const call = refused.connection.call({ method: 'GET', path: '/Users' })
+  await expect(call).rejects.toMatchObject({ code: 'TARGET_FAILED' })
+})
+
+describe('one budget for all calls', () => {
+  test('a pause that one call gets holds for all, and then one goes first', async () => {
+    let underWay = 0
+    const atArrival: number[] = []
+    const { connection, seen } = await connect(
+      (request, response, nth) => {
+        if (nth === 1) return json(429, {}, { 'retry-after': '1' })(request, response, nth)
+        atArrival.push(++underWay)
+        setTimeout(() => {
+          underWay--
+          json(200, { id: '1' })(request, response, nth)
+        }, 20)
+      },
+      { timeoutMillis: 60_000 },
+    )
+    const get = () => connection.call({ method: 'GET', path: '/Users' })
+    const first = get()
+    await expect.poll(() => seen.length, { timeout: 20_000 }).toBe(1)
+    await Promise.all([first, ...Array.from({ length: 20 }, get)])
+    expect(seen).toHaveLength(22)
+    expect(atArrival[0]).toBe(1)
+    expect(atArrival[1]).toBeLessThanOrEqual(2)
+  })
+
+  test('no call is sent to a window in which none is left', async () => {
+    const arrivals: number[] = []
+    const { connection } = await connect((request, response, nth) => {
+      arrivals.push(performance.now())
+      json(200, { id: '1' }, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '1' })(request, response, nth)
+    })
+    for (let i = 0; i < 2; i++) await connection.call({ method: 'GET', path: '/Users' })
+    const [first = 0, second = 0] = arrivals
+    expect(second - first).toBeGreaterThan(900)
+  })
+
+  test('calls that cannot wait so long are not sent, and their error says when they can be', async () => {
+    const { connection, seen } = await connect(json(429, {}, { 'retry-after': '999999999' }))
+    for (const said of ['answered 429', 'was not sent: the server wants no calls for 3600 seconds']) {
+      const call = connection.call({ method: 'POST', path: '/Users', body: {} })
+      await expect(call).rejects.toMatchObject({
+        code: 'TARGET_UNREACHABLE',
+        retryAfter: 3600,
+        publicText: 'A downstream system has too many requests.',
+        message: expect.stringContaining(said),
+      })
+    }
+    expect(seen).toHaveLength(1)
+  })
 })
 
 test('reads are retried after a lost response, writes are not', async () => {

@@ -3,8 +3,9 @@ import type { Clock } from '#kernel/clock.ts'
 import { type ErrorCode, GatewayError, type GatewayErrorOptions, unavailableText } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { AnswerTooLong, type HttpAnswer, type HttpSend } from '#protocols/http/http-client.ts'
+import { requestedPause } from '#protocols/http/retry-after.ts'
 import { scimMediaType } from '#protocols/scim/schema/scim-error.ts'
-import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
+import { PauseTooLong, RateBudget } from './rate-budget.ts'
 
 export interface ScimRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -50,13 +51,14 @@ const maxReads = 3
 const firstPause = 200
 
 /**
- * Calls one SCIM service. Retries 429 and 503 after Retry-After while there is time, and reads also after a lost
- * response. Throws TARGET_UNREACHABLE if the outcome is unknown or a later call may succeed, TARGET_FAILED if an
- * operator has to fix something, and otherwise the error by RFC 7644 3.12.
+ * Calls one SCIM service. While the service limits calls, all of them wait, and are sent again where it refused them.
+ * Reads are also retried after a lost response. Throws TARGET_UNREACHABLE if the outcome is unknown or a later call may
+ * succeed, TARGET_FAILED if an operator has to fix something, and otherwise the error by RFC 7644 3.12.
  */
 export class ScimConnection {
   readonly #send: HttpSend
   readonly #options: ConnectionOptions
+  readonly #budget = new RateBudget()
 
   constructor(send: HttpSend, options: ConnectionOptions) {
     this.#send = send
@@ -69,13 +71,16 @@ export class ScimConnection {
     const signal = request.signal === undefined ? timeout : AbortSignal.any([timeout, request.signal])
     const deadline = performance.now() + timeoutMillis
     for (let attempt = 1, renewed = false; ; attempt++) {
-      const last = attempt >= maxAttempts
       let answer: HttpAnswer
       try {
-        answer = await this.#exchange(request, signal)
+        answer = await this.#budget.run({ deadline, signal }, async () => {
+          const received = await this.#exchange(request, signal)
+          this.#note(received, attempt)
+          return received
+        })
       } catch (error) {
         const pause = firstPause * attempt
-        const again = request.method === 'GET' && attempt < maxReads && isTransient(error, signal)
+        const again = isRead(request) && attempt < maxReads && isTransient(error, signal)
         if (!again || performance.now() + pause > deadline) throw this.#failure(request, error)
         await this.#pause(request, pause, signal)
         continue
@@ -84,9 +89,8 @@ export class ScimConnection {
         renewed = true
         continue
       }
-      const pause = this.#pauseBefore(answer, attempt)
-      if (pause === undefined || last || performance.now() + pause > deadline) return this.#read(request, answer)
-      await this.#pause(request, pause, signal)
+      const isLate = attempt >= maxAttempts || performance.now() + this.#budget.rest > deadline
+      if (isLate || !this.#isRefusedForNow(request, answer)) return this.#read(request, answer)
     }
   }
 
@@ -99,6 +103,7 @@ export class ScimConnection {
     const { method, body, ifMatch } = request
     const headers = {
       accept: `${scimMediaType}, application/json;q=0.9`,
+      'user-agent': 'gatehouse',
       authorization: await this.#options.credentials.header(signal),
       ...(body === undefined ? {} : { 'content-type': scimMediaType }),
       ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
@@ -114,11 +119,25 @@ export class ScimConnection {
     return url
   }
 
-  #pauseBefore({ status, headers }: HttpAnswer, attempt: number): number | undefined {
-    if (status !== 429 && status !== 503) return undefined
-    const wait = readRetryAfter(headers['retry-after'], this.#options.clock())
-    // A 503 without Retry-After is a failure like any other.
-    return wait ?? (status === 429 ? firstPause * 2 ** attempt : undefined)
+  /** Keeps what the answer says about further calls. */
+  #note(answer: HttpAnswer, attempt: number): void {
+    const pause = this.#requestedPause(answer)
+    if (pause !== undefined) this.#budget.pause(pause)
+    else if (answer.status === 429) this.#budget.pause(firstPause * 2 ** attempt)
+    else if (answer.status < 500) this.#budget.passed()
+  }
+
+  #requestedPause({ status, headers }: HttpAnswer): number | undefined {
+    const isMeant = status < 300 || status === 403 || status === 429 || status >= 500
+    return isMeant ? requestedPause(headers, this.#options.clock()) : undefined
+  }
+
+  /** The same call may be sent again: the service did not make the change. After a 503, that is unknown. */
+  #isRefusedForNow(request: ScimRequest, answer: HttpAnswer): boolean {
+    const { status } = answer
+    if (status === 429) return true
+    const pause = this.#requestedPause(answer)
+    return pause !== undefined && (status === 403 || (status === 503 && isRepeatable(request)))
   }
 
   async #pause(request: ScimRequest, millis: number, signal: AbortSignal): Promise<void> {
@@ -133,12 +152,12 @@ export class ScimConnection {
     const { status, headers } = answer
     const call = this.#words(request)
     if (status < 200 || status > 299) {
-      const wait = readRetryAfter(headers['retry-after'], this.#options.clock())
+      const pause = this.#requestedPause(answer)
       throw answerError({
         call,
-        status,
+        status: status === 403 && pause !== undefined ? 429 : status,
         body: parsed(answer.body),
-        retryAfter: wait === undefined ? undefined : wait / 1000,
+        retryAfter: pause === undefined ? undefined : pause / 1000,
         secret: request.secret === true,
       })
     }
@@ -156,6 +175,13 @@ export class ScimConnection {
     if (error instanceof AnswerTooLong) {
       return new GatewayError('TARGET_FAILED', `${call}: ${error.message}`, { cause: error })
     }
+    if (error instanceof PauseTooLong) {
+      return new GatewayError('TARGET_UNREACHABLE', `${call} was not sent: ${error.message}`, {
+        cause: error,
+        publicText: unavailableText(429),
+        retryAfter: Math.ceil(error.millis / 1000),
+      })
+    }
     return new GatewayError('TARGET_UNREACHABLE', `${call} was not answered`, { cause: error })
   }
 
@@ -165,7 +191,12 @@ export class ScimConnection {
 }
 
 const isTransient = (error: unknown, signal: AbortSignal): boolean =>
-  !signal.aborted && !(error instanceof AnswerTooLong) && !(error instanceof GatewayError)
+  !signal.aborted && ![AnswerTooLong, GatewayError, PauseTooLong].some((kind) => error instanceof kind)
+
+const isRead = ({ method, path }: ScimRequest): boolean => method === 'GET' || path.endsWith('/.search')
+
+/** A second call changes nothing more than the first. A POST creates, and its caller looks whether it did. */
+const isRepeatable = (request: ScimRequest): boolean => request.method !== 'POST' || isRead(request)
 
 function parsed(text: string): JsonValue | undefined {
   try {

@@ -2,7 +2,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError, type GatewayErrorOptions, unavailableText } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { AnswerTooLong, type HttpAnswer, type HttpPool } from '#protocols/http/http-client.ts'
-import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
+import { readRetryAfter } from '#protocols/http/retry-after.ts'
 
 interface JsonServiceOptions {
   readonly pool: HttpPool

@@ -12,7 +12,7 @@ import {
   readBytes,
   wasNotSent,
 } from '#protocols/http/http-client.ts'
-import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
+import { readRetryAfter } from '#protocols/http/retry-after.ts'
 import { loadAuthority } from '#sdk/module/authority.ts'
 import type { TargetRequest } from '#sdk/target/target.ts'
 import type { BodyValues, RequestTemplate, SingleValues } from './templates.ts'
