@@ -1,16 +1,25 @@
-import type { ScimConfig, ScimTarget } from '#adapters/targets/scim/scim-target.ts'
-import { openScimTarget } from '#adapters/targets/scim/scim-target.ts'
+import { openScimTarget, type ScimConfig, type ScimTarget } from '#adapters/targets/scim/scim-target.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { type GroupTarget, nestsGroups } from '#sdk/target/target.ts'
 import type { ScimBehind } from '#testing/scim/scim-behind.ts'
 
+/** The target of a server that has all that SCIM has. */
+export type WholeScimTarget = ScimTarget &
+  GroupTarget &
+  Required<Pick<ScimTarget & GroupTarget, 'changeMemberGroups' | 'containingGroups'>>
+
+const isWhole = (target: ScimTarget): target is WholeScimTarget =>
+  nestsGroups(target) && target.containingGroups !== undefined
+
 /** A target for the server behind, or for a proxy in front of it. */
-export const openTargetOn = ({ client }: ScimBehind, more: Partial<ScimConfig> = {}): Promise<ScimTarget> =>
-  openScimTarget(
+export async function openTargetOn({ client }: ScimBehind, more: Partial<ScimConfig> = {}): Promise<WholeScimTarget> {
+  const target = await openScimTarget(
     {
       url: new URL(client.base),
       access: { kind: 'token', token: client.token },
       authority: undefined,
+      profile: undefined,
       memberships: 'user',
       passwords: false,
       timeoutMillis: 10_000,
@@ -18,6 +27,9 @@ export const openTargetOn = ({ client }: ScimBehind, more: Partial<ScimConfig> =
     },
     { name: 'behind', log: silentLogger, clock: systemClock, javaScript: () => undefined },
   )
+  if (!isWhole(target)) throw new Error('the target has no groups in groups')
+  return target
+}
 
 export const groupNames = ['group1', 'group2', 'group3'] as const
 

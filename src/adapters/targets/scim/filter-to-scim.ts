@@ -1,7 +1,7 @@
 import { timeAttribute, timeValue, valueMillis } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter, PresentFilter, SubstringFilter } from '#identity/filter/ast.ts'
 import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import type { AttributePath, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { type AttributePath, internalName, type ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import type { SchemaAttribute } from '#protocols/scim/schema/schema.ts'
 import { isDateTime } from '#protocols/scim/schema/schema.ts'
 import { isText, type ResourceMapping } from './resource-mapping.ts'
@@ -87,6 +87,19 @@ function joined(kind: 'and' | 'or', filters: readonly ScimFilter[], exact: boole
   const [first] = filters
   if (first === undefined) return undefined
   return { kind: 'some', filter: filters.length === 1 ? first : { kind, filters }, exact }
+}
+
+/**
+ * The same for a server that only evaluates `eq` with one of these attributes: a comparison that every match fulfills, or
+ * everything.
+ */
+export function onlyEqual(asked: Narrowed, names: readonly string[] | undefined): Narrowed {
+  if (names === undefined || asked.kind !== 'some') return asked
+  const isServed = (filter: ScimFilter): boolean =>
+    filter.kind === 'compare' && filter.operator === 'eq' && names.includes(internalName(filter.path))
+  if (isServed(asked.filter)) return asked
+  const part = asked.filter.kind === 'and' ? asked.filter.filters.find(isServed) : undefined
+  return part === undefined ? unknown : { kind: 'some', filter: part, exact: false }
 }
 
 function narrowLeaf(filter: Leaf, name: FilterName, negated: boolean): Narrowed {

@@ -30,11 +30,14 @@ export class ResourceMapping {
   readonly #schema: ResourceSchema
   /** Names in lower case of the resource's own name, which are not written as attributes. */
   readonly #names: ReadonlySet<string>
+  /** A list whose elements all need a type, and one of them the mark `primary`. */
+  readonly #typed: string | undefined
 
-  constructor(schema: ResourceSchema, own: ReadonlySet<string>, names: readonly string[]) {
+  constructor(schema: ResourceSchema, own: ReadonlySet<string>, names: readonly string[], typed?: string) {
     this.#schema = schema
     this.slots = slotsOf(schema, own)
     this.#names = new Set(names)
+    this.#typed = typed
   }
 
   /** A server's resource with names in the schema's spelling. Values of a wrong type are left out and reported. */
@@ -51,7 +54,11 @@ export class ResourceMapping {
     for (const [name, value] of Object.entries(raw)) {
       const resolved = this.#schema.resolve(name, true)
       if (resolved?.kind === 'attribute' && resolved.sub === undefined) take(resolved, value)
-      else if (resolved?.kind === 'schema' && resolved.extension !== undefined && isJsonObject(value)) {
+      // Some servers write a part of an attribute as a member of its own: "name.formatted".
+      else if (resolved?.kind === 'attribute' && resolved.sub !== undefined && !resolved.attribute.multiValued) {
+        const parts = readAttribute(resource, resolved)
+        take(resolved, { ...(isJsonObject(parts) ? parts : {}), [resolved.sub.name]: value })
+      } else if (resolved?.kind === 'schema' && resolved.extension !== undefined && isJsonObject(value)) {
         for (const [inner, part] of Object.entries(value)) {
           const path = this.#schema.resolveAttribute(`${resolved.extension}:${inner}`, true)
           if (path !== undefined && path.sub === undefined) take(path, part)
@@ -111,7 +118,8 @@ export class ResourceMapping {
     const after = addOnly ? [...before, ...named.filter((one) => !includes(before, one))] : named
     if (after.length === before.length && after.every((one) => includes(before, one))) return []
     const target = slot.kind === 'values' ? wholeOf(path) : path
-    return [{ path: target, value: after.length === 0 ? undefined : after, isNew }]
+    const value = path.attribute.name === this.#typed ? withTypes(after) : after
+    return [{ path: target, value: value.length === 0 ? undefined : value, isNew }]
   }
 
   #element(slot: Slot, held: readonly JsonValue[], text: string): JsonValue {
@@ -136,6 +144,13 @@ export class ResourceMapping {
     }
     throw unfit(name, 'it is empty')
   }
+}
+
+/** Elements without a type are of `work`, and the first is the primary one if none is. */
+function withTypes(elements: readonly JsonValue[]): JsonValue[] {
+  const known = elements.filter(isJsonObject)
+  const primary = known.find((element) => element['primary'] === true) ?? known[0]
+  return known.map((element) => ({ type: 'work', ...element, primary: element === primary }))
 }
 
 /** Applies the edits in place, so no part of the resource may be shared. */

@@ -16,7 +16,7 @@ import { printScimFilter } from '#protocols/scim/filter/filter-ast.ts'
 import { member } from '#protocols/scim/message.ts'
 import { internalName } from '#protocols/scim/schema/resource-schema.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
-import { type FilterName, type Narrowed, narrow } from './filter-to-scim.ts'
+import { type FilterName, type Narrowed, narrow, onlyEqual } from './filter-to-scim.ts'
 import { isText } from './resource-mapping.ts'
 import type { ScimService, ServiceModel, Stored } from './scim-service.ts'
 
@@ -27,6 +27,8 @@ export interface Searched<T> {
   readonly collection: Collection<T>
   read(raw: ListAnswer['resources'][number], model: ServiceModel): Stored<T>
   nameOf(attribute: string, model: ServiceModel): FilterName
+  /** The attributes that the server can filter by, if it only compares one with `eq`. */
+  readonly equal: readonly string[] | undefined
   /** An attribute that the server may leave out. */
   excluded(query: Pick<SearchQuery, 'filter'>): string | undefined
   /** Adds what the resources themselves do not contain. */
@@ -98,7 +100,11 @@ export class ResourceSearch<T> {
 
   #narrowed(filter: Filter | undefined, model: ServiceModel): Narrowed {
     if (filter === undefined) return { kind: 'all', exact: true }
-    const asked = narrow(filter, (attribute) => this.#searched.nameOf(attribute, model))
+    const { equal } = this.#searched
+    const asked = onlyEqual(
+      narrow(filter, (attribute) => this.#searched.nameOf(attribute, model)),
+      equal,
+    )
     const isAskable =
       asked.kind !== 'some' || (model.features.filter && printScimFilter(asked.filter).length <= maxFilterText)
     return isAskable ? asked : { kind: 'all', exact: false }

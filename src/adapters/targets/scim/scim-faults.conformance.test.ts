@@ -7,12 +7,11 @@ import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixt
 import { hasPasswords, type TargetChange } from '#sdk/target/target.ts'
 import { type ScimBehind, scimBehind } from '#testing/scim/scim-behind.ts'
 import { type Fault, type ProxiedCall, type ScimProxy, startScimProxy } from '#testing/scim/scim-proxy.ts'
-import { freshBehind, groupNames, openTargetOn } from '#testing/scim/scim-target-fixture.ts'
-import type { ScimTarget } from './scim-target.ts'
+import { freshBehind, groupNames, openTargetOn, type WholeScimTarget } from '#testing/scim/scim-target-fixture.ts'
 
 let behind: ScimBehind
 let proxy: ScimProxy
-let target: ScimTarget
+let target: WholeScimTarget
 
 beforeAll(async () => {
   behind = await scimBehind()

@@ -7,6 +7,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { type FilterName, slotName, timeName } from './filter-to-scim.ts'
+import { groupFacts } from './profiles.ts'
 import { ResourceSearch, type Searched, theOne } from './resource-search.ts'
 import {
   modelOf,
@@ -35,6 +36,7 @@ export class UserLookups {
       collection: userCollection,
       read: (raw, model) => readUser(raw, model, service),
       nameOf: userFilterName,
+      equal: service.profile.users.filters,
       excluded: () => undefined,
       complete: (found) => inParallel(found, width, (user) => this.withGroups(user)),
     }
@@ -122,6 +124,7 @@ export class GroupLookups {
       },
       read: (raw, model) => readGroup(raw, model, service),
       nameOf: groupFilterName,
+      equal: groupFacts(service.profile).filters,
       excluded: ({ filter }) => (filter !== undefined && asksForMembers(filter) ? undefined : 'members'),
       complete: async (found) => found,
     }
@@ -165,6 +168,7 @@ export class GroupLookups {
    * groups (RFC 7643 3.1), so the id alone names the member.
    */
   async filtersBy(member: string): Promise<boolean> {
+    if (groupFacts(this.#service.profile).filters !== undefined) return false
     const model = await modelOf(this.#service)
     const { features } = model
     const isExact = features.groups.resolveAttribute('members.value', true)?.sub?.caseExact === true

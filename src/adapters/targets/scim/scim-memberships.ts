@@ -9,6 +9,7 @@ import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { member } from '#protocols/scim/message.ts'
 import { absentGroup, type GroupWalk, groupsAbove, refuseCircle } from '#sdk/target/containing-groups.ts'
 import type { TargetRequest } from '#sdk/target/target.ts'
+import type { ScimProfile } from './profiles.ts'
 import { answerError } from './scim-connection.ts'
 import type { GroupLookups } from './scim-lookups.ts'
 import {
@@ -45,7 +46,7 @@ export class Memberships {
   /** The groups of these names. Throws BAD_REQUEST for one that does not exist: joining does not create groups. */
   named(names: readonly string[]): Promise<{ readonly id: string; readonly name: string }[]> {
     return inParallel(names, width, async (name) => {
-      const found = await this.#groups.byName(name, false)
+      const found = this.#service.profile.groups === 'none' ? undefined : await this.#groups.byName(name, false)
       if (found !== undefined) return { id: found.entry.id, name: found.entry.name }
       throw new GatewayError('BAD_REQUEST', `target "${this.#service.name}" has no group "${name.slice(0, 100)}"`, {
         publicText: `There is no group "${name.slice(0, 100)}" in the server behind.`,
@@ -79,7 +80,7 @@ export class Memberships {
     try {
       await send(
         this.#service,
-        { method: 'PATCH', path, query: withoutMembers, body: patchOf(userId, change) },
+        { method: 'PATCH', path, query: withoutMembers, body: patchOf(userId, change, this.#service.profile) },
         request,
       )
     } catch (error) {
@@ -91,7 +92,7 @@ export class Memberships {
     const Operations = changes.map((change) => ({
       method: 'PATCH',
       path: requiredPath(this.#service, '/Groups', change.group.id),
-      data: patchOf(userId, change),
+      data: patchOf(userId, change, this.#service.profile),
     }))
     const body = { schemas: [bulkRequest], Operations }
     const answer = await send(this.#service, { method: 'POST', path: '/Bulk', body }, request)
@@ -147,10 +148,10 @@ const withoutMembers = { excludedAttributes: 'members' } as const
 /** More than any operation of this kind has, also with the longest ids. */
 const bytesOfOperation = 8 * 1024
 
-function patchOf(userId: string, { action }: MembershipChange): JsonObject {
+function patchOf(userId: string, { action }: MembershipChange, { plainPaths }: ScimProfile): JsonObject {
   const operation =
-    action === 'add'
-      ? { op: 'add', path: 'members', value: [{ value: userId }] }
+    action === 'add' || plainPaths === true
+      ? { op: action, path: 'members', value: [{ value: userId }] }
       : { op: 'remove', path: `members[value eq ${JSON.stringify(userId)}]` }
   return { schemas: [patchSchema], Operations: [operation] }
 }

@@ -9,6 +9,7 @@ import type { ScimResource } from '#protocols/scim/schema/resource.ts'
 import type { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { internalName } from '#protocols/scim/schema/resource-schema.ts'
 import type { StorableAttributes, TargetRequest } from '#sdk/target/target.ts'
+import type { ScimProfile } from './profiles.ts'
 import { applyEdits, type Edit, ResourceMapping } from './resource-mapping.ts'
 import type { ScimConnection, ScimRequest } from './scim-connection.ts'
 import type { ServiceDiscovery, ServiceFeatures } from './service-discovery.ts'
@@ -21,6 +22,7 @@ export interface ScimService {
   readonly log: Logger
   /** Where a user's groups are read. */
   readonly memberships: 'user' | 'group'
+  readonly profile: ScimProfile
 }
 
 /** The server's capabilities, and the mapping of its resources to attributes. */
@@ -37,11 +39,12 @@ const ownOfGroups = new Set(['schemas', 'id', 'meta', 'displayName', 'members'])
 const models = new WeakMap<ServiceFeatures, ServiceModel>()
 
 /** Throws TARGET_UNREACHABLE while the server has not answered yet. */
-export async function modelOf({ discovery }: ScimService): Promise<ServiceModel> {
+export async function modelOf({ discovery, profile }: ScimService): Promise<ServiceModel> {
   const features = await discovery.features()
   const known = models.get(features)
   if (known !== undefined) return known
-  const users = new ResourceMapping(features.users, ownOfUsers, ['username', 'userid'])
+  const typed = profile.users.typedEmails === true ? 'emails' : undefined
+  const users = new ResourceMapping(features.users, ownOfUsers, ['username', 'userid'], typed)
   const groups = new ResourceMapping(features.groups, ownOfGroups, ['displayname', 'name'])
   const model = { features, users, groups, storable: { users: writtenBy(users), groups: writtenBy(groups) } }
   models.set(features, model)
@@ -67,7 +70,8 @@ export type ServerGroup = Stored<Group>
 export function readUser(raw: JsonObject, model: ServiceModel, service: ScimService): ServerUser {
   const id = requiredText(raw, 'id', service)
   const userID = requiredText(raw, 'userName', service)
-  const resource = model.users.normalize(raw, reporting(service, id))
+  const external = service.profile.users.idIsExternal === true ? { externalId: id } : {}
+  const resource = model.users.normalize({ ...external, ...raw }, reporting(service, id))
   const all = elements(raw, 'groups')
   const typeOf = (group: JsonObject) => textOf(group, 'type')?.toLowerCase()
   const groups = all.filter((group) => typeOf(group) !== 'indirect')

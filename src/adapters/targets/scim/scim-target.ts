@@ -2,7 +2,7 @@ import { withAttributes } from '#adapters/targets/shared/collections.ts'
 import { type GroupStore, noGroup, reconcileGroups } from '#adapters/targets/shared/group-reconciler.ts'
 import { retry } from '#adapters/targets/shared/retry.ts'
 import { type Exclusively, hasCode, noUser } from '#adapters/targets/shared/user-reconciler.ts'
-import type { GroupReadOptions } from '#identity/account-store.ts'
+import type { GroupReadOptions, MemberGroupChange } from '#identity/account-store.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { timeAttributes } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
@@ -13,7 +13,8 @@ import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
 import { type ClientProof, ClientToken } from '#protocols/oauth/client-token.ts'
 import type { ModuleHost } from '#sdk/host/host.ts'
 import { type Authority, loadAuthority } from '#sdk/module/authority.ts'
-import type { GroupTarget, LookupTarget, PasswordTarget } from '#sdk/target/target.ts'
+import type { GroupTarget, LookupTarget, PasswordTarget, Target, TargetRequest } from '#sdk/target/target.ts'
+import { groupFacts, type ProfileName, profileOf, standardProfile } from './profiles.ts'
 import { unfit } from './resource-mapping.ts'
 import { type Credentials, ScimConnection } from './scim-connection.ts'
 import { GroupLookups, UserLookups, withoutMembers } from './scim-lookups.ts'
@@ -47,6 +48,7 @@ export interface ScimConfig {
         readonly audience: string | undefined
       }
   readonly authority: Authority
+  readonly profile: ProfileName | undefined
   readonly memberships: 'user' | 'group'
   readonly passwords: boolean
   readonly timeoutMillis: number
@@ -55,6 +57,7 @@ export interface ScimConfig {
 /** Reads the server's capabilities; if it does not answer yet, on the first call that needs them. */
 export async function openScimTarget(config: ScimConfig, host: ModuleHost): Promise<ScimTarget> {
   const { authority, timeoutMillis, memberships } = config
+  const profile = profileOf(config.profile)
   const { name, log, clock } = host
   const http = openHttpPool(await loadAuthority(authority))
   const connection = new ScimConnection(http.send, {
@@ -64,8 +67,8 @@ export async function openScimTarget(config: ScimConfig, host: ModuleHost): Prom
     timeoutMillis,
     clock,
   })
-  const discovery = new ServiceDiscovery(connection, clock, log)
-  const service = { name, connection, discovery, log, memberships }
+  const discovery = new ServiceDiscovery(connection, profile, clock, log)
+  const service = { name, connection, discovery, log, memberships, profile }
   await discovery.features().catch((error: unknown) => {
     log.warn('could not read what the SCIM server supports; trying again later', { err: error })
   })
@@ -90,28 +93,26 @@ function credentialsOf(
 
 /** Another SCIM 2.0 server: logins are its userNames, ids are its ids, and group names are its displayNames. */
 export type ScimTarget = LookupTarget &
-  GroupTarget &
-  Required<Pick<GroupTarget & LookupTarget, 'changeMemberGroups' | 'containingGroups' | 'storable' | 'close'>> &
+  Required<Pick<LookupTarget, 'storable' | 'close'>> &
+  Partial<Omit<GroupTarget, keyof LookupTarget>> &
   Partial<PasswordTarget>
 
 function scimTarget(service: ScimService, { clock, passwords, close }: TargetOptions): ScimTarget {
+  const { profile } = service
   const groups = new GroupLookups(service)
   const users = new UserLookups(service, groups)
   const memberships = new Memberships(service, groups)
-  const nesting = new GroupNesting(service, groups, memberships)
   const lookupUser = async (login: string) => (await users.byLogin(login))?.entry
-  const lookupGroup = async (name: string, options: GroupReadOptions = { members: true }) =>
-    shown((await groups.byName(name, options.members))?.entry, options)
   return {
     ...scimUsers(service, users, memberships, clock),
-    ...scimGroups(service, groups),
+    ...(profile.groups === 'none' ? withoutGroups : groupMethods(service, groups, memberships)),
     ...(passwords ? { setUserPassword: passwordSetter(service, users) } : {}),
     groupMembersAreIds: true,
     userIdIsLogin: false,
     groupHasOwnId: true,
     /** RFC 7643 3.1 requires it of every service. */
     idsAreUnique: true,
-    renamesUsers: true,
+    renamesUsers: profile.users.fixed?.includes('userName') !== true,
     /** As the server reports it; false until it answers. */
     get keepsVersions() {
       return service.discovery.known?.etag === true
@@ -120,25 +121,47 @@ function scimTarget(service: ScimService, { clock, passwords, close }: TargetOpt
     ownsValues: true,
     /** Only for servers that can filter: for others, the target would have to read every entry. */
     get servedTimes() {
-      const served = service.discovery.known?.filter === true ? timeAttributes : []
+      const served = service.discovery.known?.filter === true && profile === standardProfile ? timeAttributes : []
       return { users: served, groups: served }
     },
     findUser: lookupUser,
     lookupUserByLogin: lookupUser,
     lookupUserById: async (id) => (await users.byId(id))?.entry,
     searchUsers: async (query) => withAttributes(await users.search.page(query, await modelOf(service)), query),
-    findGroup: (name) => lookupGroup(name, { members: false }),
-    lookupGroupByName: lookupGroup,
+    storable: async () => (await modelOf(service)).storable,
+    close,
+  }
+}
+
+/** An application without groups has none to find, and can't get any. */
+const withoutGroups: Pick<LookupTarget, 'lookupGroupByName' | 'lookupGroupById' | 'searchGroups'> = {
+  lookupGroupByName: async () => undefined,
+  lookupGroupById: async () => undefined,
+  searchGroups: async () => ({ items: [], total: 0 }),
+}
+
+function groupMethods(service: ScimService, groups: GroupLookups, memberships: Memberships) {
+  const lookup = async (name: string, options: GroupReadOptions = { members: true }) =>
+    shown((await groups.byName(name, options.members))?.entry, options)
+  const methods: Omit<GroupTarget, keyof Target> & typeof withoutGroups = {
+    ...scimGroups(service, groups),
+    findGroup: (name) => lookup(name, { members: false }),
+    lookupGroupByName: lookup,
     lookupGroupById: async (id, options = { members: true }) =>
       shown((await groups.byId(id, options.members))?.entry, options),
     searchGroups: async (query) => {
       const page = await groups.search.page(query, await modelOf(service))
       return { ...page, items: page.items.map(withoutMembers) }
     },
-    containingGroups: (ids) => nesting.containing(ids),
-    changeMemberGroups: (name, change, request) => nesting.change(name, change, request),
-    storable: async () => (await modelOf(service)).storable,
-    close,
+  }
+  // The applications of profiles have no groups in groups.
+  if (service.profile !== standardProfile) return methods
+  const nesting = new GroupNesting(service, groups, memberships)
+  return {
+    ...methods,
+    containingGroups: (ids: readonly string[]) => nesting.containing(ids),
+    changeMemberGroups: (name: string, change: MemberGroupChange, request: TargetRequest) =>
+      nesting.change(name, change, request),
   }
 }
 
@@ -201,6 +224,7 @@ function storeOf(service: ScimService, groups: GroupLookups, model: ServiceModel
     const found = await groups.byName(name, !model.features.patch)
     return found && { ...found, group: found.entry }
   }
+  const facts = groupFacts(service.profile)
   const editsOf = ({ resource }: Pick<Stored<unknown>, 'resource'>, wanted: Attributes, attributes = wanted.names()) =>
     model.groups.edits(resource, wanted, { attributes, addOnly: false })
   return {
@@ -211,7 +235,8 @@ function storeOf(service: ScimService, groups: GroupLookups, model: ServiceModel
     create: async (name, wanted, { changes, request, isDone }) => {
       checkName(name)
       const edits = editsOf({ resource: {} }, wanted)
-      const body = newResource(model.features.groups, { attribute: 'displayName', value: name }, edits)
+      const resource = newResource(model.features.groups, { attribute: 'displayName', value: name }, edits)
+      const body = facts.namesExternal === true ? { externalId: name, ...resource } : resource
       try {
         await send(service, { method: 'POST', path: '/Groups', body }, request)
       } catch (error) {
@@ -235,7 +260,12 @@ function storeOf(service: ScimService, groups: GroupLookups, model: ServiceModel
         const how = { path, model, schema: model.features.groups }
         await send(service, changeRequest(current, naming, edits, how), request)
       }
-      if (change(stored).isNothing && expectedVersion === undefined) return []
+      const { isRenamed, isNothing } = change(stored)
+      if (isNothing && expectedVersion === undefined) return []
+      if (isRenamed && facts.keepsNames === true) {
+        const said = `${service.profile.title} can't rename a group. Create a group with the new name, and delete this one.`
+        throw new GatewayError('NOT_SUPPORTED', said, { publicText: said })
+      }
       try {
         await write(stored)
       } catch (error) {

@@ -7,7 +7,9 @@ import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
+import { internalName } from '#protocols/scim/schema/resource-schema.ts'
 import type { Target, TargetChange, TargetRequest } from '#sdk/target/target.ts'
+import type { ScimProfile } from './profiles.ts'
 import { applyEdits, type Edit, unfit } from './resource-mapping.ts'
 import type { UserLookups } from './scim-lookups.ts'
 import type { MembershipChange, Memberships } from './scim-memberships.ts'
@@ -16,6 +18,7 @@ import {
   isUncertain,
   modelOf,
   newResource,
+  patchSchema,
   readUser,
   requiredPath,
   type ScimService,
@@ -46,9 +49,12 @@ export function scimUsers(
     createUser: (user, attributes, request, options) => users.create(user, attributes, request, options?.mustBeNew),
     syncUser: (user, options, request) => users.sync(user, options, request),
     deleteUser: (user, request, options) => users.delete(user, request, options?.expectedVersion),
-    requirePlaces: async (user, { attributes, newUserID = user.userID }) => {
+    requirePlaces: async (user, { attributes, isNew, newUserID = user.userID }) => {
       checkLogin(user, attributes, [user.userID, newUserID])
-      ;(await modelOf(service)).users.edits({}, user.attributes, { attributes, addOnly: false })
+      if (isNew || newUserID !== user.userID) checkSpelling(newUserID, service.profile)
+      const { users } = await modelOf(service)
+      const edits = users.edits({}, user.attributes, { attributes, addOnly: false })
+      if (isNew) requireAttributes(edits, service.profile)
     },
   }
 }
@@ -85,6 +91,8 @@ class ScimUsers {
       const found = await this.#users.byLogin(user.userID)
       if (found !== undefined && mustBeNew) loginTaken(found.entry.userID)
       if (found !== undefined) return this.#continue(found, user, options, request, model)
+      checkSpelling(user.userID, this.#service.profile)
+      requireAttributes(edits, this.#service.profile)
       const groups = await this.#memberships.named(missingNames([], user.groups))
       const key = stepKey(request, user)
       this.#unfinished.set(key, user.userID, new Date(this.#clock().getTime() + unfinishedMillis))
@@ -128,6 +136,7 @@ class ScimUsers {
       const stored = await this.#users.byLogin(user.userID)
       if (stored === undefined) return
       requireVersion(stored.entry, expectedVersion)
+      if (this.#service.profile.users.keepsDeleted === true) return this.#deactivate(stored, request)
       const path = requiredPath(this.#service, '/Users', stored.entry.id)
       try {
         await send(this.#service, { method: 'DELETE', path, ifMatch: expectedVersion }, request)
@@ -137,6 +146,20 @@ class ScimUsers {
       }
       report([entryChange('entry', 'delete', 'userID', stored.entry.userID)], request)
     })
+  }
+
+  /** In place of a DELETE that would not delete. The report is about what happens: the user stays, deactivated. */
+  async #deactivate({ entry, resource }: ServerUser, request: TargetRequest): Promise<void> {
+    if (resource['active'] === false) return
+    const path = requiredPath(this.#service, '/Users', entry.id)
+    const Operations = [{ op: 'replace', path: 'active', value: false }]
+    try {
+      await send(this.#service, { method: 'PATCH', path, body: { schemas: [patchSchema], Operations } }, request)
+    } catch (error) {
+      const now = isUncertain(error) ? await this.#users.byLogin(entry.userID) : undefined
+      if (now?.resource['active'] !== false) throw error
+    }
+    report([{ subject: 'attribute', action: 'replace', attribute: 'active', value: 'false' }], request)
   }
 
   #inTurn(userID: string, work: () => Promise<void>): Promise<void> {
@@ -193,7 +216,8 @@ class ScimUsers {
     request: TargetRequest,
     model: ServiceModel,
   ): Promise<ServerUser | undefined> {
-    const body = newResource(model.features.users, { attribute: 'userName', value: user.userID }, edits)
+    const resource = newResource(model.features.users, { attribute: 'userName', value: user.userID }, edits)
+    const body = this.#service.profile.users.saysActive === true ? { active: true, ...resource } : resource
     for (let attempt = 1; ; attempt++) {
       try {
         const raw = await send(this.#service, { method: 'POST', path: '/Users', body }, request)
@@ -244,6 +268,7 @@ class ScimUsers {
     const { entry, resource } = stored
     const edits = model.users.edits(resource, user.attributes, options)
     const newName = newUserID === undefined || newUserID === entry.userID ? undefined : newUserID
+    requireChangeable(edits, newName, this.#service.profile)
     if (newName !== undefined && newName.toLowerCase() !== entry.userID.toLowerCase()) {
       if ((await this.#users.byLogin(newName)) !== undefined) loginTaken(newName)
     }
@@ -292,6 +317,30 @@ function checkLogin(user: User, attributes: readonly string[], logins: readonly 
   const isListed = attributes.some((name) => name.toLowerCase() === 'username')
   const names = isListed ? user.attributes.values('userName') : []
   if (names.some((name) => !logins.includes(name))) throw unfit('userName', 'it is not the login')
+}
+
+/** Throws BAD_REQUEST for a login that the application would change or refuse. */
+function checkSpelling(login: string, { title, users }: ScimProfile): void {
+  if (users.login === undefined || users.login.pattern.test(login)) return
+  throw unfit('userName', `${title} accepts ${users.login.rule}`)
+}
+
+/** Throws BAD_REQUEST for a new user without an attribute that the application needs. */
+function requireAttributes(edits: readonly Edit[], { title, users }: ScimProfile): void {
+  const missing = users.required?.find((name) => !edits.some(({ path }) => path.attribute.name === name))
+  if (missing !== undefined) throw unfit(missing, `${title} needs it for a new user`)
+}
+
+/** Throws BAD_REQUEST for a change of what the application accepts with a new user only. */
+function requireChangeable(edits: readonly Edit[], newName: string | undefined, profile: ScimProfile): void {
+  const { fixed = [] } = profile.users
+  const reason = `${profile.title} accepts it with a new user only`
+  if (newName !== undefined) {
+    if (fixed.includes('userName')) throw unfit('userName', reason)
+    checkSpelling(newName, profile)
+  }
+  const edit = edits.find(({ path }) => fixed.includes(path.attribute.name))
+  if (edit !== undefined) throw unfit(internalName(edit.path), reason)
 }
 
 function attributesAfter(resource: object, edits: readonly Edit[], { users }: ServiceModel): Attributes {

@@ -52,6 +52,8 @@ describe('parameters', () => {
     [{ url, token: 't', caFile: 'a', certificate: 'b' }, /"certificate" cannot be given beside/],
     [{ url, token: 't', timeoutMillis: '5' }, /from 100/],
     [{ url, token: 't', memberships: 'both' }, /one of user, group/],
+    [{ url, token: 't', profile: 'skype' }, /one of slack, github, gitlab, atlassian/],
+    [{ url, token: 't', profile: 'gitlab', memberships: 'group' }, /GitLab has no groups/],
   ])('%j is rejected', (params, problem) => {
     expect(parse(params).problems).toEqual([expect.stringMatching(problem)])
   })

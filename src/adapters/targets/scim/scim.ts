@@ -13,6 +13,7 @@ import {
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import { defineTarget } from '#sdk/target-module/target-module.ts'
+import { profileNames, scimProfiles } from './profiles.ts'
 import type { ScimConfig } from './scim-target.ts'
 
 function bearerToken(value: string): string {
@@ -61,6 +62,10 @@ const parameters = {
   scope: text({ about: 'The scope to request.' }),
   audience: text({ about: 'The `audience` to request, if the server needs one.' }),
   ...authorityParameters,
+  profile: choice(profileNames, {
+    about: 'The [application](#applications) behind the API, if it does other things than it says.',
+    fallback: undefined,
+  }),
   memberships: choice(['user', 'group'], {
     about:
       "Where a user's groups are read: `user`, in `groups` of the user; `group`, by a search of the groups, for servers whose users do not list them.",
@@ -81,11 +86,18 @@ const nowhere = new URL('https://scim.invalid')
 
 export function parseScim(params: Params, issues: Issues, context: ParseContext): ScimConfig {
   const given = readParameters(parameters, params, issues, context)
-  const { memberships, passwords, timeoutMillis } = given
+  const { profile, memberships, passwords, timeoutMillis } = given
+  if (profile !== undefined && scimProfiles[profile].groups === 'none' && memberships === 'group') {
+    parameterReport(params, issues).refuse(
+      'memberships',
+      `cannot be "group": ${scimProfiles[profile].title} has no groups`,
+    )
+  }
   return {
     url: given.url ?? nowhere,
     access: readAccess(given, parameterReport(params, issues)),
     authority: readAuthority(given, params, issues, context),
+    profile,
     memberships,
     passwords,
     timeoutMillis,

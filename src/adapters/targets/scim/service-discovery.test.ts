@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { standardProfile } from './profiles.ts'
 import type { ScimConnection, ScimRequest } from './scim-connection.ts'
 import { ServiceDiscovery } from './service-discovery.ts'
 
@@ -16,7 +17,12 @@ function discover(documents: Record<string, JsonObject | 'NOT_FOUND' | 'TARGET_F
     return { status: 200, body: document, etag: undefined }
   }
   const connection = { call } as unknown as ScimConnection
-  return { discovery: new ServiceDiscovery(connection, () => new Date(time.now), silentLogger), documents, calls, time }
+  return {
+    discovery: new ServiceDiscovery(connection, standardProfile, () => new Date(time.now), silentLogger),
+    documents,
+    calls,
+    time,
+  }
 }
 
 test('a service that does not describe itself has PATCH, filters, the standard schemas and nothing else', async () => {

@@ -4,25 +4,32 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { extendResourceSchema, readSchema } from '#protocols/scim/schema/read-schema.ts'
 import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
-import type { Schema } from '#protocols/scim/schema/schema.ts'
+import type { Schema, SchemaAttribute } from '#protocols/scim/schema/schema.ts'
 import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/schema/standard-schemas.ts'
+import { groupFacts, type ScimProfile } from './profiles.ts'
 import type { ScimConnection } from './scim-connection.ts'
 
 const keptMillis = 10 * 60_000
 const retryMillis = 30_000
 const paths = ['/ServiceProviderConfig', '/ResourceTypes', '/Schemas'] as const
 
-/** The features that the service describes (RFC 7644 4), read from time to time. */
+/** The features that the service describes (RFC 7644 4), read from time to time, and what its profile knows better. */
 export class ServiceDiscovery {
   readonly #connection: ScimConnection
+  readonly #profile: ScimProfile
   readonly #clock: Clock
   readonly #log: Logger
   #known: ServiceFeatures | undefined
   #until = 0
   #asked: Promise<ServiceFeatures> | undefined
 
-  constructor(connection: ScimConnection, clock: Clock, log: Logger) {
+  constructor(connection: ScimConnection, profile: ScimProfile, clock: Clock, log: Logger) {
     this.#connection = connection
+    this.#profile = profile
+    if (profile.isUndescribed === true) {
+      this.#known = readFeatures(profile, [])
+      this.#until = Number.POSITIVE_INFINITY
+    }
     this.#clock = clock
     this.#log = log
   }
@@ -49,8 +56,8 @@ export class ServiceDiscovery {
     let kept = retryMillis
     try {
       const documents = await Promise.all(paths.map((path) => this.#document(path)))
-      const [config, types, schemas] = documents.map((document) => (document === 'refused' ? undefined : document))
-      this.#known = readFeatures(config, types, schemas)
+      const known = documents.map((document) => (document === 'refused' ? undefined : document))
+      this.#known = readFeatures(this.#profile, known)
       if (!documents.includes('refused')) kept = keptMillis
       return this.#known
     } finally {
@@ -85,12 +92,9 @@ export interface ServiceFeatures {
 const standardUsers = new ResourceSchema(userSchema, [enterpriseUserSchema])
 const standardGroups = new ResourceSchema(groupSchema)
 
-/** Reads the documents of RFC 7644 4. Missing or invalid entries get the defaults of RFC 7644. */
-function readFeatures(
-  config: JsonObject | undefined,
-  resourceTypes: JsonObject | undefined,
-  schemas: JsonObject | undefined,
-): ServiceFeatures {
+/** Reads the documents of RFC 7644 4. Missing or invalid entries get the defaults of RFC 7644. The profile replaces them. */
+function readFeatures(profile: ScimProfile, found: readonly (JsonObject | undefined)[]): ServiceFeatures {
+  const [config, resourceTypes, schemas] = found
   const documents = resourcesOf(schemas)
   const extensions = (name: string): ReadonlySet<string> => extensionsOf(resourcesOf(resourceTypes), name)
   const bulk = partOf(config, 'bulk')
@@ -104,8 +108,9 @@ function readFeatures(
     sort: isSupported(config, 'sort', false),
     etag: isSupported(config, 'etag', false),
     pages: { cursor: pages['cursor'] === true, index: pages['index'] !== false },
-    users: declared(standardUsers, documents, extensions('User')),
-    groups: declared(standardGroups, documents, extensions('Group')),
+    ...profile.features,
+    users: limited(declared(standardUsers, documents, extensions('User')), profile.users.attributes),
+    groups: limited(declared(standardGroups, documents, extensions('Group')), groupFacts(profile).attributes),
   }
 }
 
@@ -150,6 +155,17 @@ function declared(
     return own.has(id) || extensions.has(id) ? readLeniently(document) : []
   })
   return extendResourceSchema(standard, schemas, () => {})
+}
+
+/** Only the listed attributes of the core schema, as `name` or `name.sub`. */
+function limited(schema: ResourceSchema, names: readonly string[] | undefined): ResourceSchema {
+  if (names === undefined) return schema
+  const attributes = schema.core.attributes.flatMap((attribute): SchemaAttribute[] => {
+    if (names.includes(attribute.name)) return [attribute]
+    const subAttributes = attribute.subAttributes.filter(({ name }) => names.includes(`${attribute.name}.${name}`))
+    return subAttributes.length === 0 ? [] : [{ ...attribute, subAttributes }]
+  })
+  return new ResourceSchema({ ...schema.core, attributes })
 }
 
 const attributeKeys = [
