@@ -11,6 +11,8 @@ import { SecondFactorStore } from '#features/account/second-factors/second-facto
 import { IssuerStore } from '#features/issuer/service/issuer-store.ts'
 import { PortalStore } from '#features/portal/access/portal-store.ts'
 import { StatisticsStore } from '#features/portal/statistics/statistics-store.ts'
+import { LinkStore } from '#features/reconciliation/store/link-store.ts'
+import { ReconciliationStore } from '#features/reconciliation/store/reconciliation-store.ts'
 import { RegistrationStore } from '#features/registration/service/registration-store.ts'
 import { ReportStore } from '#features/reports/store/report-store.ts'
 import { EventStore } from '#features/scim/events/event-store.ts'
@@ -93,6 +95,8 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys, migr
     delegations: new DelegationStore(client),
     jobRuns: new JobRunStore(client),
     idempotency: new IdempotencyStore(client),
+    reconciliations: new ReconciliationStore(client, wake),
+    accountLinks: new LinkStore(client),
     keys: new KeyStore(client),
     issuer: new IssuerStore(client),
     registrations: new RegistrationStore(client),

@@ -17,13 +17,15 @@ import {
   selectOf,
 } from './export-format.ts'
 
-/** First migrations that main had before the first release, whose tables have all fields of format 1. */
+/** First migrations that main had before the first release, whose tables have all fields of format 1 but the newer kinds. */
 const earlierBaselines: Readonly<Record<SqlDialect, readonly string[]>> = {
   sqlite: [
+    '9bf8ccb6048ad46cfe038395c452dde8eff147a3c56cdcb6903bd0013056abb8',
     '675c54d262f663ecdcbe2807df278d646bd09514283b8b2a8f982ceb3e3a2e34',
     '6d70516bfa649d7dcf9c905febb007548249d89630ce00249358408b2f5d2f62',
   ],
   postgres: [
+    '495bc955aac1c72558631cf1395b4781d70bae32b64d6bd9caa7ff91b8be1a16',
     '22edbcf54940812be11b53aa0b858a027986d7b893e4e6dd2c8999130e392d26',
     '01fde026aaee5f37995e519620aa93fe23df8eeb201868d43a1be69893fa9be3',
     '3b29973646f19980852fd184f9aac59816fadf00b1f3a7e7ea1a977de76c8879',
@@ -64,7 +66,7 @@ export function exportData(options: ExportOptions): Promise<Exported> {
 }
 
 async function exportSnapshot(snapshot: Snapshot, options: ExportOptions): Promise<Exported> {
-  const schema = await checkSchema(snapshot)
+  const { schema, isEarlier } = await checkSchema(snapshot)
   options.onLeftOut(await countLeftOut(snapshot))
   const [key] = options.keys
   const output = new Output(options.write)
@@ -83,7 +85,7 @@ async function exportSnapshot(snapshot: Snapshot, options: ExportOptions): Promi
   let rows = 0
   for (const [kind, each] of Object.entries(kinds)) {
     let count = 0
-    for await (const row of snapshot.rows(selectOf(each))) {
+    for await (const row of isEarlier && each.isNewer === true ? [] : snapshot.rows(selectOf(each))) {
       const present = Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))
       const sealed = each.sealed === undefined ? '' : String(present[each.sealed])
       for (const [, id = ''] of sealed.matchAll(sealedTexts)) sealedWith.add(id)
@@ -142,7 +144,7 @@ class Output {
 }
 
 /** The last migration. Main's tables from before the first release are read too. */
-async function checkSchema(snapshot: Snapshot): Promise<string> {
+async function checkSchema(snapshot: Snapshot): Promise<{ readonly schema: string; readonly isEarlier: boolean }> {
   const sql =
     snapshot.dialect === 'sqlite'
       ? "select count(*) as count from sqlite_schema where type = 'table' and name = 'schema_migrations'"
@@ -163,7 +165,9 @@ async function checkSchema(snapshot: Snapshot): Promise<string> {
       )
     }
     if (known.some((each) => each.name === name && each.hash === hash)) continue
-    if (applied.length === 1 && earlier.includes(hash)) return `${name} (${hash.slice(0, 12)})`
+    if (applied.length === 1 && earlier.includes(hash)) {
+      return { schema: `${name} (${hash.slice(0, 12)})`, isEarlier: true }
+    }
     throw new SchemaMismatch(
       'SCHEMA_NEWER',
       `this program does not know the migration ${name} of the database: a newer version wrote it, or a checkout from before the first release. Export it with the version that wrote it`,
@@ -176,7 +180,7 @@ async function checkSchema(snapshot: Snapshot): Promise<string> {
       `the database lacks the migration ${missing.name} of this version. Run "gatehouse migrate"`,
     )
   }
-  return applied.at(-1)?.name ?? ''
+  return { schema: applied.at(-1)?.name ?? '', isEarlier: false }
 }
 
 async function countLeftOut(snapshot: Snapshot): Promise<LeftOut> {

@@ -24,6 +24,9 @@ const notMoved = [
   'job_runs',
   'replicas',
   'idempotency',
+  'reconciliation_plans',
+  'reconciliation_rows',
+  'reconciliation_reports',
   'portal_offers',
   'journal',
 ]

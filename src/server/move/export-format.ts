@@ -30,6 +30,8 @@ export interface Kind {
   readonly sealed?: string
   /** The column that the database counts. */
   readonly counted?: string
+  /** Databases from before the first release don't have the table. */
+  readonly isNewer?: boolean
 }
 
 const ended = 'select id from runs where ended is not null'
@@ -263,6 +265,19 @@ export const kinds: Readonly<Record<string, Kind>> = {
     table: 'digest_entries',
     fields: { userKey: 'text', entry: 'text', at: 'number' },
     order: 'user_key, entry',
+  },
+  accountLink: {
+    table: 'reconciliation_links',
+    fields: {
+      reconciliation: 'text',
+      source: 'text',
+      target: 'text?',
+      decided: 'number',
+      decidedBy: 'text',
+      reason: 'text?',
+    },
+    order: 'reconciliation, source',
+    isNewer: true,
   },
   auditContext: {
     table: 'audit_contexts',

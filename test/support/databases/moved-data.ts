@@ -104,6 +104,8 @@ const others = `
   insert into digest_entries (user_key, entry, at) values ('ada', 'approval a1', 4);
   insert into invitations (id, form, token_hash, email, attributes, invited_by, state, created, expires, sent)
     values ('i1', 'guests', 'hash', 'eve@example.com', '{}', 'Ada', 'open', 1, 9000000000000, 1);
+  insert into reconciliation_links (reconciliation, source, target, decided, decided_by, reason)
+    values ('chat', '42', 'U7', 5, 'Grace', 'the same person'), ('chat', '43', null, 6, 'Grace', null);
   insert into audit_sinks (name, configured, positions, owner, lease_until, failures, retry_at)
     values ('siem', 1, '{"0":12}', '', 0, 0, 0);
 `

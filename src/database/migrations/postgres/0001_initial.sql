@@ -524,6 +524,95 @@ create table idempotency (
 );
 create index idempotency_by_age on idempotency (created);
 
+-- Reconciliation ------------------------------------------------------------------------------------------------------
+
+-- A comparison of the two systems of a reconciliation, and what is done about the differences. A worker claims a plan
+-- that is `due`; without a due time it waits for a person. `resume_at` is where the comparison continues. `scheduled` is
+-- the time of the schedule that requested it. `counts` is JSON.
+create table reconciliation_plans (
+  id text collate "C" primary key,
+  reconciliation text collate "C" not null,
+  state text collate "C" not null check (state in
+    ('requested', 'comparing', 'planned', 'applying', 'paused', 'applied', 'stopped', 'failed', 'expired')),
+  scheduled bigint,
+  requested_by text collate "C" not null,
+  reason text collate "C",
+  approved bigint,
+  approved_by text collate "C",
+  approved_identity text collate "C",
+  approved_reason text collate "C",
+  counts text collate "C" not null,
+  resume_at text collate "C",
+  problem text collate "C",
+  attempt bigint not null,
+  worker text collate "C",
+  fence bigint not null,
+  lease_until bigint not null,
+  due bigint,
+  created bigint not null,
+  compared bigint,
+  ended bigint,
+  updated bigint not null
+);
+create index reconciliation_plans_of on reconciliation_plans (reconciliation, id);
+create index reconciliation_plans_due on reconciliation_plans (due) where due is not null;
+-- Of one reconciliation, one plan is compared or applied at a time, and a time of the schedule requests one plan.
+create unique index reconciliation_plans_active on reconciliation_plans (reconciliation)
+  where state in ('requested', 'comparing', 'applying', 'paused');
+create unique index reconciliation_plans_scheduled on reconciliation_plans (reconciliation, scheduled)
+  where scheduled is not null;
+
+-- A difference of a plan. `difference` is JSON; `row_key` is the same for the same accounts in every plan, `source_key`
+-- and `target_key` are the logins. `run` changes the account.
+create table reconciliation_rows (
+  plan text collate "C" not null references reconciliation_plans (id) on delete cascade,
+  number bigint not null,
+  row_key text collate "C" not null,
+  kind text collate "C" not null,
+  action text collate "C" not null,
+  state text collate "C" not null check (state in ('reported', 'open', 'started', 'waiting', 'done', 'skipped', 'failed')),
+  source_key text collate "C",
+  target_key text collate "C",
+  difference text collate "C" not null,
+  run text collate "C",
+  reason text collate "C",
+  updated bigint not null,
+  primary key (plan, number)
+);
+create unique index reconciliation_rows_by_key on reconciliation_rows (plan, row_key);
+create index reconciliation_rows_by_state on reconciliation_rows (plan, state, number);
+create index reconciliation_rows_by_source on reconciliation_rows (source_key, plan) where source_key is not null;
+create index reconciliation_rows_by_target on reconciliation_rows (target_key, plan) where target_key is not null;
+
+-- A decision of a person which account a person of the source has; without a `target` the person has none.
+create table reconciliation_links (
+  reconciliation text collate "C" not null,
+  source text collate "C" not null,
+  target text collate "C",
+  decided bigint not null,
+  decided_by text collate "C" not null,
+  reason text collate "C",
+  primary key (reconciliation, source)
+);
+create unique index reconciliation_links_by_target on reconciliation_links (reconciliation, target)
+  where target is not null;
+
+-- The outcome of a comparison, for the trend.
+create table reconciliation_reports (
+  plan text collate "C" primary key,
+  reconciliation text collate "C" not null,
+  at bigint not null,
+  source bigint not null,
+  target bigint not null,
+  agree bigint not null,
+  missing bigint not null,
+  different bigint not null,
+  extra bigint not null,
+  ambiguous bigint not null,
+  unknown bigint not null
+);
+create index reconciliation_reports_of on reconciliation_reports (reconciliation, at);
+
 -- Portal --------------------------------------------------------------------------------------------------------------
 
 -- Something that a user marked in the portal or used last; `login_key` is the user's identity.

@@ -517,6 +517,95 @@ create table idempotency (
 ) strict, without rowid;
 create index idempotency_by_age on idempotency (created);
 
+-- Reconciliation ------------------------------------------------------------------------------------------------------
+
+-- A comparison of the two systems of a reconciliation, and what is done about the differences. A worker claims a plan
+-- that is `due`; without a due time it waits for a person. `resume_at` is where the comparison continues. `scheduled` is
+-- the time of the schedule that requested it. `counts` is JSON.
+create table reconciliation_plans (
+  id text primary key,
+  reconciliation text not null,
+  state text not null check (state in
+    ('requested', 'comparing', 'planned', 'applying', 'paused', 'applied', 'stopped', 'failed', 'expired')),
+  scheduled integer,
+  requested_by text not null,
+  reason text,
+  approved integer,
+  approved_by text,
+  approved_identity text,
+  approved_reason text,
+  counts text not null,
+  resume_at text,
+  problem text,
+  attempt integer not null,
+  worker text,
+  fence integer not null,
+  lease_until integer not null,
+  due integer,
+  created integer not null,
+  compared integer,
+  ended integer,
+  updated integer not null
+) strict, without rowid;
+create index reconciliation_plans_of on reconciliation_plans (reconciliation, id);
+create index reconciliation_plans_due on reconciliation_plans (due) where due is not null;
+-- Of one reconciliation, one plan is compared or applied at a time, and a time of the schedule requests one plan.
+create unique index reconciliation_plans_active on reconciliation_plans (reconciliation)
+  where state in ('requested', 'comparing', 'applying', 'paused');
+create unique index reconciliation_plans_scheduled on reconciliation_plans (reconciliation, scheduled)
+  where scheduled is not null;
+
+-- A difference of a plan. `difference` is JSON; `row_key` is the same for the same accounts in every plan, `source_key`
+-- and `target_key` are the logins. `run` changes the account.
+create table reconciliation_rows (
+  plan text not null references reconciliation_plans (id) on delete cascade,
+  number integer not null,
+  row_key text not null,
+  kind text not null,
+  action text not null,
+  state text not null check (state in ('reported', 'open', 'started', 'waiting', 'done', 'skipped', 'failed')),
+  source_key text,
+  target_key text,
+  difference text not null,
+  run text,
+  reason text,
+  updated integer not null,
+  primary key (plan, number)
+) strict, without rowid;
+create unique index reconciliation_rows_by_key on reconciliation_rows (plan, row_key);
+create index reconciliation_rows_by_state on reconciliation_rows (plan, state, number);
+create index reconciliation_rows_by_source on reconciliation_rows (source_key, plan) where source_key is not null;
+create index reconciliation_rows_by_target on reconciliation_rows (target_key, plan) where target_key is not null;
+
+-- A decision of a person which account a person of the source has; without a `target` the person has none.
+create table reconciliation_links (
+  reconciliation text not null,
+  source text not null,
+  target text,
+  decided integer not null,
+  decided_by text not null,
+  reason text,
+  primary key (reconciliation, source)
+) strict, without rowid;
+create unique index reconciliation_links_by_target on reconciliation_links (reconciliation, target)
+  where target is not null;
+
+-- The outcome of a comparison, for the trend.
+create table reconciliation_reports (
+  plan text primary key,
+  reconciliation text not null,
+  at integer not null,
+  source integer not null,
+  target integer not null,
+  agree integer not null,
+  missing integer not null,
+  different integer not null,
+  extra integer not null,
+  ambiguous integer not null,
+  unknown integer not null
+) strict, without rowid;
+create index reconciliation_reports_of on reconciliation_reports (reconciliation, at);
+
 -- Portal --------------------------------------------------------------------------------------------------------------
 
 -- Something that a user marked in the portal or used last; `login_key` is the user's identity.

@@ -1,0 +1,150 @@
+import {
+  type ComparedCounts,
+  type Difference,
+  type DifferenceKind,
+  differenceKinds,
+  type ReconciliationAction,
+  reconciliationActions,
+} from '#features/reconciliation/plan/difference.ts'
+import type { Identity } from '#identity/identity.ts'
+
+/**
+ * `requested` until a gateway compares. A `planned` one waits for approval. `paused` by a person, or until a system
+ * answers again. `applied`: every row was handled, though runs may still wait for approvers. `stopped` by a limit or a
+ * person. `expired`: a newer plan took its place, or it is too old.
+ */
+export const planStates = [
+  'requested',
+  'comparing',
+  'planned',
+  'applying',
+  'paused',
+  'applied',
+  'stopped',
+  'failed',
+  'expired',
+] as const
+export type PlanState = (typeof planStates)[number]
+
+/** What a comparison found so far. */
+export interface PlanCounts extends ComparedCounts {
+  readonly differences: Readonly<Record<DifferenceKind, number>>
+  readonly actions: Readonly<Record<ReconciliationAction, number>>
+}
+
+const zeros = <K extends string>(keys: readonly K[]): Readonly<Record<K, number>> =>
+  Object.fromEntries(keys.map((key) => [key, 0])) as Record<K, number>
+
+export const noCounts: PlanCounts = {
+  source: 0,
+  target: 0,
+  agree: 0,
+  differences: zeros(differenceKinds),
+  actions: zeros(reconciliationActions),
+}
+
+export const differencesIn = ({ differences }: PlanCounts): number =>
+  differenceKinds.reduce((sum, kind) => sum + differences[kind], 0)
+
+/** A comparison of the two systems of a reconciliation, and what is done about the differences. */
+export interface Plan {
+  readonly id: string
+  readonly reconciliation: string
+  readonly state: PlanState
+  /** The time of the schedule that requested it. */
+  readonly scheduled?: Date | undefined
+  readonly requestedBy: string
+  readonly reason?: string | undefined
+  readonly approval?: PlanApproval | undefined
+  readonly counts: PlanCounts
+  /** Why it is paused, stopped, failed or expired. */
+  readonly problem?: string | undefined
+  /** How often it has failed since the last progress. */
+  readonly attempt: number
+  readonly worker?: string | undefined
+  /** When a worker continues it; absent while it waits for a person, and at its end. */
+  readonly due?: Date | undefined
+  readonly created: Date
+  readonly compared?: Date | undefined
+  readonly ended?: Date | undefined
+  readonly updated: Date
+}
+
+/** Who allowed a plan to be applied. */
+export interface PlanApproval {
+  readonly at: Date
+  readonly by: string
+  /** Absent for a schedule that applies its plans. */
+  readonly identity?: Identity | undefined
+  readonly reason?: string | undefined
+}
+
+/** The right to work on a plan. Void once the lease has expired and another worker has claimed it, or a person has changed it. */
+export interface PlanClaim {
+  readonly id: string
+  readonly fence: number
+}
+
+export interface ClaimedPlan extends Plan, PlanClaim {
+  /** Where the comparison continues. */
+  readonly resumeAt?: string | undefined
+}
+
+/**
+ * `reported`: nothing is to be done about it. `open`: not yet. `started`: its run changes the account. `waiting`: the run
+ * waits for an approver or an operator. `done`: the account was read again and agrees. The others have a reason.
+ */
+export const rowStates = ['reported', 'open', 'started', 'waiting', 'done', 'skipped', 'failed'] as const
+export type RowState = (typeof rowStates)[number]
+
+/** A difference of a plan, and what became of it. */
+export interface PlanRow {
+  readonly plan: string
+  /** Its place in the plan. */
+  readonly number: number
+  readonly state: RowState
+  readonly difference: Difference
+  readonly run?: string | undefined
+  /** Why it was skipped, failed or waits. */
+  readonly reason?: string | undefined
+  readonly updated: Date
+}
+
+/** Which rows of a plan to read; all given conditions must hold. */
+export interface RowQuery {
+  readonly state?: RowState | undefined
+  readonly kind?: DifferenceKind | undefined
+  readonly action?: ReconciliationAction | undefined
+  /** The login of a person or an account. Letter case does not count. */
+  readonly login?: string | undefined
+  /** After this row. */
+  readonly after?: number | undefined
+  /** At most 500. */
+  readonly limit: number
+}
+
+/** The outcome of a comparison that read both systems to their end. */
+export interface ReconciliationReport extends ComparedCounts, Readonly<Record<DifferenceKind, number>> {
+  readonly plan: string
+  readonly reconciliation: string
+  readonly at: Date
+}
+
+/** The last comparison of a reconciliation, and since when its systems differ. */
+export interface Drift {
+  readonly report: ReconciliationReport
+  /** The first of the comparisons since then that found differences; absent if the last one found none. */
+  readonly differsSince?: Date | undefined
+}
+
+/** A person's decision which account a person of the source has. */
+export interface StoredLink {
+  readonly reconciliation: string
+  /** The id at the source, or the login if the source has no ids. */
+  readonly source: string
+  /** The same at the target. Absent: the person has no account there. */
+  readonly target?: string | undefined
+  readonly decided: Date
+  readonly decidedBy: string
+  readonly reason?: string | undefined
+}
