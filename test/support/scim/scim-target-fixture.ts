@@ -21,6 +21,7 @@ export async function openTargetOn({ client }: ScimBehind, more: Partial<ScimCon
       authority: undefined,
       profile: undefined,
       memberships: 'user',
+      missingGroups: 'refuse',
       passwords: false,
       timeoutMillis: 10_000,
       ...more,

@@ -11,7 +11,11 @@ import { openScimTarget, type ScimTarget } from './scim-target.ts'
 
 const groupNames = ['group1', 'group2', 'group3'] as const
 
-const openTarget = ({ url, token }: ScimApplication, profile: ProfileName | undefined): Promise<ScimTarget> =>
+const openTarget = (
+  { url, token }: ScimApplication,
+  profile: ProfileName | undefined,
+  missingGroups: 'refuse' | 'create' = 'refuse',
+): Promise<ScimTarget> =>
   openScimTarget(
     {
       url,
@@ -19,6 +23,7 @@ const openTarget = ({ url, token }: ScimApplication, profile: ProfileName | unde
       authority: undefined,
       profile,
       memberships: 'user',
+      missingGroups,
       passwords: false,
       timeoutMillis: 30_000,
     },
@@ -181,6 +186,23 @@ describe('github', () => {
     await deleteGroup?.('group1', request)
     expect([...application.groups().keys()].sort()).toEqual(['group2', 'group3', 'team'])
     expect(refused()).toEqual([])
+  })
+
+  test('a group that people join at the same time is created once, if that is configured', async () => {
+    const creating = await openTarget(application, 'github', 'create')
+    const { request, changes } = step()
+    const logins = ['ann', 'bob', 'cyd']
+    const join = (login: string, groups: readonly string[]) => {
+      const of = { ...values, externalId: [login], 'emails.value': [`${login}@x.test`] }
+      return userOf(login, of, groups)
+    }
+    await Promise.all(logins.map((login) => creating.createUser(join(login, ['crew']), names, request)))
+    expect(application.groups().get('crew')).toEqual(logins)
+    expect(reported(changes).filter((change) => change === 'add name crew')).toHaveLength(1)
+    await creating.syncUser(join('ann', ['team']), syncOptions(names), request)
+    expect(Object.fromEntries(application.groups())).toMatchObject({ crew: ['bob', 'cyd'], team: ['ann'] })
+    expect(refused()).toEqual([])
+    creating.close()
   })
 
   test('without the profile, GitHub refuses to remove a member', async () => {

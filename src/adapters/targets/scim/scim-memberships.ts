@@ -8,7 +8,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { member } from '#protocols/scim/message.ts'
 import { absentGroup, type GroupWalk, groupsAbove, refuseCircle } from '#sdk/target/containing-groups.ts'
-import type { TargetRequest } from '#sdk/target/target.ts'
+import type { GroupTarget, TargetRequest } from '#sdk/target/target.ts'
 import type { ScimProfile } from './profiles.ts'
 import { answerError } from './scim-connection.ts'
 import type { GroupLookups } from './scim-lookups.ts'
@@ -28,6 +28,8 @@ export interface MembershipChange {
   readonly group: { readonly id: string; readonly name: string }
 }
 
+type CreateGroup = GroupTarget['createGroup']
+
 const bulkRequest = 'urn:ietf:params:scim:api:messages:2.0:BulkRequest'
 const width = 8
 const maxAttempts = 5
@@ -36,17 +38,26 @@ const maxAttempts = 5
 export class Memberships {
   readonly #service: ScimService
   readonly #groups: GroupLookups
+  readonly #createGroup: CreateGroup | undefined
   readonly #queue = new KeyedQueue()
 
-  constructor(service: ScimService, groups: GroupLookups) {
+  /** With `createGroup`, a group that a user joins is created if it doesn't exist. */
+  constructor(service: ScimService, groups: GroupLookups, createGroup?: CreateGroup) {
     this.#service = service
     this.#groups = groups
+    this.#createGroup = createGroup
   }
 
-  /** The groups of these names. Throws BAD_REQUEST for one that does not exist: joining does not create groups. */
-  named(names: readonly string[]): Promise<{ readonly id: string; readonly name: string }[]> {
+  /** The groups of these names. Throws BAD_REQUEST for one that neither exists nor is created. */
+  named(names: readonly string[], request: TargetRequest): Promise<{ readonly id: string; readonly name: string }[]> {
+    const find = async (name: string) =>
+      this.#service.profile.groups === 'none' ? undefined : await this.#groups.byName(name, false)
     return inParallel(names, width, async (name) => {
-      const found = this.#service.profile.groups === 'none' ? undefined : await this.#groups.byName(name, false)
+      let found = await find(name)
+      if (found === undefined && this.#createGroup !== undefined) {
+        await this.#createGroup(name, {}, request)
+        found = await find(name)
+      }
       if (found !== undefined) return { id: found.entry.id, name: found.entry.name }
       throw new GatewayError('BAD_REQUEST', `target "${this.#service.name}" has no group "${name.slice(0, 100)}"`, {
         publicText: `There is no group "${name.slice(0, 100)}" in the server behind.`,

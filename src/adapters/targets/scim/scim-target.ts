@@ -13,7 +13,7 @@ import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
 import { type ClientProof, ClientToken } from '#protocols/oauth/client-token.ts'
 import type { ModuleHost } from '#sdk/host/host.ts'
 import { type Authority, loadAuthority } from '#sdk/module/authority.ts'
-import type { GroupTarget, LookupTarget, PasswordTarget, Target, TargetRequest } from '#sdk/target/target.ts'
+import type { GroupTarget, LookupTarget, PasswordTarget, TargetRequest } from '#sdk/target/target.ts'
 import { groupFacts, type ProfileName, profileOf, standardProfile } from './profiles.ts'
 import { unfit } from './resource-mapping.ts'
 import { type Credentials, ScimConnection } from './scim-connection.ts'
@@ -50,6 +50,8 @@ export interface ScimConfig {
   readonly authority: Authority
   readonly profile: ProfileName | undefined
   readonly memberships: 'user' | 'group'
+  /** What to do with a group that a user joins and that doesn't exist. */
+  readonly missingGroups: 'refuse' | 'create'
   readonly passwords: boolean
   readonly timeoutMillis: number
 }
@@ -72,7 +74,8 @@ export async function openScimTarget(config: ScimConfig, host: ModuleHost): Prom
   await discovery.features().catch((error: unknown) => {
     log.warn('could not read what the SCIM server supports; trying again later', { err: error })
   })
-  return scimTarget(service, { clock, passwords: config.passwords, close: () => http.close() })
+  const { passwords, missingGroups } = config
+  return scimTarget(service, { clock, passwords, missingGroups, close: () => http.close() })
 }
 
 function credentialsOf(
@@ -97,15 +100,17 @@ export type ScimTarget = LookupTarget &
   Partial<Omit<GroupTarget, keyof LookupTarget>> &
   Partial<PasswordTarget>
 
-function scimTarget(service: ScimService, { clock, passwords, close }: TargetOptions): ScimTarget {
+function scimTarget(service: ScimService, { clock, passwords, missingGroups, close }: TargetOptions): ScimTarget {
   const { profile } = service
   const groups = new GroupLookups(service)
   const users = new UserLookups(service, groups)
-  const memberships = new Memberships(service, groups)
+  const ofGroups = scimGroups(service, groups)
+  const createGroup = missingGroups === 'create' ? ofGroups.createGroup : undefined
+  const memberships = new Memberships(service, groups, createGroup)
   const lookupUser = async (login: string) => (await users.byLogin(login))?.entry
   return {
     ...scimUsers(service, users, memberships, clock),
-    ...(profile.groups === 'none' ? withoutGroups : groupMethods(service, groups, memberships)),
+    ...(profile.groups === 'none' ? withoutGroups : { ...ofGroups, ...groupMethods(service, groups, memberships) }),
     ...(passwords ? { setUserPassword: passwordSetter(service, users) } : {}),
     groupMembersAreIds: true,
     userIdIsLogin: false,
@@ -143,8 +148,7 @@ const withoutGroups: Pick<LookupTarget, 'lookupGroupByName' | 'lookupGroupById' 
 function groupMethods(service: ScimService, groups: GroupLookups, memberships: Memberships) {
   const lookup = async (name: string, options: GroupReadOptions = { members: true }) =>
     shown((await groups.byName(name, options.members))?.entry, options)
-  const methods: Omit<GroupTarget, keyof Target> & typeof withoutGroups = {
-    ...scimGroups(service, groups),
+  const methods: Pick<GroupTarget, 'findGroup'> & typeof withoutGroups = {
     findGroup: (name) => lookup(name, { members: false }),
     lookupGroupByName: lookup,
     lookupGroupById: async (id, options = { members: true }) =>
@@ -169,6 +173,7 @@ interface TargetOptions {
   readonly clock: Clock
   /** The server accepts passwords. */
   readonly passwords: boolean
+  readonly missingGroups: ScimConfig['missingGroups']
   close(): void
 }
 

@@ -93,7 +93,7 @@ class ScimUsers {
       if (found !== undefined) return this.#continue(found, user, options, request, model)
       checkSpelling(user.userID, this.#service.profile)
       requireAttributes(edits, this.#service.profile)
-      const groups = await this.#memberships.named(missingNames([], user.groups))
+      const groups = await this.#memberships.named(missingNames([], user.groups), request)
       const key = stepKey(request, user)
       this.#unfinished.set(key, user.userID, new Date(this.#clock().getTime() + unfinishedMillis))
       const made = await this.#post(user, edits, options, request, model)
@@ -114,7 +114,7 @@ class ScimUsers {
       for (let attempt = 1; ; attempt++) {
         const stored = await this.#present(user, newUserID, sent !== undefined)
         if (expectedGroup !== undefined) await this.#memberships.expect(expectedGroup)
-        const plan = await this.#plan(stored, user, options, model)
+        const plan = await this.#plan(stored, user, { ...options, request }, model)
         // An attempt whose answer was lost gave the user a new version.
         if (!isDone(plan, sent)) requireVersion(stored.entry, expectedVersion)
         sent = { ...plan, changes: sent?.changes ?? plan.changes }
@@ -182,7 +182,7 @@ class ScimUsers {
     const isSubset = missingNames(user.groups, found.entry.groups).length === 0
     if (!sameName || edits.length > 0 || !isSubset || (missing.length > 0 && !isOwn)) loginTaken(user.userID)
     if (!isOwn) return
-    const groups = await this.#memberships.named(missing)
+    const groups = await this.#memberships.named(missing, request)
     const added = groups.map((group) => ({ action: 'add', group }) as const)
     await this.#memberships.change(found.entry.id, added, request)
     this.#unfinished.delete(key)
@@ -263,8 +263,13 @@ class ScimUsers {
     throw noUser(user.userID)
   }
 
-  async #plan(stored: ServerUser, user: User, options: SyncOptions, model: ServiceModel): Promise<Plan> {
-    const { addOnly, keepGroups, newUserID } = options
+  async #plan(
+    stored: ServerUser,
+    user: User,
+    options: SyncOptions & { readonly request: TargetRequest },
+    model: ServiceModel,
+  ): Promise<Plan> {
+    const { addOnly, keepGroups, newUserID, request } = options
     const { entry, resource } = stored
     const edits = model.users.edits(resource, user.attributes, options)
     const newName = newUserID === undefined || newUserID === entry.userID ? undefined : newUserID
@@ -272,7 +277,7 @@ class ScimUsers {
     if (newName !== undefined && newName.toLowerCase() !== entry.userID.toLowerCase()) {
       if ((await this.#users.byLogin(newName)) !== undefined) loginTaken(newName)
     }
-    const joined = keepGroups ? [] : await this.#memberships.named(missingNames(entry.groups, user.groups))
+    const joined = keepGroups ? [] : await this.#memberships.named(missingNames(entry.groups, user.groups), request)
     const left = keepGroups || addOnly ? [] : missingNames(user.groups, entry.groups)
     const leaving = left.map((name) => ({ name, id: entry.groupIds?.[entry.groups.indexOf(name)] ?? '' }))
     const groups = [...entry.groups.filter((name) => !left.includes(name)), ...names(joined)]

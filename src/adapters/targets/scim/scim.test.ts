@@ -22,6 +22,7 @@ describe('parameters', () => {
       access: { kind: 'token', token: 't' },
       authority: { file: '/configuration/ca.pem' },
       memberships: 'user',
+      missingGroups: 'refuse',
       passwords: false,
       timeoutMillis: 10_000,
     })
@@ -53,7 +54,8 @@ describe('parameters', () => {
     [{ url, token: 't', timeoutMillis: '5' }, /from 100/],
     [{ url, token: 't', memberships: 'both' }, /one of user, group/],
     [{ url, token: 't', profile: 'skype' }, /one of slack, github, gitlab, atlassian/],
-    [{ url, token: 't', profile: 'gitlab', memberships: 'group' }, /GitLab has no groups/],
+    [{ url, token: 't', profile: 'gitlab', memberships: 'group' }, /"memberships" is for groups, and GitLab has none/],
+    [{ url, token: 't', profile: 'gitlab', missingGroups: 'create' }, /"missingGroups" is for groups, and GitLab/],
   ])('%j is rejected', (params, problem) => {
     expect(parse(params).problems).toEqual([expect.stringMatching(problem)])
   })

@@ -71,6 +71,11 @@ const parameters = {
       "Where a user's groups are read: `user`, in `groups` of the user; `group`, by a search of the groups, for servers whose users do not list them.",
     fallback: 'user',
   }),
+  missingGroups: choice(['refuse', 'create'], {
+    about:
+      'What happens when a user joins a group that does not exist: the change is refused, or the group is created.',
+    fallback: 'refuse',
+  }),
   passwords: flag({ about: 'Whether the server accepts passwords.' }),
   timeoutMillis: wholeNumber({
     about: 'How long a call may take, with what is tried again, in milliseconds.',
@@ -86,12 +91,12 @@ const nowhere = new URL('https://scim.invalid')
 
 export function parseScim(params: Params, issues: Issues, context: ParseContext): ScimConfig {
   const given = readParameters(parameters, params, issues, context)
-  const { profile, memberships, passwords, timeoutMillis } = given
-  if (profile !== undefined && scimProfiles[profile].groups === 'none' && memberships === 'group') {
-    parameterReport(params, issues).refuse(
-      'memberships',
-      `cannot be "group": ${scimProfiles[profile].title} has no groups`,
-    )
+  const { profile, memberships, missingGroups, passwords, timeoutMillis } = given
+  if (profile !== undefined && scimProfiles[profile].groups === 'none') {
+    const { refuse } = parameterReport(params, issues)
+    const reason = `is for groups, and ${scimProfiles[profile].title} has none`
+    if (memberships === 'group') refuse('memberships', reason)
+    if (missingGroups === 'create') refuse('missingGroups', reason)
   }
   return {
     url: given.url ?? nowhere,
@@ -99,6 +104,7 @@ export function parseScim(params: Params, issues: Issues, context: ParseContext)
     authority: readAuthority(given, params, issues, context),
     profile,
     memberships,
+    missingGroups,
     passwords,
     timeoutMillis,
   }
