@@ -11,6 +11,7 @@ import { SecondFactorStore } from '#features/account/second-factors/second-facto
 import { IssuerStore } from '#features/issuer/service/issuer-store.ts'
 import { PortalStore } from '#features/portal/access/portal-store.ts'
 import { StatisticsStore } from '#features/portal/statistics/statistics-store.ts'
+import { FeedStore } from '#features/reconciliation/store/feed-store.ts'
 import { LinkStore } from '#features/reconciliation/store/link-store.ts'
 import { ReconciliationStore } from '#features/reconciliation/store/reconciliation-store.ts'
 import { RegistrationStore } from '#features/registration/service/registration-store.ts'
@@ -97,6 +98,7 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys, migr
     idempotency: new IdempotencyStore(client),
     reconciliations: new ReconciliationStore(client, wake),
     accountLinks: new LinkStore(client),
+    changeFeeds: new FeedStore(client),
     keys: new KeyStore(client),
     issuer: new IssuerStore(client),
     registrations: new RegistrationStore(client),

@@ -27,6 +27,7 @@ const notMoved = [
   'reconciliation_plans',
   'reconciliation_rows',
   'reconciliation_reports',
+  'reconciliation_feeds',
   'portal_offers',
   'journal',
 ]

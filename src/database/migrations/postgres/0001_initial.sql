@@ -528,7 +528,8 @@ create index idempotency_by_age on idempotency (created);
 
 -- A comparison of the two systems of a reconciliation, and what is done about the differences. A worker claims a plan
 -- that is `due`; without a due time it waits for a person. `resume_at` is where the comparison continues. `scheduled` is
--- the time of the schedule that requested it. `counts` is JSON.
+-- the time of the schedule that requested it. `people` is a JSON list of logins: only these changed people are compared.
+-- `counts` is JSON.
 create table reconciliation_plans (
   id text collate "C" primary key,
   reconciliation text collate "C" not null,
@@ -537,6 +538,7 @@ create table reconciliation_plans (
   scheduled bigint,
   requested_by text collate "C" not null,
   reason text collate "C",
+  people text collate "C",
   approved bigint,
   approved_by text collate "C",
   approved_identity text collate "C",
@@ -612,6 +614,12 @@ create table reconciliation_reports (
   unknown bigint not null
 );
 create index reconciliation_reports_of on reconciliation_reports (reconciliation, at);
+
+-- Up to where a reconciliation knows the audit, by chain, as JSON: what follows may have changed its people.
+create table reconciliation_feeds (
+  reconciliation text collate "C" primary key,
+  positions text collate "C" not null
+);
 
 -- Portal --------------------------------------------------------------------------------------------------------------
 

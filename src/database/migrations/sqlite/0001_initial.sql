@@ -521,7 +521,8 @@ create index idempotency_by_age on idempotency (created);
 
 -- A comparison of the two systems of a reconciliation, and what is done about the differences. A worker claims a plan
 -- that is `due`; without a due time it waits for a person. `resume_at` is where the comparison continues. `scheduled` is
--- the time of the schedule that requested it. `counts` is JSON.
+-- the time of the schedule that requested it. `people` is a JSON list of logins: only these changed people are compared.
+-- `counts` is JSON.
 create table reconciliation_plans (
   id text primary key,
   reconciliation text not null,
@@ -530,6 +531,7 @@ create table reconciliation_plans (
   scheduled integer,
   requested_by text not null,
   reason text,
+  people text,
   approved integer,
   approved_by text,
   approved_identity text,
@@ -605,6 +607,12 @@ create table reconciliation_reports (
   unknown integer not null
 ) strict, without rowid;
 create index reconciliation_reports_of on reconciliation_reports (reconciliation, at);
+
+-- Up to where a reconciliation knows the audit, by chain, as JSON: what follows may have changed its people.
+create table reconciliation_feeds (
+  reconciliation text primary key,
+  positions text not null
+) strict, without rowid;
 
 -- Portal --------------------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,8 @@ export interface Plan {
   readonly scheduled?: Date | undefined
   readonly requestedBy: string
   readonly reason?: string | undefined
+  /** Logins of people who changed: only they are compared. Absent: everyone. */
+  readonly people?: readonly string[] | undefined
   readonly approval?: PlanApproval | undefined
   readonly counts: PlanCounts
   /** Why it is paused, stopped, failed or expired. */

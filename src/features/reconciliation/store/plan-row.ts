@@ -13,6 +13,7 @@ export interface StoredPlan {
   readonly scheduled: number | null
   readonly requestedBy: string
   readonly reason: string | null
+  readonly people: string | null
   readonly approved: number | null
   readonly approvedBy: string | null
   readonly approvedIdentity: string | null
@@ -37,6 +38,7 @@ export const planColumns = columns([
   'scheduled',
   'requestedBy',
   'reason',
+  'people',
   'approved',
   'approvedBy',
   'approvedIdentity',
@@ -55,7 +57,7 @@ export const planColumns = columns([
 ])
 
 export function toClaimedPlan(row: StoredPlan): ClaimedPlan {
-  const { approved, approvedBy, approvedIdentity, approvedReason, counts, ...same } = row
+  const { approved, approvedBy, approvedIdentity, approvedReason, counts, people, ...same } = row
   const { scheduled, due, created, compared, ended, updated } = same
   return {
     ...withoutNulls({
@@ -68,6 +70,7 @@ export function toClaimedPlan(row: StoredPlan): ClaimedPlan {
     created: new Date(created),
     updated: new Date(updated),
     counts: JSON.parse(counts) as PlanCounts,
+    ...(people === null ? {} : { people: JSON.parse(people) as string[] }),
     ...(approved === null
       ? {}
       : {

@@ -71,6 +71,47 @@ onEachDatabase('reconciliations', (freshUrl) => {
     })
   })
 
+  describe('a plan of changed people', () => {
+    const changed = (...people: string[]) => ({ ...requested(), people })
+
+    test('has their logins, waits for a plan that is under way, and is forgotten without differences', async () => {
+      const { store, other } = await open()
+      expect(await store.request(changed('ann', 'bob'), [])).toMatchObject({ isNew: true })
+      expect(await other.request(changed('cyd'), [])).toMatchObject({ isNew: false, plan: { people: ['ann', 'bob'] } })
+      const claim = await claimed(other)
+      expect(claim.people).toEqual(['ann', 'bob'])
+      expect(await store.discard({ ...claim, fence: claim.fence - 1 })).toBe(false)
+      expect(await store.discard(claim)).toBe(true)
+      expect(await store.get(claim.id)).toBeUndefined()
+      expect(await store.request(changed('cyd'), [])).toMatchObject({ isNew: true })
+    })
+
+    test('writes no report, leaves a plan that waits, and counts for the limits of the next ones', async () => {
+      const { store } = await open()
+      const waiting = await planned(store, [missingAccount('dan')])
+      const since = new Date(Date.now() - minute)
+      const compareChanges = async () => {
+        await store.request(changed('ann'), [])
+        const claim = await claimed(store)
+        const differences = [missingAccount('ann', { action: 'deactivate' })]
+        const counts = countsOf(differences)
+        await store.addPart(claim, { differences, counts, resumeAt: 'end', leaseMillis: minute })
+        const window = await store.window('chat', claim.id, since)
+        expect(await store.endComparison(claim, { state: 'applying', approval, audit: [] })).toBe(true)
+        return { id: claim.id, window }
+      }
+      const first = await compareChanges()
+      expect(first.window).toMatchObject({ target: 1, actions: { deactivate: 0 } })
+      expect(await store.reports('chat', 10)).toHaveLength(1)
+      expect((await store.get(waiting))?.state).toBe('planned')
+      await store.change(first.id, 'stop', noAudit)
+      // A worker still looks after its runs.
+      expect((await claimed(store)).id).toBe(first.id)
+      const next = await compareChanges()
+      expect(next.window).toMatchObject({ target: 1, actions: { deactivate: 1, create: 0 } })
+    })
+  })
+
   describe('a claim', () => {
     test('is given to one worker, and to another after its lease', async () => {
       const { store, other } = await open()

@@ -12,7 +12,12 @@ import {
   statement,
 } from '#database/statement.ts'
 import { assertStorable, isStorable, optionalText, storable } from '#database/text-keys.ts'
-import type { Difference, DifferenceKind } from '#features/reconciliation/plan/difference.ts'
+import {
+  type Difference,
+  type DifferenceKind,
+  type ReconciliationAction,
+  reconciliationActions,
+} from '#features/reconciliation/plan/difference.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { Incident, RunState } from '#workflows/record/run.ts'
@@ -50,7 +55,7 @@ import {
 const maxPage = 500
 const maxReconciliations = 1_000
 
-type NewPlan = Pick<Plan, 'id' | 'reconciliation' | 'scheduled' | 'requestedBy' | 'reason'>
+type NewPlan = Pick<Plan, 'id' | 'reconciliation' | 'scheduled' | 'requestedBy' | 'reason' | 'people'>
 
 /** What a worker found in a part of a comparison. */
 interface PartCommit {
@@ -61,15 +66,19 @@ interface PartCommit {
   readonly leaseMillis: number
 }
 
-/** The end of a comparison that read both systems to their end. */
+/** The end of a comparison. */
 interface ComparisonEnd {
   /** `applying` if its schedule approves it. */
   readonly state: 'planned' | 'stopped' | 'applying'
   readonly problem?: string | undefined
   readonly approval?: Omit<PlanApproval, 'at'> | undefined
-  readonly report: Omit<ReconciliationReport, 'at'>
+  /** Absent for a plan of changed people, which says nothing about all others. */
+  readonly report?: Omit<ReconciliationReport, 'at'> | undefined
   readonly audit: readonly AuditEntry[]
 }
+
+/** What counts for the limits of a plan beside its own rows. */
+export type ChangeWindow = Pick<PlanCounts, 'target' | 'actions'>
 
 /** A row whose run has changed its state since. */
 export interface ChangedRow extends PlanRow {
@@ -116,7 +125,7 @@ export class ReconciliationStore {
     plan: NewPlan,
     audit: readonly AuditEntry[],
   ): Promise<{ readonly plan: Plan; readonly isNew: boolean }> {
-    const { id, reconciliation, scheduled, requestedBy, reason } = plan
+    const { id, reconciliation, scheduled, requestedBy, reason, people } = plan
     assertStorable('name of the reconciliation', reconciliation)
     const row = {
       id,
@@ -124,6 +133,7 @@ export class ReconciliationStore {
       scheduled: scheduled?.getTime() ?? null,
       requestedBy: storable(requestedBy),
       reason: optionalText(reason),
+      people: people === undefined ? null : JSON.stringify(people.map(storable)),
       counts: JSON.stringify(noCounts),
     }
     return await this.#client.transaction(async (tx) => {
@@ -172,18 +182,38 @@ export class ReconciliationStore {
     })
   }
 
-  /** Stores the report. Earlier plans that wait for approval expire. False, and nothing is written, when the claim is void. */
+  /** Stores the report, and earlier plans that wait for approval expire. False, and nothing is written, when the claim is void. */
   endComparison({ id, fence }: PlanClaim, end: ComparisonEnd): Promise<boolean> {
     const { state, problem, approval, report, audit } = end
     return this.#client.transaction(async (tx) => {
       const values = { id, fence, state, problem: optionalText(problem), ...approvalValues(approval) }
       const moved = await endComparison.first(tx, values)
       if (moved === undefined) return false
-      await insertReport.run(tx, { ...report, at: moved.updated })
-      await supersede.run(tx, { id, reconciliation: report.reconciliation })
+      if (report !== undefined) {
+        await insertReport.run(tx, { ...report, at: moved.updated })
+        await supersede.run(tx, { id, reconciliation: report.reconciliation })
+      }
       await appendAudit(tx, audit)
       return true
     })
+  }
+
+  /** Forgets a plan of changed people that found nothing to change. False when the claim is void. */
+  async discard({ id, fence }: PlanClaim): Promise<boolean> {
+    return (await this.#client.transaction((tx) => discard.run(tx, { id, fence }))) > 0
+  }
+
+  /**
+   * What limits of a plan of changed people are about: the accounts of the last whole comparison, 0 before the first one, and
+   * the actions of other such plans that were compared since then.
+   */
+  async window(reconciliation: string, plan: string, since: Date): Promise<ChangeWindow> {
+    const report = await findReports.first(this.#client, { reconciliation, limit: 1 })
+    const rows = await findWindow.all(this.#client, { reconciliation, plan, since: since.getTime() })
+    const all = rows.map(({ counts }) => (JSON.parse(counts) as PlanCounts).actions)
+    const sum = (action: ReconciliationAction): number => all.reduce((total, actions) => total + actions[action], 0)
+    const actions = Object.fromEntries(reconciliationActions.map((action) => [action, sum(action)]))
+    return { target: report?.target ?? 0, actions: actions as PlanCounts['actions'] }
   }
 
   /** Ends a plan that can't be continued. */
@@ -407,12 +437,12 @@ const claimed = 'id = :id and fence = :fence'
 const released = 'lease_until = 0, worker = null'
 
 const insertPlan = statement<
-  Pick<StoredPlan, 'id' | 'reconciliation' | 'scheduled' | 'requestedBy' | 'reason' | 'counts'>,
+  Pick<StoredPlan, 'id' | 'reconciliation' | 'scheduled' | 'requestedBy' | 'reason' | 'people' | 'counts'>,
   StoredPlan
 >(
-  (on) => `insert into reconciliation_plans (id, reconciliation, state, scheduled, requested_by, reason, counts,
-      attempt, fence, lease_until, due, created, updated)
-    values (:id, :reconciliation, 'requested', :scheduled, :requestedBy, :reason, :counts, 0, 0, 0, ${on.now}, ${on.now},
+  (on) => `insert into reconciliation_plans (id, reconciliation, state, scheduled, requested_by, reason, people,
+      counts, attempt, fence, lease_until, due, created, updated)
+    values (:id, :reconciliation, 'requested', :scheduled, :requestedBy, :reason, :people, :counts, 0, 0, 0, ${on.now}, ${on.now},
       ${on.now})
     on conflict do nothing returning ${planColumns}`,
 )
@@ -494,6 +524,12 @@ const supersede = statement<{ id: string; reconciliation: string }>(
   (on) => `update reconciliation_plans set state = 'expired', problem = 'A newer plan took its place.',
       ended = ${on.now}, updated = ${on.now}
     where reconciliation = :reconciliation and state = 'planned' and id <> :id`,
+)
+const discard = statement<Claimed>(`delete from reconciliation_plans where ${claimed} and state = 'comparing'`)
+const findWindow = statement<{ reconciliation: string; plan: string; since: number }, { counts: string }>(
+  `select counts from reconciliation_plans
+   where reconciliation = :reconciliation and id <> :plan and people is not null and compared >= :since
+     and approved is not null`,
 )
 const fail = statement<Claimed & { readonly problem: string }>(
   (on) => `update reconciliation_plans set state = 'failed', problem = :problem, due = null, ended = ${on.now},
@@ -590,7 +626,7 @@ const expire = statement<{ before: number }>(
     where state = 'planned' and compared < :before or state = 'paused' and updated < :before`,
 )
 const oldPlans = `select id from
-  (select id, ended, due, row_number() over (partition by reconciliation order by id desc) as place
+  (select id, ended, due, row_number() over (partition by reconciliation, people is null order by id desc) as place
    from reconciliation_plans) as numbered
   where ended < :before or ended is not null and due is null and place > :kept`
 const deleteOldRows = statement<{ before: number; kept: number }>(
