@@ -125,6 +125,7 @@ const onlyTargets = (configuration: Configuration): Configuration => ({
   authorizations: new Map(),
   reports: new Map(),
   jobs: new Map(),
+  reconciliations: new Map(),
   notifiers: new Map(),
   stsEndpoints: [],
   issuers: [],

@@ -17,6 +17,7 @@ import {
   targetSchema,
   workflowSchema,
 } from '#config/kinds/provisioning.ts'
+import { reconciliationSchema } from '#config/kinds/reconciliation.ts'
 import { trustSchema } from '#config/kinds/trust.ts'
 import type { Path } from '#kernel/issues.ts'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
@@ -36,6 +37,7 @@ import {
   buildReport,
 } from './plain-kinds.ts'
 import { buildCustomAuthorization, buildTarget, buildWorkflow } from './provisioning.ts'
+import { buildReconciliation } from './reconciliation.ts'
 import { buildTrust } from './trust.ts'
 
 export interface Kind {
@@ -95,7 +97,7 @@ const frameSchema = envelopeSchema(z.unknown(), z.unknown())
 /** Replaces a name that was reported as missing or wrong. */
 export const unnamed = '(unnamed)'
 
-/** All kinds, in the order of building: a chain needs its mechanisms, an issuer its trusts. */
+/** All kinds, in the order of building: a chain needs its mechanisms, an issuer its trusts, a reconciliation its gateway. */
 export const kinds: readonly Kind[] = [
   kind('AuthenticationMechanism', authenticationMechanismSchema, buildMechanism, { referredAs: 'mechanism' }),
   kind('AuthenticationChain', authenticationChainSchema, buildChain, { referredAs: 'chain' }),
@@ -127,6 +129,7 @@ export const kinds: readonly Kind[] = [
   kind('Notifier', notifierSchema, buildNotifier, { referredAs: 'notifier' }),
   kind('AuditSink', auditSinkSchema, buildAuditSink),
   kind('AuditAnchor', auditAnchorSchema, buildAuditAnchor),
+  kind('Reconciliation', reconciliationSchema, buildReconciliation),
 ]
 
 /** OpenUnison's group and ours; they are equivalent. */

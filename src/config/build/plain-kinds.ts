@@ -2,7 +2,13 @@ import { defaultAnchorMillis } from '#config/configuration/configuration.ts'
 import type { BuildContext } from '#config/context/build-context.ts'
 import type { JavaScriptObject } from '#config/context/draft.ts'
 import type { AzRulesSpec } from '#config/kinds/envelope.ts'
-import type { AuditAnchorSpec, AuditSinkSpec, NotifierSpec, OUJobSpec } from '#config/kinds/operations.ts'
+import type {
+  AuditAnchorSpec,
+  AuditSinkSpec,
+  CronScheduleSpec,
+  NotifierSpec,
+  OUJobSpec,
+} from '#config/kinds/operations.ts'
 import type { OrgSpec, PortalUrlSpec, ReportSpec } from '#config/kinds/portal.ts'
 import type {
   GroupMetaDataSpec,
@@ -188,7 +194,7 @@ export function buildJob(spec: OUJobSpec, context: BuildContext): void {
   state.draft.jobs.set(placed.name, { ...placed, group: spec.group, schedule, timeoutMillis, job })
 }
 
-const fieldTexts = (spec: OUJobSpec['cronSchedule']): ScheduleFields => ({
+export const fieldTexts = (spec: CronScheduleSpec): ScheduleFields => ({
   seconds: String(spec.seconds),
   minutes: String(spec.minutes),
   hours: String(spec.hours),

@@ -2,6 +2,7 @@ import type { OrgSpec, PortalUrlSpec, ReportSpec } from '#config/kinds/portal.ts
 import type { StsEndpointSpec } from '#config/kinds/sts.ts'
 import type { TrustSpec } from '#config/kinds/trust.ts'
 import type { Dn } from '#identity/dn.ts'
+import type { Filter } from '#identity/filter/ast.ts'
 import type { Schedule } from '#kernel/schedule.ts'
 import type { SafePattern } from '#kernel/text/safe-pattern.ts'
 import type { TimeSpan } from '#kernel/time.ts'
@@ -65,6 +66,7 @@ export interface Configuration {
   readonly auditSinks: ReadonlyMap<string, AuditSinkConfig>
   /** Where the signed head of the audit is stored outside the database, besides the log. */
   readonly auditAnchors: ReadonlyMap<string, AuditAnchorConfig>
+  readonly reconciliations: ReadonlyMap<string, ReconciliationConfig>
   readonly stsEndpoints: readonly StsEndpointConfig[]
   /** Undefined if the injector has no separate listener. */
   readonly stsWebhook?: StsWebhookConfig | undefined
@@ -282,3 +284,58 @@ export interface ResultGroupConfig extends Placed {
     readonly value: string
   }[]
 }
+
+/** Where the people are that should have an account. */
+export type ReconciliationSource = {
+  /** Only those that match. */
+  readonly filter: Filter | undefined
+  /** Only members of one of them; everyone if empty. */
+  readonly groups: readonly string[]
+} & (
+  | { readonly kind: 'target'; readonly name: string }
+  | { readonly kind: 'directory'; readonly base: Dn; readonly login: string }
+)
+
+/** How accounts of people are found that no stored link names. */
+export type CorrelationRule =
+  | { readonly kind: 'login' }
+  /** The account has the id of the person in this attribute. */
+  | { readonly kind: 'id'; readonly target: string }
+  /** The account has a value of the person's attribute. */
+  | { readonly kind: 'attribute'; readonly source: string; readonly target: string }
+
+/** A comparison of the people of a source with the accounts of a target, and what follows from it. */
+export interface ReconciliationConfig extends Placed {
+  readonly description: string
+  readonly source: ReconciliationSource
+  readonly target: string
+  /** The accounts that may be touched: those that match, and are in one of the groups if there are any. */
+  readonly scope: { readonly filter: Filter | undefined; readonly groups: readonly string[] }
+  /** What a person becomes for the workflows; unchanged if undefined. `targetAttributes` of the target come after it. */
+  readonly mapping: PreparedMapping | undefined
+  /** The memberships that are compared. */
+  readonly groups: readonly string[] | 'all'
+  /** In order. */
+  readonly correlation: readonly CorrelationRule[]
+  readonly missing: 'report' | 'create'
+  readonly different: 'report' | 'change'
+  readonly extra: 'report' | 'deactivate' | 'delete' | 'removeMemberships'
+  readonly ambiguous: 'report'
+  /** Which accounts are deactivated; undefined: by the usual attributes. */
+  readonly deactivated: Filter | undefined
+  /** By action: the workflow that does it. Has one for each action that the four decisions above name. */
+  readonly workflows: Readonly<Partial<Record<ReconciliationWork, string>>>
+  /** Deactivations, deletions and removals of all memberships together: the lower one of these counts. */
+  readonly limits: ReconciliationLimits
+  readonly schedule: Schedule | undefined
+  readonly apply: 'manual' | 'automatic'
+}
+
+export interface ReconciliationLimits {
+  /** Of the accounts in scope, rounded up. */
+  readonly percent: number
+  readonly accounts: number
+}
+
+/** What a workflow does for a reconciliation. */
+export type ReconciliationWork = 'create' | 'change' | 'deactivate' | 'delete' | 'removeMemberships'

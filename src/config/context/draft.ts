@@ -9,6 +9,7 @@ import type {
   InsertConfig,
   JobConfig,
   NotifierConfig,
+  ReconciliationConfig,
   ResultGroupConfig,
   StsEndpointConfig,
   TargetConfig,
@@ -132,6 +133,7 @@ export class Draft {
   readonly notifiers = new Map<string, NotifierConfig>()
   readonly auditSinks = new Map<string, AuditSinkConfig>()
   readonly auditAnchors = new Map<string, AuditAnchorConfig>()
+  readonly reconciliations = new Map<string, ReconciliationConfig>()
   /** The values documents with a token service: one, unless there is an error. */
   readonly stsDocuments: ConfigDocument[] = []
   readonly stsEndpoints: DraftEndpoint[] = []

@@ -3,18 +3,21 @@ import { paramsSchema, secretParamsSchema } from './envelope.ts'
 
 const field = z.union([z.string(), z.int()])
 
+export const cronScheduleSchema = z.strictObject({
+  seconds: field,
+  minutes: field,
+  hours: field,
+  dayOfMonth: field,
+  month: field,
+  dayOfWeek: field,
+  year: field,
+})
+export type CronScheduleSpec = z.infer<typeof cronScheduleSchema>
+
 export const ouJobSchema = z.strictObject({
   className: z.string().min(1),
   group: z.string().optional(),
-  cronSchedule: z.strictObject({
-    seconds: field,
-    minutes: field,
-    hours: field,
-    dayOfMonth: field,
-    month: field,
-    dayOfWeek: field,
-    year: field,
-  }),
+  cronSchedule: cronScheduleSchema,
   /** The time zone of the schedule. UTC if absent, so that all processes use the same. */
   timeZone: z.string().min(1).optional(),
   /** The maximum duration of one run. */

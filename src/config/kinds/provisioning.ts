@@ -2,20 +2,18 @@ import * as z from 'zod'
 import type { GroupMapping } from '#sdk/target/group-mappings.ts'
 import { paramsSchema, secretParamsSchema } from './envelope.ts'
 
+export const mappingRuleSchema = z.strictObject({
+  name: z.string().min(1),
+  source: z.string(),
+  sourceType: z.enum(['user', 'static', 'composite', 'custom']),
+  targetType: z.string().optional(),
+})
+
 export const targetSchema = z.strictObject({
   className: z.string().min(1),
   params: paramsSchema.optional(),
   secretParams: secretParamsSchema.optional(),
-  targetAttributes: z
-    .array(
-      z.strictObject({
-        name: z.string().min(1),
-        source: z.string(),
-        sourceType: z.enum(['user', 'static', 'composite', 'custom']),
-        targetType: z.string().optional(),
-      }),
-    )
-    .optional(),
+  targetAttributes: z.array(mappingRuleSchema).optional(),
 })
 export type TargetSpec = z.infer<typeof targetSchema>
 

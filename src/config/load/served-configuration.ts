@@ -80,6 +80,7 @@ export function servedConfiguration(parts: ServedParts): Configuration {
     notifiers: served('Notifier', draft.notifiers),
     auditSinks: served('AuditSink', draft.auditSinks),
     auditAnchors: served('AuditAnchor', draft.auditAnchors),
+    reconciliations: served('Reconciliation', draft.reconciliations),
     stsEndpoints: draft.stsEndpoints.flatMap(({ config, place }) =>
       config === undefined || aside.has(place) ? [] : [config],
     ),

@@ -35,6 +35,10 @@ export interface AttributeFlow {
   readonly target: string | undefined
   /** The place that names the target, which must have lookups. */
   readonly targetAt?: Path
+  /** Where the users are that the filter shows, if it shows any. */
+  readonly users?:
+    | { readonly kind: 'target'; readonly name: string }
+    | { readonly kind: 'directory'; readonly base: Dn; readonly login: string }
   /** Attributes that always exist, such as the login. */
   readonly given: readonly string[]
   /** The place of a built-in mapping of many attributes, whose problems are reported as one. */

@@ -225,6 +225,7 @@ annotations:
 - orgs
 - oujobs
 - portalurls
+- reconciliations
 - reports
 - resultgroups
 - targets

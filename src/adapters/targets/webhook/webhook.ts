@@ -524,6 +524,7 @@ export default defineTarget<WebhookConfig>({
   className: 'targets.Webhook',
   parameters,
   parse: parseWebhook,
+  lookups: ({ can }) => can.lookups,
   passwords: ({ operations }) => operations.setPassword !== undefined,
   storable: storedUserAttributes,
   /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */

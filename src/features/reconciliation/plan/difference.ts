@@ -8,7 +8,14 @@ export const differenceKinds = ['missing', 'different', 'extra', 'ambiguous', 'u
 export type DifferenceKind = (typeof differenceKinds)[number]
 
 /** What to do about a difference. */
-export const reconciliationActions = ['report', 'create', 'change', 'deactivate', 'delete', 'removeMemberships'] as const
+export const reconciliationActions = [
+  'report',
+  'create',
+  'change',
+  'deactivate',
+  'delete',
+  'removeMemberships',
+] as const
 export type ReconciliationAction = (typeof reconciliationActions)[number]
 
 /** An account as plans name it. */

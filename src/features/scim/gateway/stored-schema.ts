@@ -690,6 +690,10 @@ export function gatewayFlow(config: GatewayConfig): AttributeFlow {
     reads: [...config.toScim.reads, ...users.mapping.produces.map(builtIn)],
     target: lookup.kind === 'target' ? lookup.name : undefined,
     ...(lookup.kind === 'target' ? { targetAt: lookup.path } : {}),
+    users:
+      lookup.kind === 'target'
+        ? { kind: 'target', name: lookup.name }
+        : { kind: 'directory', base: lookup.base, login: users.loginAttribute },
     given,
     builtInAt: users.mappingPath,
     check: (writesOf, storesOf) => {
