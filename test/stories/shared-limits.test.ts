@@ -58,6 +58,23 @@ ${application('api', [
   }),
   {
     hosts: ['*'],
+    uri: '/scim',
+    azRules: [{ scope: 'dn', constraint: 'o=Tremolo' }],
+    filterChain: [
+      {
+        className: 'filters.ScimGateway',
+        params: {
+          mapping: 'scim',
+          lookupTarget: 'people',
+          workflowName: 'join',
+          requestsPerMinute: '1',
+          requestBurst: '10',
+        },
+      },
+    ],
+  },
+  {
+    hosts: ['*'],
     uri: '/password',
     azRules: [{ scope: 'dn', constraint: 'o=Tremolo' }],
     filterChain: [
@@ -111,6 +128,11 @@ describe.skipIf(postgresUrl() === '')('limits on PostgreSQL', () => {
     const registration = () =>
       send(`${gateway.url}/register/submit`, 'POST', json, JSON.stringify({ attributes: { uid: 'ada' }, reason: 'r' }))
     const reset = () => send(`${gateway.url}/password`, 'POST', json, JSON.stringify({ user: 'ada' }))
+    // Another address is not another client.
+    const list = (i: number) => send(`${gateway.url}/scim/Users`, 'GET', { 'x-forwarded-for': `10.0.0.${i}` })
+    const requests = await allowed(list)
+    // On a slow machine one comes back meanwhile.
+    expect([10, 11]).toContain(requests)
     expect({
       logins: await allowed(login),
       registrations: await allowed(registration),

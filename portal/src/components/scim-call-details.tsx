@@ -19,6 +19,7 @@ export function CallDetails({ call, onClose }: CallDetailsProps) {
     [t('dashboard.gateway'), call.gateway],
     [t('dashboard.client'), call.caller],
     [t('dashboard.status'), String(call.status)],
+    [t('dashboard.dryRun'), call.dryRun === undefined ? undefined : t('dashboard.dryRunDone')],
     [t('dashboard.error'), errorOf(call)],
     [t('dashboard.millis'), number(call.millis)],
     [t('dashboard.requestId'), call.requestId],

@@ -132,13 +132,14 @@ const maxRuns = 3
 /** A line for the call, and one each for its error, its changes and its origin. */
 export function journalLines(row: StoredJournalEntry, width: number): string[] {
   const { time, status, method, path, millis, journal, caller, requestId, keyword, error, workflows, operations } = row
+  const dryRun = row.dryRun === true ? ' dry run' : ''
   const failed = error === undefined ? [] : [keyword === undefined ? error : `${keyword}: ${error}`]
   const changed = operations === undefined ? [] : [describeOperations(operations)]
   const runs = workflows.length > maxRuns ? `${workflows.length} runs` : workflows.map((run) => `run ${run}`).join(', ')
   const detailed = failed.length > 0 || changed.length > 0 || workflows.length > 0
   const origin = [journal, caller, `request ${requestId}`, runs].filter((text) => text !== '').join(', ')
   const lines = [
-    `${time.toISOString()} ${status} ${method.padEnd(6)} ${path} (${millis} ms)`,
+    `${time.toISOString()} ${status} ${method.padEnd(6)} ${path} (${millis} ms)${dryRun}`,
     ...[...failed, ...changed.filter((text) => text !== ''), ...(detailed ? [origin] : [])].map(
       (text) => `    ${text}`,
     ),

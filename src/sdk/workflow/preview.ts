@@ -9,6 +9,14 @@ export interface Preview extends Omit<ChangePreview, 'steps'> {
 }
 type WithDates<S> = { readonly [K in keyof S]: K extends 'expires' | 'until' ? Date : S[K] }
 
+/** The preview with its times as text. */
+export const shownPreview = ({ steps, whole }: Preview): ChangePreview => ({ steps: steps.map(shownStep), whole })
+
+function shownStep(step: Preview['steps'][number]): PreviewStep {
+  if (step.kind === 'end') return { ...step, expires: step.expires.toISOString() }
+  return step.kind === 'wait' ? { ...step, until: step.until.toISOString() } : step
+}
+
 type Outcome = Promise<TaskOutcome> | TaskOutcome
 
 /** A task that only changes its context, so its preview runs it. */

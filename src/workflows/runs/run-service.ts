@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type ErrorCode, errorCodes, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+import type { Preview } from '#sdk/workflow/preview.ts'
 import type {
   CallKey,
   RunStart,
@@ -20,11 +21,13 @@ import {
   stillUnderWay,
   UnfinishedRun,
 } from '#workflows/record/run-requests.ts'
+import type { StepFailure } from '#workflows/steps/execute-steps.ts'
 import type { RunProgress } from '#workflows/steps/run-progress.ts'
 import type { WorkflowServices } from '#workflows/steps/workflow-services.ts'
 import type { NewRun } from '#workflows/store/run-commit.ts'
 import type { StartOutcome } from '#workflows/store/run-store.ts'
 import { RunInterventions } from './interventions.ts'
+import { previewRun } from './previews.ts'
 import { isPassing } from './retry-policy.ts'
 import { isWithinCall, RunSealer, restoreStoredRun } from './saved-run.ts'
 import { StoredCall } from './stored-call.ts'
@@ -76,6 +79,26 @@ export class RunService extends RunInterventions {
       if (error instanceof UnfinishedRun) await this.#endReplaced(call)
       throw stillUnfinished(call, error)
     }
+  }
+
+  /**
+   * What the run of the call would do. It is not started, and nothing is changed or stored. Throws what a step before the
+   * first wait would be refused with, as far as the targets show it.
+   */
+  async preview(call: WorkflowCall): Promise<Preview> {
+    const workflows = this.#workflows()
+    const state = workflows.begin(call)
+    if (await this.#isBehind(state)) throw stillUnderWay(state.head.subject)
+    const failures: StepFailure[] = []
+    await previewRun(state, workflows, { onFailure: (failure) => failures.push(failure) })
+    const [failure] = failures
+    if (failure !== undefined) throw failure.error
+    return await previewRun(workflows.begin(call), workflows)
+  }
+
+  /** Whether `settle` would try earlier runs again, or wait for them. */
+  async hasEarlier({ subjects, resource }: Omit<EarlierChanges, 'requester'>): Promise<boolean> {
+    return (await this.#services.runs.unfinished(subjects, resource)).length > 0
   }
 
   /**
@@ -160,6 +183,11 @@ export class RunService extends RunInterventions {
    */
   takeFinished(resource: string, requester: string): Promise<boolean> {
     return this.#services.runs.takeFinished(resource, requester, finishedMillis)
+  }
+
+  /** As `takeFinished`, without ending that it is true. */
+  hasFinished(resource: string, requester: string): Promise<boolean> {
+    return this.#services.runs.hasFinished(resource, requester, finishedMillis)
   }
 
   /** Tries the run again at once, unless a newer change would be undone. */

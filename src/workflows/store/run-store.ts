@@ -376,6 +376,13 @@ export class RunStore {
     return (await this.#client.transaction((tx) => takeFinished.run(tx, keys))) > 0
   }
 
+  /** As `takeFinished`, and changes nothing. */
+  async hasFinished(resource: string, requester: string, withinMillis: number): Promise<boolean> {
+    if (!isStorable(resource) || !isStorable(requester)) return false
+    const keys = { resource, requesterKey: lookupKey(requester), within: withinMillis }
+    return (await findFinished.first(this.#client, keys)) !== undefined
+  }
+
   /** Makes a ready run due at once. Nothing happens if it has changed meanwhile. */
   async hurry({ id, fence }: RunClaim): Promise<void> {
     await this.#transaction(async (tx) => {
@@ -544,10 +551,16 @@ const findUnfinished = statement<{ subjectKey: string; otherKey: string; resourc
 const findAnyUnfinished = statement<object, { seq: number }>(
   `select seq from runs where resource is not null and ended is null and state <> 'waiting' limit 1`,
 )
-const takeFinished = statement<{ resource: string; requesterKey: string; within: number }>(
-  (on) => `update runs set resource = null
-   where requestor_key = :requesterKey and resource = :resource and state = 'completed'
-     and ended > ${on.now} - cast(:within as bigint)`,
+interface FinishedKeys {
+  readonly resource: string
+  readonly requesterKey: string
+  readonly within: number
+}
+const areFinished = (now: string): string =>
+  `requestor_key = :requesterKey and resource = :resource and state = 'completed' and ended > ${now} - cast(:within as bigint)`
+const takeFinished = statement<FinishedKeys>((on) => `update runs set resource = null where ${areFinished(on.now)}`)
+const findFinished = statement<FinishedKeys, { id: string }>(
+  (on) => `select id from runs where ${areFinished(on.now)} limit 1`,
 )
 const hurry = statement<RunClaim, { id: string }>(
   (on) => `update runs set due = ${on.now}, updated = ${on.now}

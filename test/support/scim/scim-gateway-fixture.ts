@@ -14,6 +14,7 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterModule } from '#sdk/filter/filter.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { LookupTarget } from '#sdk/target/target.ts'
+import type { Preview } from '#sdk/workflow/preview.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { subject } from '#testing/login/subjects.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
@@ -267,6 +268,7 @@ export async function openGateway(
   const runs = {
     run: (...call: Parameters<typeof starter.run>) => starter.run(...call),
     hasUnfinished: async () => false,
+    preview: async () => somePreview,
   }
   const filter = await prepared.create({ ...fakeModuleHost({ targets: { people }, runs }), ...options.host })
   const exchanges: Exchange[] = []
@@ -301,6 +303,27 @@ export async function openGateway(
     }
   }
   return { send, respond, people, workflows, exchanges }
+}
+
+/** A step of each form. */
+const somePreview: Preview = {
+  whole: true,
+  steps: [
+    {
+      kind: 'user',
+      action: 'change',
+      target: 'people',
+      name: 'ada',
+      attributes: [{ name: 'title', secret: false, before: [], after: ['Countess'] }],
+      joins: ['crew'],
+      leaves: [],
+      cut: false,
+    },
+    { kind: 'end', target: 'people', of: 'group', name: 'crew', expires: new Date(0) },
+    { kind: 'approval', label: 'Change it' },
+    { kind: 'wait', until: new Date(0) },
+    { kind: 'unforeseen', task: 'own' },
+  ],
 }
 
 /** Simulates the workflows of a SCIM tutorial, and records every call. */

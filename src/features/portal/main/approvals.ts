@@ -33,7 +33,7 @@ import type { ChangePreview } from '#sdk/contract/preview.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { isAnonymousLogin } from '#sdk/login/own-login.ts'
-import type { Preview } from '#sdk/workflow/preview.ts'
+import { shownPreview } from '#sdk/workflow/preview.ts'
 import { filledLabel } from '#sdk/workflow/workflow-label.ts'
 import type { ApprovalView, DeputyPeriod } from '#workflows/approvals/desk-requests.ts'
 import type { ApprovalItem, ApprovalPageQuery, RequestMessage } from '#workflows/record/approval.ts'
@@ -384,12 +384,7 @@ async function changesOf(
 ): Promise<ChangePreview | undefined> {
   if (!mayDecide || !settings.given.showChanges) return undefined
   const preview = await host.approvals.preview(approvalUser(subject), id)
-  return preview && { steps: preview.steps.map(stepView), whole: preview.whole }
-}
-
-function stepView(step: Preview['steps'][number]): ChangePreview['steps'][number] {
-  if (step.kind === 'end') return { ...step, expires: step.expires.toISOString() }
-  return step.kind === 'wait' ? { ...step, until: step.until.toISOString() } : step
+  return preview && shownPreview(preview)
 }
 
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))

@@ -16,6 +16,7 @@ export const scimCall = z.object({
   millis: z.number(),
   workflows: z.array(z.string()),
   operations: z.unknown().optional(),
+  dryRun: z.literal(true).describe('The call only showed what it would do.').optional(),
 })
 export type ScimCall = Wire<typeof scimCall>
 

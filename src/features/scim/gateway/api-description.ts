@@ -8,6 +8,7 @@ import { commonAttributes } from '#protocols/scim/schema/standard-schemas.ts'
 import { DescribedApi, type OperationDescription, placeAtMount } from '#sdk/api/api-description.ts'
 import type { FilterApi } from '#sdk/filter/filter-api.ts'
 import { bulkRequestSchema } from './bulk.ts'
+import { dryRunMessage } from './dry-run.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 
 type Operations = Readonly<Record<string, OperationDescription>>
@@ -46,8 +47,11 @@ function describeGateway({ users, groups, workflows }: GatewayConfig): Described
     },
     answers: {
       User: user,
+      UserChange: z.union([user, dryRunMessage]),
       UserList: listOf(user),
       Group: group,
+      GroupChange: z.union([group, dryRunMessage]),
+      DryRun: dryRunMessage,
       GroupList: listOf(group),
       AnyList: listOf(z.looseObject({})),
       Accepted: z.object({ schemas: z.array(z.string()), detail: z.string(), workflowId: z.string() }),
@@ -88,7 +92,13 @@ function describeGateway({ users, groups, workflows }: GatewayConfig): Described
         remove: workflows.deleteGroup !== undefined,
       }),
       search: { route: 'POST /.search', summary: 'Finds users and groups', body: 'SearchRequest', answer: 'AnyList' },
-      bulk: { route: 'POST /Bulk', summary: 'Makes several changes', body: 'BulkRequest', answer: 'BulkResponse' },
+      bulk: {
+        route: 'POST /Bulk',
+        summary: 'Makes several changes',
+        query: dryRun,
+        body: 'BulkRequest',
+        answer: 'BulkResponse',
+      },
       getServiceProviderConfig: {
         route: 'GET /ServiceProviderConfig',
         summary: 'What the gateway supports',
@@ -118,6 +128,8 @@ const listQuery = {
   ...projection,
 }
 const waits = { '202': { description: 'The change was accepted and waits for a decision', schema: 'Accepted' } }
+const dryRun = { dryRun: '`true` changes nothing and answers what the change would do; also as the header `Dry-Run`' }
+const previews = { '200': { description: 'What the change would do', schema: 'DryRun' } }
 
 /** The operations of one resource type. */
 function resourceOperations(
@@ -136,8 +148,9 @@ function resourceOperations(
       [`create${name}`]: {
         route: `POST /${name}s`,
         summary: `Creates ${one}`,
+        query: { ...projection, ...dryRun },
         body: `${name}Request`,
-        answers: { '201': { description: 'Created', schema: name }, ...waits },
+        answers: { ...previews, '201': { description: 'Created', schema: name }, ...waits },
         failures: { '400': 'An attribute is not valid', '409': 'The name is taken' },
       },
     }),
@@ -151,16 +164,18 @@ function resourceOperations(
     [`replace${name}`]: {
       route: `PUT /${name}s/{id}`,
       summary: `Replaces ${one}`,
+      query: { ...projection, ...dryRun },
       body: `${name}Request`,
-      answer: name,
+      answer: `${name}Change`,
       answers: waits,
       failures: { '412': 'The version in If-Match is not the current one' },
     },
     [`patch${name}`]: {
       route: `PATCH /${name}s/{id}`,
       summary: `Changes ${one}`,
+      query: { ...projection, ...dryRun },
       body: 'PatchRequest',
-      answer: name,
+      answer: `${name}Change`,
       answers: { '204': { description: 'Changed' }, ...waits },
       failures: { '412': 'The version in If-Match is not the current one' },
     },
@@ -168,7 +183,8 @@ function resourceOperations(
       [`delete${name}`]: {
         route: `DELETE /${name}s/{id}`,
         summary: `Deletes ${one}`,
-        answers: { '204': { description: 'Deleted' }, ...waits },
+        query: dryRun,
+        answers: { ...previews, '204': { description: 'Deleted' }, ...waits },
       },
     }),
   }

@@ -1,22 +1,29 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { Logger } from '#kernel/logger.ts'
 import { member, requireMessageOf, textMember, wholeMember } from '#protocols/scim/message.ts'
 import { patchSchema } from '#protocols/scim/patch/parse-patch.ts'
 import { errorBody, errorSchema, quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
+import { DryRun } from './dry-run.ts'
+import type { GatewayParts } from './run-workflow.ts'
 import { answer, type Handler, type Route, type ScimCall } from './scim-call.ts'
 
 /** `/Bulk`: each operation is a call of its own, as if it were a request. */
-export function bulkHandler(findRoute: (path: string) => Route | undefined, log: Logger): Handler {
+export function bulkHandler(
+  findRoute: (path: string) => Route | undefined,
+  { log, rates }: Pick<GatewayParts, 'log' | 'rates'>,
+): Handler {
   const perform = async (call: ScimCall, operation: BulkOperation): Promise<BulkOutcome> => {
     try {
+      await rates?.take(call.exchange.subject.uid)
       const route = findRoute(operation.path)
       if (route === undefined) throw new GatewayError('NOT_FOUND', `nothing at ${operation.path}`)
       const handler = isItem(operation) === (route.id !== '') ? route.methods.get(operation.method) : undefined
       if (handler === undefined) throw new GatewayError('METHOD_NOT_ALLOWED', operation.method)
-      return outcomeOf(call, operation, await handler(subCall(call, operation, route)))
+      const own = subCall(call, operation, route)
+      const response = await handler(own)
+      return own.dryRun === undefined ? outcomeOf(call, operation, response) : previewOf(call, operation, own.dryRun)
     } catch (thrown) {
       const error = asGatewayError(thrown)
       const { id: requestId } = call.exchange.request
@@ -29,7 +36,8 @@ export function bulkHandler(findRoute: (path: string) => Route | undefined, log:
     call.notes.operations = request.operations.map(({ method, path }) => ({ method, path }))
     const { signal } = call.exchange.request
     const isStopped = (): boolean => signal.aborted
-    return answer(200, await runBulk(request, (operation) => perform(call, operation), isStopped))
+    const run = call.dryRun === undefined ? runBulk : previewBulk
+    return answer(200, await run(request, (operation) => perform(call, operation), isStopped))
   }
 }
 
@@ -45,6 +53,7 @@ async function bodyOf(call: ScimCall) {
 /** Shares the notes of the request, except for the operations of a PATCH inside it. */
 const subCall = (call: ScimCall, { method, version, data }: BulkOperation, { id }: Route): ScimCall => ({
   ...call,
+  ...(call.dryRun === undefined ? {} : { dryRun: new DryRun(call.dryRun.room) }),
   method,
   id,
   // Of a resource, only its id and version are answered, so the members of a group need not be read.
@@ -53,6 +62,13 @@ const subCall = (call: ScimCall, { method, version, data }: BulkOperation, { id 
   ifNoneMatch: undefined,
   notes: { workflows: call.notes.workflows, changes: call.notes.changes },
   body: async () => data ?? null,
+})
+
+const previewOf = (call: ScimCall, operation: BulkOperation, dryRun: DryRun): BulkOutcome => ({
+  ...locationOf(call, operation),
+  status: 200,
+  dryRun,
+  response: dryRun.message,
 })
 
 const isItem = ({ method }: BulkOperation): boolean => method !== 'POST'
@@ -88,8 +104,9 @@ export interface BulkOutcome {
   readonly location?: string | undefined
   /** Its entity tag. */
   readonly version?: string
-  /** The body of an error. */
+  /** The body of an error, or of a dry run. */
   readonly response?: JsonObject
+  readonly dryRun?: DryRun
 }
 
 /** Performs one operation without references; never throws. */
@@ -97,7 +114,63 @@ type Perform = (operation: BulkOperation) => Promise<BulkOutcome>
 
 /** The BulkResponse of RFC 7644 3.7. Operations that were not reached are not listed. */
 export async function runBulk(request: BulkRequest, perform: Perform, isStopped = () => false): Promise<JsonObject> {
-  const outcomes = await new BulkJob(request, perform, isStopped).run()
+  return bulkResponse(request, await new BulkJob(request, perform, isStopped).run())
+}
+
+/**
+ * What each operation would do to the resources as they are now. What depends on another operation of the request is
+ * unknown, and says so.
+ */
+async function previewBulk(request: BulkRequest, perform: Perform, isStopped: () => boolean): Promise<JsonObject> {
+  const { operations, failOnErrors } = request
+  const most = failOnErrors === undefined ? Number.POSITIVE_INFINITY : Math.max(1, failOnErrors)
+  const created = new Set(operations.flatMap(({ method, bulkId = [] }) => (method === 'POST' ? bulkId : [])))
+  const failed = new Set<string>()
+  const changed = new Set<string>()
+  const outcomes: BulkOutcome[] = []
+  let errors = 0
+  for (const operation of operations) {
+    // On SQLite no operation waits for anything.
+    await yieldToOthers()
+    if (errors >= most || isStopped()) break
+    const outcome = await previewOperation(operation, { created, failed }, perform)
+    const { dryRun } = outcome
+    if (dryRun !== undefined && !dryRun.changed.isDisjointFrom(changed)) {
+      dryRun.cut('Earlier operations of this request change the same users or groups.')
+    }
+    for (const one of dryRun?.changed ?? []) changed.add(one)
+    outcomes.push(dryRun === undefined ? outcome : { ...outcome, response: dryRun.message })
+    if (outcome.status < 400) continue
+    errors++
+    if (operation.method === 'POST') failed.add(operation.bulkId ?? '')
+  }
+  return bulkResponse(request, outcomes)
+}
+
+async function previewOperation(
+  operation: BulkOperation,
+  { created, failed }: Readonly<Record<'created' | 'failed', ReadonlySet<string>>>,
+  perform: Perform,
+): Promise<BulkOutcome> {
+  const references = referencesOf(operation)
+  const [unknown] = references.difference(created)
+  if (unknown !== undefined) return unknownReference(unknown)
+  const [missing] = references.intersection(failed)
+  if (missing !== undefined) return conflict(undefined, missing)
+  if (references.size === 0) return await perform(operation)
+  const dryRun = new DryRun()
+  dryRun.cut('The operation refers to resources that other operations of this request create.')
+  return { status: 200, dryRun, response: dryRun.message }
+}
+
+/** The bulkIds in the data and in the path. */
+function referencesOf({ method, path, data }: BulkOperation): Set<string> {
+  const references = referencesIn(data ?? null)
+  const inPath = method === 'POST' ? undefined : pathReference(path)
+  return inPath === undefined ? references : references.add(inPath)
+}
+
+function bulkResponse(request: BulkRequest, outcomes: readonly (BulkOutcome | undefined)[]): JsonObject {
   return {
     schemas: [bulkResponseSchema],
     Operations: request.operations.flatMap((operation, i) => {
@@ -171,8 +244,7 @@ class BulkJob {
     if (this.#begun.has(index) || this.#stopped) return
     this.#begun.add(index)
     const inPath = operation.method === 'POST' ? undefined : pathReference(operation.path)
-    const wanted = referencesIn(operation.data ?? null)
-    if (inPath !== undefined) wanted.add(inPath)
+    const wanted = referencesOf(operation)
     for (const bulkId of wanted) {
       const creator = this.#creators.get(bulkId)
       const first = creator === undefined ? undefined : this.#operations[creator]
@@ -192,8 +264,7 @@ class BulkJob {
     for (const bulkId of open) {
       const creator = this.#creators.get(bulkId)
       if (creator === undefined) {
-        const remedy = 'Add the POST that creates it, or send the id of an existing resource.'
-        return failure(400, `No operation of this request has the bulkId ${quoted(bulkId)}. ${remedy}`)
+        return unknownReference(bulkId)
       }
       if (this.#outcomes[creator] !== undefined) return conflict(undefined, bulkId)
     }
@@ -279,6 +350,11 @@ const conflict = (created: BulkOutcome = { status: 409 }, bulkId?: string): Bulk
     `The resource ${bulkId === undefined ? 'that' : `with the bulkId ${quoted(bulkId)}, which`} this operation refers to, was not created. Correct the operation that creates it first.`,
   ),
 })
+
+function unknownReference(bulkId: string): BulkOutcome {
+  const remedy = 'Add the POST that creates it, or send the id of an existing resource.'
+  return failure(400, `No operation of this request has the bulkId ${quoted(bulkId)}. ${remedy}`)
+}
 
 const failure = (status: 400 | 409, detail: string): BulkOutcome => ({
   status,

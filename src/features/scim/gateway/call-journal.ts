@@ -37,7 +37,7 @@ export function withJournal(router: Router, record: (entry: JournalEntry) => voi
 
 function callFields(exchange: Exchange) {
   const { request, subject } = exchange
-  const { workflows, operations } = notesOf(exchange)
+  const { workflows, operations, isDryRun } = notesOf(exchange)
   return {
     requestId: request.id,
     caller: subject.uid,
@@ -45,6 +45,7 @@ function callFields(exchange: Exchange) {
     path: shownPath(request),
     workflows: workflows.slice(0, maxRuns),
     ...(operations === undefined ? {} : { operations: shownOperations(operations) }),
+    ...(isDryRun === true ? { dryRun: true as const } : {}),
   }
 }
 
@@ -69,6 +70,7 @@ const plainParameters = new Set([
   'startindex',
   'count',
   'cursor',
+  'dryrun',
 ])
 
 /**

@@ -1,6 +1,7 @@
 import type { EventStreamOptions } from '#features/scim/events/event-stream.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
+import type { Rate } from '#kernel/rate-limit.ts'
 import {
   type AttributePath,
   internalName,
@@ -95,6 +96,9 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
     /** Attributes that clients may send although nothing stores them. */
     ignored: ignoredAttributes(values.ignoreUnmapped, [userResource, groupResource]),
     client: readClient(values),
+    offersDryRun: values.dryRun === 'allow',
+    /** Of each client; undefined if it is not limited. */
+    rate: readRate(values, params, issues),
     /** The SCIM names of internal attributes, by their names in lower case, for error texts. */
     clientNames: clientNamesOf(toInternal, [...ofUsers.produces, ...ofGroups.produces], lists, loginAttribute),
     /** The number of calls that the journal keeps; 0 for no journal. */
@@ -151,6 +155,12 @@ function readMappings(values: Values, loginAttribute: string, params: Params, is
 function readClient({ client, groupPatchAnswer }: Values): ClientProfile {
   const profile: ClientProfile = clientProfiles[client]
   return groupPatchAnswer === undefined ? profile : { ...profile, groupPatch: groupPatchAnswer }
+}
+
+function readRate({ requestsPerMinute, requestBurst }: Values, params: Params, issues: Issues): Rate | undefined {
+  if (requestsPerMinute > 0) return { perMinute: requestsPerMinute, burst: requestBurst || requestsPerMinute }
+  if (requestBurst > 0) issues.error(params.pathOf('requestBurst'), '"requestBurst" needs "requestsPerMinute"')
+  return undefined
 }
 
 /** `displayName` if nothing is mapped. */

@@ -22,15 +22,17 @@ import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { noVersion } from '#sdk/workflow/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import { type MemberRun, planMembers, runMembers } from './group-members.ts'
+import { type MemberRun, planMembers, previewedId, runMembers } from './group-members.ts'
 import { GroupSearch } from './group-search.ts'
 import { withMembers } from './group-text.ts'
 import type { ListRequest, ResourcePage } from './lists.ts'
 import { type FoundGroup, hasManyMembers, idUnderName, type Lookups, type Member } from './lookups.ts'
 import {
+  ChangePreviewed,
   type GatewayParts,
   type GroupRun,
   groupKey,
+  orPreviewed,
   reportProgress,
   retryWhileChanged,
   runGroupWorkflow,
@@ -135,6 +137,7 @@ export class GroupEndpoint {
     await queue.run(groupKey(found.id), async () => {
       await this.#addMembers(call, found, runs, key, await this.#settle(call, found.id))
     })
+    if (call.dryRun !== undefined) throw new ChangePreviewed()
     const after = await findGroup(lookups, found.id, this.#wantsMembers(call))
     const attributes = Object.keys(resource)
     const details = describeChange(resource, after.group.version)
@@ -204,10 +207,12 @@ export class GroupEndpoint {
       const storable = storableChange(stored, {}, { ...resource }, 'create')
       const attributes = groups.attributes(storable, stored.unstorable)
       const params = { groupname: name, ...(isNew ? { groupversion: noVersion } : {}) }
-      await runGroupWorkflow(this.#parts, call, { name: workflow, attributes, params, settled })
+      const run = runGroupWorkflow(this.#parts, call, { name: workflow, attributes, params, settled })
+      await orPreviewed(run)
+      if (call.dryRun !== undefined) return { id: previewedId, group: { id: previewedId, name, members: [] } }
     } catch (error) {
       // After a refusal there is no group. After any other failure, some targets may have created it.
-      if (!(error instanceof GatewayError) || !error.isRefusal) this.#remember(key, {})
+      if (!(error instanceof GatewayError) || !error.isRefusal) this.#remember(call, key, {})
       // Another process created it in between. Where groups share names, the caller chooses another one.
       else if (isNew && !config.groups.sharesNames && (await groupNamed(lookups, name)) !== undefined) throw nameTaken()
       throw error
@@ -232,15 +237,16 @@ export class GroupEndpoint {
         done()
         await runMembers(this.#parts, call, { group: found, runs, settled }, done)
       })
-      this.#unfinished.delete(key)
+      if (call.dryRun === undefined) this.#unfinished.delete(key)
     } catch (error) {
-      this.#remember(key, { id })
+      this.#remember(call, key, { id })
       addChange(call, { kind: 'create', resourceType: 'Group', id, attributes: ['displayName', 'members'] })
       throw error
     }
   }
 
-  #remember(key: string, unfinished: UnfinishedGroup): void {
+  #remember({ dryRun }: ScimCall, key: string, unfinished: UnfinishedGroup): void {
+    if (dryRun !== undefined) return
     this.#unfinished.set(key, unfinished, new Date(systemClock().getTime() + keepMillis))
   }
 
@@ -295,13 +301,17 @@ export class GroupEndpoint {
         done()
       }
       if (own !== undefined) {
-        written = await this.#changeOwn(call, found, own, version, settled)
+        const change = this.#changeOwn(call, found, own, version, settled)
+        if (call.dryRun === undefined) written = await change
+        else await orPreviewed(change)
         stepDone()
       } else if (version !== undefined && runs.length > 0 && config.workflows.updateGroup !== undefined) {
         // Changes nothing, but lets the target compare the version.
-        await this.#runUpdate(call, found, {}, version, settled)
+        await orPreviewed(this.#runUpdate(call, found, {}, version, settled))
       }
-      const renamed = name === found.group.name ? found : { ...found, group: { ...found.group, name } }
+      // A dry run has not renamed it.
+      const isRenamed = name !== found.group.name && call.dryRun === undefined
+      const renamed = isRenamed ? { ...found, group: { ...found.group, name } } : found
       await runMembers(this.#parts, call, { group: renamed, runs, settled }, stepDone)
     }
     try {
@@ -310,6 +320,7 @@ export class GroupEndpoint {
       if (isAnyDone) addChange(call, change)
       throw error
     }
+    if (call.dryRun !== undefined) throw new ChangePreviewed()
     const after = await findGroup(lookups, idUnderName(lookups, found.id, name), withMembers)
     if (own !== undefined) await this.#requireOwnEffect(call, written, found, after, resource)
     if (isAnyDone) {

@@ -33,6 +33,9 @@ const maxRepeated = 100
 /** The search for members stops after this many that do not exist. */
 const maxAbsent = 16
 
+/** The id of a group that a dry run would create. No group has it. */
+export const previewedId = ''
+
 /** One workflow run: a user or group that joins or leaves the group. */
 export interface MemberRun {
   readonly type: MemberType
@@ -318,6 +321,10 @@ async function runGroupMember(
 ): Promise<void> {
   const { lookups, config } = parts
   const { id, remove } = run
+  if (call.dryRun !== undefined && planned.id === previewedId) {
+    call.dryRun.cut('The groups that become members of the new group are not shown, since it does not exist yet.')
+    return
+  }
   let known: FoundGroup | undefined = planned
   for (let attempt = 1; ; attempt++) {
     const group: FoundGroup | undefined = known ?? (await lookups.groupById(planned.id, false))

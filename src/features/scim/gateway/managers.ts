@@ -10,6 +10,7 @@ import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#pr
 import type { AttributePath, AttributeRef } from '#protocols/scim/schema/resource-schema.ts'
 import { quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
 import { enterpriseUserSchema } from '#protocols/scim/schema/standard-schemas.ts'
+import type { DryRun } from './dry-run.ts'
 import { locate, userFilterNames } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { ListRequest } from './lists.ts'
@@ -21,6 +22,9 @@ type Manager = { readonly id: string; readonly displayName?: string } | undefine
 
 /** The managers that were looked up for one answer, by id. */
 export type KnownManagers = Map<string, Promise<Manager>>
+
+/** Changes a user with a deleted manager. */
+type ReportChange = (user: FoundUser, edit: (before: ScimResource) => ScimResource) => Promise<unknown>
 
 /** The most users whose manager is cleared after one delete, and how many are searched at once. */
 const maxReports = 1000
@@ -113,16 +117,10 @@ export class Managers {
   }
 
   /** Clears the manager of all users whose manager was deleted. Failures are logged, since the delete itself is done. */
-  async clear(id: string, change: (user: FoundUser, edit: (before: ScimResource) => ScimResource) => Promise<unknown>) {
-    const [ref, attribute] = [this.#ref, this.#searchedBy]
-    if (ref === undefined || attribute === undefined) return
-    const filter: Filter = { kind: 'equal', attribute, value: id, caseExact: true }
-    const edit = (before: ScimResource): ScimResource => {
-      const after = { ...before }
-      if (this.#of(before)?.['value'] === id) writeAttribute(after, ref, undefined)
-      return after
-    }
-    const search = () => this.#lookups.searchUsers({ filter, offset: 0, limit: reportsPage })
+  async clear(id: string, change: ReportChange) {
+    const reports = this.#reportsOf(id)
+    if (reports === undefined) return
+    const { search, edit } = reports
     let failure: unknown
     try {
       let { items, total } = await search()
@@ -141,6 +139,34 @@ export class Managers {
     } catch (err) {
       this.#log.warn('users may still have a deleted manager', { manager: id, err })
     }
+  }
+
+  /** Previews `clear` for the first users. A failure would only be logged, so it ends nothing. */
+  async previewClear(id: string, change: ReportChange, dryRun: DryRun): Promise<void> {
+    const reports = this.#reportsOf(id)
+    if (reports === undefined) return
+    const unknown = () => dryRun.cut('Users whose manager is deleted lose it, and not all of them are shown.')
+    try {
+      const { items, total } = await reports.search()
+      if (total > items.length) unknown()
+      await inParallel(items, lookupWidth, (user) => change(user, reports.edit).catch(unknown))
+    } catch (err) {
+      this.#log.info('the users of a deleted manager are not previewed', { manager: id, err })
+      unknown()
+    }
+  }
+
+  /** The first users with this manager, and the edit that removes it; undefined if managers are not stored or searched. */
+  #reportsOf(id: string) {
+    const [ref, attribute] = [this.#ref, this.#searchedBy]
+    if (ref === undefined || attribute === undefined) return undefined
+    const filter: Filter = { kind: 'equal', attribute, value: id, caseExact: true }
+    const edit = (before: ScimResource): ScimResource => {
+      const after = { ...before }
+      if (this.#of(before)?.['value'] === id) writeAttribute(after, ref, undefined)
+      return after
+    }
+    return { edit, search: () => this.#lookups.searchUsers({ filter, offset: 0, limit: reportsPage }) }
   }
 
   #of(resource: JsonObject): JsonObject | undefined {

@@ -184,6 +184,23 @@ export const parameterTable = {
     requirement: 'no, by `client`',
     fallback: undefined,
   }),
+  dryRun: choice(['allow', 'refuse'], {
+    about:
+      'Whether clients may ask [what a change would do](../../guides/scim-gateway.md#dry-runs). The answer has values of all targets that the workflows write.',
+    fallback: 'allow',
+  }),
+  requestsPerMinute: wholeNumber({
+    about:
+      'How many requests a client may send, counted by its `uid` over all gateways of the Application and all processes; each operation of a bulk request counts too. 0 is no limit. See [Rates](#rates).',
+    fallback: 0,
+    max: 1_000_000,
+  }),
+  requestBurst: wholeNumber({
+    about: 'How many of them it may send at once.',
+    requirement: 'no, `requestsPerMinute`',
+    fallback: 0,
+    max: 1_000_000,
+  }),
   journal: wholeNumber({
     about: 'Number of the latest calls that the request journal keeps; 0 turns it off.',
     fallback: 1000,

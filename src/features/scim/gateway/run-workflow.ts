@@ -6,9 +6,11 @@ import type { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
 import type { AttributeWrite } from '#sdk/flow/flow.ts'
+import { shownPreview } from '#sdk/workflow/preview.ts'
 import type { ReadVersion } from '#sdk/workflow/workflow.ts'
 import { UnfinishedRun } from '#workflows/record/run-requests.ts'
 import type { RunService } from '#workflows/runs/run-service.ts'
+import type { ClientRates } from './client-rates.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { Managers } from './managers.ts'
 import type { GroupMapping, UserMapping } from './resource-mapping.ts'
@@ -28,6 +30,8 @@ export interface GatewayParts {
   readonly runs: RunService
   readonly unfinished: UnfinishedChanges
   readonly queue: KeyedQueue
+  /** Undefined if requests are not limited. */
+  readonly rates: ClientRates | undefined
   readonly log: Logger
 }
 
@@ -59,13 +63,31 @@ export class ChangePending extends Error {
   }
 }
 
+/** Ends a dry run where the change would be made, and would not have to wait. */
+export class ChangePreviewed extends ChangePending {
+  constructor() {
+    super('')
+    this.name = 'ChangePreviewed'
+  }
+}
+
+/** Lets a dry run continue after a run that would not have to wait. */
+export async function orPreviewed(change: Promise<unknown>): Promise<void> {
+  try {
+    await change
+  } catch (error) {
+    if (!(error instanceof ChangePreviewed)) throw error
+  }
+}
+
 /**
- * Runs a workflow to its end, and returns the attributes that it changed. Throws ChangePending for a run that has to wait.
+ * Runs a workflow to its end, and returns the attributes that it changed. Throws ChangePending for a run that has to wait,
+ * and in a dry run, which starts none.
  * SCIM never replaces the list of a user's groups, so the workflow keeps them unless its own tasks change them.
  */
 export async function runWorkflow(
   parts: GatewayParts,
-  { exchange, notes }: ScimCall,
+  { exchange, notes, dryRun }: ScimCall,
   request: WorkflowRequest,
 ): Promise<readonly AttributeWrite[]> {
   const { password, cleared = [], newUserID, basedOn, subject, settled } = request
@@ -90,6 +112,14 @@ export async function runWorkflow(
     ...(newUserID === undefined ? {} : { newUserID }),
     ...(basedOn === undefined ? {} : { basedOn }),
     ...(settled === undefined ? {} : { resource: settled.resource, replaces: settled.replaces }),
+  }
+  if (dryRun !== undefined) {
+    const run = { workflow: request.name, subject: subject ?? request.user.userID }
+    const preview = async () => shownPreview(await parts.runs.preview(call))
+    const waits = await dryRun
+      .add(run, preview)
+      .catch((error: unknown) => refuseValue(parts, exchange.request.id, error))
+    throw waits ? new ChangePending('') : new ChangePreviewed()
   }
   let noted: string | undefined
   // Noted at the start, so that the journal also names a run that fails.
@@ -149,13 +179,13 @@ export const userKey = (id: string): string => `user ${id.toLowerCase()}`
 export const groupKey = (id: string): string => `group ${id.toLowerCase()}`
 
 /** Returns false for a run that has to wait, and notes it, so that the call continues and answers 202 at its end. */
-export async function orPending(call: ScimCall, change: Promise<unknown>): Promise<boolean> {
+export async function orPending(call: Pick<ScimCall, 'notes' | 'dryRun'>, change: Promise<unknown>): Promise<boolean> {
   try {
     await change
     return true
   } catch (error) {
     if (!(error instanceof ChangePending)) throw error
-    call.notes.pending ??= error.run
+    if (call.dryRun === undefined) call.notes.pending ??= error.run
     return false
   }
 }
@@ -218,11 +248,12 @@ export async function retryWhileChanged<T>(
  */
 export async function reportProgress(
   { log }: GatewayParts,
-  { exchange, ifMatch }: ScimCall,
+  { exchange, ifMatch, dryRun }: ScimCall,
   group: string,
   wanted: number,
   work: (done: () => void) => Promise<void>,
 ): Promise<void> {
+  if (dryRun !== undefined) return await work(() => {})
   let done = 0
   try {
     await work(() => void done++)

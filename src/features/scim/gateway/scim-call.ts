@@ -9,6 +9,7 @@ import { type AttributeRef, internalName, type ResourceSchema } from '#protocols
 import { quoted, scimError, scimMediaType } from '#protocols/scim/schema/scim-error.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http/http.ts'
+import type { DryRun } from './dry-run.ts'
 
 /** The largest body of a request. */
 const maxBody = 4 * 1024 * 1024
@@ -30,6 +31,8 @@ export interface ScimCall {
   readonly ifNoneMatch: string | undefined
   /** What the call did, for the journal and for events. */
   readonly notes: CallNotes
+  /** Set if the call makes no change, and only finds out what it would do. */
+  readonly dryRun?: DryRun
   /** Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE or INVALID_JSON. */
   body(limit?: number): Promise<JsonValue>
 }
@@ -39,6 +42,8 @@ interface CallNotes {
   readonly workflows: string[]
   /** A run that waits, so that the change is not made yet. */
   pending?: string
+  /** The request was a dry run. */
+  isDryRun?: boolean
   /** The operations of the request; the journal leaves their values out. */
   operations?: JsonValue
   /** The changes that were made; added by `addChange`. */
@@ -174,9 +179,10 @@ export function requireMatch(call: ScimCall, version: string | undefined): strin
 
 /**
  * To be called as soon as a target has made a change, while the resource is still locked: receivers get the events in the
- * order of these calls.
+ * order of these calls. A dry run makes none.
  */
-export function addChange({ notes, exchange }: ScimCall, change: ResourceChange): void {
+export function addChange({ notes, exchange, dryRun }: ScimCall, change: ResourceChange): void {
+  if (dryRun !== undefined) return
   notes.changes.push(change)
   notesOf(exchange).onChange?.(change)
 }

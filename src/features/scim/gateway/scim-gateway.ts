@@ -7,14 +7,16 @@ import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import { readSearchRequest } from '#protocols/scim/lists.ts'
-import { errorBody, scimMediaType } from '#protocols/scim/schema/scim-error.ts'
+import { errorBody, scimError, scimMediaType } from '#protocols/scim/schema/scim-error.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { type GatewayResponse, header } from '#sdk/http/http.ts'
 import { scimApi } from './api-description.ts'
 import { bulkHandler } from './bulk.ts'
 import { withJournal } from './call-journal.ts'
+import { ClientRates } from './client-rates.ts'
 import { DirectoryLookups } from './directory-lookups.ts'
 import { discoveryHandlers } from './discovery.ts'
+import { DryRun, isDryRun } from './dry-run.ts'
 import { type GatewayConfig, lookupPlace, parseGatewayConfig, summarize } from './gateway-config.ts'
 import { GroupEndpoint } from './group-endpoint.ts'
 import { listAnswer, parseListRequest, rootSearch } from './lists.ts'
@@ -77,6 +79,7 @@ export default defineFilter({
         runs: host.runs,
         unfinished: new UnfinishedChanges(config, host, await host.runs.hasUnfinished().catch(() => true)),
         queue: new KeyedQueue({ maxPending: maxChanges }),
+        rates: createRates(config, host),
         log: host.log,
       })
       return withEventsAndJournal(router, config, host, opened)
@@ -89,6 +92,12 @@ function createLookups(config: GatewayConfig, host: ScimHost): Lookups {
   const { lookup } = config
   if (lookup.kind === 'directory') return new DirectoryLookups(host.directory, lookup.base, config)
   return targetLookups(host.targets.get(lookup.name), config)
+}
+
+function createRates({ rate }: GatewayConfig, host: ScimHost): ClientRates | undefined {
+  if (rate === undefined) return undefined
+  const { name: gateway, rateLimits, clock } = host
+  return new ClientRates({ gateway, rate, rateLimits, clock })
 }
 
 /** Stored under what users are looked up in, so that all gateways on one target share the marks. */
@@ -121,8 +130,16 @@ async function withEventsAndJournal(
   return withJournal(handler, add, host.clock)
 }
 
-/** Throws NOT_FOUND, METHOD_NOT_ALLOWED and NOT_ACCEPTABLE before it calls an endpoint. */
+/** Counts a request before anything else is done for it. */
 export function createRouter(parts: GatewayParts): Router {
+  const route = createRoutes(parts)
+  const { rates } = parts
+  if (rates === undefined) return route
+  return (exchange) => andThen(rates.take(exchange.subject.uid), () => route(exchange))
+}
+
+/** Throws NOT_FOUND, METHOD_NOT_ALLOWED and NOT_ACCEPTABLE before it calls an endpoint. */
+function createRoutes(parts: GatewayParts): Router {
   const places = createPlaces(parts)
   const { mediaType } = parts.config.client
   return (exchange) => {
@@ -140,7 +157,9 @@ export function createRouter(parts: GatewayParts): Router {
         publicText: `Accept: the answer is ${scimMediaType}. Accept that, application/json or */*.`,
       })
     }
-    const call = callOf(exchange, route.id, mediaType)
+    const reads = isHead || request.method === 'GET'
+    const called = callOf(exchange, route.id, mediaType)
+    const call = reads ? called : withDryRun(called, parts.config)
     return settle(
       () => handler(call),
       (response) => (isHead ? withoutBody(response) : response),
@@ -149,6 +168,14 @@ export function createRouter(parts: GatewayParts): Router {
       },
     )
   }
+}
+
+/** Throws invalidValue for a dry run that the gateway doesn't understand or doesn't offer, before anything is done. */
+function withDryRun(call: ScimCall, { offersDryRun }: GatewayConfig): ScimCall {
+  if (!isDryRun(call.exchange.request)) return call
+  if (!offersDryRun) throw scimError('invalidValue', 'This gateway offers no dry runs. Nothing was changed.')
+  call.notes.isDryRun = true
+  return { ...call, dryRun: new DryRun() }
 }
 
 /** The length is that of the body that GET would return (RFC 9110 8.6), unless GET would not know it beforehand. */
@@ -183,7 +210,7 @@ function createPlaces(parts: GatewayParts): Places {
   ])
   // A search is not an operation of a bulk request.
   const changed = new Map(Array.from(resources, ([name, { search: _, ...place }]) => [name, place]))
-  const bulk = bulkHandler((path) => findRoute(changed, path), parts.log)
+  const bulk = bulkHandler((path) => findRoute(changed, path), parts)
   return new Map<string, Place>([
     ...resources,
     ['', { methods: new Map([['GET', root]]) }],
@@ -272,10 +299,11 @@ function ownResource({ lookups }: GatewayParts, users: UserEndpoint): Methods {
   ])
 }
 
-/** Answers 202 for a change that waits. */
+/** Answers 202 for a change that waits, and a preview for a dry run. */
 const withPending =
   (handler: Handler): Handler =>
   async (call) => {
+    if (call.dryRun !== undefined) return await previewed(handler, call, call.dryRun)
     try {
       const response = await handler(call)
       return call.notes.pending === undefined ? response : accepted(call.notes.pending)
@@ -284,6 +312,16 @@ const withPending =
       throw error
     }
   }
+
+/** A change ends where it would be made; one that ends earlier has nothing to do. */
+async function previewed(handler: Handler, call: ScimCall, dryRun: DryRun): Promise<GatewayResponse> {
+  try {
+    await handler(call)
+  } catch (error) {
+    if (!(error instanceof ChangePending)) throw error
+  }
+  return answer(200, dryRun.message)
+}
 
 const accepted = (workflowId: string) =>
   answer(202, {

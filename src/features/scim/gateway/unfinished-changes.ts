@@ -1,6 +1,6 @@
 import type { ScimHost } from '#features/scim/host.ts'
 import type { UnfinishedChange } from '#sdk/workflow/workflow.ts'
-import { UnfinishedRun } from '#workflows/record/run-requests.ts'
+import { stillUnderWay, UnfinishedRun } from '#workflows/record/run-requests.ts'
 import type { RunService } from '#workflows/runs/run-service.ts'
 import { type GatewayConfig, lookupPlace } from './gateway-config.ts'
 import type { ScimCall } from './scim-call.ts'
@@ -61,8 +61,8 @@ export class UnfinishedChanges {
     return workflow !== undefined && this.#partial.has(workflow)
   }
 
-  /** Throws TARGET_UNREACHABLE with Retry-After while an earlier change is unfinished. */
-  async settle({ exchange }: ScimCall, changed: ChangedResource): Promise<Settled> {
+  /** Throws TARGET_UNREACHABLE with Retry-After while an earlier change is unfinished; a dry run tries none again. */
+  async settle({ exchange, dryRun }: ScimCall, changed: ChangedResource): Promise<Settled> {
     const { type, id, names, isAbsent = false } = changed
     const own = [
       ...(id === undefined ? [] : [this.#key(type, 'id', id)]),
@@ -70,6 +70,10 @@ export class UnfinishedChanges {
     ]
     const [resource = ''] = own
     if (!this.arePossible) return { resource, replaces: [], hasBegun: false }
+    if (dryRun !== undefined) {
+      if (await this.#runs.hasEarlier({ subjects: names, resource })) throw stillUnderWay(names[0] ?? resource)
+      return { resource, replaces: [], hasBegun: false }
+    }
     const { finished, refused } = await this.#runs.settle({
       subjects: names,
       resource,
@@ -101,8 +105,10 @@ export class UnfinishedChanges {
   }
 
   /** Whether the gateway has finished a change of the resource after this client got an error for it; true once. */
-  async wasFinished({ exchange }: ScimCall, { resource }: Settled): Promise<boolean> {
-    return this.arePossible && (await this.#runs.takeFinished(resource, exchange.subject.uid))
+  async wasFinished({ exchange, dryRun }: ScimCall, { resource }: Settled): Promise<boolean> {
+    if (!this.arePossible) return false
+    const { uid } = exchange.subject
+    return await (dryRun === undefined ? this.#runs.takeFinished(resource, uid) : this.#runs.hasFinished(resource, uid))
   }
 
   #key(type: 'User' | 'Group', by: 'id' | 'name', value: string): string {

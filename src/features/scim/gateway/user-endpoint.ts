@@ -24,7 +24,7 @@ import {
 } from './lists.ts'
 import type { FoundUser, Lookups } from './lookups.ts'
 import type { KnownManagers } from './managers.ts'
-import { type GatewayParts, retryWhileChanged, runWorkflow, userKey } from './run-workflow.ts'
+import { type GatewayParts, orPending, orPreviewed, retryWhileChanged, runWorkflow, userKey } from './run-workflow.ts'
 import { attributeChange } from './schema-mapping.ts'
 import {
   addChange,
@@ -338,7 +338,8 @@ export class UserEndpoint {
         if (!writesElsewhere) return found
       }
       // A mark may remain from before someone else activated the user; this change deactivates, it does not delete.
-      if (kind !== 'create' && before['active'] !== false && after['active'] === false) await lookups.marks.remove(id)
+      const isDeactivated = before['active'] !== false && after['active'] === false
+      if (kind !== 'create' && isDeactivated && call.dryRun === undefined) await lookups.marks.remove(id)
       const written = await runWorkflow(this.#parts, call, {
         name: config.workflows.user,
         ...(change.isChanged || writesElsewhere ? change.planned : { user: without(found.user, unmarked) }),
@@ -426,16 +427,18 @@ export class UserEndpoint {
       const found = await findUser(lookups, call.id)
       requireMatch(call, found.user.version)
       const user = lookups.marks.marked(found.user)
-      await runWorkflow(this.#parts, call, { name, user, basedOn: lookups.readVersion(found), settled })
+      await orPreviewed(runWorkflow(this.#parts, call, { name, user, basedOn: lookups.readVersion(found), settled }))
+      if (call.dryRun !== undefined) return found.id
       await this.#completeDelete(found.id, name)
       addChange(call, { kind: 'delete', resourceType: 'User', id: found.id, attributes: [] })
       return found.id
     }
     const deleted = await queue.run(userKey(call.id), () => retryWhileChanged(call, remove))
     // A version that the client sent is that of the deleted user, not of the users it managed.
-    await managers.clear(deleted, ({ id }, edit) =>
-      this.#change({ ...call, id, ifMatch: undefined, ifNoneMatch: undefined }, id, 'patch', edit),
-    )
+    const clear = ({ id }: FoundUser, edit: Edit) =>
+      this.#change({ ...call, id, ifMatch: undefined, ifNoneMatch: undefined }, id, 'patch', edit)
+    if (call.dryRun === undefined) await managers.clear(deleted, clear)
+    else await managers.previewClear(deleted, (user, edit) => orPending(call, clear(user, edit)), call.dryRun)
   }
 
   /** A delete workflow may delete the user or deactivate it. If it did neither, the delete fails. */

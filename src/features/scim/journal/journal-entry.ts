@@ -20,6 +20,8 @@ export interface JournalEntry {
   readonly workflows: readonly string[]
   /** The parsed change. */
   readonly operations?: JsonValue | undefined
+  /** The call only showed what it would do. */
+  readonly dryRun?: true | undefined
 }
 
 export interface StoredJournalEntry extends JournalEntry {

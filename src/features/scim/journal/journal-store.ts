@@ -29,7 +29,7 @@ interface JournalRow {
 }
 
 type StoredRow = JournalRow & { readonly seq: number }
-type Details = Partial<Pick<JournalEntry, 'workflows' | 'operations'>>
+type Details = Partial<Pick<JournalEntry, 'workflows' | 'operations' | 'dryRun'>>
 
 const stored = [
   'journal',
@@ -94,10 +94,11 @@ function* searchConditions({ journals, failed, status, since, after }: JournalQu
 }
 
 function toRow(journal: string, entry: JournalEntry): JournalRow {
-  const { workflows, operations } = entry
+  const { workflows, operations, dryRun } = entry
   const details: Details = {
     ...(workflows.length === 0 ? {} : { workflows }),
     operations,
+    dryRun,
   }
   return {
     journal: storable(journal),
