@@ -42,6 +42,8 @@ export interface PreparedMapping {
   readonly loginReads: readonly string[] | undefined
   /** The sources of each attribute. */
   readonly sources: AttributeSources
+  /** The attributes that are copies of one other, by their names in lower case; `TREMOLO_USER_ID` is the login. */
+  readonly copies: ReadonlyMap<string, string>
   create(host: LookupHost): Promise<Mapping>
 }
 
@@ -91,6 +93,11 @@ export function prepareMapping(rules: readonly MappingRule[], issues: Issues, co
         rule.attribute.toLowerCase(),
         made.reads?.filter((name) => name !== userIdName) ?? 'any',
       ]),
+    ),
+    copies: new Map(
+      prepared.flatMap(({ rule: { attribute, source, sourceType } }) =>
+        sourceType === 'user' ? [[attribute.toLowerCase(), source] as const] : [],
+      ),
     ),
     create: (host) => createMapping(steps, host),
   }

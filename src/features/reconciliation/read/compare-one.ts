@@ -1,0 +1,157 @@
+import type { CorrelationRule } from '#config/configuration/configuration.ts'
+import type { Account, Person } from '#features/reconciliation/plan/compared-entry.ts'
+import { decideExtra, decidePerson } from '#features/reconciliation/plan/decide.ts'
+import type { AccountName, Difference } from '#features/reconciliation/plan/difference.ts'
+import type { User } from '#identity/user.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
+import { policyOf, ruleName } from './compare.ts'
+import { ComparisonFile, rowKey } from './comparison-file.ts'
+import { peopleWithLogin } from './login-index.ts'
+import { accountsHaving, findAccount, nameOf } from './people-source.ts'
+import type { ComparedSystems, Keyed, WantedUser } from './systems.ts'
+
+const width = 8
+/** People and accounts that may have to do with each other. More are not a matter of one person. */
+const mostNeighbors = 200
+
+/** A person of the source, an account of the target, or both. */
+export interface OnePair {
+  readonly source?: AccountName | undefined
+  readonly target?: AccountName | undefined
+}
+
+/**
+ * The difference of one person, or of an account that no person has, as both systems are now. Undefined if there is none,
+ * or if neither exists or is in scope any more. Reads only the people and accounts that correlation can connect with them.
+ */
+export async function compareOne(
+  systems: ComparedSystems,
+  { source, target }: OnePair,
+): Promise<Difference | undefined> {
+  const { config, target: accounts } = systems
+  const person = source && (await systems.source.find(source))
+  const account = target && (await findAccount(accounts, target))
+  const near = await neighborsOf(systems, person, account)
+  const file = new ComparisonFile(config.correlation.map(ruleName), !accounts.userIdIsLogin)
+  try {
+    await file.addPeople([...near.people.values()])
+    await file.addAccounts([...near.accounts.values()])
+    for await (const _ of file.correlate(systems)) systems.signal?.throwIfAborted()
+    const policy = policyOf(systems)
+    if (source !== undefined) {
+      const row = file.people('', mostNeighbors).find(({ key }) => key === near.person)
+      return row?.isCompared === true ? decidePerson(row.key, row.person, row.match, policy) : undefined
+    }
+    const row = file.spares('', mostNeighbors).find(({ key }) => key === near.account)
+    return row?.isInvolved === false ? decideExtra(row.key, row.account, policy, file.unmapped()) : undefined
+  } finally {
+    file.close()
+  }
+}
+
+/** The user that a workflow gets for a person of the source, read now; undefined if the person is not in scope any more. */
+export async function wantedUser(
+  { source, mapping }: ComparedSystems,
+  name: AccountName,
+): Promise<(WantedUser & { readonly cleared: readonly string[] }) | undefined> {
+  const found = await source.find(name)
+  return found === undefined || !(await mapping.person(found)).inScope ? undefined : mapping.user(found)
+}
+
+interface Neighbors {
+  readonly people: ReadonlyMap<string, Keyed<Person>>
+  readonly accounts: ReadonlyMap<string, Keyed<Account>>
+  /** The keys of those that were given. */
+  readonly person: string | undefined
+  readonly account: string | undefined
+}
+
+/** Everyone who can be connected with them, directly or through others. */
+async function neighborsOf(
+  systems: ComparedSystems,
+  person: User | undefined,
+  account: User | undefined,
+): Promise<Neighbors> {
+  const { mapping, target } = systems
+  const people = new Map<string, Keyed<Person>>()
+  const accounts = new Map<string, Keyed<Account>>()
+  const mapped = (found: readonly User[]) => inParallel(found, width, (user) => mapping.person(user))
+  const read = (found: readonly User[]) => found.map((user) => mapping.account(user))
+  const [start] = await mapped(person === undefined ? [] : [person])
+  let newPeople = addTo(people, start === undefined ? [] : [start])
+  let newAccounts = addTo(accounts, read(account === undefined ? [] : [account]))
+  while (newPeople.length + newAccounts.length > 0) {
+    if (people.size + accounts.size > mostNeighbors) throw tooMany()
+    const inScope = newPeople.filter((one) => one.inScope)
+    const foundAccounts = await inParallel(inScope, width, (one) => accountsOf(systems, one))
+    const foundPeople = await inParallel(newAccounts, width, (one) => peopleOf(systems, one))
+    newAccounts = addTo(accounts, read(foundAccounts.flat()))
+    newPeople = addTo(people, await mapped(foundPeople.flat()))
+  }
+  const key = start && rowKey(start.entry.name)
+  return { people, accounts, person: key, account: account && rowKey(nameOf(account, target)) }
+}
+
+/** Returns those that are new. */
+function addTo<T extends Person | Account>(known: Map<string, Keyed<T>>, found: readonly Keyed<T>[]): Keyed<T>[] {
+  return found.filter((one) => {
+    const key = rowKey(one.entry.name)
+    const isNew = !known.has(key)
+    if (isNew) known.set(key, one)
+    return isNew
+  })
+}
+
+function tooMany(): GatewayError {
+  const text = `More than ${mostNeighbors} people and accounts may belong together. Make the rules of the correlation narrower.`
+  return new GatewayError('UNPROCESSABLE', text, { publicText: text })
+}
+
+/** The accounts that a link, a rule or the login connects with a person. */
+async function accountsOf(systems: ComparedSystems, { entry, keys }: Keyed<Person>): Promise<User[]> {
+  const { config, target } = systems
+  const { name, wanted } = entry
+  const linked = await systems.links([name.id ?? name.login])
+  const asked = [
+    ...linked.map(({ target: id }) => async () => {
+      const found = id === undefined ? undefined : await findAccount(target, { id, login: id })
+      return found === undefined ? [] : [found]
+    }),
+    ...config.correlation.flatMap((rule, i) =>
+      (keys[i] ?? []).map((value) => () => {
+        return accountsHaving(target, rule.kind === 'login' ? 'userID' : rule.target, value)
+      }),
+    ),
+    ...(wanted === undefined ? [] : [() => accountsHaving(target, 'userID', wanted.login)]),
+  ]
+  return (await inParallel(asked, width, (ask) => ask())).flat()
+}
+
+/** The people that a link, a rule or the login connects with an account. */
+async function peopleOf(systems: ComparedSystems, { entry, keys }: Keyed<Account>): Promise<User[]> {
+  const { config } = systems
+  const linked = await systems.linksByTarget([entry.name.id ?? entry.name.login])
+  const asked = [
+    ...linked.map((link) => () => personNamed(systems, link.source)),
+    ...config.correlation.flatMap((rule, i) =>
+      (keys[i] ?? []).map((value) => () => peopleHaving(systems, rule, value)),
+    ),
+    () => peopleHaving(systems, { kind: 'login' }, entry.login),
+  ]
+  return (await inParallel(asked, width, (ask) => ask())).flat()
+}
+
+async function personNamed({ source }: ComparedSystems, name: string): Promise<readonly User[]> {
+  const found = await source.find(source.hasIds ? { id: name, login: name } : { login: name })
+  return found === undefined ? [] : [found]
+}
+
+async function peopleHaving(systems: ComparedSystems, rule: CorrelationRule, value: string): Promise<readonly User[]> {
+  const { source, mapping } = systems
+  if (rule.kind === 'attribute') return source.having(rule.source, value)
+  if (rule.kind === 'id') return personNamed(systems, value)
+  if (mapping.loginSource !== undefined) return source.having(mapping.loginSource, value)
+  const names = await peopleWithLogin(systems, value)
+  return (await inParallel(names, width, (name) => source.find(name))).filter((one) => one !== undefined)
+}
