@@ -5,11 +5,10 @@ import type { AccountName, Difference } from '#features/reconciliation/plan/diff
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import { policyOf, ruleName } from './compare.ts'
 import { ComparisonFile, rowKey } from './comparison-file.ts'
 import { peopleWithLogin } from './login-index.ts'
 import { accountsHaving, findAccount, nameOf } from './people-source.ts'
-import type { ComparedSystems, Keyed, WantedUser } from './systems.ts'
+import { type ComparedSystems, type Keyed, policyOf, ruleName, type WantedUser } from './systems.ts'
 
 const width = 8
 /** People and accounts that may have to do with each other. More are not a matter of one person. */

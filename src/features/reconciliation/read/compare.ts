@@ -1,14 +1,18 @@
-import type { CorrelationRule } from '#config/configuration/configuration.ts'
 import { decideExtra, decidePerson, type Policy } from '#features/reconciliation/plan/decide.ts'
 import type { ComparedCounts, ComparisonPart, Difference } from '#features/reconciliation/plan/difference.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
+import { compareOne } from './compare-one.ts'
 import { ComparisonFile } from './comparison-file.ts'
 import { pageSize, targetPage } from './people-source.ts'
 import { readPeople } from './read-people.ts'
-import type { ComparedSystems } from './systems.ts'
+import { type ComparedSystems, policyOf, ruleName } from './systems.ts'
 import { readWhole } from './whole-pages.ts'
 
 /** How often a comparison reports that it is still at work. */
 const reportMillis = 1000
+const width = 8
+/** How many differences are confirmed one by one after a side changed while it was read. */
+const mostConfirmed = 1000
 
 const none: ComparedCounts = { source: 0, target: 0, agree: 0 }
 
@@ -28,42 +32,83 @@ export async function* compare(systems: ComparedSystems, resumeAt?: string): Asy
   const start = readPlace(resumeAt)
   const file = new ComparisonFile(config.correlation.map(ruleName), !target.userIdIsLogin, folder)
   try {
+    const preparation = prepare(file, systems)
     let reported = performance.now()
-    for await (const _ of prepare(file, systems)) {
+    let step = await preparation.next()
+    for (; step.done !== true; step = await preparation.next()) {
       signal?.throwIfAborted()
       if (performance.now() - reported < reportMillis) continue
       reported = performance.now()
-      yield { differences: [], counts: none, resumeAt: JSON.stringify(start) }
+      yield { differences: [], counts: none, resumeAt: placeText(start) }
     }
+    const doubts = new Doubts(systems, step.value)
     const policy = policyOf(systems)
-    if (start.stage === 'people') yield* comparePeople(file, policy, start.after, signal)
-    yield* compareSpares(file, policy, start.stage === 'people' ? '' : start.after, signal)
+    const parts = function* (): Generator<ComparisonPart> {
+      if (start.stage === 'people') yield* comparePeople(file, policy, start.after)
+      yield* compareSpares(file, policy, start.stage === 'people' ? '' : start.after)
+    }
+    for (const part of parts()) {
+      signal?.throwIfAborted()
+      yield await doubts.without(part)
+    }
   } finally {
     file.close()
   }
 }
 
-async function* prepare(file: ComparisonFile, systems: ComparedSystems): AsyncGenerator<void> {
+/** Which sides changed while they were read. */
+interface Changed {
+  readonly source: boolean
+  readonly target: boolean
+}
+
+async function* prepare(file: ComparisonFile, systems: ComparedSystems): AsyncGenerator<void, Changed> {
   const { config, target, mapping } = systems
-  yield* readPeople(file, systems)
-  yield* readWhole({
+  const source = yield* readPeople(file, systems)
+  const isOther = yield* readWhole({
     what: `target "${config.target}"`,
     read: (after) => targetPage(target, after, { attributes: mapping.accountAttributes }),
     count: async () => (await target.searchUsers({ offset: 0, limit: 1, attributes: [] })).total,
     add: (users) => file.addAccounts(users.map((user) => mapping.account(user))),
   })
   yield* file.correlate(systems)
+  return { source, target: isOther }
 }
 
-function* comparePeople(
-  file: ComparisonFile,
-  policy: Policy,
-  start: string,
-  signal: AbortSignal | undefined,
-): Generator<ComparisonPart> {
+/** Looks again for people and accounts that may have been overlooked, since a side changed while it was read. */
+class Doubts {
+  readonly #systems: ComparedSystems
+  readonly #changed: Changed
+  #confirmed = 0
+
+  constructor(systems: ComparedSystems, changed: Changed) {
+    this.#systems = systems
+    this.#changed = changed
+  }
+
+  async without(part: ComparisonPart): Promise<ComparisonPart> {
+    const { differences, counts } = part
+    const confirmed = await inParallel(differences, width, async (difference): Promise<readonly Difference[]> => {
+      const { kind, source, target } = difference
+      const isDoubtful = (kind === 'missing' && this.#changed.target) || (kind === 'extra' && this.#changed.source)
+      if (!isDoubtful) return [difference]
+      if (this.#confirmed++ >= mostConfirmed) return [onlyReported(difference)]
+      const present = await compareOne(this.#systems, { source, target })
+      return present === undefined ? [] : [present]
+    })
+    const left = confirmed.flat()
+    return { ...part, differences: left, counts: { ...counts, agree: counts.agree + differences.length - left.length } }
+  }
+}
+
+function onlyReported(difference: Difference): Difference {
+  const why = 'Nothing is done, since the systems changed while they were read: compare again.'
+  return { ...difference, action: 'report', reason: `${difference.reason} ${why}` }
+}
+
+function* comparePeople(file: ComparisonFile, policy: Policy, start: string): Generator<ComparisonPart> {
   let after = start
   for (;;) {
-    signal?.throwIfAborted()
     const rows = file.people(after, pageSize)
     const last = rows.at(-1)
     if (last === undefined) return
@@ -72,20 +117,14 @@ function* comparePeople(
     const target = compared.filter(({ match }) => match.kind === 'account').length
     const counts = { source: compared.length, target, agree: compared.length - differences.length }
     after = last.key
-    yield part(differences, counts, { stage: 'people', after })
+    yield { differences, counts, resumeAt: placeText({ stage: 'people', after }) }
   }
 }
 
-function* compareSpares(
-  file: ComparisonFile,
-  policy: Policy,
-  start: string,
-  signal: AbortSignal | undefined,
-): Generator<ComparisonPart> {
+function* compareSpares(file: ComparisonFile, policy: Policy, start: string): Generator<ComparisonPart> {
   const unmapped = file.unmapped()
   let after = start
   for (;;) {
-    signal?.throwIfAborted()
     const rows = file.spares(after, pageSize)
     const last = rows.at(-1)
     if (last === undefined) return
@@ -93,29 +132,14 @@ function* compareSpares(
     const differences = spare.flatMap(({ key, account }) => decideExtra(key, account, policy, unmapped) ?? [])
     const counts = { source: 0, target: rows.length, agree: spare.length - differences.length }
     after = last.key
-    yield part(differences, counts, { stage: 'accounts', after })
+    yield { differences, counts, resumeAt: placeText({ stage: 'accounts', after }) }
   }
 }
 
-const part = (differences: readonly Difference[], counts: ComparedCounts, place: Place): ComparisonPart => ({
-  differences,
-  counts,
-  resumeAt: JSON.stringify(place),
-})
+const placeText = (place: Place): string => JSON.stringify(place)
 
 /** What no part returned starts from the beginning. */
 function readPlace(text: string | undefined): Place {
   const place = text === undefined ? undefined : (JSON.parse(text) as Partial<Place>)
   return { stage: place?.stage === 'accounts' ? 'accounts' : 'people', after: place?.after ?? '' }
 }
-
-/** What plans call a rule. */
-export const ruleName = (rule: CorrelationRule): string => (rule.kind === 'login' ? 'login' : rule.target)
-
-export const policyOf = ({ config, target }: ComparedSystems): Policy => ({
-  missing: config.missing,
-  different: config.different,
-  extra: config.extra,
-  ambiguous: config.ambiguous,
-  renamesUsers: target.renamesUsers === true,
-})

@@ -9,7 +9,7 @@ const width = 8
 export const readPeople = (
   file: ComparisonFile,
   { source, mapping }: Pick<ComparedSystems, 'source' | 'mapping'>,
-): AsyncGenerator<void> =>
+): AsyncGenerator<void, boolean> =>
   readWhole({
     what: source.what,
     read: (after) => source.page(after, mapping.personAttributes),

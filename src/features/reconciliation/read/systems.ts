@@ -1,5 +1,6 @@
 import type { Configuration, CorrelationRule, ReconciliationConfig } from '#config/configuration/configuration.ts'
 import type { Account, ComparedEntry, Person } from '#features/reconciliation/plan/compared-entry.ts'
+import type { Policy } from '#features/reconciliation/plan/decide.ts'
 import type { AccountLink } from '#features/reconciliation/plan/difference.ts'
 import { Attributes, deactivationAttributes, isDeactivated, isSecretAttribute } from '#identity/attributes.ts'
 import { userEntrySource } from '#identity/entry-source.ts'
@@ -59,6 +60,17 @@ export async function openSystems(
   })
   return { config, source, target, mapping }
 }
+
+/** What plans call a rule. */
+export const ruleName = (rule: CorrelationRule): string => (rule.kind === 'login' ? 'login' : rule.target)
+
+export const policyOf = ({ config, target }: ComparedSystems): Policy => ({
+  missing: config.missing,
+  different: config.different,
+  extra: config.extra,
+  ambiguous: config.ambiguous,
+  renamesUsers: target.renamesUsers === true,
+})
 
 /** The texts by which people and accounts are found, for each rule of the correlation. */
 export type RuleKeys = readonly (readonly string[])[]

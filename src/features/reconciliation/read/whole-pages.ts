@@ -23,11 +23,13 @@ export interface PageReader<T> {
 const mostEmptyPages = 10
 
 /**
- * Reads a side to its end, and yields after each page. Throws TARGET_FAILED if it ends before the total that it names, or
+ * Reads a side to its end, and yields after each page. Returns whether the side changed meanwhile: where pages are numbered,
+ * each user that is deleted hides another one. Throws TARGET_FAILED if it ends before the total that it names, or
  * after it, or comes to no end: an account that is only missing in an answer would count as extra.
  */
-export async function* readWhole<T>({ what, read, count, add }: PageReader<T>): AsyncGenerator<void> {
+export async function* readWhole<T>({ what, read, count, add }: PageReader<T>): AsyncGenerator<void, boolean> {
   let seen = 0
+  let hasRepeated = false
   let empty = 0
   let after: string | undefined
   let first: number | undefined
@@ -36,6 +38,7 @@ export async function* readWhole<T>({ what, read, count, add }: PageReader<T>): 
     if (after === undefined) first = page.total
     const fresh = await add(page.items)
     seen += fresh
+    hasRepeated ||= fresh < page.items.length
     empty = fresh === 0 ? empty + 1 : 0
     if (page.next !== undefined && (page.next === after || empty > mostEmptyPages)) {
       throw unreliable(`${what} comes to no end: it answered the same page again after ${seen} users`)
@@ -45,7 +48,7 @@ export async function* readWhole<T>({ what, read, count, add }: PageReader<T>): 
   } while (after !== undefined)
   // Users may be created and deleted while the side is read, so any number in between is plausible.
   const last = first === undefined ? undefined : await count()
-  if (first === undefined || last === undefined) return
+  if (first === undefined || last === undefined) return hasRepeated
   const told = first === last ? `${first}` : `${Math.min(first, last)} to ${Math.max(first, last)}`
   if (seen < Math.min(first, last)) {
     throw unreliable(`${what} ended after ${seen} users, but says that it has ${told}`)
@@ -53,6 +56,7 @@ export async function* readWhole<T>({ what, read, count, add }: PageReader<T>): 
   if (seen > Math.max(first, last)) {
     throw unreliable(`${what} returned ${seen} users, but says that it has ${told}`)
   }
+  return hasRepeated || first !== last
 }
 
 export function unreliable(problem: string): GatewayError {
