@@ -64,6 +64,9 @@ const trials: Readonly<Record<string, Trial>> = {
   // The gateway and its issuers do not run.
   'Know what happens while a target is down': { codes: [1], prints: ['OK      database'] },
   'Retry what failed': { values: { ID: (folder) => runs(folder, 'incident') }, prints: ['orphan'] },
+  'Find out whether two systems agree': {
+    notRun: { 'reconcile plan': 'needs a running gateway; test/stories/reconciliation.test.ts has one' },
+  },
   'Rotate a signing key': { prints: ['active', 'next'] },
   'Revoke a leaked key': {
     values: {

@@ -92,6 +92,7 @@ export const sections: readonly Section[] = [
         title: 'Targets and APIs',
         pages: [
           'docs/guides/directory.md',
+          'docs/guides/reconciliation.md',
           'docs/guides/webhook-target.md',
           'docs/guides/writing-a-target.md',
           'docs/guides/writing-a-plugin.md',

@@ -63,6 +63,10 @@ export const commands: CommandTable = {
     about: 'List workflow runs, and retry, skip or cancel them',
     load: async () => (await import('#cli/commands/workflow.ts')).workflowCommand,
   },
+  reconcile: {
+    about: 'Compare two systems, and apply the differences',
+    load: async () => (await import('#cli/commands/reconcile.ts')).reconcileCommand,
+  },
   mail: {
     about: 'List unsent mail and send it again',
     load: async () => (await import('#cli/commands/mail.ts')).mailCommand,

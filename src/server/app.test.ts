@@ -73,6 +73,7 @@ function runtime(filter: Filter, closed: () => void = () => {}): Runtime {
       throw new Error('no target')
     },
     checkOutside: async () => ({ targets: [], issuers: [] }),
+    reconciliations: {} as Runtime['reconciliations'],
     workflows: {} as Runtime['workflows'],
     configuration: {} as Runtime['configuration'],
     close: async () => closed(),

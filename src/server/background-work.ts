@@ -1,4 +1,5 @@
 import { settleAbandoned } from '#features/passwords/service/password-audit.ts'
+import { PlanLoop } from '#features/reconciliation/service/plan-loop.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
@@ -20,15 +21,17 @@ export interface BackgroundParts {
   readonly wakeUp: Pick<RunWakeUp, 'start' | 'close'>
   readonly limits: Partial<WorkerLimits>
   readonly mailMeter: MailMeter
-  /** The leases of timers and of mails, if they differ from the defaults. */
+  /** The name of this process. */
+  readonly replica: string
+  /** The leases of timers, plans and mails, if they differ from the defaults. */
   readonly leases: { readonly timers: { leaseMillis?: number }; readonly mails: { leaseMillis?: number } }
 }
 
 const wakeUpAgainMillis = 30_000
 
 /**
- * The background work of the process: stored runs, timers, expiring access, mails, rows that expired, and damage of the
- * database. Each piece of work uses the configuration of its time.
+ * The background work of the process: stored runs, timers, expiring access, mails, plans of reconciliations, rows that
+ * expired, and damage of the database. Each piece of work uses the configuration of its time.
  */
 export class BackgroundWork implements Closable {
   readonly #parts: BackgroundParts
@@ -36,13 +39,14 @@ export class BackgroundWork implements Closable {
   readonly #timers: TimerLoop
   readonly #grants: GrantLoop
   readonly #mails: MailWorker
+  readonly #plans: PlanLoop
   readonly #expiry: NodeJS.Timeout
   readonly #reading: NodeJS.Timeout
   #again: NodeJS.Timeout | undefined
   #closed = false
 
   constructor(parts: BackgroundParts) {
-    const { storage, services, running, limits, leases, mailMeter } = parts
+    const { storage, services, running, limits, leases, mailMeter, replica } = parts
     const { clock, log } = services
     this.#parts = parts
     this.#worker = new RunWorker(services, (work) => running.use(({ workflows }) => work(workflows.workflows)), limits)
@@ -55,6 +59,16 @@ export class BackgroundWork implements Closable {
     this.#mails = new MailWorker(
       { ...mails, use: (work) => running.use(({ notifiers }) => work(notifiers)) },
       leases.mails,
+    )
+    this.#plans = new PlanLoop(
+      {
+        store: storage.reconciliations,
+        clock,
+        log,
+        worker: replica,
+        use: (work) => running.use((runtime) => work(runtime.reconciliations, () => running.current === runtime)),
+      },
+      leases.timers,
     )
     this.#expiry = setInterval(() => deleteExpiredRows(storage, clock, log), deleteExpiredEveryMillis)
     this.#expiry.unref()
@@ -71,6 +85,7 @@ export class BackgroundWork implements Closable {
     this.#worker.start()
     this.#timers.start()
     this.#grants.start()
+    await this.#plans.start()
   }
 
   /** Aborts running steps. Another process, or the next start, continues the rest. */
@@ -79,7 +94,7 @@ export class BackgroundWork implements Closable {
     clearTimeout(this.#again)
     clearInterval(this.#expiry)
     clearInterval(this.#reading)
-    const parts = [this.#worker, this.#timers, this.#grants, this.#mails]
+    const parts = [this.#worker, this.#timers, this.#grants, this.#mails, this.#plans]
     const closed = await Promise.allSettled(parts.map((part) => part.close()))
     await this.#parts.wakeUp.close()
     const failed = closed.find(({ status }) => status === 'rejected')

@@ -134,7 +134,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   loads.settled(started, 'applied')
   loads.explainWith((work) => running.use(work))
   await startBackgroundWork(parts, { services, running, wakeUp })
-  watchMetrics(parts, started)
+  watchMetrics(parts, started, running)
   const keeping = openKeyKeeping(parts, services.tokenKeys, running)
   const objects = () => loads.served
   const listeners = await openListeners(
@@ -276,7 +276,7 @@ async function startRunning({ options, scope }: ProcessParts, first: LoadResult,
 
 /** Runs, timers, mails and jobs. */
 async function startBackgroundWork(
-  { options, scope, metrics, storage }: ProcessParts,
+  { options, scope, metrics, storage, replica }: ProcessParts,
   parts: { readonly services: ProcessServices; readonly running: RunningConfiguration; readonly wakeUp: RunWakeUp },
 ): Promise<void> {
   const { attempts, ...workerLimits } = options.workflowLimits
@@ -285,13 +285,24 @@ async function startBackgroundWork(
   const limits = { ...workerLimits, retries: { ...defaultRetries, attempts }, ...lease }
   const mails = leaseMillis === undefined ? {} : { leaseMillis: leaseMillis * mailLeases }
   const leases = { timers: lease, mails }
-  const background = scope.own(new BackgroundWork({ ...parts, storage, limits, leases, mailMeter: metrics.mails }))
+  const background = scope.own(
+    new BackgroundWork({ ...parts, storage, replica, limits, leases, mailMeter: metrics.mails }),
+  )
   await background.start()
 }
 
-function watchMetrics({ options, metrics, storage }: ProcessParts, { found }: LoadResult): void {
+function watchMetrics(
+  { options, metrics, storage }: ProcessParts,
+  { found }: LoadResult,
+  running: RunningConfiguration,
+): void {
   metrics.workflows.watch(storage, options.log)
   metrics.audit.watch(storage.audit, options.log)
+  metrics.reconciliations.watch({
+    store: storage.reconciliations,
+    isConfigured: (name) => running.current.configuration.reconciliations.has(name),
+    log: options.log,
+  })
   metrics.database.watchPool(storage.pool)
   metrics.watchDisk(options.dataFolder, options.log)
   metrics.configurationOk.set(1)

@@ -3,6 +3,7 @@ import { createAt, createEach, throwFailures } from '#config/configuration/creat
 import { createMounts } from '#directory/create-directory.ts'
 import { VirtualDirectory } from '#directory/virtual-directory.ts'
 import { type IssuerServices, Issuers } from '#features/issuer/service/issuers.ts'
+import { type ReconciliationServices, Reconciliations } from '#features/reconciliation/service/reconciliations.ts'
 import { createReports, type ReportParts } from '#features/reports/report-endpoint.ts'
 import type { TokenGrants } from '#features/sts/grants/token-grants.ts'
 import {
@@ -41,6 +42,7 @@ export interface RuntimeServices
     LoginServices,
     Omit<HostServices, 'audit' | 'grants'>,
     Pick<IssuerServices, 'issuer'>,
+    Pick<ReconciliationServices, 'reconciliations'>,
     Pick<TokenServices, 'tokenKeys' | 'issuing' | 'countExchange' | 'keepsGrants'> {
   /** How often sessions are checked against the directory; the default if absent. */
   readonly renewalTimes?: RenewalTimes | undefined
@@ -72,6 +74,7 @@ export interface Runtime {
   /** Which systems outside of the gateway answer. Takes a few seconds if a target doesn't. */
   checkOutside(): Promise<OutsideHealth>
   readonly workflows: WorkflowRuntime
+  readonly reconciliations: Reconciliations
   /** Undefined if no token endpoint is configured. */
   readonly tokens?: TokenIssuing | undefined
   /** Undefined if no token endpoint honors grants. */
@@ -148,7 +151,10 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   const routes = new Routes(applications)
   const loginRoutes = new LoginRoutes(applications, runner)
   const handle = createPipeline({ ...services, routes, loginRoutes, rules, chains: runner, renewal })
+  const prepare = workflows.runs.prepare.bind(workflows.runs)
+  const reconciliations = await Reconciliations.create({ configuration, services, prepare }, host, scope)
   await workflows.startJobs(host, scope)
+  reconciliations.startSchedules(scope)
   const checkOutside = async () => ({ targets: await health.check(), issuers: issuerHealth.list() })
   return {
     handle,
@@ -159,6 +165,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     notifiers,
     target,
     workflows,
+    reconciliations,
     tokens: service?.issuing,
     grants: service?.grants,
   }

@@ -69,6 +69,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     loopbackOnly: parts.loopbackOnly,
     targetMeter: parts.targetMeter,
     ...sharedStores(storage),
+    reconciliations: { store: storage.reconciliations, links: storage.accountLinks, folder: parts.dataFolder },
     ...sealedStores(parts),
     ...tokenServices(parts),
     ...workflowServices(parts, replica),

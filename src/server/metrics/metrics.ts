@@ -8,6 +8,7 @@ import { createDeliveryMetrics } from '#server/metrics/delivery-metrics.ts'
 import { LabelBound } from '#server/metrics/label-bound.ts'
 import { createPeopleMetrics } from '#server/metrics/people-metrics.ts'
 import { createProcessMetrics } from '#server/metrics/process-metrics.ts'
+import { createReconciliationMetrics } from '#server/metrics/reconciliation-metrics.ts'
 import { createRequestMetrics } from '#server/metrics/request-metrics.ts'
 import { createTokenMetrics } from '#server/metrics/token-metrics.ts'
 import { createWorkflowMetrics } from '#server/metrics/workflow-metrics.ts'
@@ -29,6 +30,7 @@ export function createMetrics() {
     connections: createConnectionMetrics(registry),
     audit: createAuditMetrics(registry, bound),
     people: createPeopleMetrics(registry, bound),
+    reconciliations: createReconciliationMetrics(registry, bound),
     workflows: createWorkflowMetrics(registry, bound),
   }
 }

@@ -49,6 +49,9 @@ export const gaugeRules: Readonly<Record<string, Rule>> = {
   gatehouse_audit_sink_lag_records: 'max',
   gatehouse_audit_sink_lag_seconds: 'max',
   gatehouse_events_oldest_seconds: 'max',
+  gatehouse_reconciliation_accounts: 'max',
+  gatehouse_reconciliation_last_success_timestamp_seconds: 'max',
+  gatehouse_reconciliation_differs_since_timestamp_seconds: 'max',
   // The worker that is worst off counts.
   gatehouse_sts_api_server_away: 'max',
   gatehouse_sts_grants_age_seconds: 'max',

@@ -11,6 +11,7 @@ export function allMetrics(): ReadonlyMap<string, { readonly type: string; reado
   }
   const figures = { figures: unread }
   metrics.workflows.watch({ runs: figures, approvals: figures, mails: figures, grants: { due: unread } }, silentLogger)
+  metrics.reconciliations.watch({ store: { drift: unread }, isConfigured: () => true, log: silentLogger })
   metrics.audit.watch({ size: unread }, silentLogger)
   metrics.database.watchPool(() => undefined)
   metrics.watchDisk('.', silentLogger)

@@ -1,0 +1,143 @@
+import type { Configuration, ReconciliationConfig } from '#config/configuration/configuration.ts'
+import { createAt, createEach } from '#config/configuration/create-at.ts'
+import { exceededLimit } from '#features/reconciliation/plan/limits.ts'
+import { compare } from '#features/reconciliation/read/compare.ts'
+import { compareOne, wantedUser } from '#features/reconciliation/read/compare-one.ts'
+import { type ComparedSystems, openSystems } from '#features/reconciliation/read/systems.ts'
+import type { LinkStore } from '#features/reconciliation/store/link-store.ts'
+import type { ReconciliationStore } from '#features/reconciliation/store/reconciliation-store.ts'
+import { userIdName } from '#identity/mapping/mapped-value.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Scope } from '#kernel/scope.ts'
+import type { HostFor } from '#sdk/host/host.ts'
+import type { LookupHost } from '#sdk/target/target.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
+import { ownTarget } from '#workflows/approvals/approval-audit.ts'
+import { JobScheduler, type JobServices } from '#workflows/jobs/job-scheduler.ts'
+import type { NewRun } from '#workflows/store/run-commit.ts'
+import type { ReconciledSystems, ReconciliationRuntime } from './plan-worker.ts'
+import { ReconciliationPlans } from './plans.ts'
+
+/** What reconciliations of all configurations share. */
+export interface ReconciliationServices {
+  readonly reconciliations: {
+    readonly store: ReconciliationStore
+    readonly links: LinkStore
+    /** For temporary files. */
+    readonly folder: string
+  }
+  readonly clock: Clock
+  readonly log: Logger
+  readonly leaseMillis: number
+  /** Present if this process runs jobs. */
+  readonly jobs?: JobServices
+}
+
+interface ReconciliationParts {
+  readonly configuration: Pick<Configuration, 'reconciliations' | 'targets'>
+  readonly services: ReconciliationServices
+  /** See `RunService.prepare`. */
+  prepare(call: WorkflowCall): Promise<NewRun>
+}
+
+type OpenedSystems = Awaited<ReturnType<typeof openSystems>>
+
+const requestMillis = 60_000
+
+/** The reconciliations of one configuration. */
+export class Reconciliations implements ReconciliationRuntime {
+  readonly plans: ReconciliationPlans
+  readonly #parts: ReconciliationParts
+  readonly #opened: ReadonlyMap<string, OpenedSystems>
+
+  private constructor(parts: ReconciliationParts, opened: ReadonlyMap<string, OpenedSystems>) {
+    const { reconciliations, clock } = parts.services
+    this.plans = new ReconciliationPlans({ ...reconciliations, clock })
+    this.#parts = parts
+    this.#opened = opened
+  }
+
+  /** Targets already exist. Throws NotCreated for what can't be created. */
+  static async create(
+    parts: ReconciliationParts,
+    hostFor: HostFor<LookupHost>,
+    scope: Scope,
+  ): Promise<Reconciliations> {
+    const { configuration } = parts
+    const opened = new Map<string, OpenedSystems>()
+    await createEach(configuration.reconciliations, async ([name, config]) => {
+      const { at } = config
+      const host = hostFor(name, 'reconciliation', at)
+      opened.set(name, await createAt(at, () => openSystems(config, configuration, host, scope)))
+    })
+    return new Reconciliations(parts, opened)
+  }
+
+  /** By name. */
+  get configured(): ReadonlyMap<string, ReconciliationConfig> {
+    return this.#parts.configuration.reconciliations
+  }
+
+  prepare(call: WorkflowCall): Promise<NewRun> {
+    return this.#parts.prepare(call)
+  }
+
+  find(name: string): ReconciledSystems | undefined {
+    const opened = this.#opened.get(name)
+    if (opened === undefined) return undefined
+    const { config } = opened
+    const { configuration, services } = this.#parts
+    const { links, folder } = services.reconciliations
+    const systems = (signal: AbortSignal): ComparedSystems => ({
+      ...opened,
+      folder,
+      signal,
+      log: services.log.with({ reconciliation: name }),
+      links: (sources) => links.ofSources(name, sources),
+      linksByTarget: (targets) => links.ofTargets(name, targets),
+    })
+    const last = configuration.targets.get(config.target)?.mapping
+    return {
+      target: config.target,
+      isAutomatic: config.apply === 'automatic',
+      copiesLogin: last === undefined || !last.produces.some(({ attribute }) => attribute === userIdName),
+      compare: (resumeAt, signal) => compare(systems(signal), resumeAt),
+      compareOne: async (who, signal) => {
+        const read = systems(signal)
+        const difference = await compareOne(read, who)
+        if (difference?.source === undefined) return difference && { difference }
+        const user = await wantedUser(read, difference.source)
+        if (user !== undefined) return { difference, user }
+        const publicText = `The person "${difference.source.login}" has left the source.`
+        throw new GatewayError('NOT_FOUND', publicText, { publicText })
+      },
+      exceededLimit: (counts) => exceededLimit(config.limits, counts, counts.actions),
+      workflowOf: (action) => (action === 'report' ? undefined : config.workflows[action]),
+    }
+  }
+
+  /** Requests plans when they are due, if this process runs jobs. One process requests each. */
+  startSchedules(scope: Scope): void {
+    const { services } = this.#parts
+    const { jobs, clock, log, leaseMillis } = services
+    if (jobs === undefined) return
+    const scheduled = Array.from(this.configured, ([name, { schedule }]) => ({ name, schedule })).flatMap(
+      ({ name, schedule }) => (schedule === undefined ? [] : [{ name, schedule }]),
+    )
+    const entries = scheduled.map(({ name, schedule }) => ({
+      name: `reconciliation ${name}`,
+      schedule,
+      timeoutMillis: requestMillis,
+      job: {
+        run: async ({ due }: { readonly due: Date }) => {
+          const { isNew } = await this.plans.request(name, { by: { login: ownTarget }, scheduled: due })
+          return { plans: isNew ? 1 : 0 }
+        },
+      },
+    }))
+    const times = { leaseMillis: 2 * leaseMillis, sweepMillis: leaseMillis / 2 }
+    scope.own(new JobScheduler(entries, { ...jobs, clock, log }, times).start())
+  }
+}

@@ -1,0 +1,187 @@
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { commandOutput } from '#testing/gateway/command.ts'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import {
+  embeddedSystem,
+  openGatewayData,
+  type Person,
+  PlanDesk,
+  type StorySystem,
+  storyFolder,
+  storyKey,
+  tableSystem,
+  writeStoryConfig,
+} from '#testing/stories/reconciliation-story.ts'
+
+const reconciliation = (name: string, more = ''): string => `apiVersion: gatehouse.dev/v1
+kind: Reconciliation
+metadata: { name: ${name} }
+spec:
+  source: { target: people, filter: "(!(active=false))" }
+  target: chat
+  scope: { filter: "(!(type=*))" }
+  attributes:
+    - { name: mail, source: mail, sourceType: user }
+    - { name: active, source: "true", sourceType: static }
+  correlation: [login, { attribute: mail }]
+  missing: create
+  different: change
+  extra: deactivate
+  limits: { percent: 100, accounts: 1000 }
+  workflows: { create: chat-join, change: chat-join, deactivate: chat-leave }
+  ${more}
+---
+`
+
+const person = (login: string, more: Person = {}): Person => ({ mail: `${login}@example.com`, active: 'true', ...more })
+const people = (logins: readonly string[]) => Object.fromEntries(logins.map((login) => [login, person(login)]))
+
+type Side = 'a database' | 'tables'
+const pairs: readonly (readonly [Side, Side])[] = [
+  ['tables', 'a database'],
+  ['a database', 'tables'],
+  ['a database', 'a database'],
+]
+
+/** Two systems and a data folder, before the gateway starts. */
+async function systems(from: Side, to: Side) {
+  const folder = storyFolder()
+  const dataFolder = join(folder, 'data')
+  const storage = await openGatewayData(dataFolder)
+  await storage.ready()
+  const open = (side: Side, name: string): StorySystem =>
+    side === 'tables' ? tableSystem(join(folder, `${name}.db`)) : embeddedSystem(name, storage)
+  const [source, target] = [open(from, 'people'), open(to, 'chat')]
+  const start = async (more: string, options: Partial<Parameters<typeof startGatewayProcess>[0]> = {}) => {
+    const config = writeStoryConfig(folder, { source, target, more })
+    return await startStory({ config, dataFolder, environment: storyKey, ...options })
+  }
+  return { folder, dataFolder, storage, source, target, start, desk: new PlanDesk(storage) }
+}
+
+async function startStory(options: Parameters<typeof startGatewayProcess>[0]): Promise<GatewayProcess> {
+  const gateway = await startGatewayProcess(options)
+  onTestFinished(async () => void (await gateway.stop()))
+  return gateway
+}
+
+async function kill({ process }: GatewayProcess): Promise<void> {
+  const ended = once(process, 'exit')
+  process.kill('SIGKILL')
+  await ended
+}
+
+describe.each(pairs)('drift from %s to %s', (from, to) => {
+  test('of every kind is found, planned and applied, and then nothing differs', async () => {
+    const { source, target, desk, start, dataFolder } = await systems(from, to)
+    await source.add({ ...people(['ann', 'bea', 'carl', 'fay']), gone: person('gone', { active: 'false' }) })
+    await target.add({
+      ann: person('ann'),
+      carl: person('carl', { mail: 'old@example.com' }),
+      eddy: person('eddy'),
+      bot: person('bot', { type: 'service' }),
+      fay1: person('fay1', { mail: 'fay@example.com' }),
+      fay2: person('fay2', { mail: 'fay@example.com' }),
+    })
+    const gateway = await start(reconciliation('chat'))
+    const first = await desk.plan('chat')
+    expect(await desk.lines(first.plan.id)).toEqual([
+      'ambiguous fay> report reported',
+      'different carl>carl change open',
+      'extra >eddy deactivate open',
+      'missing bea> create open',
+    ])
+    expect(first.plan.counts).toMatchObject({ source: 4, agree: 1 })
+    const applied = await desk.apply(first.plan.id)
+    expect(applied).toMatchObject({ plan: { state: 'applied' }, progress: { done: 3, failed: 0, skipped: 0 } })
+    expect(await target.read()).toEqual({
+      ann: person('ann'),
+      bea: person('bea'),
+      carl: person('carl'),
+      eddy: person('eddy', { active: 'false' }),
+      bot: person('bot', { type: 'service' }),
+      fay1: person('fay1', { mail: 'fay@example.com' }),
+      fay2: person('fay2', { mail: 'fay@example.com' }),
+    })
+    await desk.link('chat', 'fay', 'fay1')
+    const second = await desk.plan('chat')
+    expect(await desk.lines(second.plan.id)).toEqual(['different fay>fay1 change open', 'extra >fay2 deactivate open'])
+    expect((await desk.apply(second.plan.id)).progress).toMatchObject({ done: 2, failed: 0 })
+    expect(await target.read()).toMatchObject({
+      fay: person('fay'),
+      fay2: person('fay2', { mail: 'fay@example.com', active: 'false' }),
+    })
+    const last = await desk.plan('chat')
+    expect(await desk.lines(last.plan.id)).toEqual([])
+    expect(last.plan.counts).toMatchObject({ source: 4, agree: 6 })
+    const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+    expect(metrics).toContain('gatehouse_reconciliation_accounts{reconciliation="chat",state="agree"} 6')
+    expect(metrics).toContain('gatehouse_reconciliation_differs_since_timestamp_seconds{reconciliation="chat"} 0')
+    expect(await commandOutput('reconcile', 'list', '--data', dataFolder)).toContain('6 agree')
+  }, 180_000)
+})
+
+test('a gateway that is killed while it compares and while it applies finishes, and starts no run twice', async () => {
+  const count = 3_000
+  const { storage, source, target, desk, start } = await systems('tables', 'a database')
+  const logins = Array.from({ length: count }, (_, i) => `user${i}`)
+  await source.add(people(logins))
+  const first = await start(reconciliation('chat'))
+  const id = await desk.request('chat')
+  await desk.wait(id, 'comparing', 'planned')
+  await kill(first)
+  const second = await start(reconciliation('chat'))
+  const planned = await desk.wait(id, 'planned', 'failed', 'stopped')
+  expect(planned).toMatchObject({ plan: { state: 'planned' }, progress: { open: count } })
+  await desk.plans.approve(id, { by: { login: 'Grace' } })
+  await until(async () => ((await desk.plans.get(id))?.progress.done ?? 0) > 100, 120_000)
+  await kill(second)
+  expect((await desk.plans.get(id))?.plan.state).toBe('applying')
+  await start(reconciliation('chat'))
+  expect(await desk.wait(id, 'applied', 'failed', 'stopped')).toMatchObject({
+    plan: { state: 'applied' },
+    progress: { done: count, failed: 0, skipped: 0 },
+  })
+  expect(Object.keys(await target.read()).length).toBe(count)
+  const runs = new Map<string, number>()
+  let after: string | undefined
+  do {
+    const page = await storage.runs.list({ limit: 500, after })
+    for (const { head } of page.runs) runs.set(head.subject, (runs.get(head.subject) ?? 0) + 1)
+    after = page.next
+  } while (after !== undefined)
+  expect(runs.size).toBe(count)
+  expect(Math.max(...runs.values())).toBe(1)
+  expect((await desk.plan('chat')).plan.counts).toMatchObject({ agree: count, source: count })
+}, 300_000)
+
+test('limits stop a mass deactivation, and a source that cannot be read deactivates no one', async () => {
+  const { source, target, desk, start } = await systems('tables', 'a database')
+  const logins = Array.from({ length: 100 }, (_, i) => `user${i}`)
+  await source.add(people(logins))
+  await target.add(people([...logins, 'eddy']))
+  await start(reconciliation('chat', '').replace('accounts: 1000', 'accounts: 10'))
+  if (!('database' in source)) throw new Error('the source is a table')
+  const { database } = source as ReturnType<typeof tableSystem>
+  database.exec('alter table persons rename to persons_away')
+  const id = await desk.request('chat')
+  const waiting = await desk.wait(id, 'paused', 'failed', 'planned', 'stopped')
+  expect(['paused', 'failed']).toContain(waiting.plan.state)
+  expect(waiting.plan.problem).toBeDefined()
+  expect((await desk.plans.drift()).size).toBe(0)
+  database.exec('alter table persons_away rename to persons')
+  if (waiting.plan.state === 'paused') await desk.resume(id)
+  database.exec(`update persons set active = 'false' where login <> 'user1'`)
+  const stopped = waiting.plan.state === 'paused' ? await desk.wait(id, 'stopped', 'planned') : await desk.plan('chat')
+  expect(stopped.plan).toMatchObject({ state: 'stopped', problem: expect.stringContaining('deactivate 100 of 101') })
+  await expect(desk.apply(stopped.plan.id)).rejects.toMatchObject({ code: 'CONFLICT' })
+  database.exec(`update persons set active = 'true'`)
+  const allowed = await desk.plan('chat')
+  expect(await desk.lines(allowed.plan.id)).toEqual(['extra >eddy deactivate open'])
+  // Eddy gets a job before the plan is applied.
+  await source.add(people(['eddy']))
+  expect((await desk.apply(allowed.plan.id)).progress).toMatchObject({ skipped: 1, done: 0 })
+  expect(Object.values(await target.read()).filter(({ active }) => active === 'false')).toEqual([])
+}, 180_000)
