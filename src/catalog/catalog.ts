@@ -173,6 +173,7 @@ import eventKeys from '#features/scim/events/event-keys.ts'
 import eventPoll from '#features/scim/events/event-poll.ts'
 import scimGateway from '#features/scim/gateway/scim-gateway.ts'
 import scimJournal from '#features/scim/journal/journal-filter.ts'
+import scimToken from '#features/scim/tokens/scim-token.ts'
 import stsDocuments from '#features/sts/filters/documents.ts'
 import stsToken from '#features/sts/filters/token.ts'
 import stsInjector from '#features/sts/injector/injector.ts'
@@ -208,6 +209,7 @@ export const authMechanisms = createRegistry('authentication mechanism', [
   passkey,
   javaScriptAuth,
   pluginMechanism,
+  scimToken,
   serviceAccount2Claims,
   totp,
 ])

@@ -135,9 +135,10 @@ function deleteExpiredRows(storage: Storage, clock: Clock, log: Logger): void {
     storage.sessions.deleteExpired(now),
     storage.logins.deleteExpired(now),
     storage.loginFailures.deleteForgotten(now),
+    storage.clientTokens.prune(),
     storage.rateLimits.prune(),
     storage.issuer.deleteExpired(now),
-  ]).catch((err: unknown) => log.warn('expired sessions, logins and rates were not removed', { err }))
+  ]).catch((err: unknown) => log.warn('expired sessions, logins, tokens and rates were not removed', { err }))
   settleAbandoned(storage.passwordChanges)
     .then(() => storage.passwordChanges.deleteExpired())
     .catch((err: unknown) => log.warn('expired password reset links were not removed', { err }))

@@ -18,6 +18,7 @@ import { scimInit } from '#cli/init/scim.ts'
 import type { JournalPage, JournalQuery, StoredJournalEntry } from '#features/scim/journal/journal-entry.ts'
 import type { JournalStore } from '#features/scim/journal/journal-store.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
+import { scimTokenCommand } from './scim-token.ts'
 
 const options = {
   ...databaseOptions,
@@ -39,7 +40,7 @@ const options = {
 
 export const scimCommand = defineCommand({
   name: 'scim',
-  about: 'Set up SCIM gateways and read their journal.',
+  about: 'Set up SCIM gateways, manage tokens of their clients and read their journal.',
   options,
   actions: {
     log: {
@@ -51,6 +52,11 @@ export const scimCommand = defineCommand({
       usage: '--client NAME --url URL [--out DIR]',
       about: 'Write the configuration of a SCIM gateway for an identity provider; see "gatehouse scim init --help"',
       command: scimInit,
+    },
+    token: {
+      usage: 'create|rotate|list|revoke [options]',
+      about: 'Manage the tokens of SCIM clients; see "gatehouse scim token --help"',
+      command: scimTokenCommand,
     },
   },
   examples: ['gatehouse scim log --failed --since 1h', 'gatehouse scim log --gateway scim-entra --follow'],

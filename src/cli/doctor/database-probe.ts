@@ -3,6 +3,8 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { readAddress } from '#database/databases.ts'
 import { pendingMigrations, readMigrations, SchemaMismatch } from '#database/migrations.ts'
+import { dialectTexts } from '#database/statement.ts'
+import { expiringTokens } from '#features/scim/tokens/client-token-store.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { readPostgresAddress } from '#protocols/sql/postgres-address.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
@@ -56,7 +58,15 @@ function sqlite(file: string): Finding[] {
     const found = String(database.prepare('select quick_check as found from pragma_quick_check').get()?.['found'])
     if (found !== 'ok') return [damaged(found)]
     const count = hasRuns(schema, rows) ? database.prepare(countUnfinished).get()?.['count'] : 0
-    return [ok(`SQLite ${version}, answered in ${millis} ms`), schema, ...unfinishedFindings(Number(count))]
+    const expiring = hasRuns(schema, rows)
+      ? database.prepare(expiringTokens(dialectTexts.sqlite.now)).get()?.['count']
+      : 0
+    return [
+      ok(`SQLite ${version}, answered in ${millis} ms`),
+      schema,
+      ...unfinishedFindings(Number(count)),
+      ...tokenFindings(Number(expiring)),
+    ]
   } catch (error) {
     if (isDamaged(error)) return [damaged(reasonOf(error))]
     throw error
@@ -96,6 +106,9 @@ async function postgres(address: string, hasStandby: boolean): Promise<Finding[]
     const rows = found ? await query<Applied>('select name, hash from schema_migrations') : []
     const schema = schemaFinding('postgres', rows)
     const [{ count = 0 } = {}] = hasRuns(schema, rows) ? await query<{ count: number }>(countUnfinished) : []
+    const tokens = hasRuns(schema, rows)
+      ? await query<{ count: number }>(expiringTokens(dialectTexts.postgres.now))
+      : []
     const seen = `PostgreSQL ${version}, answered in ${millis} ms`
     const slow = 'Move the gateway closer to the database: each change waits for several answers.'
     return [
@@ -106,6 +119,7 @@ async function postgres(address: string, hasStandby: boolean): Promise<Finding[]
       schema,
       ...replicationFindings(await query<Replication>(readReplication).catch(() => []), hasStandby),
       ...unfinishedFindings(Number(count)),
+      ...tokenFindings(Number(tokens[0]?.count ?? 0)),
       clockFinding(new Date(now), { from, to }, 'the database'),
     ]
   } finally {
@@ -153,6 +167,13 @@ function unfinishedFindings(count: number): Finding[] {
   const what = count === 1 ? '1 change has' : `${count} changes have`
   const remedy = 'List them with "gatehouse workflow list --unfinished", then retry or cancel them.'
   return [warning(`${what} failed part way`, remedy)]
+}
+
+function tokenFindings(count: number): Finding[] {
+  if (count === 0) return []
+  const what = count === 1 ? '1 token of a SCIM client expires' : `${count} tokens of SCIM clients expire`
+  const remedy = 'List them with "gatehouse scim token list", and replace them with "gatehouse scim token rotate".'
+  return [warning(`${what} within two weeks`, remedy)]
 }
 
 function schemaFinding(dialect: SqlDialect, applied: readonly Applied[]): Finding {

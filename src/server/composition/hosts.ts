@@ -23,6 +23,8 @@ import type { Reports } from '#features/reports/report-endpoint.ts'
 import type { EventStreams } from '#features/scim/events/event-streams.ts'
 import type { ScimHost } from '#features/scim/host.ts'
 import type { Journals } from '#features/scim/journal/journals.ts'
+import type { ClientTokens } from '#features/scim/tokens/client-tokens.ts'
+import type { ClientTokenHost } from '#features/scim/tokens/scim-token.ts'
 import { AdmissionAudit } from '#features/sts/service/admission-audit.ts'
 import type { TokenIssuing } from '#features/sts/service/token-issuing.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -61,6 +63,7 @@ export type GatewayHost = PortalHost &
   PasswordTaskHost &
   FactorHost &
   TokenHost &
+  ClientTokenHost &
   AuthHost &
   TaskHost &
   TargetHost
@@ -76,6 +79,7 @@ export interface HostServices extends PasswordServices {
   readonly audit: AuditStore
   readonly openUserDirectory: GatewayHost['openUserDirectory']
   readonly journals: Journals
+  readonly clientTokens: ClientTokens
   readonly runChanges: RunChanges
   readonly sessionChanges: SessionChanges
   readonly events: EventStreams
@@ -125,6 +129,7 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
     authorize: (subject, wanted) => rules.decide(subject, wanted),
     openUserDirectory: services.openUserDirectory,
     journals: services.journals,
+    clientTokens: services.clientTokens,
     readStatistics: createStatistics(services.statistics, services.journals),
     audit: services.auditReader,
     rateLimits: services.rateLimits,

@@ -2,6 +2,7 @@ import { AuditReader } from '#audit/audit-reader.ts'
 import { certificateIn, type SecretSource } from '#config/context/secrets.ts'
 import { type EventMeter, EventStreams, noMeter } from '#features/scim/events/event-streams.ts'
 import { Journals } from '#features/scim/journal/journals.ts'
+import { ClientTokens } from '#features/scim/tokens/client-tokens.ts'
 import type { ApiServerMeter } from '#features/sts/service/api-server-breaker.ts'
 import { createIssuingState } from '#features/sts/service/token-issuing.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -79,6 +80,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     runChanges: new RunChanges({ store: storage.runs, log }),
     sessionChanges: new SessionChanges({ store: storage.sessions, clock, log }),
     journals: new Journals(storage.journal, log),
+    clientTokens: new ClientTokens(storage.clientTokens, clock, log),
     events: new EventStreams({
       store: storage.events,
       keys,

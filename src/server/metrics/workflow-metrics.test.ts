@@ -17,6 +17,7 @@ function stores() {
     approvals: { figures: () => answer({ open: 9, oldestMillis: 60_000 }) },
     mails: { figures: () => answer({ queued: 5, unknown: 1, failed: 6 }) },
     grants: { due: () => answer([]) },
+    clientTokens: { expiring: () => answer(7) },
   }
   return { made, asked }
 }
@@ -42,10 +43,11 @@ test('a scrape returns the figures of the stores, and reads each store once', as
       'gatehouse_mails_unknown 1',
       'gatehouse_mails_failed 6',
       'gatehouse_grants_due 0',
+      'gatehouse_scim_tokens_expiring 7',
     ]),
   )
   await registry.metrics()
-  expect(asked.times).toBe(4)
+  expect(asked.times).toBe(5)
 })
 
 test('a scrape works while the database is down, and omits unknown figures', async () => {

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { ClientTokenStore } from '#features/scim/tokens/client-token-store.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { MailFigures, MailStore } from '#mail/mail-store.ts'
 import { currentExemplar, histogramWithExemplars } from '#server/metrics/exemplar.ts'
@@ -15,6 +16,7 @@ export interface FigureStores {
   readonly approvals: Pick<ApprovalStore, 'figures'>
   readonly mails: Pick<MailStore, 'figures'>
   readonly grants: Pick<GrantStore, 'due'>
+  readonly clientTokens: Pick<ClientTokenStore, 'expiring'>
 }
 
 interface Figures {
@@ -22,6 +24,7 @@ interface Figures {
   readonly approvals: ApprovalFigures
   readonly mails: MailFigures
   readonly grantsDue: number
+  readonly expiringTokens: number
 }
 
 /** Several scrapers, and the gauges of one scrape, share one read. */
@@ -125,6 +128,11 @@ const single: readonly (readonly [name: string, help: string, value: (figures: F
     `Timed access that is to be taken back and was not yet, counted up to ${maxGrants}.`,
     ({ grantsDue }) => grantsDue,
   ],
+  [
+    'gatehouse_scim_tokens_expiring',
+    'Tokens of SCIM clients that expire within two weeks.',
+    (figures) => figures.expiringTokens,
+  ],
 ]
 
 const runStates = ['ready', 'running', 'waiting', 'incident'] as const
@@ -177,13 +185,21 @@ class FigureReader {
   }
 
   async #ask(): Promise<Figures> {
-    const { runs, approvals, mails, grants } = this.#stores
+    const { runs, approvals, mails, grants, clientTokens } = this.#stores
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new Error(`no answer after ${readMillis} ms`)), readMillis)
     })
-    const asked = Promise.all([runs.figures(), approvals.figures(), mails.figures(), grants.due(maxGrants)])
-    const [ofRuns, ofApprovals, ofMails, due] = await Promise.race([asked, late]).finally(() => clearTimeout(timer))
-    return { runs: ofRuns, approvals: ofApprovals, mails: ofMails, grantsDue: due.length }
+    const asked = Promise.all([
+      runs.figures(),
+      approvals.figures(),
+      mails.figures(),
+      grants.due(maxGrants),
+      clientTokens.expiring(),
+    ])
+    const [ofRuns, ofApprovals, ofMails, due, expiringTokens] = await Promise.race([asked, late]).finally(() =>
+      clearTimeout(timer),
+    )
+    return { runs: ofRuns, approvals: ofApprovals, mails: ofMails, grantsDue: due.length, expiringTokens }
   }
 }

@@ -251,6 +251,21 @@ export const kinds: Readonly<Record<string, Kind>> = {
     },
     order: 'id',
   },
+  scimToken: {
+    table: 'scim_tokens',
+    isNewer: true,
+    fields: {
+      id: 'text',
+      client: 'text',
+      name: 'text',
+      hash: 'text',
+      created: 'number',
+      expires: 'number?',
+      revoked: 'number?',
+      lastUsed: 'number?',
+    },
+    order: 'id',
+  },
   portalMark: {
     table: 'portal_marks',
     fields: { loginKey: 'text', list: 'text', kind: 'text', name: 'text', at: 'number' },

@@ -45,6 +45,7 @@ export const gaugeRules: Readonly<Record<string, Rule>> = {
   gatehouse_mails_unknown: 'max',
   gatehouse_mails_oldest_seconds: 'max',
   gatehouse_grants_due: 'max',
+  gatehouse_scim_tokens_expiring: 'max',
   gatehouse_audit_records: 'max',
   gatehouse_audit_sink_lag_records: 'max',
   gatehouse_audit_sink_lag_seconds: 'max',

@@ -99,6 +99,8 @@ const others = `
     values ('r1', 1, 1, 'join:1', 'provision', 'Provision', 1, 2, 'done');
   insert into delegations (id, login, login_key, deputy, deputy_key, starts, ends)
     values ('d1', 'Grace', 'grace', 'Ada', 'ada', 1, 9000000000000);
+  insert into scim_tokens (id, client, name, hash, created, expires, revoked, last_used)
+    values ('t1', 'okta', 'default', 'hash of t1', 1, 9000000000000, null, 2), ('t2', 'okta', 'default', 'hash of t2', 1, null, 3, null);
   insert into portal_marks (login_key, list, kind, name, at) values ('ada', 'favorites', 'url', 'vault', 3);
   insert into notification_settings (user_key, choices, language, digest) values ('ada', '{"opened":["daily",1,null]}', 'de', 1);
   insert into digest_entries (user_key, entry, at) values ('ada', 'approval a1', 4);

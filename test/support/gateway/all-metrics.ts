@@ -10,7 +10,9 @@ export function allMetrics(): ReadonlyMap<string, { readonly type: string; reado
     throw new Error('nothing is scraped here')
   }
   const figures = { figures: unread }
-  metrics.workflows.watch({ runs: figures, approvals: figures, mails: figures, grants: { due: unread } }, silentLogger)
+  const figureStores = { runs: figures, approvals: figures, mails: figures }
+  const counted = { grants: { due: unread }, clientTokens: { expiring: unread } }
+  metrics.workflows.watch({ ...figureStores, ...counted }, silentLogger)
   metrics.reconciliations.watch({ store: { drift: unread }, isConfigured: () => true, log: silentLogger })
   metrics.audit.watch({ size: unread }, silentLogger)
   metrics.database.watchPool(() => undefined)

@@ -136,6 +136,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     sessions: options.sessions ?? noSessions,
     secondFactors: options.secondFactors ?? absentStore('second factors'),
     registrations: options.registrations ?? absentStore('registrations'),
+    clientTokens: absentStore('tokens of SCIM clients'),
     passwords: noPasswords,
     approvals: fakeService<ApprovalDesk>('approvals', options.approvals ?? {}),
     grants: fakeService<OwnGrants>('grants', options.grants ?? {}),

@@ -23,6 +23,11 @@ const scimInit = { first: certificate, prints: ['https://idm.example.com/scim/']
 
 export const walks: readonly Walk[] = [
   {
+    page: 'docs/reference/auth-mechanisms/auth.ScimToken.md',
+    first: quickstart,
+    prints: ['ghs_', 'okta default valid, never used'],
+  },
+  {
     page: 'docs/guides/with-curl.md',
     blocks: [1],
     first: quickstart,

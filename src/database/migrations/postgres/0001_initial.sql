@@ -144,6 +144,20 @@ create unlogged table rate_limits (
   full_at double precision not null
 ) with (fillfactor = 70);
 
+-- A token of a SCIM client: `hash` is that of its text. Tokens that can be used have different names in a client, except
+-- for one that was rotated and its successor.
+create table scim_tokens (
+  id text collate "C" primary key,
+  client text collate "C" not null,
+  name text collate "C" not null,
+  hash text collate "C" not null unique,
+  created bigint not null,
+  expires bigint,
+  revoked bigint,
+  last_used bigint
+);
+create index scim_tokens_by_client on scim_tokens (client, name);
+
 -- A second factor of an identity. `owner_name` is the login with which it was last used, for administrators. `data` is
 -- encrypted; `counter` rejects codes that were used.
 create table second_factors (

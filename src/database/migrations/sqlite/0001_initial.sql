@@ -137,6 +137,20 @@ create table login_failures (
 ) strict, without rowid;
 create index login_failures_by_age on login_failures (forget_at);
 
+-- A token of a SCIM client: `hash` is that of its text. Tokens that can be used have different names in a client, except
+-- for one that was rotated and its successor.
+create table scim_tokens (
+  id text primary key,
+  client text not null,
+  name text not null,
+  hash text not null unique,
+  created integer not null,
+  expires integer,
+  revoked integer,
+  last_used integer
+) strict, without rowid;
+create index scim_tokens_by_client on scim_tokens (client, name);
+
 -- A second factor of an identity. `owner_name` is the login with which it was last used, for administrators. `data` is
 -- encrypted; `counter` rejects codes that were used.
 create table second_factors (
