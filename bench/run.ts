@@ -21,6 +21,7 @@ import { type BenchOptions, parseOptions, usage } from './options.ts'
 import { bareRequest, bareRoute, connections, paired, turnSeconds, turns } from './paired.ts'
 import { measurePeers } from './peers.ts'
 import { measurePortalPage } from './portal-page.ts'
+import { measureReconcile } from './reconcile.ts'
 import { registrationRequests, writeRegistration } from './registration.ts'
 import { readJson } from './requests.ts'
 import { measureSidecar } from './sidecar.ts'
@@ -212,6 +213,19 @@ async function ldap(): Promise<void> {
   row(`bare ldapts searches beside ${label}`, rate(bare))
 }
 
+/** A comparison of a directory with the tables of an application, each with as many people. */
+async function reconcile(): Promise<void> {
+  for (const size of sizes) {
+    if (size === 0) continue
+    for (const { differs, seconds, cpuSeconds, peakMegabytes, reads, rows } of await measureReconcile(folder, size)) {
+      const label = `comparison of ${number(size)} people, ${differs ? `${number(rows)} differences` : 'none different'}`
+      row(label, `${seconds.toFixed(1)} s`, `${cpuSeconds.toFixed(1)} s of CPU, ${number(size / seconds)} people/s`)
+      row(`${label}, memory of the process`, `${number(peakMegabytes)} MB at most`, '', '<= 400 MB')
+      row(`${label}, reads of both systems and links`, number(reads), `${(reads / size).toFixed(4)} for each person`)
+    }
+  }
+}
+
 const quickstart = readFileSync('examples/quickstart/authentication.yaml', 'utf8')
 
 async function directories(): Promise<void> {
@@ -254,6 +268,7 @@ const parts: Readonly<Record<string, () => Promise<void>>> = {
   groups,
   creates: createCosts,
   directories,
+  reconcile,
   capacity: () => measureCapacity(folder, quickstart, sizes),
 }
 /** It is about sizing, not about the budget. */

@@ -43,12 +43,15 @@ export const pageCases: TargetCases = {
       let after: string | undefined
       let pages = 0
       do {
-        const page = await target.searchUsers({
-          ...query,
-          offset: 0,
-          limit: 2,
-          ...(after === undefined ? {} : { after }),
-        })
+        const wanted = { ...query, offset: 0, limit: 2, ...(after === undefined ? {} : { after }) }
+        const page = await target.searchUsers(wanted)
+        const uncounted = await target.searchUsers({ ...wanted, uncounted: true })
+        assert.deepEqual(
+          uncounted.items.map(({ userID }) => userID),
+          page.items.map(({ userID }) => userID),
+        )
+        assert.equal(uncounted.next === undefined, page.next === undefined)
+        assert.ok(uncounted.total <= page.total)
         const found = page.items.map(({ userID }) => userID)
         assert.deepEqual(found, await logins({ offset: pages * 2, limit: 2 }))
         assert.equal(page.total, all.length)

@@ -23,7 +23,7 @@ const schema = `
   pragma journal_mode = off;
   pragma synchronous = off;
   pragma locking_mode = exclusive;
-  pragma cache_size = -65536;
+  pragma cache_size = -32768;
   create table people (n integer primary key, key text not null unique, login text, state integer not null, rule integer,
     account integer, candidates text, keys text not null, data text not null);
   create index people_login on people (login);
