@@ -40,6 +40,40 @@ ${application('scim', [
   },
 ])}`
 
+test('a tenant that is added while the gateway runs has its own address, users and tokens', async () => {
+  const config = temporaryFolder()
+  writeFileSync(join(config, 'gateway.yaml'), configuration)
+  // Clients call this machine here, and not the host of the files.
+  const environment = { ACME_HOST: '127.0.0.1', UMBRELLA_HOST: '127.0.0.1' }
+  const gateway = await startGatewayProcess({ config, environment })
+  onTestFinished(async () => void (await gateway.stop()))
+  const run = async (...args: string[]) => (await promisify(execFile)(gatehouse, ['scim', ...args])).stdout.trim()
+  const add = async (tenant: string): Promise<string> => {
+    const url = 'https://idm.example.com'
+    await run('init', '--client', 'generic', '--tenant', tenant, '--url', url, '--out', config)
+    return await run('token', 'create', '--client', tenant, '--data', gateway.dataFolder)
+  }
+  const call = async (tenant: string, token: string, body?: object) => {
+    const response = await fetch(`${gateway.url}/tenants/${tenant}/scim/Users`, {
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/scim+json' },
+      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return { status: response.status, text }
+  }
+  const acme = await add('acme')
+  await until(async () => (await call('acme', acme)).status === 200, 60_000)
+  const umbrella = await add('umbrella')
+  await until(async () => (await call('umbrella', umbrella)).status === 200, 60_000)
+  const created = await call('acme', acme, { userName: 'ann' })
+  expect(created.status, created.text).toBe(201)
+  expect(JSON.parse(created.text).meta.location).toMatch(/\/tenants\/acme\/scim\/Users\//)
+  expect((await call('umbrella', umbrella)).text).not.toContain('ann')
+  expect((await call('umbrella', umbrella, { userName: 'ann' })).status).toBe(201)
+  // The token of a tenant is none of another one.
+  expect([(await call('umbrella', acme)).status, (await call('acme', umbrella)).status]).toEqual([401, 401])
+})
+
 /** The bound of a revocation, and room for a slow machine to send the first request after it. */
 const boundMillis = 5_000
 

@@ -125,6 +125,38 @@ describe('scim init', () => {
     },
   )
 
+  test('writes a gateway, users and tokens of its own for each tenant', async () => {
+    const out = temporaryFolder()
+    const tenant = (name: string, client = 'entra') =>
+      run('init', '--client', client, '--tenant', name, '--url', url, '--out', out)
+    await init(out, 'entra')
+    const { code, output } = await tenant('acme-corp')
+    expect(code).toBe(0)
+    const text = output.join('\n')
+    expect(text).toContain(`${url}/tenants/acme-corp/scim?aadOptscim062020`)
+    expect(text).toContain('scim token create --client acme-corp')
+    expect((await tenant('umbrella', 'okta')).code).toBe(0)
+    expect(existsSync(join(out, 'secrets', 'scim-acme-corp'))).toBe(false)
+    const { issues, configuration } = await loadConfiguration({
+      folder: out,
+      catalog,
+      environment: {},
+      strictSecrets: true,
+    })
+    expect(issues.map(formatIssue)).toEqual([])
+    expect([...(configuration?.targets.keys() ?? [])].sort()).toEqual([
+      'acme-corp-users',
+      'entra-users',
+      'umbrella-users',
+    ])
+    const before = readFileSync(join(out, 'umbrella.yaml'), 'utf8')
+    expect((await tenant('umbrella', 'okta')).code).toBe(1)
+    expect(readFileSync(join(out, 'umbrella.yaml'), 'utf8')).toBe(before)
+    for (const odd of ['okta', 'Acme', '../acme', 'a/b', '', '1st', 'a'.repeat(42), 'a.b', 'a\nb']) {
+      expect((await tenant(odd)).code, odd).toBe(2)
+    }
+  })
+
   test('several clients may share a folder, and each has its own token', async () => {
     const out = temporaryFolder()
     const tokens = new Set<string>()

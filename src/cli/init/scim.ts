@@ -111,10 +111,23 @@ const scimClientSetups = {
 export type ScimClientName = keyof typeof scimClientSetups
 export const scimClientNames = Object.keys(scimClientSetups) as ScimClientName[]
 
-export const scimPath = (client: ScimClientName): string => `/scim/${client}`
+const scimPath = ({ client, tenant }: Pick<TemplateValues, 'client' | 'tenant'>): string =>
+  tenant === undefined ? `/scim/${client}` : `/tenants/${tenant}/scim`
 
 /** The Secret of the token or its hash. */
 const tokenSecret = (client: ScimClientName) => ({ name: `scim-${client}`, key: 'token' }) as const
+
+/** A name in file names, addresses and objects. */
+function readTenant(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  if (!/^[a-z][a-z0-9-]{0,40}$/.test(text)) {
+    throw new WrongUsage('--tenant must be up to 41 lower-case letters, digits and dashes, and begin with a letter')
+  }
+  if (scimClientNames.some((client) => client === text)) {
+    throw new WrongUsage(`--tenant cannot be ${text}, which is the name of a client. Choose another name`)
+  }
+  return text
+}
 
 function fieldsOf(client: ScimClientName, at: { readonly address: string; readonly token: string }) {
   const { fields }: ScimClientSetup = scimClientSetups[client]
@@ -126,11 +139,15 @@ function fieldsOf(client: ScimClientName, at: { readonly address: string; readon
 export const scimInit = defineCommand({
   name: 'scim init',
   about: `Write the configuration of a SCIM gateway for an identity provider, with a new token, and print what to enter in the
-provider. Existing files are never overwritten.`,
-  usage: '--client NAME --url URL [--out DIR]',
+provider. With --tenant, the gateway, its users and its tokens are those of one tenant. Existing files are never overwritten.`,
+  usage: '--client NAME --url URL [--tenant NAME] [--out DIR]',
   options: {
     client: { value: 'NAME', about: scimClientNames.join(', ') },
     url: { value: 'URL', about: 'Address at which the provider reaches the gateway, such as https://idm.example.com' },
+    tenant: {
+      value: 'NAME',
+      about: 'Tenant, with users of its own at /tenants/NAME/scim; its tokens are those of "gatehouse scim token"',
+    },
     out: {
       value: 'DIR',
       default: 'config',
@@ -138,7 +155,10 @@ provider. Existing files are never overwritten.`,
     },
     ...outputOption,
   },
-  examples: ['gatehouse scim init --client entra --url https://idm.example.com'],
+  examples: [
+    'gatehouse scim init --client entra --url https://idm.example.com',
+    'gatehouse scim init --client okta --tenant acme --url https://idm.example.com',
+  ],
   run: async (values, _, io) => {
     const { out } = values
     const client = scimClientNames.find((known) => known === values.client)
@@ -148,12 +168,21 @@ provider. Existing files are never overwritten.`,
     }
     const url = readUrl(values.url)
     if (typeof url === 'string') throw new WrongUsage(`--url: ${url}`)
+    const tenant = readTenant(values.tenant)
+    const template = { client, tenant, host: url.hostname, origin: url.origin }
+    const address = url.origin + scimPath(template)
+    if (tenant !== undefined) {
+      const yaml = join(out, `${tenant}.yaml`)
+      await write({ yaml }, scimClientYaml(template))
+      printTenant({ client, tenant, address, port: url.port, yaml, out }, io)
+      return
+    }
     // Letters and digits only, which every provider accepts.
     const token = randomBytes(32).toString('hex')
     const secret = tokenSecret(client)
     const files = { yaml: join(out, `${client}.yaml`), token: join(out, 'secrets', secret.name, secret.key) }
-    await write(files, scimClientYaml({ client, host: url.hostname, origin: url.origin }), token)
-    print({ client, address: url.origin + scimPath(client), port: url.port, token, files, out }, io)
+    await write(files, scimClientYaml(template), token)
+    print({ client, address, port: url.port, token, files, out }, io)
   },
 })
 
@@ -177,9 +206,9 @@ interface Files {
   readonly token: string
 }
 
-/** Writes both files or none. Throws an Error if one of them exists, or the folder is a file. */
-async function write(files: Files, yaml: string, token: string): Promise<void> {
-  const found = [files.yaml, files.token].find((file) => existsSync(file))
+/** Writes both files or none; without a token, only the first. Throws an Error if one of them exists, or the folder is a file. */
+async function write(files: Pick<Files, 'yaml'> & Partial<Files>, yaml: string, token = ''): Promise<void> {
+  const found = [files.yaml, files.token ?? files.yaml].find((file) => existsSync(file))
   if (found !== undefined) {
     throw new Error(`${found} already exists, so nothing was written. Choose another --out, or move the file away.`)
   }
@@ -188,6 +217,7 @@ async function write(files: Files, yaml: string, token: string): Promise<void> {
     throw new Error(`--out: ${folder} is not a folder, so nothing was written. Choose a folder or an unused name.`)
   }
   await mkdir(folder, { recursive: true })
+  if (files.token === undefined) return await writeFile(files.yaml, yaml, { flag: 'wx' })
   await mkdir(dirname(files.token), { recursive: true, mode: 0o700 })
   await writeFile(files.token, `sha256:${hash('sha256', token, 'hex')}\n`, { flag: 'wx', mode: 0o600 })
   try {
@@ -230,6 +260,31 @@ function print({ client, address, port, token, files, out }: Written, io: Comman
   io.result({ client, address, token, files, enter: Object.fromEntries(fields) })
 }
 
+interface WrittenTenant extends Pick<Written, 'client' | 'address' | 'port' | 'out'> {
+  readonly tenant: string
+  readonly yaml: string
+}
+
+function printTenant({ client, tenant, address, port, yaml, out }: WrittenTenant, io: CommandOutput): void {
+  const { place } = scimClientSetups[client]
+  const fields = fieldsOf(client, { address, token: 'the printed token' })
+  const width = Math.max(...fields.map(([label]) => label.length))
+  for (const line of [
+    `Wrote ${yaml}: the gateway of ${tenant}, at ${address}`,
+    '',
+    'Next:',
+    `  ${commandName()} check --config ${quoted(out)}`,
+    ...startLines(out, port),
+    'With --data or --database of the gateway, create a token, which expires in a year:',
+    `  ${commandName()} scim token create --client ${tenant}`,
+    '',
+    `Enter in ${place}:`,
+    ...fields.map(([label, value]) => `  ${label.padEnd(width)}  ${value}`),
+  ])
+    io.stdout(line)
+  io.result({ client, tenant, address, files: { yaml }, enter: Object.fromEntries(fields) })
+}
+
 function startLines(out: string, port: string): string[] {
   const serve = `  ${commandName()} serve`
   const folder = join(out, '..')
@@ -251,22 +306,47 @@ function startLines(out: string, port: string): string[] {
 
 interface TemplateValues {
   readonly client: ScimClientName
+  readonly tenant?: string | undefined
   /** The host name that the provider calls, without a port. */
   readonly host: string
   /** Scheme, name and port. */
   readonly origin: string
 }
 
-/** The configuration for one client. Each name contains that of the client, so a folder can have several such files. */
-export function scimClientYaml({ client, host, origin }: TemplateValues): string {
+/** The configuration for one client or tenant. Each name contains its name, so a folder can have several such files. */
+export function scimClientYaml({ client, tenant, host, origin }: TemplateValues): string {
   const { title }: ScimClientSetup = scimClientSetups[client]
+  const name = tenant ?? client
+  const NAME = name.toUpperCase().replaceAll('-', '_')
   return fillTemplate(new URL('./templates/scim-client.yaml', import.meta.url), {
     client,
-    CLIENT: client.toUpperCase(),
+    name,
+    NAME,
     title,
     host,
     origin,
-    path: scimPath(client),
+    path: scimPath({ client, tenant }),
     profile: client === 'generic' ? 'tolerant' : client,
+    ...(tenant === undefined ? fileTokens(name, NAME) : databaseTokens(name)),
   })
 }
+
+const fileTokens = (name: string, NAME: string) => ({
+  option: '',
+  tokens: [
+    `# The command has created a token, and secrets/scim-${name}/token beside this file with its SHA-256. To replace the token, add a line with a`,
+    '# new one there, enter it in the client, and then remove the old line. Without that file, the tokens are in the key token of the Secret',
+    `# scim-${name} in the cluster, or in the environment variable SCIM_${NAME}_TOKEN.`,
+  ],
+  mechanism: 'auth.BearerToken',
+  caller: 'userName',
+  secret: ['secretParams:', '  - name: token', `    secretName: scim-${name}`, '    secretKey: token'],
+})
+
+const databaseTokens = (name: string) => ({
+  option: ` --tenant ${name}`,
+  tokens: [`# Its tokens are in the database: gatehouse scim token create --client ${name}`],
+  mechanism: 'auth.ScimToken',
+  caller: 'client',
+  secret: ['secretParams: []'],
+})
