@@ -15,10 +15,10 @@ import {
 import { withDatabase } from '#cli/command-line/installation.ts'
 import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
 import { scimInit } from '#cli/init/scim.ts'
+import { scimTokenCommand } from '#cli/scim/scim-token.ts'
 import type { JournalPage, JournalQuery, StoredJournalEntry } from '#features/scim/journal/journal-entry.ts'
 import type { JournalStore } from '#features/scim/journal/journal-store.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
-import { scimTokenCommand } from './scim-token.ts'
 
 const options = {
   ...databaseOptions,

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
+import { scimCommand } from '#cli/commands/scim.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage, type Storage } from '#server/composition/stores.ts'
 import { temporaryFolder } from '#testing/databases/databases.ts'
-import { scimCommand } from './scim.ts'
 
 async function withStorage<T>(folder: string, work: (storage: Storage) => Promise<T>): Promise<T> {
   const storage = openStorage({ dataFolder: folder, clock: systemClock, log: silentLogger })
