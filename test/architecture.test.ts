@@ -40,6 +40,7 @@ const featurePairs = [
   'portal > account',
   'portal > passwords',
   'portal > registration',
+  'portal > reconciliation',
   'call-workflow > portal',
   'account > passwords',
   'registration > passwords',

@@ -1,10 +1,12 @@
 import type { AuditReader } from '#audit/audit-reader.ts'
+import type { ReconciliationConfig } from '#config/configuration/configuration.ts'
 import type { AccountHost } from '#features/account/host.ts'
 import type { IssuerHost } from '#features/issuer/host.ts'
 import type { ConfigurationAccess } from '#features/portal/access/configuration-access.ts'
 import type { Portal } from '#features/portal/access/portal.ts'
 import type { ServedProfile } from '#features/portal/access/profile-form.ts'
 import type { SystemFacts } from '#features/portal/access/system-facts.ts'
+import type { ReconciliationPlans } from '#features/reconciliation/service/plans.ts'
 import type { RegistrationHost } from '#features/registration/host.ts'
 import type { RegistrationForm } from '#features/registration/service/offered-form.ts'
 import type { Reports } from '#features/reports/report-endpoint.ts'
@@ -45,6 +47,11 @@ export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, S
   readonly readTargets: ReadTargets
   readonly readStatistics: ReadStatistics
   readonly audit: AuditReader
+  readonly reconciliations: {
+    readonly plans: ReconciliationPlans
+    /** By name. */
+    readonly configured: ReadonlyMap<string, ReconciliationConfig>
+  }
   /** Absent in commands, which serve nothing. */
   readonly readSystem?: () => Promise<SystemFacts>
   /** Absent in commands. */

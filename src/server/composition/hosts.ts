@@ -17,6 +17,8 @@ import { offersProfile } from '#features/portal/access/profile-form.ts'
 import type { PortalHost } from '#features/portal/host.ts'
 import { createStatistics } from '#features/portal/statistics/read-statistics.ts'
 import type { StatisticsStore } from '#features/portal/statistics/statistics-store.ts'
+import { ReconciliationPlans } from '#features/reconciliation/service/plans.ts'
+import type { ReconciliationServices } from '#features/reconciliation/service/reconciliations.ts'
 import { offersForm } from '#features/registration/service/offered-form.ts'
 import { type RegistrationParts, Registrations } from '#features/registration/service/registrations.ts'
 import type { Reports } from '#features/reports/report-endpoint.ts'
@@ -88,6 +90,7 @@ export interface HostServices extends PasswordServices {
   readonly notifications: NotificationStore
   readonly statistics: StatisticsStore
   readonly auditReader: AuditReader
+  readonly reconciliations: ReconciliationServices['reconciliations']
   /** What only a gateway has. */
   readonly installation?: Pick<PortalHost, 'metrics' | 'readSystem' | 'loaded' | 'tokenReport'> | undefined
   readonly secondFactors: Pick<SecondFactorParts, 'store' | 'secrets'>
@@ -132,6 +135,10 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
     clientTokens: services.clientTokens,
     readStatistics: createStatistics(services.statistics, services.journals),
     audit: services.auditReader,
+    reconciliations: {
+      plans: new ReconciliationPlans({ ...services.reconciliations, clock }),
+      configured: configuration.reconciliations,
+    },
     rateLimits: services.rateLimits,
     ...services.installation,
     eventStreams: services.events,

@@ -61,6 +61,7 @@ export interface FakeHostOptions {
   readonly runChanges?: ListenToRuns
   readonly sessionChanges?: ListenToSessions
   readonly audit?: AuditReader
+  readonly reconciliations?: GatewayHost['reconciliations']
   readonly readSystem?: () => Promise<SystemFacts>
   readonly loaded?: ConfigurationAccess
   readonly tokenReport?: TokenReport
@@ -177,6 +178,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     runChanges: options.runChanges ?? (() => () => {}),
     sessionChanges: options.sessionChanges ?? (() => () => {}),
     audit: options.audit ?? absentStore('audit'),
+    reconciliations: options.reconciliations ?? { plans: absentStore('plans'), configured: new Map() },
     readStatistics: options.readStatistics ?? (async () => missing('statistics')),
     eventStreams: {
       open: (stream) => ({

@@ -1,12 +1,15 @@
 import * as z from 'zod'
+import { linkSchema, unlinkSchema } from '#features/portal/console/account-links.ts'
 import { reassignSchema } from '#features/portal/console/approvals.ts'
 import { explainSchema } from '#features/portal/console/configuration.ts'
 import { consoleOperations } from '#features/portal/console/console.ts'
 import { endSessionsSchema, personChangeSchema } from '#features/portal/console/person-changes.ts'
+import { planChangeSchema, planRequestSchema } from '#features/portal/console/plan-changes.ts'
 import * as consoleApprovals from '#features/portal/contract/console-approvals.ts'
 import * as audit from '#features/portal/contract/console-audit.ts'
 import * as configuration from '#features/portal/contract/console-configuration.ts'
 import * as people from '#features/portal/contract/console-people.ts'
+import * as consoleReconciliations from '#features/portal/contract/console-reconciliations.ts'
 import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
 import { system } from '#features/portal/contract/console-system.ts'
 import * as consoleTargets from '#features/portal/contract/console-targets.ts'
@@ -71,6 +74,8 @@ const tags: Readonly<Record<string, string>> = {
   'admin/approvals': 'Administration: runs',
   'admin/people': 'Administration: users and groups',
   'admin/groups': 'Administration: users and groups',
+  'admin/reconciliations': 'Administration: reconciliations',
+  'admin/plans': 'Administration: reconciliations',
 }
 
 function tagOf(path: string): string {
@@ -103,6 +108,7 @@ export const mainApi = new ServedApi<MainApiParts>({
     ...named(consoleWorkflows),
     ...named(consoleApprovals),
     ...named(consoleTargets),
+    ...named(consoleReconciliations),
     // Clients know the form schemas by OpenUnison's names.
     Attribute: formAttributeView,
     AttributeValueListItem: listItem,
@@ -128,6 +134,10 @@ export const mainApi = new ServedApi<MainApiParts>({
     EndPersonSessions: endSessionsSchema,
     PersonChange: personChangeSchema,
     Reassignment: reassignSchema,
+    PlanRequest: planRequestSchema,
+    PlanChange: planChangeSchema,
+    AccountDecision: linkSchema,
+    AccountDecisionRemoval: unlinkSchema,
     ShownReport: shownReport,
   },
   failure: { description: 'What is wrong', schema: 'MainErrors' },

@@ -1,0 +1,217 @@
+import { expect, test } from 'vitest'
+import { AuditStore } from '#audit/store/audit-store.ts'
+import type { ReconciliationConfig } from '#config/configuration/configuration.ts'
+import type { Difference } from '#features/reconciliation/plan/difference.ts'
+import { ReconciliationPlans } from '#features/reconciliation/service/plans.ts'
+import { LinkStore } from '#features/reconciliation/store/link-store.ts'
+import { ReconciliationStore } from '#features/reconciliation/store/reconciliation-store.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { LookupTarget } from '#sdk/target/target.ts'
+import { memoryDatabase } from '#testing/databases/memory-database.ts'
+import { openMain, person, someone } from '#testing/modules/main-fixture.ts'
+import { countsOf, missingAccount } from '#testing/reconciliation/difference.ts'
+
+const root = someone('root', ['people', 'admins', 'operators'])
+const viewer = someone('viewer', ['people', 'admins'])
+const minute = 60_000
+
+const config = {
+  at: 'chat.yaml:1:1',
+  description: 'Staff has the chat',
+  source: { kind: 'target', name: 'people', filter: undefined, groups: [] },
+  target: 'chat',
+  scope: { filter: undefined, groups: [] },
+  mapping: undefined,
+  groups: [],
+  correlation: [{ kind: 'login' }, { kind: 'attribute', source: 'mail', target: 'emails' }],
+  missing: 'create',
+  different: 'change',
+  extra: 'deactivate',
+  ambiguous: 'report',
+  deactivated: undefined,
+  workflows: {},
+  limits: { percent: 5, accounts: 50 },
+  schedule: undefined,
+  apply: 'manual',
+} as unknown as ReconciliationConfig
+
+const target = (read: LookupTarget['lookupUserByLogin']) => ({ lookupUserByLogin: read }) as LookupTarget
+
+async function open(read: LookupTarget['lookupUserByLogin'] = async () => undefined) {
+  const database = memoryDatabase()
+  const store = new ReconciliationStore(database)
+  const plans = new ReconciliationPlans({ store, links: new LinkStore(database), clock: systemClock })
+  const { send } = await openMain({
+    params: { administrators: 'filter;(groups=admins)', operators: 'filter;(groups=operators)' },
+    entries: [person('ann'), person('root')],
+    targets: { chat: target(read) },
+    reconciliations: { plans, configured: new Map([['chat', config]]) },
+  })
+  const get = (path: string) => send('GET', `/admin${path}`, undefined, viewer)
+  const post = (path: string, body: unknown, who = root) => send('POST', `/admin${path}`, body, who)
+  /** A plan that a gateway has compared. */
+  const planned = async (...differences: readonly Difference[]): Promise<string> => {
+    const { body } = await post('/reconciliations/chat/plans', {})
+    const claim = await store.claim('w', minute)
+    if (claim === undefined || claim.id !== body.plan.id) throw new Error('another plan is due')
+    const counts = countsOf(differences, 3)
+    await store.addPart(claim, { differences, counts, resumeAt: 'end', leaseMillis: minute })
+    const { source, target, agree } = counts
+    const report = { plan: claim.id, reconciliation: 'chat', source, target, agree, ...counts.differences }
+    await store.endComparison(claim, { state: 'planned', report, audit: [] })
+    return claim.id
+  }
+  return { get, post, send, planned, audit: new AuditStore(database) }
+}
+
+test('reconciliations are listed with their drift, their trend and their latest plan', async () => {
+  const { get, send, planned } = await open()
+  await expect(send('GET', '/admin/reconciliations')).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+  const [before] = (await get('/reconciliations')).body.reconciliations
+  expect(before).toEqual({
+    name: 'chat',
+    description: 'Staff has the chat',
+    source: 'people',
+    target: 'chat',
+    apply: 'manual',
+  })
+  const id = await planned(missingAccount('ann'), missingAccount('bob', { action: 'report' }))
+  const { body } = await get('/reconciliations/chat')
+  expect(body).toMatchObject({
+    drift: { agree: 3, missing: 2, extra: 0, source: 5 },
+    differsSince: expect.any(String),
+    plan: { id, state: 'planned', counts: { actions: { create: 1, report: 1 } } },
+    rules: ['login', 'emails'],
+    limits: { percent: 5, accounts: 50 },
+    trend: [{ plan: id, missing: 2 }],
+  })
+  expect((await get('/reconciliations?q=wiki')).body.reconciliations).toEqual([])
+  await expect(get('/reconciliations/wiki')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  expect((await get('/reconciliations/chat/plans?format=csv')).text).toContain(`${id},planned`)
+})
+
+test('rows of a plan are filtered, paged and exported, without secrets', async () => {
+  const { get, planned } = await open()
+  const secret = { name: 'userPassword', from: ['old-secret'], to: ['new-secret'] }
+  const id = await planned(
+    missingAccount('ann', { attributes: [secret] }),
+    missingAccount('bob', { action: 'report' }),
+    missingAccount('cyd', { kind: 'extra', action: 'deactivate', source: undefined, target: { login: 'cyd' } }),
+  )
+  const logins = async (query: string) =>
+    (await get(`/plans/${id}/rows${query}`)).body.rows.map(
+      ({ source, target }: { source?: { login: string }; target?: { login: string } }) => (source ?? target)?.login,
+    )
+  expect(await logins('')).toEqual(['ann', 'bob', 'cyd'])
+  expect(await logins('?kind=extra')).toEqual(['cyd'])
+  expect(await logins('?action=create')).toEqual(['ann'])
+  expect(await logins('?state=reported')).toEqual(['bob'])
+  expect(await logins('?login=ANN')).toEqual(['ann'])
+  const first = await get(`/plans/${id}/rows?limit=2`)
+  expect(await logins(`?limit=2&after=${first.body.next}`)).toEqual(['cyd'])
+  const file = (await get(`/plans/${id}/rows?format=csv`)).text
+  expect(file).toContain('0,missing,create,open,ann')
+  expect(`${file}${first.text}`).not.toContain('secret')
+  await expect(get(`/plans/${id}/rows?kind=odd`)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  await expect(get(`/plans/${id}/rows?after=x`)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  await expect(get('/plans/none/rows')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+})
+
+test('an operator applies the plan that they saw, and others do not', async () => {
+  const { get, post, planned, audit } = await open()
+  const id = await planned(missingAccount('ann'))
+  const seen = { state: 'planned', reason: 'looks right' }
+  await expect(post(`/plans/${id}/apply`, seen, viewer)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+  await expect(post(`/plans/${id}/apply`, { state: 'planned', reason: ' ' })).rejects.toMatchObject({
+    code: 'BAD_REQUEST',
+  })
+  expect((await get(`/plans/${id}`)).body).toMatchObject({ state: 'planned', rows: { open: 1 }, own: false })
+  const { body } = await post(`/plans/${id}/apply`, seen)
+  expect(body).toMatchObject({ state: 'applying', approval: { by: 'root', reason: 'looks right' } })
+  await expect(post(`/plans/${id}/stop`, seen)).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+  const now = { state: 'applying', reason: 'too many' }
+  expect((await post(`/plans/${id}/pause`, now)).body).toMatchObject({
+    state: 'paused',
+    problem: 'Paused by root: too many',
+  })
+  expect((await post(`/plans/${id}/resume`, { ...now, state: 'paused' })).body.state).toBe('applying')
+  expect((await post(`/plans/${id}/stop`, now)).body).toMatchObject({ state: 'stopped' })
+  expect((await audit.list({ limit: 2 })).rows).toMatchObject([
+    { requestor: 'root', value: `stop ${id}`, reason: 'too many' },
+    { requestor: 'root', value: `resume ${id}` },
+  ])
+})
+
+test('no one applies a plan that changes their own account, or decides about it', async () => {
+  const { get, post, planned } = await open()
+  const id = await planned(missingAccount('ROOT'), missingAccount('ann'))
+  const denied = { code: 'ACCESS_DENIED', publicText: expect.stringContaining('your own account') }
+  await expect(post(`/plans/${id}/apply`, { state: 'planned', reason: 'mine' })).rejects.toMatchObject(denied)
+  const links = '/reconciliations/chat/links'
+  for (const names of [{ source: 'Root' }, { source: 'id of ROOT' }, { source: 'ann', target: 'root' }]) {
+    await expect(post(links, { ...names, reason: 'mine' })).rejects.toMatchObject(denied)
+  }
+  await expect(post(`${links}/remove`, { source: 'root', reason: 'mine' })).rejects.toMatchObject(denied)
+  expect((await get(`/plans/${id}`)).body.state).toBe('planned')
+  expect((await get(links)).body.links).toEqual([])
+})
+
+test('a decision about a person is stored under the ids of the last plan, listed and removed', async () => {
+  const { get, post, planned } = await open()
+  await planned(
+    missingAccount('ann', { kind: 'ambiguous', action: 'report', candidates: [{ id: 'U1', login: 'ann1' }] }),
+  )
+  const links = '/reconciliations/chat/links'
+  const decision = { source: 'ann', target: 'U1', reason: 'asked her' }
+  await expect(post(links, decision, viewer)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+  expect((await post(links, decision)).body).toMatchObject({ source: 'id of ann', target: 'U1' })
+  expect((await post(links, { source: 'dan', reason: 'has left' })).body).toEqual({ source: 'dan', unknown: ['dan'] })
+  expect((await get(links)).body.links).toMatchObject([
+    { source: 'dan', decidedBy: 'root', reason: 'has left' },
+    { source: 'id of ann', target: 'U1', reason: 'asked her' },
+  ])
+  const removal = { source: 'dan', reason: 'is back' }
+  expect((await post(`${links}/remove`, removal)).body).toEqual({ removed: true })
+  expect((await post(`${links}/remove`, removal)).body).toEqual({ removed: false })
+})
+
+test('the page of a user shows what each system has, what differs, and what could not be read', async () => {
+  const read = { fails: false }
+  const { get, planned } = await open(async (login) => {
+    if (read.fails) throw new GatewayError('TARGET_UNREACHABLE', 'connect ECONNREFUSED 10.0.0.1')
+    if (login !== 'ann') return undefined
+    return {
+      id: 'U1',
+      userID: 'ann',
+      attributes: Attributes.from({ mail: ['old@example.com'], userPassword: ['secret'] }),
+      groups: ['staff'],
+    }
+  })
+  expect((await get('/people/ann/systems')).body.systems).toMatchObject([{ reconciliation: 'chat', differences: [] }])
+  await planned(missingAccount('ann', { kind: 'different', action: 'change', target: { id: 'U1', login: 'ann' } }))
+  const { body, text } = await get('/people/ann/systems')
+  expect(body.systems).toEqual([
+    {
+      reconciliation: 'chat',
+      target: 'chat',
+      login: 'ann',
+      account: {
+        id: 'U1',
+        attributes: [
+          { name: 'mail', values: ['old@example.com'] },
+          { name: 'userPassword', values: [], hidden: true },
+        ],
+        groups: ['staff'],
+      },
+      compared: expect.any(String),
+      differences: [expect.objectContaining({ kind: 'different', action: 'change' })],
+    },
+  ])
+  expect(text).not.toContain('secret')
+  read.fails = true
+  const [system] = (await get('/people/ann/systems')).body.systems
+  expect(system).toMatchObject({ problem: expect.any(String) })
+  expect(system).not.toHaveProperty('account')
+})
