@@ -258,7 +258,14 @@ export const base = 'https://gw.example.com/api/scim'
 /** The gateway as a client sees it: its errors become answers in its own format, as in the pipeline. */
 export async function openGateway(
   module: FilterModule,
-  options: { params?: ParamValues; people?: People; host?: Partial<ScimHost>; client?: string } = {},
+  options: {
+    params?: ParamValues
+    people?: People
+    host?: Partial<ScimHost>
+    client?: string
+    /** What dry runs show. */
+    preview?: (call: WorkflowCall) => Promise<Preview>
+  } = {},
 ) {
   const people = options.people ?? new People()
   const workflows = new FakeScimWorkflows(people)
@@ -268,7 +275,7 @@ export async function openGateway(
   const runs = {
     run: (...call: Parameters<typeof starter.run>) => starter.run(...call),
     hasUnfinished: async () => false,
-    preview: async () => somePreview,
+    preview: options.preview ?? (async () => somePreview),
   }
   const filter = await prepared.create({ ...fakeModuleHost({ targets: { people }, runs }), ...options.host })
   const exchanges: Exchange[] = []

@@ -1,13 +1,16 @@
 import { expect, onTestFinished, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
 import { syncOptions, userOf } from '#sdk/conformance/target-fixture.ts'
+import type { PreviewEntry } from '#sdk/contract/preview.ts'
 import { hasGroups } from '#sdk/target/target.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { quietRequest } from '#testing/ldap/ldap-target.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import type { ParamValues } from '#testing/modules/fake-parse.ts'
 import { base, openGateway, type Send } from '#testing/scim/scim-gateway-fixture.ts'
 import { type EachTarget, onEachTarget } from '#testing/targets/each-target.ts'
 import { startWorkflows } from '#testing/workflows/workflow-fixture.ts'
+import { previewRun } from '#workflows/runs/previews.ts'
 import scimGateway from './scim-gateway.ts'
 
 /** A gateway whose mapping lines show one value of one attribute, and `active` by the other. */
@@ -43,7 +46,8 @@ async function open({ target: people, several, single, login }: EachTarget, more
     ...more,
   }
   const { targets } = fakeModuleHost({ targets: { people } })
-  return openGateway(scimGateway, { params, host: { targets, workflows } })
+  const preview = (call: WorkflowCall) => previewRun(workflows.begin(call), workflows)
+  return openGateway(scimGateway, { params, host: { targets, workflows }, preview })
 }
 
 let next = 1
@@ -82,6 +86,55 @@ onEachTarget('values that a gateway does not show', (openTarget) => {
     const beforeRemove = await hidden()
     await change({ op: 'remove', path: 'emails' })
     expect(await stored()).toEqual(beforeRemove)
+  })
+})
+
+/** The target, and the names of its methods that write, as they are called. */
+function watchWrites(target: EachTarget['target']) {
+  const writes: string[] = []
+  const get = (of: EachTarget['target'], name: string | symbol): unknown => {
+    const member: unknown = Reflect.get(of, name, of)
+    if (typeof member !== 'function') return member
+    return (...args: unknown[]): unknown => {
+      if (/^(?:create|sync|update|delete|change|set)/.test(String(name))) writes.push(String(name))
+      return member.apply(of, args)
+    }
+  }
+  return { writes, target: new Proxy(target, { get }) }
+}
+
+onEachTarget('dry runs', (openTarget) => {
+  test('write nothing, and show what is then written', async () => {
+    const opened = await openTarget()
+    const { writes, target } = watchWrites(opened.target)
+    const { send } = await open({ ...opened, target })
+    const userID = fresh()
+    const change = async (method: string, path: string, body?: JsonObject) => {
+      const before = writes.length
+      const shown = await send(method, path, body, { 'dry-run': 'true' })
+      const title = `${method} ${JSON.stringify(shown.body)}`
+      expect([shown.status, shown.body['complete'], writes.length], title).toEqual([200, true, before])
+      const [run] = shown.body['runs'] as unknown as { readonly steps: readonly PreviewEntry[] }[]
+      const done = await send(method, path, body)
+      expect(done.status, JSON.stringify(done.body)).toBeLessThan(300)
+      expect(writes.length).toBeGreaterThan(before)
+      const [step] = run?.steps ?? []
+      expect(step?.name.toLowerCase(), title).toBe(userID)
+      for (const { name, after } of step?.attributes ?? []) {
+        const user = await opened.target.findUser(userID, [name], quietRequest)
+        expect([...(user?.attributes.values(name) ?? [])].sort(), `${title} ${name}`).toEqual([...after].sort())
+      }
+      return { action: step?.action, body: done.body }
+    }
+    const emails = [{ value: `${userID}@example.com` }]
+    const created = await change('POST', '/Users', { userName: userID, active: true, emails })
+    expect(created.action).toBe('create')
+    const address = addressOf(created.body)
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp']
+    const other = { op: 'replace', path: 'emails', value: [{ value: 'other@example.com' }] }
+    expect((await change('PATCH', address, { schemas, Operations: [other] })).action).toBe('change')
+    expect((await change('PUT', address, { userName: userID, active: true, emails })).action).toBe('change')
+    expect((await change('DELETE', address)).action).toBe('change')
   })
 })
 
