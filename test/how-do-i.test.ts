@@ -61,6 +61,14 @@ const trials: Readonly<Record<string, Trial>> = {
   'Find out why a request is denied': { codes: [1], prints: ['(&(sub=idp)(role=crm))'] },
   'Connect Entra ID': { prints: ['https://idm.example.com/scim/entra'] },
   'Connect Okta': { prints: ['https://idm.example.com/scim/okta'] },
+  'Add a tenant': { prints: ['https://idm.example.com/tenants/acme/scim', 'ghs_'] },
+  'Replace the token of a SCIM client': {
+    first: ['gatehouse scim token create --client okta --data data'],
+    prints: ['okta default valid', 'okta default expiring'],
+  },
+  'See what a SCIM change would do': {
+    notRun: { curl: 'needs a running gateway; src/features/scim/gateway/dry-run.conformance.test.ts has one' },
+  },
   // The gateway and its issuers do not run.
   'Know what happens while a target is down': { codes: [1], prints: ['OK      database'] },
   'Retry what failed': { values: { ID: (folder) => runs(folder, 'incident') }, prints: ['orphan'] },
