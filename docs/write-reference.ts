@@ -92,6 +92,7 @@ const referenceKinds: Partial<Record<ReferenceKind, string>> = {
   application: 'Application',
   chain: 'AuthenticationChain',
   'custom authorization': 'CustomAuthorization',
+  'resource type': 'ResourceType',
   'javascript mapping': 'JavaScriptMapping',
   mechanism: 'AuthenticationMechanism',
   notifier: 'Notifier',

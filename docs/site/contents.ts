@@ -59,6 +59,7 @@ export const sections: readonly Section[] = [
           'docs/guides/okta.md',
           'docs/guides/sailpoint.md',
           'docs/guides/scim-clients.md',
+          'docs/guides/resource-types.md',
           'docs/guides/scim-journal-and-events.md',
         ],
       },

@@ -12,16 +12,27 @@ import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-in
 import { hasLookups, type Target } from '#sdk/target/target.ts'
 import type { Mount } from './virtual-directory.ts'
 
-/** The configured inserts; without any, each target with lookups is the branch `ou=<target>` of the root. */
+/**
+ * The configured inserts; without any, each target with lookups is the branch `ou=<target>` of the root, except those of
+ * resource types, since a device must never be found by the login of a user.
+ */
 export async function createMounts(
-  { inserts, directoryRoot, setAside = [] }: Pick<Configuration, 'inserts' | 'directoryRoot' | 'setAside'>,
+  {
+    inserts,
+    directoryRoot,
+    setAside = [],
+    resourceTargets = new Set(),
+  }: Pick<Configuration, 'inserts' | 'directoryRoot' | 'setAside' | 'resourceTargets'>,
   targets: ReadonlyMap<string, Target>,
   scope: Scope,
   create: (config: InsertConfig) => Promise<DirectoryInsert>,
 ): Promise<Mount[]> {
   if (inserts.length === 0) {
-    const closed = setAside.filter(({ kind, lookups }) => kind === 'Target' && lookups !== false)
-    return [...targetBranches(directoryRoot, targets), ...closed.map((target) => closedBranch(directoryRoot, target))]
+    const ofPeople = new Map([...targets].filter(([name]) => !resourceTargets.has(name)))
+    const closed = setAside.filter(
+      ({ kind, name, lookups }) => kind === 'Target' && lookups !== false && !resourceTargets.has(name),
+    )
+    return [...targetBranches(directoryRoot, ofPeople), ...closed.map((target) => closedBranch(directoryRoot, target))]
   }
   const mounts: Mount[] = []
   await createEach(inserts, async (config) => {

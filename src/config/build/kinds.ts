@@ -18,6 +18,7 @@ import {
   workflowSchema,
 } from '#config/kinds/provisioning.ts'
 import { reconciliationSchema } from '#config/kinds/reconciliation.ts'
+import { resourceTypeSchema } from '#config/kinds/resource-type.ts'
 import { trustSchema } from '#config/kinds/trust.ts'
 import type { Path } from '#kernel/issues.ts'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
@@ -38,6 +39,7 @@ import {
 } from './plain-kinds.ts'
 import { buildCustomAuthorization, buildTarget, buildWorkflow } from './provisioning.ts'
 import { buildReconciliation } from './reconciliation.ts'
+import { buildResourceType } from './resource-type.ts'
 import { buildTrust } from './trust.ts'
 
 export interface Kind {
@@ -97,7 +99,10 @@ const frameSchema = envelopeSchema(z.unknown(), z.unknown())
 /** Replaces a name that was reported as missing or wrong. */
 export const unnamed = '(unnamed)'
 
-/** All kinds, in the order of building: a chain needs its mechanisms, an issuer its trusts, a reconciliation its gateway. */
+/**
+ * All kinds, in the order of building: a chain needs its mechanisms, an issuer its trusts, a gateway its types, a
+ * reconciliation its gateway.
+ */
 export const kinds: readonly Kind[] = [
   kind('AuthenticationMechanism', authenticationMechanismSchema, buildMechanism, { referredAs: 'mechanism' }),
   kind('AuthenticationChain', authenticationChainSchema, buildChain, { referredAs: 'chain' }),
@@ -108,6 +113,7 @@ export const kinds: readonly Kind[] = [
     referredAs: 'workflow',
     yamlTexts: [['spec', 'tasks']],
   }),
+  kind('ResourceType', resourceTypeSchema, buildResourceType, { referredAs: 'resource type' }),
   kind('ResultGroup', resultGroupSchema, buildResultGroup, { referredAs: 'result group' }),
   kind('CustomAuthorization', customAuthorizationSchema, buildCustomAuthorization, {
     referredAs: 'custom authorization',

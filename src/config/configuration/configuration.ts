@@ -45,6 +45,8 @@ export interface Configuration {
   readonly applications: readonly ApplicationConfig[]
   readonly chains: ReadonlyMap<string, ChainConfig>
   readonly targets: ReadonlyMap<string, TargetConfig>
+  /** The targets of resource types, even of types that are set aside: what they store are neither users nor groups. */
+  readonly resourceTargets?: ReadonlySet<string>
   /** The root of the virtual directory. */
   readonly directoryRoot: Dn
   /** In order. Without any, every target with lookups is a separate branch. */

@@ -7,6 +7,7 @@ import type { Named, Registry } from '#kernel/registry.ts'
 import { type OwnPlaces, ownFile } from '#sdk/host/own-file.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext, ReferenceKind, ShownValue } from '#sdk/module/parse-context.ts'
+import type { ResourceType } from '#sdk/module/resource-type.ts'
 import { parseRule, type Rule } from '#sdk/rule/rule.ts'
 import type { GroupSource } from '#sdk/target/group-mappings.ts'
 import type { MapperInstance, PreparedValueSource } from '#sdk/target/mapper.ts'
@@ -81,6 +82,10 @@ export class BuildContext implements ParseContext {
   initOf(className: string): Params | undefined {
     const found = Array.from(this.state.draft.mechanisms.values()).find((one) => one?.module.className === className)
     return found?.init
+  }
+
+  resourceType(name: string): ResourceType | undefined {
+    return this.state.draft.resourceTypes.get(name)
   }
 
   addGroupSource(source: GroupSource): void {

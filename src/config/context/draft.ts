@@ -26,6 +26,7 @@ import type { AuthMechanismModule } from '#sdk/auth/auth-mechanism.ts'
 import type { AttributeFlow, CallableWorkflows } from '#sdk/flow/flow.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
+import type { ResourceType } from '#sdk/module/resource-type.ts'
 import type { GroupMapping, GroupSource } from '#sdk/target/group-mappings.ts'
 import type { ConfigDocument, PartPlace, Place } from './config-document.ts'
 
@@ -115,6 +116,9 @@ export class Draft {
   readonly targets = new Map<string, Built<TargetConfig>>()
   readonly inserts: Built<InsertConfig>[] = []
   readonly workflows = new Map<string, DraftWorkflow>()
+  readonly resourceTypes = new Map<string, ResourceType>()
+  /** The targets that store resources of other types than users and groups, with the object that names each first. */
+  readonly resourceTargets = new Map<string, ConfigDocument>()
   readonly resultGroups = new Map<string, ResultGroupConfig & { readonly document: ConfigDocument }>()
   readonly authorizations = new Map<string, AuthorizationConfig>()
   readonly javaScripts = new Map<string, JavaScriptObject>()

@@ -1,5 +1,6 @@
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { Params } from '#sdk/module/params.ts'
+import type { ResourceType } from '#sdk/module/resource-type.ts'
 import type { GroupSource } from '#sdk/target/group-mappings.ts'
 import type { MapperInstance, PreparedValueSource } from '#sdk/target/mapper.ts'
 
@@ -11,6 +12,7 @@ export type ReferenceKind =
   | 'workflow'
   | 'target'
   | 'org'
+  | 'resource type'
   | 'result group'
   | 'custom authorization'
   /** A Notifier for mails to users. */
@@ -51,6 +53,8 @@ export interface ParseContext {
   shownValue?(name: string): ShownValue
   /** The `init` of the first mechanism of this class; undefined if there is none. */
   initOf?(className: string): Params | undefined
+  /** The ResourceType of this name; undefined if there is none, or if it has errors, which are reported elsewhere. */
+  resourceType?(name: string): ResourceType | undefined
   /** Group mappings are also read from the objects of this cluster. */
   addGroupSource?(source: GroupSource): void
   /** A rule is true for members of a group of this name. */

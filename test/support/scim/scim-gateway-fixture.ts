@@ -13,6 +13,7 @@ import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterModule } from '#sdk/filter/filter.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
+import type { ResourceType } from '#sdk/module/resource-type.ts'
 import type { LookupTarget } from '#sdk/target/target.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
@@ -236,9 +237,12 @@ export const tutorialParams: ParamValues = {
   groupFilterScim2Ldap: 'id=cn',
 }
 
-export function prepareGateway(module: FilterModule, params: ParamValues = tutorialParams) {
+/** ResourceType objects by name. */
+export type ResourceTypes = Readonly<Record<string, ResourceType>>
+
+export function prepareGateway(module: FilterModule, params: ParamValues = tutorialParams, types: ResourceTypes = {}) {
   const issues = new Issues()
-  const context = { ...fakeParseContext(), mapper }
+  const context = { ...fakeParseContext(), mapper, resourceType: (name: string) => types[name] }
   const prepared = module.prepare(fakeParams(params), issues, context)
   return { prepared, issues: issueTexts(issues.list), references: context.references }
 }
@@ -260,6 +264,7 @@ export async function openGateway(
   module: FilterModule,
   options: {
     params?: ParamValues
+    types?: ResourceTypes
     people?: People
     host?: Partial<ScimHost>
     client?: string
@@ -269,7 +274,7 @@ export async function openGateway(
 ) {
   const people = options.people ?? new People()
   const workflows = new FakeScimWorkflows(people)
-  const { prepared, issues } = prepareGateway(module, options.params)
+  const { prepared, issues } = prepareGateway(module, options.params, options.types)
   if (issues.length > 0) throw new Error(issues.join('\n'))
   const starter = options.host?.workflows ?? workflows
   const runs = {

@@ -12,7 +12,7 @@ import { openStorage } from '#server/composition/stores.ts'
 import { insertPeople } from '#testing/databases/many-people.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import type { ParamValues } from '#testing/modules/fake-parse.ts'
-import { openGateway } from '#testing/scim/scim-gateway-fixture.ts'
+import { openGateway, type ResourceTypes } from '#testing/scim/scim-gateway-fixture.ts'
 import { parseTasks, startWorkflows, type TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 
 /** The smallest configuration. */
@@ -33,6 +33,15 @@ const tasks: Readonly<Record<string, readonly TaskSpec[]>> = {
   ],
 }
 
+/** Two tasks for each type: one writes its resources, one deletes them. */
+const typeTasks = (types: ResourceTypes): Record<string, readonly TaskSpec[]> =>
+  Object.fromEntries(
+    Object.values(types).flatMap(({ workflow, deleteWorkflow = '', target }) => [
+      [workflow, [{ taskType: 'provision', target, sync: true }]],
+      [deleteWorkflow, [{ taskType: 'delete', target }]],
+    ]),
+  )
+
 /** A gateway, its workflows and a database target together, on their own database. */
 export async function openStack(
   module: FilterModule,
@@ -41,20 +50,30 @@ export async function openStack(
     workflows?: Readonly<Record<string, readonly TaskSpec[]>>
     /** As many users as `insertPeople` makes. */
     people?: number
+    /** The database; a new file if absent. */
+    url?: string
+    /** Each is stored in a database target of its own. */
+    types?: ResourceTypes
   } = {},
 ) {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-scim-'))
   if (options.people !== undefined) await insertPeople({ dataFolder: folder }, options.people)
-  const storage = openStorage({ dataFolder: folder, clock: systemClock, log: silentLogger })
+  const { url, types = {} } = options
+  const storage = openStorage({ url, dataFolder: folder, clock: systemClock, log: silentLogger })
   const directory = storage.userDirectory({ name: 'people' })
   const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
   const people = databaseTarget(directory, passwords)
-  const all = { ...tasks, ...options.workflows }
+  const others = Object.values(types).map(({ target }) => {
+    const own = storage.userDirectory({ name: target })
+    return [target, databaseTarget(own, new Passwords(storage.userDirectory({ name: `${target}/passwords` })))] as const
+  })
+  const targets = { people, ...Object.fromEntries(others) }
+  const all = { ...tasks, ...typeTasks(types), ...options.workflows }
   const { workflows, audit } = await startWorkflows({
     workflows: all,
-    targets: { people },
+    targets,
   })
-  const { targets } = fakeModuleHost({ targets: { people } })
+  const { targets: served } = fakeModuleHost({ targets })
   const openUserDirectory = async (wanted: UserDirectoryOptions) => storage.userDirectory(wanted)
   /** A gateway with its own locks, like another process. */
   const source = {
@@ -64,7 +83,8 @@ export async function openStack(
   const gateway = (params: ParamValues) =>
     openGateway(module, {
       params,
-      host: { targets, workflows, openUserDirectory, workflowWrites: (name) => workflowWrites(source, name) },
+      types,
+      host: { targets: served, workflows, openUserDirectory, workflowWrites: (name) => workflowWrites(source, name) },
     })
   const { send, respond } = await gateway(options.params ?? builtInParams)
   return {
@@ -78,7 +98,7 @@ export async function openStack(
     audit,
     async close(): Promise<void> {
       await workflows.close?.()
-      await people.close()
+      for (const target of Object.values(targets)) await target.close()
       await storage.close()
       await rm(folder, { recursive: true, force: true })
     },

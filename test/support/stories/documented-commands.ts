@@ -85,6 +85,7 @@ export const walks: readonly Walk[] = [
   { page: 'examples/second-factors/README.md', prints: [] },
   { page: 'examples/scim/README.md', prints: ['"userName":"ann"', 'scim-entra'] },
   { page: 'examples/scim-target/README.md', prints: ['"userName":"ann"'] },
+  { page: 'examples/resource-types/README.md', prints: ['"serialNumber":"C02XL0AAJGH5"', '"endpoint":"/Roles"'] },
   { page: 'examples/sql-target/README.md', prints: ['"userName":"grace"', 'grace@example.com'] },
   { page: 'examples/webhook-target/README.md', prints: ['"userName":"grace"', 'grace@example.com'] },
   { page: 'examples/ldap-target/README.md', prints: ['"userName":"grace"', 'uid: grace'] },

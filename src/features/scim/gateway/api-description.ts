@@ -9,14 +9,14 @@ import { DescribedApi, type OperationDescription, placeAtMount } from '#sdk/api/
 import type { FilterApi } from '#sdk/filter/filter-api.ts'
 import { bulkRequestSchema } from './bulk.ts'
 import { dryRunMessage } from './dry-run.ts'
-import type { GatewayConfig } from './gateway-config.ts'
+import type { ServedConfig } from './gateway-config.ts'
 
 type Operations = Readonly<Record<string, OperationDescription>>
 
 const title = 'SCIM 2.0 gateway'
 
 /** The API of a gateway, described on first use. */
-export function scimApi(config: GatewayConfig): FilterApi {
+export function scimApi(config: ServedConfig): FilterApi {
   let described: DescribedApi | undefined
   return {
     title,
@@ -34,16 +34,24 @@ export function scimApi(config: GatewayConfig): FilterApi {
  * Everything below the URL of a gateway. Resources have the attributes of its schemas; what its targets can store is
  * known only while it runs, and is the answer of `/Schemas`.
  */
-function describeGateway({ users, groups, workflows }: GatewayConfig): DescribedApi {
+function describeGateway({ users, groups, workflows, types }: ServedConfig): DescribedApi {
   const user = answered(users.schema)
   const group = answered(groups.schema)
+  const others = types.map(({ users: { type, schema }, workflows: { deleteUser } }) => {
+    const { name, endpoint } = type
+    const described = { name, document: `${name}Resource`, endpoint, one: `one ${name}`, all: endpoint.slice(1) }
+    const operations = resourceOperations(described, { create: true, remove: deleteUser !== undefined })
+    return { document: described.document, schema, operations }
+  })
   return new DescribedApi({
     title,
     version: '2.0',
     type: scimMediaType,
     tag: (path) => {
-      if (path.startsWith('/Users') || path === '/Me') return 'Users'
-      return path.startsWith('/Groups') ? 'Groups' : 'Service'
+      const [, first = ''] = path.split('/')
+      if (first === 'Me') return 'Users'
+      const isOfType = ['Users', 'Groups', ...types.map(({ users }) => users.type.endpoint.slice(1))].includes(first)
+      return isOfType ? first : 'Service'
     },
     answers: {
       User: user,
@@ -53,6 +61,7 @@ function describeGateway({ users, groups, workflows }: GatewayConfig): Described
       GroupChange: z.union([group, dryRunMessage]),
       DryRun: dryRunMessage,
       GroupList: listOf(group),
+      ...Object.fromEntries(others.flatMap(({ document, schema }) => answersOf(document, answered(schema)))),
       AnyList: listOf(z.looseObject({})),
       Accepted: z.object({ schemas: z.array(z.string()), detail: z.string(), workflowId: z.string() }),
       BulkResponse: z.object({
@@ -79,19 +88,26 @@ function describeGateway({ users, groups, workflows }: GatewayConfig): Described
     bodies: {
       UserRequest: sent(users.schema),
       GroupRequest: sent(groups.schema),
+      ...Object.fromEntries(others.map(({ document, schema }) => [`${document}Request`, sent(schema)])),
       PatchRequest: patchBody,
       SearchRequest: searchBody,
       BulkRequest: bulkBody,
     },
     failure: { description: 'What is wrong (RFC 7644 3.12)', schema: 'Error', type: scimMediaType },
     operations: {
-      ...resourceOperations('User', { create: true, remove: workflows.deleteUser !== undefined }),
+      ...resourceOperations(described('User', 'user'), { create: true, remove: workflows.deleteUser !== undefined }),
       getMe: { route: 'GET /Me', summary: 'The user whose login is that of the caller', answer: 'User' },
-      ...resourceOperations('Group', {
+      ...resourceOperations(described('Group', 'group'), {
         create: workflows.createGroup !== undefined,
         remove: workflows.deleteGroup !== undefined,
       }),
-      search: { route: 'POST /.search', summary: 'Finds users and groups', body: 'SearchRequest', answer: 'AnyList' },
+      ...Object.fromEntries(others.flatMap(({ operations }) => Object.entries(operations))),
+      search: {
+        route: 'POST /.search',
+        summary: 'Finds resources of all types',
+        body: 'SearchRequest',
+        answer: 'AnyList',
+      },
       bulk: {
         route: 'POST /Bulk',
         summary: 'Makes several changes',
@@ -131,57 +147,80 @@ const waits = { '202': { description: 'The change was accepted and waits for a d
 const dryRun = { dryRun: '`true` changes nothing and answers what the change would do; also as the header `Dry-Run`' }
 const previews = { '200': { description: 'What the change would do', schema: 'DryRun' } }
 
+interface DescribedType {
+  readonly name: string
+  /** The name of its schema in the description. */
+  readonly document: string
+  readonly endpoint: `/${string}`
+  /** As summaries name one of them, and all. */
+  readonly one: string
+  readonly all: string
+}
+
+const described = (name: 'User' | 'Group', noun: string): DescribedType => ({
+  name,
+  document: name,
+  endpoint: `/${name}s`,
+  one: `a ${noun}`,
+  all: `${name}s`,
+})
+
+const answersOf = (name: string, one: z.ZodType): [string, z.ZodType][] => [
+  [name, one],
+  [`${name}Change`, z.union([one, dryRunMessage])],
+  [`${name}List`, listOf(one)],
+]
+
 /** The operations of one resource type. */
 function resourceOperations(
-  name: 'User' | 'Group',
+  { name, document, endpoint, one, all }: DescribedType,
   { create, remove }: { readonly create: boolean; readonly remove: boolean },
 ): Operations {
-  const one = name === 'User' ? 'a user' : 'a group'
   const operations: Operations = {
-    [`list${name}s`]: {
-      route: `GET /${name}s`,
-      summary: `Lists ${name.toLowerCase()}s`,
+    [`list${all}`]: {
+      route: `GET ${endpoint}`,
+      summary: `Lists ${all.toLowerCase()}`,
       query: listQuery,
-      answer: `${name}List`,
+      answer: `${document}List`,
     },
     ...(create && {
       [`create${name}`]: {
-        route: `POST /${name}s`,
+        route: `POST ${endpoint}`,
         summary: `Creates ${one}`,
         query: { ...projection, ...dryRun },
-        body: `${name}Request`,
-        answers: { ...previews, '201': { description: 'Created', schema: name }, ...waits },
+        body: `${document}Request`,
+        answers: { ...previews, '201': { description: 'Created', schema: document }, ...waits },
         failures: { '400': 'An attribute is not valid', '409': 'The name is taken' },
       },
     }),
-    [`search${name}s`]: {
-      route: `POST /${name}s/.search`,
-      summary: `Lists ${name.toLowerCase()}s by a body instead of a query`,
+    [`search${all}`]: {
+      route: `POST ${endpoint}/.search`,
+      summary: `Lists ${all.toLowerCase()} by a body instead of a query`,
       body: 'SearchRequest',
-      answer: `${name}List`,
+      answer: `${document}List`,
     },
-    [`get${name}`]: { route: `GET /${name}s/{id}`, summary: `Reads ${one}`, query: projection, answer: name },
+    [`get${name}`]: { route: `GET ${endpoint}/{id}`, summary: `Reads ${one}`, query: projection, answer: document },
     [`replace${name}`]: {
-      route: `PUT /${name}s/{id}`,
+      route: `PUT ${endpoint}/{id}`,
       summary: `Replaces ${one}`,
       query: { ...projection, ...dryRun },
-      body: `${name}Request`,
-      answer: `${name}Change`,
+      body: `${document}Request`,
+      answer: `${document}Change`,
       answers: waits,
       failures: { '412': 'The version in If-Match is not the current one' },
     },
     [`patch${name}`]: {
-      route: `PATCH /${name}s/{id}`,
+      route: `PATCH ${endpoint}/{id}`,
       summary: `Changes ${one}`,
       query: { ...projection, ...dryRun },
       body: 'PatchRequest',
-      answer: `${name}Change`,
+      answer: `${document}Change`,
       answers: { '204': { description: 'Changed' }, ...waits },
       failures: { '412': 'The version in If-Match is not the current one' },
     },
     ...(remove && {
       [`delete${name}`]: {
-        route: `DELETE /${name}s/{id}`,
+        route: `DELETE ${endpoint}/{id}`,
         summary: `Deletes ${one}`,
         query: dryRun,
         answers: { ...previews, '204': { description: 'Deleted' }, ...waits },

@@ -9,17 +9,26 @@ import { answer, type Handler, notFound, type ScimCall } from './scim-call.ts'
 import { eventUris } from './security-events.ts'
 
 /** `/ServiceProviderConfig`, `/ResourceTypes` and `/Schemas`: exactly what this gateway supports. */
-export function discoveryHandlers(parts: GatewayParts) {
+export function discoveryHandlers(parts: GatewayParts, types: readonly GatewayParts[]) {
   const { storage } = parts
-  const schemas = async () => [(await storage.users()).announced, (await storage.groups()).announced]
+  const announced = async () => [
+    { endpoint: '/Users', schema: (await storage.users()).announced },
+    { endpoint: '/Groups', schema: (await storage.groups()).announced },
+    ...(await Promise.all(
+      types.map(async ({ storage, config }) => ({
+        endpoint: config.users.type.endpoint,
+        schema: (await storage.users()).announced,
+      })),
+    )),
+  ]
   return {
     serviceProviderConfig: async ({ base }) => answer(200, serviceProviderConfig(base, parts)),
     resourceTypes: async (call) => {
-      const documents = (await schemas()).map(({ core, extensions }) => ({
+      const documents = (await announced()).map(({ endpoint, schema: { core, extensions } }) => ({
         schemas: [`${coreUrn}:ResourceType`],
         id: core.name,
         name: core.name,
-        endpoint: `/${core.name}s`,
+        endpoint,
         description: core.description,
         schema: core.id,
         schemaExtensions: extensions.map(({ id, required }) => ({ schema: id, required: required === true })),
@@ -28,7 +37,7 @@ export function discoveryHandlers(parts: GatewayParts) {
       return documentAnswer(call, 'resource type', documents)
     },
     schemas: async (call) => {
-      const all = (await schemas()).flatMap(({ core, extensions }) => [core, ...extensions])
+      const all = (await announced()).flatMap(({ schema }) => [schema.core, ...schema.extensions])
       return documentAnswer(
         call,
         'schema',

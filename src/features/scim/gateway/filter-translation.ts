@@ -261,8 +261,10 @@ export function userFilterNames({ config, lookups }: FilterNamesSource, known = 
       const location = { names: [internal], partly: attribute.multiValued && isShown }
       return isShown ? withFirst(location, path, lookups, known) : location
     }
-    if (isCore(path, 'userName')) return lookups.names.login
-    if (isCore(path, 'id')) return lookups.userIdAttribute === undefined ? lookups.names.userId : undefined
+    if (isCore(path, config.users.type.nameAttribute)) return lookups.names.login
+    if (isCore(path, 'id')) {
+      return lookups.userIdAttribute === undefined && !lookups.ids.marksUsers ? lookups.names.userId : undefined
+    }
     // The other parts of a manager come from the manager's own resource, so the store of the user cannot search them.
     const isManager = extension === enterpriseUserSchema.id && attribute.name === 'manager'
     if (isManager && sub !== undefined && sub.name !== 'value' && shown.has(attribute)) return undefined

@@ -1,4 +1,5 @@
 import type { EventStreamOptions } from '#features/scim/events/event-stream.ts'
+import { type EntryType, userType } from '#features/scim/types/entry-type.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { Rate } from '#kernel/rate-limit.ts'
@@ -14,11 +15,13 @@ import { type PreparedMapping, prepareMapping } from '#sdk/mapper/mapping.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
+import type { ResourceType } from '#sdk/module/resource-type.ts'
 import {
   checkNames,
   derivedFilterNames,
   type FilterNames,
   groupMapping,
+  namedMapping,
   noMapping,
   readFilterNames,
   readLists,
@@ -41,7 +44,7 @@ type Lookup =
 
 type Values = ParsedParameters<typeof parameterTable>
 
-export function parseGatewayConfig(params: Params, issues: Issues, context: ParseContext) {
+function parseGatewayConfig(params: Params, issues: Issues, context: ParseContext) {
   const values = readParameters(parameterTable, params, issues, context)
   const loginAttribute = readLoginAttribute(values, params, issues)
   const mappings = readMappings(values, loginAttribute, params, issues, context)
@@ -51,6 +54,7 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
   return {
     lookup: readLookup(values, params, issues),
     users: {
+      type: userType as EntryType,
       loginAttribute,
       idAttribute: readIdAttribute(values, loginAttribute, params, issues),
       /** Where the target marks a user whose delete only deactivated it; the database of Gatehouse if undefined. */
@@ -67,6 +71,8 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       lists: configured,
       /** The internal attributes that the mappings produce. */
       produces: [...toInternal.produces.map(({ attribute }) => attribute), ...ofUsers.produces],
+      /** The attribute that deactivates a user. */
+      active: userResource.resolveAttribute('active'),
       showsGroups: builtIn || Array.from(scimPaths.values()).some((path) => isCore(path, 'groups')),
       /** Where the built-in mapping and the lines that read SCIM attributes are configured. */
       mappingPath,
@@ -95,6 +101,9 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
     },
     /** Attributes that clients may send although nothing stores them. */
     ignored: ignoredAttributes(values.ignoreUnmapped, [userResource, groupResource]),
+    ignoreUnmapped: values.ignoreUnmapped,
+    /** The ResourceType objects that it serves. */
+    typeNames: values.resourceTypes,
     client: readClient(values),
     offersDryRun: values.dryRun === 'allow',
     /** Of each client; undefined if it is not limited. */
@@ -323,3 +332,103 @@ function ignoredAttributes(names: readonly string[], schemas: readonly ResourceS
 /** What users are looked up in, as a name that all gateways on it share. */
 export const lookupPlace = (lookup: GatewayConfig['lookup']): string =>
   lookup.kind === 'target' ? `target/${lookup.name}` : `directory/${lookup.base}`
+
+/** What a gateway serves: users and groups, and the resources of other types. */
+export interface ServedConfig extends GatewayConfig {
+  /** A configuration for each other type, whose users are the resources of the type. */
+  readonly types: readonly GatewayConfig[]
+}
+
+/** Types that one gateway can't serve together are reported and left out. */
+export function parseServedConfig(params: Params, issues: Issues, context: ParseContext): ServedConfig {
+  const own = parseGatewayConfig(params, issues, context)
+  const taken = new Map<string, string>()
+  const claim = (key: string, text: string, name: string): string | undefined => {
+    const other = taken.get(key.toLowerCase())
+    taken.set(key.toLowerCase(), name)
+    return other === undefined ? undefined : `"${name}" has ${text}, and so has ${other}: one of them must change`
+  }
+  for (const { core, extensions } of [own.users.schema, own.groups.schema]) {
+    for (const { id } of [core, ...extensions]) claim(`schema ${id}`, '', `${core.name.toLowerCase()}s of this gateway`)
+  }
+  const types = own.typeNames.flatMap((name, i): GatewayConfig[] => {
+    const type = context.resourceType?.(name)
+    if (type === undefined) return []
+    const { schema, endpoint, target } = type
+    const typeName = schema.core.name
+    const path = params.pathOf('resourceTypes', i)
+    const problem =
+      claim(`type ${typeName}`, `the name "${typeName}"`, name) ??
+      claim(`endpoint ${endpoint}`, `the endpoint "${endpoint}"`, name) ??
+      [schema.core, ...schema.extensions]
+        .map(({ id }) => claim(`schema ${id}`, `the schema "${id}"`, name))
+        .find((text) => text !== undefined) ??
+      (own.lookup.kind === 'target' && own.lookup.name === target
+        ? `"${name}" is stored in target "${target}", like the users of this gateway: give it a target of its own`
+        : undefined)
+    if (problem === undefined) return [typeConfig(own, type, path, issues, context)]
+    issues.error(path, problem)
+    return []
+  })
+  return { ...own, types }
+}
+
+/** The client's habits, the journal and the events are those of the gateway. */
+function typeConfig(
+  own: GatewayConfig,
+  type: ResourceType,
+  path: Path,
+  issues: Issues,
+  context: ParseContext,
+): GatewayConfig {
+  const { schema, endpoint, nameAttribute, target, workflow, deleteWorkflow } = type
+  const { name } = schema.core
+  const mapping = namedMapping(schema, nameAttribute)
+  const lines = prepareMapping([], issues, context)
+  const groups = new ResourceSchema(groupSchema)
+  return {
+    ...own,
+    lookup: { kind: 'target', name: target, path },
+    users: {
+      type: { name, endpoint, nameAttribute, noun: name, isCustom: true },
+      loginAttribute: nameAttribute,
+      idAttribute: undefined,
+      deletedAttribute: undefined,
+      unknownManager: 'accept',
+      filterNames: new Map(),
+      displayAttribute: nameAttribute,
+      schema,
+      mapping,
+      lists: [],
+      produces: [...mapping.produces],
+      active: undefined,
+      showsGroups: false,
+      mappingPath: path,
+      linesPath: path,
+    },
+    groups: {
+      ...own.groups,
+      idAttribute: undefined,
+      displayAttribute: undefined,
+      filterNames: new Map(),
+      schema: groups,
+      mapping: noMapping(groups),
+    },
+    workflows: {
+      user: workflow,
+      deleteUser: deleteWorkflow,
+      members: undefined,
+      deleteGroup: undefined,
+      createGroup: undefined,
+      updateGroup: undefined,
+      nestGroup: undefined,
+    },
+    ignored: ignoredAttributes(own.ignoreUnmapped, [schema]),
+    client: { ...own.client, rehire: 'refuse', aliases: new Map() },
+    clientNames: new Map([...mapping.produces, nameAttribute].map((one) => [one.toLowerCase(), one])),
+    toInternal: lines,
+    toScim: lines,
+    scimPaths: new Map(),
+    shownParts: new Map(),
+  }
+}

@@ -23,6 +23,7 @@ import type { Projection } from '#protocols/scim/projection.ts'
 import { readPath, resourceTypeOf, type ScimResource } from '#protocols/scim/schema/resource.ts'
 import { type AttributePath, internalName, isCore, ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
+import { groupSchema } from '#protocols/scim/schema/standard-schemas.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { locate, locateTime, type NameOf, type Translation, translateFilter } from './filter-translation.ts'
 import { lookupWidth } from './lookups.ts'
@@ -109,7 +110,8 @@ function parseTypeFilter(
 /** Groups can have many members, which are not read to find groups, so lists cannot be sorted by them. */
 function parseOrder({ query }: ScimCall, schema: ResourceSchema): Sort | undefined {
   const sort = parseSort(query, schema)
-  if (sort === undefined || !isCore(sort.path, 'members')) return sort
+  const isOfGroups = schema.core.id === groupSchema.id
+  if (sort === undefined || !isOfGroups || !isCore(sort.path, 'members')) return sort
   throw scimError('invalidValue', 'sortBy: groups cannot be sorted by members. Sort by another attribute.')
 }
 
@@ -383,7 +385,9 @@ function storeOrder({ path, descending }: Sort, nameOf: NameOf): SortOrder | 'un
   if (location === undefined || location.inside === true || location.firstOnly === true) return 'unknown'
   const [attribute, second] = location.names
   if (attribute !== undefined && location.isTime === true) return { attribute, descending, caseExact: false }
-  const ownName = sub === undefined && (owner.name === 'userName' || owner.name === 'id')
+  // A target knows logins, and the names of other resources, by this one.
+  const isLogin = attribute === 'userID'
+  const ownName = sub === undefined && (isLogin || owner.name === 'userName' || owner.name === 'id')
   if (attribute === undefined || (second !== undefined && !ownName)) return 'unknown'
   if ((owner.multiValued && location.primaryFirst !== true) || leaf.multiValued || !textTypes.has(leaf.type))
     return 'unknown'
@@ -481,7 +485,8 @@ async function byCursor(types: readonly TypeList[], extent: CursorExtent): Promi
 }
 
 function readPosition(position: string, types: number): [number, string | undefined] {
-  const at = /^\d/.test(position) ? Number(position[0]) : types
+  const [, number, after] = /^(\d{1,4})(.*)$/s.exec(position) ?? []
+  const at = number === undefined ? types : Number(number)
   if (at >= types) throw invalidCursor()
-  return [at, position.length === 1 ? undefined : position.slice(1)]
+  return [at, after === '' ? undefined : after]
 }

@@ -1,3 +1,4 @@
+import { type EntryType, userType } from '#features/scim/types/entry-type.ts'
 import type { ContainingGroup, GroupReadOptions } from '#identity/account-store.ts'
 import type { Group, MembersPage, NamedGroup } from '#identity/group.ts'
 import type { SearchPage, SearchQuery } from '#identity/search.ts'
@@ -96,9 +97,17 @@ const userMark = 'user:'
  */
 export class ResourceIds {
   readonly #marks: boolean
+  /** Before the ids of a type that is neither users nor groups. */
+  readonly #typeMark: string | undefined
 
-  constructor(idsAreUnique: boolean) {
+  constructor(idsAreUnique: boolean, type: EntryType = userType) {
     this.#marks = !idsAreUnique
+    this.#typeMark = this.#marks && type.isCustom ? `${type.name.toLowerCase()}:` : undefined
+  }
+
+  /** The store cannot evaluate conditions on parts of SCIM ids of users. */
+  get marksUsers(): boolean {
+    return this.#typeMark !== undefined
   }
 
   /** SCIM ids differ from those of the store, so the store cannot evaluate conditions on parts of them. */
@@ -111,6 +120,7 @@ export class ResourceIds {
   }
 
   ofUser(stored: string): string {
+    if (this.#typeMark !== undefined) return this.#typeMark + stored
     return this.#marks && this.typeOf(stored) !== undefined ? userMark + stored : stored
   }
 
@@ -120,6 +130,8 @@ export class ResourceIds {
   }
 
   storedUser(id: string): readonly string[] {
+    const mark = this.#typeMark
+    if (mark !== undefined) return id.startsWith(mark) ? [id.slice(mark.length)] : []
     return this.#marks && id.startsWith(userMark) ? [id.slice(userMark.length), id] : [id]
   }
 
@@ -202,7 +214,7 @@ class TargetLookups implements Lookups {
     this.groupIdIsName = isName || !target.groupHasOwnId
     this.#groupIdAttribute = isName || groupId.toLowerCase() === 'id' ? undefined : groupId
     const areOwn = isOwn && !this.groupIdIsName && this.#groupIdAttribute === undefined
-    this.ids = new ResourceIds(areOwn && target.idsAreUnique === true)
+    this.ids = new ResourceIds(areOwn && target.idsAreUnique === true, config.users.type)
     const login = ['userID', loginAttribute]
     this.names = {
       login,

@@ -203,6 +203,10 @@ export function userMapping(
   return new SchemaMapping(schema, refs(schema, ownOfUsers), excluded, lists)
 }
 
+/** The built-in mapping of another type, of all attributes but its name. */
+export const namedMapping = (schema: ResourceSchema, name: string): SchemaMapping =>
+  new SchemaMapping(schema, refs(schema, new Set(['schemas', 'id', 'meta', name])), nothing)
+
 /** A list in plain attributes, and the parameter that names them. */
 export interface ConfiguredList {
   readonly list: PlainList

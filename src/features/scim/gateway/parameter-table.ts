@@ -96,6 +96,11 @@ export const parameterTable = {
     about: 'A [schema](#schemas) of users beyond the core and enterprise ones; may be repeated.',
   }),
   groupSchema: list({ about: 'The same for groups.' }),
+  resourceTypes: list({
+    about:
+      'The names of [ResourceType](../kinds/ResourceType.md) objects, whose resources this gateway serves beside users and groups; may be repeated.',
+    reference: 'resource type',
+  }),
   uidAttributeName: text({
     about: 'The internal attribute that holds the login.',
     requirement: 'unless `mapping` is `scim` (`userName`)',

@@ -7,7 +7,7 @@ import type { Logger } from '#kernel/logger.ts'
 import { isoTime } from '#kernel/time.ts'
 import { entityTag } from '#protocols/scim/entity-tag.ts'
 import type { Projection } from '#protocols/scim/projection.ts'
-import { resourceAddress } from '#protocols/scim/resource-address.ts'
+import { addressAt, resourceAddress } from '#protocols/scim/resource-address.ts'
 import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/schema/resource.ts'
 import {
   type AttributePath,
@@ -33,14 +33,14 @@ interface MappedType {
   readonly mapping: SchemaMapping
 }
 
-/** What users and groups have in common: the built-in mapping, stored values and `meta`. */
+/** What all resources have in common: the built-in mapping, stored values and `meta`. */
 class ResourceMapping {
-  readonly #name: 'User' | 'Group'
+  readonly #endpoint: string
   readonly #type: MappedType
   readonly #log: Logger
 
-  constructor(name: 'User' | 'Group', type: MappedType, log: Logger) {
-    this.#name = name
+  constructor(endpoint: string, type: MappedType, log: Logger) {
+    this.#endpoint = endpoint
     this.#type = type
     this.#log = log
   }
@@ -71,13 +71,13 @@ class ResourceMapping {
     const present = extensions.filter((extension) => resource[extension.id] !== undefined)
     resource['schemas'] = [core.id, ...present.map((extension) => extension.id)]
     const { created, modified, version } = stored
-    const meta: Record<string, string> = { resourceType: this.#name }
+    const meta: Record<string, string> = { resourceType: core.name }
     if (created !== undefined) meta['created'] = isoTime(created.getTime())
     if (modified !== undefined) {
       const unchanged = modified.getTime() === created?.getTime() ? meta['created'] : undefined
       meta['lastModified'] = unchanged ?? isoTime(modified.getTime())
     }
-    meta['location'] = resourceAddress(base, this.#name, id)
+    meta['location'] = addressAt(base, this.#endpoint, id)
     if (version !== undefined) meta['version'] = entityTag(version)
     resource['meta'] = meta
     return resource
@@ -110,6 +110,8 @@ export class UserMapping {
   readonly #lookups: Lookups
   /** The internal attributes of `active`, in lower case. */
   readonly #activeNames: ReadonlySet<string>
+  /** By the built-in mapping. */
+  readonly #showsGroups: boolean
 
   constructor(
     config: GatewayConfig,
@@ -118,10 +120,11 @@ export class UserMapping {
     lookups: Lookups,
   ) {
     this.#config = config
-    this.#common = new ResourceMapping('User', config.users, log)
+    this.#common = new ResourceMapping(config.users.type.endpoint, config.users, log)
     this.#lines = lines
     this.#lookups = lookups
-    const active = config.users.schema.resolveAttribute('active')
+    this.#showsGroups = config.users.showsGroups && !config.users.mapping.isEmpty
+    const { active } = config.users
     const names = active === undefined ? [] : (config.users.mapping.locate(active)?.names ?? [])
     this.#activeNames = new Set(names.map((name) => name.toLowerCase()))
   }
@@ -141,8 +144,8 @@ export class UserMapping {
   resource(found: FoundUser, base: string): Awaitable<ScimResource> {
     const { id, user } = found
     const { users, toScim, scimPaths } = this.#config
-    const resource: ScimResource = { schemas: [], id, userName: user.userID }
-    return andThen(users.mapping.isEmpty ? [] : this.#lookups.memberships(found), (groups) => {
+    const resource: ScimResource = { schemas: [], id, [users.type.nameAttribute]: user.userID }
+    return andThen(this.#showsGroups ? this.#lookups.memberships(found) : [], (groups) => {
       if (!users.mapping.isEmpty) {
         this.#common.show(resource, user.attributes)
         showGroups(resource, groups, found, base)
@@ -265,7 +268,7 @@ export class GroupMapping {
     const isName = displayAttribute?.toLowerCase() === lookupAttribute.toLowerCase()
     this.displayAttribute = isName ? undefined : displayAttribute
     this.#config = config
-    this.#common = new ResourceMapping('Group', config.groups, log)
+    this.#common = new ResourceMapping('/Groups', config.groups, log)
     this.#lookups = lookups
     this.#named = Array.from(schema.attributes()).flatMap((ref) => {
       const isOwn = ref.extension === undefined && ownOfGroups.has(ref.attribute.name)

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Uniqueness } from '#features/scim/types/unique-values.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
@@ -29,6 +30,10 @@ export interface GatewayParts {
   readonly managers: Managers
   readonly runs: RunService
   readonly unfinished: UnfinishedChanges
+  /** Undefined for users: no attribute of theirs is unique but the login. */
+  readonly uniqueness: Uniqueness | undefined
+  /** The paths of all types, by their names. */
+  readonly endpoints: ReadonlyMap<string, string>
   readonly queue: KeyedQueue
   /** Undefined if requests are not limited. */
   readonly rates: ClientRates | undefined

@@ -55,7 +55,9 @@ interface CallNotes {
 /** One change of one resource. */
 export interface ResourceChange {
   readonly kind: 'create' | 'patch' | 'put' | 'delete'
-  readonly resourceType: 'User' | 'Group'
+  readonly resourceType: string
+  /** Of a type other than users and groups. */
+  readonly endpoint?: string
   readonly id: string
   readonly externalId?: string
   /** The new ETag, if it is known. */
@@ -233,8 +235,13 @@ export function notModified(call: ScimCall, version: string | undefined): Gatewa
 export const etagHeader = (version: string | undefined): Record<string, string> =>
   version === undefined ? {} : { etag: entityTag(version) }
 
-export const notFound = (what: string, id: string): GatewayError => {
-  const name = what === 'user' ? 'userName' : what === 'group' ? 'displayName' : undefined
+/** The attributes that clients find users and groups by; a type has its own. */
+const names = new Map([
+  ['user', 'userName'],
+  ['group', 'displayName'],
+])
+
+export const notFound = (what: string, id: string, name = names.get(what)): GatewayError => {
   const remedy = name === undefined ? 'Read the list.' : `It may have been deleted; search for it by ${name}.`
   const publicText = `There is no ${what} with id ${quoted(id)}. ${remedy}`
   return new GatewayError('NOT_FOUND', `no ${what} ${JSON.stringify(id)}`, { publicText })

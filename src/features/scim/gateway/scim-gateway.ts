@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { ScimHost } from '#features/scim/host.ts'
+import { type Uniqueness, uniquePaths, ValueLocks } from '#features/scim/types/unique-values.ts'
 import { type Awaitable, andThen, settle } from '#kernel/awaitable.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { jsonBody } from '#kernel/json.ts'
@@ -17,7 +18,7 @@ import { ClientRates } from './client-rates.ts'
 import { DirectoryLookups } from './directory-lookups.ts'
 import { discoveryHandlers } from './discovery.ts'
 import { DryRun, isDryRun } from './dry-run.ts'
-import { type GatewayConfig, lookupPlace, parseGatewayConfig, summarize } from './gateway-config.ts'
+import { type GatewayConfig, lookupPlace, parseServedConfig, type ServedConfig, summarize } from './gateway-config.ts'
 import { GroupEndpoint } from './group-endpoint.ts'
 import { listAnswer, parseListRequest, rootSearch } from './lists.ts'
 import { afterWorkflow, type Lookups, targetLookups } from './lookups.ts'
@@ -41,13 +42,13 @@ import { withEvents } from './security-events.ts'
 import { GatewayStorage, gatewayFlow } from './stored-schema.ts'
 import { UnfinishedChanges } from './unfinished-changes.ts'
 import { UserEndpoint } from './user-endpoint.ts'
-import { attributeMarks, type DeletedMarks, storedMarks, VisibleLookups } from './visible-lookups.ts'
+import { attributeMarks, type DeletedMarks, noMarks, storedMarks, VisibleLookups } from './visible-lookups.ts'
 
 /** Changes that may wait or run at the same time in one gateway. */
 const maxChanges = 4096
 
 /** SCIM 2.0 in front of workflows: changes run a workflow, reads come from the target. */
-export default defineFilter({
+export default defineFilter<ServedConfig, ScimHost>({
   className: 'filters.ScimGateway',
   aliases: ['com.tremolosecurity.proxy.filters.scim.Scim'],
   parameters: parameterTable,
@@ -56,37 +57,60 @@ export default defineFilter({
     headers: { 'content-type': `${scimMediaType}; charset=utf-8` },
     body: jsonBody(errorBody(error)),
   }),
-  parse: parseGatewayConfig,
-  summarize,
+  parse: parseServedConfig,
+  summarize: (config) => [
+    ...summarize(config),
+    ...config.types.map(({ users, workflows }) => ({ label: `workflow: ${users.type.name}`, value: workflows.user })),
+  ],
   flow: gatewayFlow,
   api: scimApi,
-  create: async (config, host: ScimHost) => {
+  create: async (config, host) => {
     const { value: router, scope } = await buildScoped(async (opened) => {
-      const toInternal = opened.own(await config.toInternal.create(host))
-      const toScim = opened.own(await config.toScim.create(host))
-      const stored = createLookups(config, host)
-      const marks = await openMarks(config, host, opened)
-      // Stored values that do not fit are logged once, by the mapping that answers clients.
-      const silent = new UserMapping(config, { toScim, toInternal }, silentLogger, stored)
-      const lookups = new VisibleLookups(stored, marks, config, silent)
-      const router = createRouter({
-        config,
-        lookups,
-        storage: new GatewayStorage(config, lookups, host),
-        users: new UserMapping(config, { toScim, toInternal }, host.log, lookups),
-        groups: new GroupMapping(config, lookups, host.log),
-        managers: new Managers(config, lookups, silent, host.log),
-        runs: host.runs,
-        unfinished: new UnfinishedChanges(config, host, await host.runs.hasUnfinished().catch(() => true)),
-        queue: new KeyedQueue({ maxPending: maxChanges }),
-        rates: createRates(config, host),
-        log: host.log,
-      })
-      return withEventsAndJournal(router, config, host, opened)
+      const hasEarlier = await host.runs.hasUnfinished().catch(() => true)
+      const queue = new KeyedQueue({ maxPending: maxChanges })
+      const endpoints = new Map([
+        ['Group', '/Groups'],
+        ...[config, ...config.types].map(({ users: { type } }) => [type.name, type.endpoint] as const),
+      ])
+      const partsOf = (one: GatewayConfig) => createParts(one, host, opened, { queue, hasEarlier, endpoints })
+      const types: GatewayParts[] = []
+      for (const type of config.types) types.push(await partsOf(type))
+      return withEventsAndJournal(createRouter(await partsOf(config), types), config, host, opened)
     })
     return { handle: (exchange) => router(exchange), close: () => scope.close() }
   },
 })
+
+async function createParts(
+  config: GatewayConfig,
+  host: ScimHost,
+  opened: Scope,
+  shared: { readonly hasEarlier: boolean } & Pick<GatewayParts, 'queue' | 'endpoints'>,
+): Promise<GatewayParts> {
+  const { queue, endpoints, hasEarlier } = shared
+  const toInternal = opened.own(await config.toInternal.create(host))
+  const toScim = opened.own(await config.toScim.create(host))
+  const stored = createLookups(config, host)
+  const marks = await openMarks(config, host, opened)
+  // Stored values that do not fit are logged once, by the mapping that answers clients.
+  const silent = new UserMapping(config, { toScim, toInternal }, silentLogger, stored)
+  const lookups = new VisibleLookups(stored, marks, config, silent)
+  return {
+    config,
+    lookups,
+    storage: new GatewayStorage(config, lookups, host),
+    users: new UserMapping(config, { toScim, toInternal }, host.log, lookups),
+    groups: new GroupMapping(config, lookups, host.log),
+    managers: new Managers(config, lookups, silent, host.log),
+    runs: host.runs,
+    unfinished: new UnfinishedChanges(config, host, hasEarlier),
+    uniqueness: await openUniqueness(config, host, opened),
+    endpoints,
+    queue,
+    rates: createRates(config, host),
+    log: host.log,
+  }
+}
 
 function createLookups(config: GatewayConfig, host: ScimHost): Lookups {
   const { lookup } = config
@@ -103,6 +127,7 @@ function createRates({ rate }: GatewayConfig, host: ScimHost): ClientRates | und
 /** Stored under what users are looked up in, so that all gateways on one target share the marks. */
 async function openMarks(config: GatewayConfig, host: ScimHost, opened: Scope): Promise<DeletedMarks> {
   const { lookup, users } = config
+  if (users.active === undefined) return noMarks
   if (users.deletedAttribute !== undefined) return attributeMarks(users.deletedAttribute, host.clock)
   return storedMarks(
     opened.own(await host.openUserDirectory({ name: `scim-deleted/${lookupPlace(lookup)}` })),
@@ -110,10 +135,22 @@ async function openMarks(config: GatewayConfig, host: ScimHost, opened: Scope): 
   )
 }
 
+/** The locks are stored under where the resources are, so that all gateways on one target share them. */
+async function openUniqueness(
+  { lookup, users }: GatewayConfig,
+  host: ScimHost,
+  opened: Scope,
+): Promise<Uniqueness | undefined> {
+  const paths = users.type.isCustom ? uniquePaths(users.schema, users.type.nameAttribute) : []
+  if (paths.length === 0) return undefined
+  const directory = opened.own(await host.openUserDirectory({ name: `scim-unique/${lookupPlace(lookup)}` }))
+  return { paths, locks: new ValueLocks(directory, host.clock) }
+}
+
 /** Events are inside the journal, so that the journal shows if they failed. */
 async function withEventsAndJournal(
   router: Router,
-  config: GatewayConfig,
+  config: ServedConfig,
   host: ScimHost,
   opened: Scope,
 ): Promise<Router> {
@@ -131,16 +168,16 @@ async function withEventsAndJournal(
 }
 
 /** Counts a request before anything else is done for it. */
-export function createRouter(parts: GatewayParts): Router {
-  const route = createRoutes(parts)
+export function createRouter(parts: GatewayParts, types: readonly GatewayParts[] = []): Router {
+  const route = createRoutes(parts, types)
   const { rates } = parts
   if (rates === undefined) return route
   return (exchange) => andThen(rates.take(exchange.subject.uid), () => route(exchange))
 }
 
 /** Throws NOT_FOUND, METHOD_NOT_ALLOWED and NOT_ACCEPTABLE before it calls an endpoint. */
-function createRoutes(parts: GatewayParts): Router {
-  const places = createPlaces(parts)
+function createRoutes(parts: GatewayParts, types: readonly GatewayParts[]): Router {
+  const places = createPlaces(parts, types)
   const { mediaType } = parts.config.client
   return (exchange) => {
     const { request, pathInfo } = exchange
@@ -198,15 +235,17 @@ interface Place {
 
 type Places = ReadonlyMap<string, Place>
 
-function createPlaces(parts: GatewayParts): Places {
+function createPlaces(parts: GatewayParts, types: readonly GatewayParts[]): Places {
   const users = new UserEndpoint(parts)
   const groups = new GroupEndpoint(parts)
-  const discovery = discoveryHandlers(parts)
+  const others = types.map((type) => new UserEndpoint(type))
+  const discovery = discoveryHandlers(parts, types)
   const { client } = parts.config
-  const root = rootSearch([users, groups], client)
+  const root = rootSearch([users, groups, ...others], client)
   const resources: Places = new Map([
     ['Users', resource(users, client)],
     ['Groups', resource(groups, client)],
+    ...others.map((other) => [other.type.endpoint.slice(1), resource(other, client)] as const),
   ])
   // A search is not an operation of a bulk request.
   const changed = new Map(Array.from(resources, ([name, { search: _, ...place }]) => [name, place]))

@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { patchSchema } from '#protocols/scim/patch/parse-patch.ts'
-import { resourceAddress } from '#protocols/scim/resource-address.ts'
+import { addressAt } from '#protocols/scim/resource-address.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { notesOf, type ResourceChange, type Router } from './scim-call.ts'
 
@@ -68,10 +68,10 @@ async function readData(router: Router, exchange: Exchange, change: ResourceChan
 async function readResource(
   router: Router,
   exchange: Exchange,
-  { resourceType, id }: ResourceChange,
+  { resourceType, endpoint = endpointOf(resourceType), id }: ResourceChange,
   query: string,
 ): Promise<JsonObject | undefined> {
-  const pathInfo = resourceAddress('', resourceType, id)
+  const pathInfo = addressAt('', endpoint, id)
   const { id: requestId, origin, host, remoteAddress, signal } = exchange.request
   const request = {
     id: requestId,
@@ -110,10 +110,17 @@ export const eventUris = (payload: EventPayload): string[] => [
   deactivate,
 ]
 
+const endpointOf = (resourceType: string): string => `/${resourceType}s`
+
 /** RFC 9967 2.1: the path below the service's URL, and the owner's name of the resource. */
-export const eventSubject = ({ resourceType, id, externalId }: ResourceChange): JsonObject => ({
+export const eventSubject = ({
+  resourceType,
+  endpoint = endpointOf(resourceType),
+  id,
+  externalId,
+}: ResourceChange): JsonObject => ({
   format: 'scim',
-  uri: `/${resourceType}s/${encodeURIComponent(id)}`,
+  uri: `${endpoint}/${encodeURIComponent(id)}`,
   ...(externalId === undefined ? {} : { externalId }),
 })
 

@@ -1,4 +1,5 @@
 import type { ScimHost } from '#features/scim/host.ts'
+import type { EntryType } from '#features/scim/types/entry-type.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -46,6 +47,8 @@ export interface StoredSchema {
   readonly ignored: IgnoredAttributes
   /** The workflow that writes the resource. */
   readonly workflow: string
+  /** Undefined for groups. */
+  readonly type: EntryType | undefined
   /** Exactly the attributes that are stored or shown, for `/Schemas`. */
   readonly announced: ResourceSchema
   /** Why the attribute cannot be stored, and what to do; undefined if it can. */
@@ -134,6 +137,7 @@ type Storable = ReadonlyMap<string, StorableAttributes>
 /** Describes one resource type for its StoredSchema. */
 interface ResourceStorage {
   readonly kind: 'users' | 'groups'
+  readonly type: EntryType | undefined
   readonly schema: ResourceSchema
   readonly mapping: SchemaMapping
   readonly sources: Sources
@@ -171,18 +175,20 @@ export class GatewayStorage {
     this.#storages = {
       users: {
         kind: 'users',
+        type: users.type,
         schema: users.schema,
         mapping: users.mapping,
         sources: userSources(config),
         named: new Set(Array.from(config.scimPaths.values(), pathKey)),
         parts: config.shownParts,
         filterNames: users.filterNames,
-        own: ['userName'],
+        own: [users.type.nameAttribute],
         workflow: workflows.user,
         writesOf: (name) => userWrites.ofUser(name),
       },
       groups: {
         kind: 'groups',
+        type: undefined,
         schema: groups.schema,
         mapping: groups.mapping,
         sources: groupSources(groups),
@@ -250,7 +256,7 @@ export class GatewayStorage {
     const { sources, named, workflow } = storage
     const stored = storedAttributes(storage, storable, this.#config)
     const announced = announcedSchema(users.schema, {
-      whole: (path) => stored.isOwn(path) || (isCore(path, 'groups') && !users.mapping.isEmpty),
+      whole: (path) => stored.isOwn(path) || (isCore(path, 'groups') && users.showsGroups && !users.mapping.isEmpty),
       shape: stored.shape,
       reads: stored.reads,
       writes: (path) => {
@@ -260,7 +266,9 @@ export class GatewayStorage {
     })
     return {
       ...stored,
-      announced: this.#lookups.renamesUsers ? announced : withCore(announced, 'userName', { mutability: 'immutable' }),
+      announced: this.#lookups.renamesUsers
+        ? announced
+        : withCore(announced, users.type.nameAttribute, { mutability: 'immutable' }),
       whyNot: (path) => {
         if (isCore(path, 'password')) return this.setsPasswords ? undefined : noPassword(workflow)
         return toInternal.opaque ? undefined : stored.whyNot(path)
@@ -392,10 +400,10 @@ class ShownAttributes {
 
   /** Whether a resource can have the attribute. */
   isKnown(path: AttributePath): boolean {
-    const { kind, schema, mapping } = this.#storage
+    const { type, schema, mapping } = this.#storage
     const { attribute, extension } = path
     const isOther = extension !== undefined && !schema.extensions.some(({ id }) => id === extension)
-    const isGroups = kind === 'users' && !mapping.isEmpty && isCore(path, 'groups')
+    const isGroups = type?.isCustom === false && !mapping.isEmpty && isCore(path, 'groups')
     const isSet = isGroups || ['id', 'meta', 'schemas'].some((name) => isCore(path, name))
     // The other parts of a manager come from the manager's own resource.
     const isManager = extension === enterpriseUserSchema.id && attribute.name === 'manager'
@@ -407,7 +415,7 @@ class ShownAttributes {
 }
 
 function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup, ignored }: GatewayConfig) {
-  const { kind, schema, mapping, sources, workflow, writesOf } = storage
+  const { kind, type, schema, mapping, sources, workflow, writesOf } = storage
   const places = new AttributePlaces(storage, storable, lookup)
   const shown = new ShownAttributes(storage, places)
   const isWritten = (name: string): boolean => places.isWritten(name)
@@ -431,6 +439,7 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup
     schema,
     ignored,
     workflow,
+    type,
     isOwn: (path: AttributePath): boolean => shown.isOwn(path),
     reads: (path: AttributePath): boolean => shown.reads(path),
     stores: (name: string): boolean => places.stores(name),
@@ -497,7 +506,7 @@ export function storableChange(
       else if (kind !== 'create') requireParts(stored, path, after, kind)
       continue
     }
-    const isActive = isCore(path, 'active')
+    const isActive = stored.type?.isCustom === false && isCore(path, 'active')
     const value = readPath(after, path) ?? (isActive ? true : undefined)
     const isSame = isActive && value === (readPath(before, path) ?? true)
     const isDropped =
@@ -593,7 +602,8 @@ export function requireMappedChange(
   for (const path of changedPaths(stored.schema, before, wanted)) {
     const leaf = path.sub ?? path.attribute
     // A PUT repeats lists as the client has them, and a mapping may store only a part of them.
-    if (isCore(path, 'userName') || leaf.returned === 'never' || (kind === 'put' && leaf.multiValued)) continue
+    const isName = stored.type !== undefined && isCore(path, stored.type.nameAttribute)
+    if (isName || leaf.returned === 'never' || (kind === 'put' && leaf.multiValued)) continue
     if (!stored.isShown(path) || isSame(stored, path, readPath(before, path), readPath(wanted, path))) continue
     const name = internalName(path)
     const text = `"${name}" cannot be changed to this value: the mapping stores it like the present one. Send another value, or change the mapping.`
@@ -736,7 +746,7 @@ function deactivationProblem(
   writesOf: (workflow: string) => WorkflowWrites,
 ): FlowProblem | undefined {
   const { users, toInternal, workflows, ignored } = config
-  const path = users.schema.resolveAttribute('active')
+  const path = users.active
   if (path === undefined || workflows.user === '' || toInternal.opaque || ignored.has(path)) return undefined
   const at = users.mapping.isEmpty ? users.linesPath : users.mappingPath
   const names = userSources(config).of(path)

@@ -7,7 +7,7 @@ import type { ScimCall } from './scim-call.ts'
 
 /** What a request changes. A resource that is being created has no id yet, so its name stands for it. */
 interface ChangedResource {
-  readonly type: 'User' | 'Group'
+  readonly type: string
   /** Of a resource that exists, or did. */
   readonly id?: string
   /** Logins of the user, or keys of the group. */
@@ -111,7 +111,7 @@ export class UnfinishedChanges {
     return await (dryRun === undefined ? this.#runs.takeFinished(resource, uid) : this.#runs.hasFinished(resource, uid))
   }
 
-  #key(type: 'User' | 'Group', by: 'id' | 'name', value: string): string {
+  #key(type: string, by: 'id' | 'name', value: string): string {
     return `${this.#place} ${type} ${by} ${value.toLowerCase()}`
   }
 }

@@ -1,3 +1,6 @@
+import type { EntryType } from '#features/scim/types/entry-type.ts'
+import { requireTextForms } from '#features/scim/types/text-forms.ts'
+import { addedValues } from '#features/scim/types/unique-values.ts'
 import { loginProblem } from '#identity/login-name.ts'
 import type { SearchQuery } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
@@ -10,7 +13,7 @@ import { parsePatch } from '#protocols/scim/patch/parse-patch.ts'
 import { clientValues, type ReadOptions, readResource } from '#protocols/scim/read-resource.ts'
 import { replaceResource, requireAttributes } from '#protocols/scim/resource-rules.ts'
 import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/schema/resource.ts'
-import { internalName, type ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { type AttributePath, internalName, type ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { redacted, scimError } from '#protocols/scim/schema/scim-error.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { fixedAttribute, locate, userFilterNames } from './filter-translation.ts'
@@ -69,24 +72,26 @@ const maxUserBody = 1024 * 1024
 const maxAttempts = 3
 
 /**
- * `/Users` and `/Users/{id}`. Users are created, changed and deleted by workflows; an answer shows the user as the target
+ * `/Users` and `/Users/{id}`, or those of another type, whose resources are the users here. Users are created, changed and deleted by workflows; an answer shows the user as the target
  * then stores it.
  */
 export class UserEndpoint {
   readonly schema: ResourceSchema
+  readonly type: EntryType
   readonly #parts: GatewayParts
   /** The attribute that former users are searched by; undefined if the externalId is not stored. */
   readonly #externalId: string | undefined
 
   constructor(parts: GatewayParts) {
     this.schema = parts.config.users.schema
+    this.type = parts.config.users.type
     this.#parts = parts
     const path = this.schema.resolveAttribute('externalId')
     this.#externalId = path === undefined ? undefined : locate(path, userFilterNames(parts))?.names[0]
   }
 
   get(call: ScimCall): Awaitable<GatewayResponse> {
-    return andThen(findUser(this.#parts.lookups, call.id), (found) => this.#show(call, 200, found))
+    return andThen(this.#find(this.#parts.lookups, call.id), (found) => this.#show(call, 200, found))
   }
 
   /** Managers are looked up for the page that is shown; before that only if the list filters or sorts by their names. */
@@ -110,7 +115,7 @@ export class UserEndpoint {
     requireSearchable(list, searchable)
     const nameOf = userFilterNames(this.#parts, searchable)
     const id = fixedAttribute(filter, 'id')
-    const login = fixedAttribute(filter, 'userName')
+    const login = fixedAttribute(filter, this.type.nameAttribute)
     if (filter !== undefined && (id !== undefined || login !== undefined)) {
       const found = id === undefined ? await lookups.userByLogin(login ?? '') : await lookups.userById(id)
       const [shown] = await lookups.withIndirectGroups(found === undefined ? [] : [found])
@@ -129,13 +134,16 @@ export class UserEndpoint {
     const resource = await this.#read(call, 'create')
     call.notes.operations = describe('add', resource)
     // The lookup is queued too, so that of two requests for one login exactly one creates.
-    const login = loginOf(resource)
+    const login = this.#loginOf(resource)
     const created = await this.#parts.queue.run(`login ${login.toLowerCase()}`, async () => {
       for (let attempt = 1; ; attempt++) {
         try {
           // Another process may create the user in between, which is then found.
           return await retryWhileChanged(call, async () => {
-            const settled = await this.#parts.unfinished.settle(call, { type: 'User', names: [login] })
+            const settled = await this.#parts.unfinished.settle(call, {
+              type: this.type.name,
+              names: [subjectOf(this.type, login)],
+            })
             return await this.#create(call, resource, settled)
           })
         } catch (error) {
@@ -153,8 +161,9 @@ export class UserEndpoint {
     const stored = await storage.users()
     const storable = storableChange(stored, {}, sent, 'create')
     const resource = await managers.checked({}, storable)
+    this.#requireForms(call, {}, resource)
     const user = await this.#newUser(resource, stored)
-    for (const login of new Set([loginOf(resource), user.userID])) {
+    for (const login of new Set([this.#loginOf(resource), user.userID])) {
       const present = await lookups.all.userByLogin(login)
       if (present === undefined) continue
       if (settled.hasBegun || (await lookups.isDeleted(present)))
@@ -162,7 +171,7 @@ export class UserEndpoint {
       if (!(await this.#mayReturn(call, resource, present))) {
         if (await this.#parts.unfinished.wasFinished(call, settled))
           return this.#recreate(call, resource, present, settled)
-        throw loginTaken(login)
+        throw this.#loginTaken(login)
       }
       return this.#reactivate(call, resource, present)
     }
@@ -171,11 +180,15 @@ export class UserEndpoint {
     await this.#requireFreeId(user)
     // Bound to the absence of the user, so that no other process can create it in between.
     const basedOn = lookups.readVersion(undefined)
-    await runWorkflow(this.#parts, call, { name: workflows.user, user, ...passwordOf(resource), basedOn, settled })
+    const planned = { user, ...passwordOf(resource), ...this.#subject(user) }
+    await this.#keepingUnique(call, { before: {}, after: resource }, () =>
+      runWorkflow(this.#parts, call, { name: workflows.user, ...planned, basedOn, settled }),
+    )
     const created = await lookups.all.userByLogin(user.userID)
     if (created === undefined) {
-      throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflows.user}" ended without creating the user`, {
-        publicText: 'The workflow ended without creating the user. Check its tasks, then send the request again.',
+      const { noun } = this.type
+      throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflows.user}" ended without creating the ${noun}`, {
+        publicText: `The workflow ended without creating the ${noun}. Check its tasks, then send the request again.`,
       })
     }
     // If logins are ids, a former user of this login may have left a mark.
@@ -183,21 +196,21 @@ export class UserEndpoint {
     await this.#requireInactive(call, stored, resource, created)
     addChange(call, {
       kind: 'create',
-      resourceType: 'User',
+      ...this.#typeOfChange,
       id: created.id,
       attributes: Object.keys(resource),
-      active: activeOf('after', resource),
+      ...(config.users.active !== undefined && { active: activeOf('after', resource) }),
       ...describeChange(resource, created.user.version),
     })
     return created
   }
 
   async #newUser(resource: JsonObject, { unstorable }: StoredSchema): Promise<User> {
-    const login = loginOf(resource)
+    const login = this.#loginOf(resource)
     const { loginAttribute } = this.#parts.config.users
     const attributes = await this.#parts.users.attributes(resource, login, unstorable)
     const userID = attributes.first(loginAttribute) ?? login
-    requireLogin(userID)
+    requireLogin(this.type, userID)
     if (!attributes.has(loginAttribute)) attributes.set(loginAttribute, [userID])
     return { userID, attributes, groups: [] }
   }
@@ -219,6 +232,68 @@ export class UserEndpoint {
     )
   }
 
+  /** Throws NOT_FOUND. */
+  #find(lookups: Lookups, id: string): Awaitable<FoundUser> {
+    return andThen(lookups.userById(id), (found) => {
+      if (found === undefined) throw notFound(this.type.noun, id, this.type.nameAttribute)
+      return found
+    })
+  }
+
+  #loginOf(resource: JsonObject): string {
+    const { nameAttribute } = this.type
+    const login = resource[nameAttribute]
+    if (typeof login !== 'string' || login === '')
+      throw scimError('invalidValue', `${nameAttribute} is required. Send it as a text.`)
+    return login
+  }
+
+  #loginTaken(login: string) {
+    const { nameAttribute, noun } = this.type
+    const text = `${nameAttribute}: another ${noun} has ${redacted(login)}. Choose another one, or change that ${noun}.`
+    return scimError('uniqueness', text)
+  }
+
+  #requireForms(call: ScimCall, before: JsonObject, after: JsonObject): void {
+    const { endpoints } = this.#parts
+    if (this.type.isCustom) requireTextForms(this.schema, { base: call.base, endpoints }, before, after)
+  }
+
+  /** Throws uniqueness, before the work, if another resource has a unique value that the change adds. */
+  async #keepingUnique<T>(
+    { dryRun }: ScimCall,
+    { id, before, after }: { readonly id?: string; readonly before: JsonObject; readonly after: JsonObject },
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const { uniqueness, users } = this.#parts
+    const values = uniqueness === undefined ? [] : addedValues(uniqueness.paths, before, after)
+    if (uniqueness === undefined || values.length === 0) return await work()
+    const checked = async (): Promise<T> => {
+      for (const { path, value } of values) {
+        const filter = { kind: 'compare', operator: 'eq', path, value } as const
+        const extent = { kind: 'index', offset: 0, count: 2 } as const
+        const list = { name: this.type.name, filter, sort: undefined, extent, projection: undefined }
+        const { resources } = await this.#page(list, (found) => users.resource(found, ''))
+        if (resources.every((one) => one['id'] === id)) continue
+        const text = `${internalName(path)}: another ${this.type.noun} has ${redacted(value)}. Send another value.`
+        throw scimError('uniqueness', text)
+      }
+      return await work()
+    }
+    // A dry run writes nothing, not even a lock.
+    return dryRun === undefined ? await uniqueness.locks.run(values, checked) : await checked()
+  }
+
+  /** For the runs about a resource that is not a user. */
+  #subject({ userID }: User): { subject?: string } {
+    return this.type.isCustom ? { subject: subjectOf(this.type, userID) } : {}
+  }
+
+  get #typeOfChange() {
+    const { name, endpoint, isCustom } = this.type
+    return { resourceType: name, ...(isCustom ? { endpoint } : {}) }
+  }
+
   #clientName(attribute: string): string {
     return this.#parts.config.clientNames.get(attribute.toLowerCase()) ?? attribute
   }
@@ -226,7 +301,7 @@ export class UserEndpoint {
   /** A client that creates an inactive account must not end up with an active one. */
   async #requireInactive(call: ScimCall, stored: StoredSchema, sent: JsonObject, created: FoundUser): Promise<void> {
     const { config, users } = this.#parts
-    const path = this.schema.resolveAttribute('active')
+    const path = config.users.active
     if (sent['active'] !== false || path === undefined || !stored.isShown(path)) return
     if ((await users.resource(created, call.base))['active'] === false) return
     const workflow = config.workflows.user
@@ -262,7 +337,9 @@ export class UserEndpoint {
    */
   #recreate(call: ScimCall, sent: ScimResource, { id }: FoundUser, settled: Settled): Promise<FoundUser> {
     const { queue, lookups } = this.#parts
-    const edit = (before: ScimResource) => replacedUser(this.schema, before, { active: true, ...sent })
+    const { active } = this.#parts.config.users
+    const edit = (before: ScimResource) =>
+      replacedUser(this.schema, before, active === undefined ? sent : { active: true, ...sent }, active)
     return queue.runWithin(userKey(id), async () => {
       const changed = await this.#changeNow(call, id, edit, { kind: 'create', lookups: lookups.all, settled })
       await lookups.marks.remove(id)
@@ -273,8 +350,8 @@ export class UserEndpoint {
   async #reactivate(call: ScimCall, sent: ScimResource, { id }: FoundUser): Promise<FoundUser> {
     const { queue, lookups } = this.#parts
     const edit = (before: ScimResource): ScimResource => {
-      if (before['active'] !== false) throw loginTaken(loginOf(sent))
-      return replacedUser(this.schema, before, { ...sent, active: true })
+      if (before['active'] !== false) throw this.#loginTaken(this.#loginOf(sent))
+      return replacedUser(this.schema, before, { ...sent, active: true }, this.#parts.config.users.active)
     }
     try {
       return await queue.runWithin(userKey(id), () =>
@@ -299,7 +376,8 @@ export class UserEndpoint {
   async replace(call: ScimCall): Promise<GatewayResponse> {
     const sent = await this.#read(call, 'put')
     call.notes.operations = describe('replace', sent)
-    const edit = (before: ScimResource) => replacedUser(this.schema, before, sent)
+    const { active } = this.#parts.config.users
+    const edit = (before: ScimResource) => replacedUser(this.schema, before, sent, active)
     return this.#show(call, 200, await this.#change(call, call.id, 'put', edit))
   }
 
@@ -307,8 +385,8 @@ export class UserEndpoint {
   async #settle(call: ScimCall, id: string): Promise<Settled> {
     const { unfinished, lookups } = this.#parts
     const present = unfinished.arePossible ? await lookups.all.userById(id) : undefined
-    const names = present === undefined ? [] : [present.user.userID]
-    return await unfinished.settle(call, { type: 'User', id, names, isAbsent: present === undefined })
+    const names = present === undefined ? [] : [subjectOf(this.type, present.user.userID)]
+    return await unfinished.settle(call, { type: this.type.name, id, names, isAbsent: present === undefined })
   }
 
   /** Throws NOT_FOUND, VERSION_MISMATCH, and what the edit throws. */
@@ -323,11 +401,12 @@ export class UserEndpoint {
     const settled = options.settled ?? (await this.#settle(call, id))
     const writesElsewhere = unfinished.writesElsewhere(config.workflows.user)
     return await retryWhileChanged(call, async () => {
-      const found = await findUser(from, id)
+      const found = await this.#find(from, id)
       requireMatch(call, found.user.version)
       const before = await users.resource(found, call.base)
       const stored = await storage.users()
       const wanted = await managers.checked(before, edit(before))
+      this.#requireForms(call, before, wanted)
       const after = storableChange(stored, before, wanted, storeAs)
       const change = await this.#userChange(found, before, after, stored)
       const password = passwordOf(after)
@@ -338,17 +417,19 @@ export class UserEndpoint {
         if (!writesElsewhere) return found
       }
       // A mark may remain from before someone else activated the user; this change deactivates, it does not delete.
-      const isDeactivated = before['active'] !== false && after['active'] === false
-      if (kind !== 'create' && isDeactivated && call.dryRun === undefined) await lookups.marks.remove(id)
-      const written = await runWorkflow(this.#parts, call, {
+      const deactivates = config.users.active !== undefined && before['active'] !== false && after['active'] === false
+      if (kind !== 'create' && deactivates && call.dryRun === undefined) await lookups.marks.remove(id)
+      const run = {
         name: config.workflows.user,
         ...(change.isChanged || writesElsewhere ? change.planned : { user: without(found.user, unmarked) }),
         cleared: [...(change.isChanged ? change.planned.cleared : []), ...unmarked],
         ...password,
+        ...this.#subject(found.user),
         basedOn: lookups.readVersion(found),
         settled,
-      })
-      const changed = await findUser(from, id)
+      }
+      const written = await this.#keepingUnique(call, { id, before, after }, () => runWorkflow(this.#parts, call, run))
+      const changed = await this.#find(from, id)
       requireEffect(stored, {
         before,
         wanted: after,
@@ -361,11 +442,13 @@ export class UserEndpoint {
       const refs = changedAttributes(this.schema, before, after)
       addChange(call, {
         kind,
-        resourceType: 'User',
+        ...this.#typeOfChange,
         id: changed.id,
         attributes: refs.map(internalName),
         cleared: namesWithoutValue(after, refs),
-        active: { ...activeOf('before', before), ...activeOf('after', after) },
+        ...(config.users.active !== undefined && {
+          active: { ...activeOf('before', before), ...activeOf('after', after) },
+        }),
         ...describeChange(after, changed.user.version),
       })
       return changed
@@ -378,10 +461,10 @@ export class UserEndpoint {
     const { produces, loginAttribute, mapping } = config.users
     const { user } = found
     const old = await users.attributes(before, user.userID, unstorable)
-    const fresh = await users.attributes(after, lookups.renamesUsers ? loginOf(after) : user.userID, unstorable)
+    const fresh = await users.attributes(after, lookups.renamesUsers ? this.#loginOf(after) : user.userID, unstorable)
     const newUserID = await this.#newLogin(found, {
-      before: { sent: loginOf(before), mapped: old.first(loginAttribute) },
-      after: { sent: loginOf(after), mapped: fresh.first(loginAttribute) },
+      before: { sent: this.#loginOf(before), mapped: old.first(loginAttribute) },
+      after: { sent: this.#loginOf(after), mapped: fresh.first(loginAttribute) },
     })
     const idAttribute = lookups.userIdAttribute
     if (idAttribute !== undefined && old.first(idAttribute) !== fresh.first(idAttribute)) {
@@ -403,34 +486,38 @@ export class UserEndpoint {
     const { before, after } = login
     if (!lookups.renamesUsers) {
       if (before.sent.toLowerCase() === after.sent.toLowerCase()) return undefined
-      throw scimError(
-        'mutability',
-        'userName cannot be changed: this gateway identifies users by it. Create another user instead.',
-      )
+      const { noun, nameAttribute } = this.type
+      const text = `${nameAttribute} cannot be changed: this gateway identifies ${noun}s by it.`
+      throw scimError('mutability', `${text} Create another ${noun} instead.`)
     }
     const wanted = after.mapped ?? after.sent
     if (wanted === (before.mapped ?? before.sent) || wanted === user.userID) return undefined
-    requireLogin(wanted)
+    requireLogin(this.type, wanted)
     const present = await lookups.userByLogin(wanted)
-    if (present !== undefined && present.id !== id) throw loginTaken(wanted)
+    if (present !== undefined && present.id !== id) throw this.#loginTaken(wanted)
     return wanted
   }
 
   async delete(call: ScimCall): Promise<void> {
     const { queue, config, lookups, managers } = this.#parts
     const name = config.workflows.deleteUser
-    if (name === undefined) throw notSupported('Users cannot be deleted: this gateway has no deleteUserWorkflowName.')
+    const { noun, isCustom } = this.type
+    if (name === undefined) {
+      const missing = isCustom ? `its ResourceType has no deleteWorkflow` : 'this gateway has no deleteUserWorkflowName'
+      throw notSupported(`${isCustom ? `A ${noun}` : 'Users'} cannot be deleted: ${missing}.`)
+    }
     const remove = async (): Promise<string> => {
       const settled = await this.#settle(call, call.id)
       const present = await lookups.userById(call.id)
       if (present === undefined && settled.hasBegun) return call.id
-      const found = await findUser(lookups, call.id)
+      const found = await this.#find(lookups, call.id)
       requireMatch(call, found.user.version)
       const user = lookups.marks.marked(found.user)
-      await orPreviewed(runWorkflow(this.#parts, call, { name, user, basedOn: lookups.readVersion(found), settled }))
+      const basedOn = lookups.readVersion(found)
+      await orPreviewed(runWorkflow(this.#parts, call, { name, user, ...this.#subject(user), basedOn, settled }))
       if (call.dryRun !== undefined) return found.id
       await this.#completeDelete(found.id, name)
-      addChange(call, { kind: 'delete', resourceType: 'User', id: found.id, attributes: [] })
+      addChange(call, { kind: 'delete', ...this.#typeOfChange, id: found.id, attributes: [] })
       return found.id
     }
     const deleted = await queue.run(userKey(call.id), () => retryWhileChanged(call, remove))
@@ -448,10 +535,11 @@ export class UserEndpoint {
     if (present === undefined) return lookups.marks.remove(id)
     const active = await lookups.isActive(present)
     if (active === false) return lookups.marks.set(present)
-    const state = active === true ? 'and active' : 'and is not shown as inactive'
-    const remedy = 'Have the workflow delete the user, or set what "active" is mapped to.'
-    throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended, but the user is still there`, {
-      publicText: `The delete workflow ended, but the user is still there ${state}. ${remedy}`,
+    const { noun, isCustom } = this.type
+    const state = isCustom ? '' : active === true ? ' and active' : ' and is not shown as inactive'
+    const instead = isCustom ? '' : ', or set what "active" is mapped to'
+    throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended, but the ${noun} is still there`, {
+      publicText: `The delete workflow ended, but the ${noun} is still there${state}. Have the workflow delete the ${noun}${instead}.`,
     })
   }
 
@@ -491,15 +579,13 @@ interface Login {
   readonly mapped: string | undefined
 }
 
-/** Throws NOT_FOUND. */
-const findUser = (lookups: Lookups, id: string): Awaitable<FoundUser> =>
-  andThen(lookups.userById(id), (found) => {
-    if (found === undefined) throw notFound('user', id)
-    return found
-  })
-
 /** The outcome of a PUT. Clients cannot send back attributes that are never returned, so these stay if left out. */
-function replacedUser(schema: ResourceSchema, before: JsonObject, sent: JsonObject): ScimResource {
+function replacedUser(
+  schema: ResourceSchema,
+  before: JsonObject,
+  sent: JsonObject,
+  activates: AttributePath | undefined,
+): ScimResource {
   const after = replaceResource(schema, before, sent)
   for (const ref of schema.attributes()) {
     if (ref.attribute.returned !== 'never' || readAttribute(sent, ref) !== undefined) continue
@@ -507,26 +593,21 @@ function replacedUser(schema: ResourceSchema, before: JsonObject, sent: JsonObje
   }
   // A client that does not send `active` does not mean to activate or deactivate the account.
   const { active } = before
-  if (sent['active'] === undefined && active !== undefined) after['active'] = active
+  if (activates !== undefined && sent['active'] === undefined && active !== undefined) after['active'] = active
   return after
 }
 
-function loginOf(resource: JsonObject): string {
-  const login = resource['userName']
-  if (typeof login !== 'string' || login === '')
-    throw scimError('invalidValue', 'userName is required. Send it as a text.')
-  return login
-}
-
 /** For a new login, which can be the id of the user, and is then part of its address. */
-function requireLogin(login: string): void {
+function requireLogin({ nameAttribute, isCustom }: EntryType, login: string): void {
   const problem = loginProblem(login)
-  if (problem !== undefined) throw scimError('invalidValue', `userName ${problem}. Send another login.`)
-  requireAddress('userName', login)
+  if (problem !== undefined)
+    throw scimError('invalidValue', `${nameAttribute} ${problem}. Send another ${isCustom ? 'one' : 'login'}.`)
+  requireAddress(nameAttribute, login)
 }
 
-const loginTaken = (login: string) =>
-  scimError('uniqueness', `userName: another user has ${redacted(login)}. Choose another one, or change that user.`)
+/** The subject of the runs about a resource; a device must not be taken for the user of the same name. */
+const subjectOf = ({ isCustom, name }: EntryType, login: string): string =>
+  isCustom ? `${name} ${login}`.toLowerCase() : login
 
 function passwordOf({ password }: JsonObject): { password?: string } {
   return typeof password === 'string' && password !== '' ? { password } : {}

@@ -35,7 +35,7 @@ export class VisibleLookups implements Lookups {
     this.all = all
     this.marks = marks
     this.#users = users
-    const path = config.users.schema.resolveAttribute('active')
+    const path = config.users.active
     const shown = [...config.scimPaths.values(), ...config.users.mapping.shown]
     this.#showsActive = path !== undefined && shown.some(({ attribute }) => attribute === path.attribute)
     this.#notInactive = notInactiveFilter(all, config)
@@ -233,7 +233,7 @@ const noIds: ReadonlySet<string> = new Set()
 
 /** Matches users whose `active` is not false; undefined if the store cannot evaluate that. */
 function notInactiveFilter(lookups: Lookups, config: GatewayConfig): Filter | undefined {
-  const path = config.users.schema.resolveAttribute('active')
+  const path = config.users.active
   if (path === undefined) return undefined
   const inactive: ScimFilter = { kind: 'compare', path, operator: 'eq', value: false }
   const { filter, exact } = translateFilter(inactive, userFilterNames({ config, lookups }), true)
@@ -321,6 +321,18 @@ export function storedMarks(directory: UserDirectory, clock: Clock): DeletedMark
       return ids
     },
   }
+}
+
+/** For a type whose resources cannot be deactivated: a delete workflow has to delete them. */
+export const noMarks: DeletedMarks = {
+  filterVaries: false,
+  has: async () => false,
+  marked: (user) => user,
+  set: async () => {},
+  clearedFor: () => [],
+  remove: async () => {},
+  filter: async () => undefined,
+  ids: async () => noIds,
 }
 
 /** Marks in an attribute of the target (`deletedAttributeName`), which the workflows write. */

@@ -2,13 +2,13 @@ import type { Path } from '#kernel/issues.ts'
 import { isForbiddenKey, isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { ResourceSchema } from './resource-schema.ts'
-import { type AttributeType, attribute, type Schema, type SchemaAttribute } from './schema.ts'
+import { type AttributeType, attribute, attributeTypes, type Schema, type SchemaAttribute } from './schema.ts'
 import { commonAttributes } from './standard-schemas.ts'
 
 export const maxSchemaAttributes = 200
-const maxSubAttributes = 50
-const maxListed = 200
-const maxText = 1000
+export const maxSubAttributes = 50
+export const maxListed = 200
+export const maxText = 1000
 
 /** Called with every problem and its path in the document. */
 export type ReportProblem = (path: Path, message: string) => void
@@ -18,10 +18,9 @@ const attributeKeys = [
   ...['name', 'type', 'multiValued', 'description', 'required', 'canonicalValues', 'caseExact', 'mutability'],
   ...['returned', 'uniqueness', 'referenceTypes', 'subAttributes'],
 ]
-const types = ['string', 'boolean', 'decimal', 'integer', 'dateTime', 'binary', 'reference', 'complex'] as const
-const mutabilities = ['readWrite', 'readOnly', 'immutable', 'writeOnly'] as const
-const returns = ['default', 'always', 'request', 'never'] as const
-const uniquenesses = ['none', 'server', 'global'] as const
+export const mutabilities = ['readWrite', 'readOnly', 'immutable', 'writeOnly'] as const
+export const returns = ['default', 'always', 'request', 'never'] as const
+export const uniquenesses = ['none', 'server', 'global'] as const
 
 /** Paths consist of these characters; an attribute with others could not be addressed. */
 const namePattern = /^[A-Za-z$][A-Za-z0-9_$-]{0,99}$/
@@ -95,7 +94,7 @@ class SchemaReader {
     }
     this.#knownKeys(raw, attributeKeys, at)
     const name = this.#name(raw, at)
-    const type = this.#word(raw, 'type', types, at) ?? 'string'
+    const type = this.#word(raw, 'type', attributeTypes, at) ?? 'string'
     const mutability = this.#word(raw, 'mutability', mutabilities, at) ?? 'readWrite'
     const returned = this.#word(raw, 'returned', returns, at) ?? (mutability === 'writeOnly' ? 'never' : 'default')
     if (mutability === 'writeOnly' && returned !== 'never') {

@@ -1,15 +1,17 @@
 import type { JsonObject } from '#kernel/json.ts'
 
 /** The schema language of RFC 7643 section 7. Everything else in this folder is driven by tables written in it. */
-export type AttributeType =
-  | 'string'
-  | 'boolean'
-  | 'decimal'
-  | 'integer'
-  | 'dateTime'
-  | 'binary'
-  | 'reference'
-  | 'complex'
+export const attributeTypes = [
+  'string',
+  'boolean',
+  'decimal',
+  'integer',
+  'dateTime',
+  'binary',
+  'reference',
+  'complex',
+] as const
+export type AttributeType = (typeof attributeTypes)[number]
 
 export interface SchemaAttribute {
   readonly name: string
