@@ -122,8 +122,8 @@ function buildFilters(
     if (module === undefined) return []
     const read = context.params(params, [...at, 'params'], secretParams, [...at, 'secretParams'])
     const prepared = module.prepare(read, issues, context)
-    if (prepared.flow !== undefined) {
-      state.draft.gateways.push({ application: context.placed.name, document, path: at, flow: prepared.flow })
+    for (const flow of prepared.flow === undefined ? [] : [prepared.flow, ...(prepared.flow.others ?? [])]) {
+      state.draft.gateways.push({ application: context.placed.name, document, path: at, flow })
     }
     if (prepared.callable !== undefined) {
       state.draft.callables.push({ document, chain: spec.authChain, callable: prepared.callable })

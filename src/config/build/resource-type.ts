@@ -43,8 +43,8 @@ export function buildResourceType(spec: ResourceTypeSpec, context: BuildContext)
   state.draft.resourceTargets.set(target, document)
   if (schema === undefined || nameAttribute === undefined) return
   const path = `/${endpoint.slice(1)}` as const
-  const type = { schema, endpoint: path, nameAttribute, target, workflow, deleteWorkflow }
-  state.draft.resourceTypes.set(placed.name, type)
+  const config = { schema, endpoint: path, nameAttribute, target, workflow, deleteWorkflow }
+  state.draft.resourceTypes.set(placed.name, { config, document })
 }
 
 function checkNames({ name, endpoint }: ResourceTypeSpec, issues: Issues): void {

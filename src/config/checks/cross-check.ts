@@ -63,6 +63,24 @@ export function checkNotifiers({ notifiers }: Draft, references: readonly Refere
   }
 }
 
+/** Resources of a type would be users of a gateway that reads their target, and a type that no gateway names is not served. */
+export function checkResourceTypes(draft: Draft, references: readonly Reference[], issues: Issues): void {
+  const { resourceTargets, resourceTypes, gateways } = draft
+  for (const { flow, document } of gateways) {
+    const type = flow.targetAt === undefined ? undefined : resourceTargets.get(flow.target ?? '')
+    if (flow.targetAt === undefined || type === undefined) continue
+    const place = type.at(['spec', 'target'])
+    const message = `target "${flow.target}" stores a resource type (${place}), so these resources would be users here; give the type a target of its own`
+    issues.for(document).error(flow.targetAt, message)
+  }
+  const named = new Set(references.flatMap(({ kind, name }) => (kind === 'resource type' ? [name] : [])))
+  for (const [name, { document }] of resourceTypes) {
+    if (named.has(name)) continue
+    const message = `no gateway serves "${name}": name it in "resourceTypes" of a filters.ScimGateway`
+    issues.for(document).warning(['metadata', 'name'], message)
+  }
+}
+
 /** The first password that such a task gets would fail its run. */
 export function checkPasswords({ workflows, targets }: Draft, issues: Issues): void {
   const check = (tasks: readonly PreparedTask[], document: ConfigDocument): void => {

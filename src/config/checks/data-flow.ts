@@ -47,8 +47,10 @@ function starts(draft: Draft, references: readonly Reference[]): Start[] {
   const byGateway = new Set(fromGateways.map(({ workflow }) => workflow))
   const called = new Set<string>()
   const elsewhere = new Set<string>()
+  // Only a gateway that serves a type runs its workflows.
+  const types = new Set(draft.resourceTargets.values())
   for (const { kind, name, path, document } of references) {
-    if (kind !== 'workflow') continue
+    if (kind !== 'workflow' || types.has(document)) continue
     if (isWorkflow(draft, document)) called.add(name)
     else if (!draft.gateways.some((gateway) => gateway.document === document && startsWith(path, gateway.path))) {
       elsewhere.add(name)

@@ -85,7 +85,7 @@ export class BuildContext implements ParseContext {
   }
 
   resourceType(name: string): ResourceType | undefined {
-    return this.state.draft.resourceTypes.get(name)
+    return this.state.draft.resourceTypes.get(name)?.config
   }
 
   addGroupSource(source: GroupSource): void {

@@ -116,7 +116,7 @@ export class Draft {
   readonly targets = new Map<string, Built<TargetConfig>>()
   readonly inserts: Built<InsertConfig>[] = []
   readonly workflows = new Map<string, DraftWorkflow>()
-  readonly resourceTypes = new Map<string, ResourceType>()
+  readonly resourceTypes = new Map<string, Built<ResourceType>>()
   /** The targets that store resources of other types than users and groups, with the object that names each first. */
   readonly resourceTargets = new Map<string, ConfigDocument>()
   readonly resultGroups = new Map<string, ResultGroupConfig & { readonly document: ConfigDocument }>()

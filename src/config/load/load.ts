@@ -11,6 +11,7 @@ import {
   checkNotifiers,
   checkPasswords,
   checkProfiles,
+  checkResourceTypes,
   checkTrusts,
   dropOpenUnisonPages,
 } from '#config/checks/cross-check.ts'
@@ -235,6 +236,7 @@ function checkTogether(
   checkBuiltInTargets(state, targets, environment, issues)
   checkNotifiers(draft, references, issues)
   checkPasswords(draft, issues)
+  checkResourceTypes(draft, references, issues)
   checkAccessEnds(draft, references, issues)
   checkDataFlow(draft, references, catalog, issues)
   checkCallableWorkflows(draft, catalog, issues)

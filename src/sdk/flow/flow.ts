@@ -43,6 +43,8 @@ export interface AttributeFlow {
   readonly given: readonly string[]
   /** The place of a built-in mapping of many attributes, whose problems are reported as one. */
   readonly builtInAt?: Path
+  /** The same of other resources that the filter serves. */
+  readonly others?: readonly AttributeFlow[]
   /** Its problems, given what workflows write, and which attributes a target can store, in lower case, if that is known. */
   check?(
     writesOf: (workflow: string) => WorkflowWrites,

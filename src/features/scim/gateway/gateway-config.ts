@@ -354,7 +354,7 @@ export function parseServedConfig(params: Params, issues: Issues, context: Parse
   const types = own.typeNames.flatMap((name, i): GatewayConfig[] => {
     const type = context.resourceType?.(name)
     if (type === undefined) return []
-    const { schema, endpoint, target } = type
+    const { schema, endpoint } = type
     const typeName = schema.core.name
     const path = params.pathOf('resourceTypes', i)
     const problem =
@@ -362,10 +362,7 @@ export function parseServedConfig(params: Params, issues: Issues, context: Parse
       claim(`endpoint ${endpoint}`, `the endpoint "${endpoint}"`, name) ??
       [schema.core, ...schema.extensions]
         .map(({ id }) => claim(`schema ${id}`, `the schema "${id}"`, name))
-        .find((text) => text !== undefined) ??
-      (own.lookup.kind === 'target' && own.lookup.name === target
-        ? `"${name}" is stored in target "${target}", like the users of this gateway: give it a target of its own`
-        : undefined)
+        .find((text) => text !== undefined)
     if (problem === undefined) return [typeConfig(own, type, path, issues, context)]
     issues.error(path, problem)
     return []

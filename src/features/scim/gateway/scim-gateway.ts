@@ -39,7 +39,7 @@ import {
   type ScimCall,
 } from './scim-call.ts'
 import { withEvents } from './security-events.ts'
-import { GatewayStorage, gatewayFlow } from './stored-schema.ts'
+import { GatewayStorage, servedFlow } from './stored-schema.ts'
 import { UnfinishedChanges } from './unfinished-changes.ts'
 import { UserEndpoint } from './user-endpoint.ts'
 import { attributeMarks, type DeletedMarks, noMarks, storedMarks, VisibleLookups } from './visible-lookups.ts'
@@ -62,7 +62,7 @@ export default defineFilter<ServedConfig, ScimHost>({
     ...summarize(config),
     ...config.types.map(({ users, workflows }) => ({ label: `workflow: ${users.type.name}`, value: workflows.user })),
   ],
-  flow: gatewayFlow,
+  flow: servedFlow,
   api: scimApi,
   create: async (config, host) => {
     const { value: router, scope } = await buildScoped(async (opened) => {

@@ -28,7 +28,7 @@ import type { AttributeFlow, AttributeWrite, FlowProblem, WorkflowWrites } from 
 import { hasPasswords, type StorableAttributes, type TargetSource } from '#sdk/target/target.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
 import { announcedSchema, limitedGroups, withCore } from './announced-schema.ts'
-import type { GatewayConfig, IgnoredAttributes } from './gateway-config.ts'
+import type { GatewayConfig, IgnoredAttributes, ServedConfig } from './gateway-config.ts'
 import type { Lookups } from './lookups.ts'
 import type { FilterNames } from './mapping-config.ts'
 import type { PlainList } from './plain-list.ts'
@@ -686,7 +686,12 @@ export const refuseUnknown =
     throw scimError(kind === 'patch' ? 'invalidPath' : isUrn ? 'invalidSyntax' : 'invalidValue', text)
   }
 
-export function gatewayFlow(config: GatewayConfig): AttributeFlow {
+export const servedFlow = (config: ServedConfig): AttributeFlow => ({
+  ...gatewayFlow(config),
+  others: config.types.map(gatewayFlow),
+})
+
+function gatewayFlow(config: GatewayConfig): AttributeFlow {
   const { users, workflows, lookup } = config
   const given = [
     users.loginAttribute,
@@ -699,7 +704,8 @@ export function gatewayFlow(config: GatewayConfig): AttributeFlow {
     workflows: [workflows.user, workflows.deleteUser, workflows.members].filter((name) => name !== undefined),
     reads: [...config.toScim.reads, ...users.mapping.produces.map(builtIn)],
     target: lookup.kind === 'target' ? lookup.name : undefined,
-    ...(lookup.kind === 'target' ? { targetAt: lookup.path } : {}),
+    // That of another type is checked with the type.
+    ...(lookup.kind === 'target' && !users.type.isCustom ? { targetAt: lookup.path } : {}),
     users:
       lookup.kind === 'target'
         ? { kind: 'target', name: lookup.name }
