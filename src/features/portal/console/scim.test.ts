@@ -17,6 +17,7 @@ const entry = (id: number): StoredJournalEntry => ({
   keyword: 'uniqueness',
   millis: 3,
   workflows: ['run-1', 'run-2'],
+  ...(id === 1 ? { dryRun: true } : {}),
 })
 
 async function open() {
@@ -51,8 +52,10 @@ test('an export has every page', async () => {
   const { text, headers } = await get('?format=csv')
   expect(headers).toMatchObject({ 'content-disposition': 'attachment; filename="scim-journal.csv"' })
   expect(text.trim().split('\r\n')).toEqual([
-    'time,gateway,client,method,path,status,scimType,error,millis,requestId,workflows',
-    expect.stringMatching(/^2030-01-02T00:00:00.000Z,scim-people,okta,POST,\/Users,409,uniqueness,,3,r-2,run-1 run-2$/),
-    expect.stringContaining('r-1'),
+    'time,gateway,client,method,path,status,scimType,error,millis,requestId,workflows,dryRun',
+    expect.stringMatching(
+      /^2030-01-02T00:00:00.000Z,scim-people,okta,POST,\/Users,409,uniqueness,,3,r-2,run-1 run-2,false$/,
+    ),
+    expect.stringMatching(/r-1,run-1 run-2,true$/),
   ])
 })

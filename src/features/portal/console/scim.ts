@@ -43,6 +43,7 @@ async function listScimCalls({ settings, host }: MainParts, exchange: Exchange):
           millis: ({ millis }) => millis,
           requestId: ({ requestId }) => requestId,
           workflows: ({ workflows }) => workflows.join(' '),
+          dryRun: ({ dryRun = false }) => dryRun,
         },
       }
     },

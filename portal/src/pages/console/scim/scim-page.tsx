@@ -50,7 +50,13 @@ export function ScimPage() {
             width: 5,
             cell: (call) => <span className={callTones[callOutcome(call)]}>{call.status}</span>,
           },
-          { key: 'method', name: t('dashboard.method'), width: 6, cell: ({ method }) => method },
+          {
+            key: 'method',
+            name: t('dashboard.method'),
+            width: 6,
+            // A dry run changed nothing, whatever its method.
+            cell: ({ method, dryRun }) => (dryRun === undefined ? method : `${method} · ${t('dashboard.dryRun')}`),
+          },
           { key: 'path', name: t('dashboard.path'), width: 13, cell: ({ path }) => isolated(path) },
           { key: 'caller', name: t('dashboard.client'), width: 8, cell: ({ caller }) => isolated(caller) },
           { key: 'error', name: t('dashboard.error'), width: 12, cell: (call) => isolated(errorOf(call)) },
