@@ -227,6 +227,7 @@ annotations:
 - portalurls
 - reconciliations
 - reports
+- resourcetypes
 - resultgroups
 - targets
 - trusts
