@@ -35,6 +35,25 @@ spec:
 ---
 `
 
+/** A workflow that asks before an account is deactivated. */
+const approvedLeave = `apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: chat-ask }
+spec:
+  tasks:
+    - taskType: approval
+      label: Deactivate an account
+      emailTemplate: An account is to be deactivated.
+      mailAttr: mail
+      failureEmailSubject: Denied
+      failureEmailMsg: Denied
+      approvers: [{ scope: dn, constraint: "o=Tremolo" }]
+      onSuccess:
+        - { taskType: addAttribute, name: active, value: "false" }
+        - { taskType: provision, target: chat, sync: true, attributes: [active] }
+---
+`
+
 const person = (login: string, more: Person = {}): Person => ({ mail: `${login}@example.com`, active: 'true', ...more })
 const people = (logins: readonly string[]) => Object.fromEntries(logins.map((login) => [login, person(login)]))
 
@@ -156,6 +175,34 @@ test('a gateway that is killed while it compares and while it applies finishes, 
   expect(Math.max(...runs.values())).toBe(1)
   expect((await desk.plan('chat')).plan.counts).toMatchObject({ agree: count, source: count })
 }, 300_000)
+
+test('a schedule applies plans within the limits, through the approvals of their workflows', async () => {
+  const { storage, source, target, desk, start } = await systems('tables', 'a database')
+  await source.add(people(['ann', 'bea']))
+  await target.add(people(['ann', 'eddy']))
+  const always = '{ seconds: "*", minutes: "*", hours: "*", dayOfMonth: "*", month: "*", dayOfWeek: "?", year: "*" }'
+  const asks = reconciliation('chat', `schedule: ${always}\n  apply: automatic`)
+  await start(asks.replace('deactivate: chat-leave', 'deactivate: chat-ask').concat(approvedLeave))
+  await until(async () => 'bea' in (await target.read()), 60_000)
+  const openApprovals = async () =>
+    (await storage.approvals.listOpen(new Date(Date.now() + 1000), { limit: 10 })).approvals.length
+  let waiting: string | undefined
+  await until(async () => {
+    waiting = (await desk.plans.differencesOf('eddy'))[0]?.row.state
+    return waiting === 'skipped' && (await openApprovals()) > 0
+  }, 60_000)
+  // Later plans find the account too, and start no second run.
+  expect(await openApprovals()).toBe(1)
+  expect((await target.read())['eddy']).toEqual(person('eddy'))
+  const [plan] = await desk.plans
+    .list({ limit: 500 })
+    .then((all) => all.filter(({ approval }) => approval !== undefined))
+  expect(plan).toMatchObject({
+    requestedBy: 'gatehouse',
+    approval: { by: 'its schedule' },
+    scheduled: expect.any(Date),
+  })
+}, 180_000)
 
 test('limits stop a mass deactivation, and a source that cannot be read deactivates no one', async () => {
   const { source, target, desk, start } = await systems('tables', 'a database')

@@ -284,6 +284,14 @@ onEachDatabase('the worker of plans', (freshUrl) => {
         { state: 'waiting', reason: expect.stringContaining('quota') },
         { state: 'skipped', reason: 'An approver denied the run.' },
       ])
+      const next = await planned()
+      await plans.approve(next, { by })
+      await work({ isOver: () => true })
+      expect(await plans.rows(next, { limit: 10, state: 'skipped' })).toMatchObject([
+        { reason: `The run ${runs[0]} of an earlier plan has not ended.` },
+        { reason: `The run ${runs[1]} of an earlier plan has not ended.` },
+      ])
+      await sql(`update runs set state = 'denied', ended = 6 where state = 'ready' returning id`)
       await sql(`update runs set state = 'completed', ended = 6 where id = '${runs[0]}' returning id`)
       await sql(`update runs set state = 'cancelled', ended = 6 where id = '${runs[1]}' returning id`)
       await sql(`update reconciliation_plans set due = 1 where id = '${id}' returning id`)

@@ -259,6 +259,10 @@ export class PlanWorker {
       const present = await systems.compareOne(difference, signal)
       const changed = changeSince(difference, present?.difference)
       if (present === undefined || changed !== undefined) return await this.#set(plan, number, 'skipped', changed)
+      const pending = await store.pendingRun(plan, difference)
+      if (pending !== undefined) {
+        return await this.#set(plan, number, 'skipped', `The run ${pending} of an earlier plan has not ended.`)
+      }
       const { target, copiesLogin } = systems
       const run = await runtime.prepare(callOf({ ...present, plan, workflow, target, copiesLogin }))
       if (!(await store.startRow(plan, number, run))) throw new ClaimLost()

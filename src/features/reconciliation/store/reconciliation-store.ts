@@ -230,6 +230,15 @@ export class ReconciliationStore {
     await this.#client.transaction((tx) => pauseFor.run(tx, { id, fence, problem: storable(problem), wait: inMillis }))
   }
 
+  /** The run that an earlier plan has started for the same difference, and that has not ended. */
+  async pendingRun(
+    { id, reconciliation }: Pick<Plan, 'id' | 'reconciliation'>,
+    of: Difference,
+  ): Promise<string | undefined> {
+    const row = await findPending.first(this.#client, { plan: id, reconciliation, rowKey: rowKeyOf(of) })
+    return row?.run ?? undefined
+  }
+
   /** In order. */
   async openRows(plan: string, limit: number): Promise<readonly PlanRow[]> {
     return (await findOpenRows.all(this.#client, { plan, limit })).map(toPlanRow)
@@ -545,6 +554,10 @@ const pauseFor = statement<Claimed & { readonly problem: string; readonly wait: 
 const findOpenRows = statement<{ plan: string; limit: number }, ReadPlanRow>(
   `select ${planRowColumns} from reconciliation_rows r
    where r.plan = :plan and r.state = 'open' order by r.number limit :limit`,
+)
+const findPending = statement<{ plan: string; reconciliation: string; rowKey: string }, { run: string | null }>(
+  `select r.run from reconciliation_plans p join reconciliation_rows r on r.plan = p.id and r.row_key = :rowKey
+   where p.reconciliation = :reconciliation and p.id <> :plan and r.state in ('started', 'waiting') limit 1`,
 )
 const touchClaimed = statement<Claimed, { updated: number }>(
   (on) => `update reconciliation_plans set attempt = 0, updated = ${on.now},
