@@ -15,7 +15,10 @@ import { loadText } from '#testing/modules/check-text.ts'
 import { cpuSecondsOf, megabytesOf } from './process-figures.ts'
 import type { ComparisonFigures } from './reconcile.ts'
 
-/** Compares once, and prints the figures of this process: `bin/node bench/reconcile-process.ts DATA APPLICATION`. */
+/**
+ * Compares once, and prints the figures of this process: `bin/node bench/reconcile-process.ts DATA APPLICATION`. Without an
+ * application, the directory is compared with itself, as with a second one.
+ */
 const [dataFolder = '', application = ''] = process.argv.slice(2)
 
 const configured = `
@@ -35,7 +38,7 @@ metadata: { name: application }
 spec:
   source: { target: people }
   target: application
-  attributes: [{ name: mail, source: emails.value, sourceType: user }]
+  attributes: [{ name: ${application === '' ? 'emails.value' : 'mail'}, source: emails.value, sourceType: user }]
 `
 
 let reads = 0
@@ -55,18 +58,14 @@ const scope = new Scope()
 const storage = openStorage({ dataFolder, clock: systemClock, log: silentLogger })
 await storage.ready()
 const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }), leastCost)
+const directory = () => databaseTarget(storage.userDirectory({ name: 'people' }), passwords)
+const tables = async (): Promise<LookupTarget> => {
+  const columns = { userTable: 'people', userName: 'login', userPrimaryKey: 'id', 'column.mail': 'mail' }
+  return (await openTarget(`sqlite:${application}`, columns)) as LookupTarget
+}
 const targets: Readonly<Record<string, Target>> = {
-  people: counted(scope.own(databaseTarget(storage.userDirectory({ name: 'people' }), passwords))),
-  application: counted(
-    scope.own(
-      (await openTarget(`sqlite:${application}`, {
-        userTable: 'people',
-        userName: 'login',
-        userPrimaryKey: 'id',
-        'column.mail': 'mail',
-      })) as LookupTarget,
-    ),
-  ),
+  people: counted(scope.own(directory())),
+  application: counted(scope.own(application === '' ? directory() : await tables())),
 }
 const { configuration } = loadText(configured, catalog)
 const config = configuration?.reconciliations.get('application')

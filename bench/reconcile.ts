@@ -18,7 +18,8 @@ export interface ComparisonFigures {
 }
 
 interface ReconcileFigures extends ComparisonFigures {
-  readonly differs: boolean
+  /** `a second directory` is read side by side with the first, `tables` by way of a file. */
+  readonly target: 'a second directory' | 'tables'
 }
 
 /** One of so many people is missing, one changed and one extra. */
@@ -26,8 +27,8 @@ const oneOf = 100
 const run = promisify(execFile)
 
 /**
- * Compares a directory of our own database with the tables of an application: first with equal ones, then with differences of
- * each kind. Each comparison is a process of its own, so that its memory is nothing else. Throws if it finds another number.
+ * Compares a directory of our own database with a second one, and with the tables of an application: first with equal ones,
+ * then with differences of each kind. Each comparison is a process of its own, so that its memory is nothing else. Throws if it finds another number.
  */
 export async function measureReconcile(folder: string, size: number): Promise<readonly ReconcileFigures[]> {
   const dataFolder = join(folder, `reconcile-${size}`)
@@ -36,15 +37,20 @@ export async function measureReconcile(folder: string, size: number): Promise<re
   const application = join(dataFolder, 'application.db')
   fillApplication(application, size)
   const figures: ReconcileFigures[] = []
-  for (const differs of [false, true]) {
+  for (const [target, differs] of [
+    ['a second directory', false],
+    ['tables', false],
+    ['tables', true],
+  ] as const) {
     if (differs) changeApplication(application, size)
-    const { stdout } = await run('bin/node', ['bench/reconcile-process.ts', dataFolder, application])
+    const file = target === 'tables' ? application : ''
+    const { stdout } = await run('bin/node', ['bench/reconcile-process.ts', dataFolder, file])
     const found = JSON.parse(stdout) as ComparisonFigures
     const each = differs ? Math.ceil(size / oneOf) : 0
     if (found.rows !== 3 * each || found.agree !== size - 2 * each) {
       throw new Error(`${found.rows} differences and ${found.agree} people who agree, of ${size}`)
     }
-    figures.push({ ...found, differs })
+    figures.push({ ...found, target })
   }
   return figures
 }

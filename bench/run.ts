@@ -213,12 +213,12 @@ async function ldap(): Promise<void> {
   row(`bare ldapts searches beside ${label}`, rate(bare))
 }
 
-/** A comparison of a directory with the tables of an application, each with as many people. */
+/** Comparisons of a directory with another one and with the tables of an application, each with as many people. */
 async function reconcile(): Promise<void> {
   for (const size of sizes) {
     if (size === 0) continue
-    for (const { differs, seconds, cpuSeconds, peakMegabytes, reads, rows } of await measureReconcile(folder, size)) {
-      const label = `comparison of ${number(size)} people, ${differs ? `${number(rows)} differences` : 'none different'}`
+    for (const { target, seconds, cpuSeconds, peakMegabytes, reads, rows } of await measureReconcile(folder, size)) {
+      const label = `comparison of ${number(size)} people with ${target}, ${number(rows)} differences`
       row(label, `${seconds.toFixed(1)} s`, `${cpuSeconds.toFixed(1)} s of CPU, ${number(size / seconds)} people/s`)
       row(`${label}, memory of the process`, `${number(peakMegabytes)} MB at most`, '', '<= 400 MB')
       row(`${label}, reads of both systems and links`, number(reads), `${(reads / size).toFixed(4)} for each person`)

@@ -150,6 +150,8 @@ export interface LookupTarget extends Target, AccountLookups {
    * them so. Otherwise the SCIM gateway tests itself what depends on that: the first of several values, and parts of JSON.
    */
   readonly ownsValues?: boolean
+  /** Searches sorted by `userID` are in the order of `compareSortKeys`, and each page costs the same. */
+  readonly sortsLogins?: boolean
   /** No user has the id of a group. Otherwise the SCIM gateway marks the ids of groups. */
   readonly idsAreUnique?: boolean
 }

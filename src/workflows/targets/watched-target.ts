@@ -50,6 +50,7 @@ const members: { readonly [Name in keyof Required<EveryTarget>]: 'method' | 'fac
   groupHasOwnId: 'fact',
   servedTimes: 'fact',
   ownsValues: 'fact',
+  sortsLogins: 'fact',
   idsAreUnique: 'fact',
 
   findGroup: 'method',

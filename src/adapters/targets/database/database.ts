@@ -141,6 +141,7 @@ export function databaseTarget(
     /** Ids are random UUIDs, never reused. */
     idsAreUnique: true,
     ownsValues: true,
+    sortsLogins: true,
     renamesUsers: true,
     keepsVersions: true,
     servedTimes: { users: timeAttributes, groups: timeAttributes },

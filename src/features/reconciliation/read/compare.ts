@@ -1,8 +1,10 @@
-import { decideExtra, decidePerson, type Policy } from '#features/reconciliation/plan/decide.ts'
+import type { Policy } from '#features/reconciliation/plan/decide.ts'
 import type { ComparedCounts, ComparisonPart, Difference } from '#features/reconciliation/plan/difference.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { compareOne } from './compare-one.ts'
 import { ComparisonFile } from './comparison-file.ts'
+import { peoplePart, sparesPart } from './decided-rows.ts'
+import { canMerge, compareSorted } from './merge.ts'
 import { pageSize, targetPage } from './people-source.ts'
 import { readPeople } from './read-people.ts'
 import { type ComparedSystems, policyOf, ruleName } from './systems.ts'
@@ -23,11 +25,13 @@ interface Place {
 }
 
 /**
- * Compares both sides in bounded memory, and continues behind `resumeAt`, the place where an earlier part ended. Both
- * sides are read to their end before anything is said of anyone; meanwhile parts are empty. Throws TARGET_UNREACHABLE if a
- * side doesn't answer, and TARGET_FAILED if its answers contradict each other.
+ * Compares both sides in bounded memory, and continues behind `resumeAt`, the place where an earlier part ended. If both
+ * can sort by the login that connects them, they are read side by side. Otherwise both are read to their end before
+ * anything is said of anyone; meanwhile parts are empty. Throws TARGET_UNREACHABLE if a side doesn't answer, and
+ * TARGET_FAILED if its answers contradict each other.
  */
 export async function* compare(systems: ComparedSystems, resumeAt?: string): AsyncGenerator<ComparisonPart> {
+  if (canMerge(systems)) return yield* compareSorted(systems, resumeAt)
   const { config, target, folder, signal } = systems
   const start = readPlace(resumeAt)
   const file = new ComparisonFile(config.correlation.map(ruleName), !target.userIdIsLogin, folder)
@@ -112,12 +116,8 @@ function* comparePeople(file: ComparisonFile, policy: Policy, start: string): Ge
     const rows = file.people(after, pageSize)
     const last = rows.at(-1)
     if (last === undefined) return
-    const compared = rows.filter(({ isCompared }) => isCompared)
-    const differences = compared.flatMap(({ key, person, match }) => decidePerson(key, person, match, policy) ?? [])
-    const target = compared.filter(({ match }) => match.kind === 'account').length
-    const counts = { source: compared.length, target, agree: compared.length - differences.length }
     after = last.key
-    yield { differences, counts, resumeAt: placeText({ stage: 'people', after }) }
+    yield { ...peoplePart(rows, policy), resumeAt: placeText({ stage: 'people', after }) }
   }
 }
 
@@ -128,11 +128,8 @@ function* compareSpares(file: ComparisonFile, policy: Policy, start: string): Ge
     const rows = file.spares(after, pageSize)
     const last = rows.at(-1)
     if (last === undefined) return
-    const spare = rows.filter(({ isInvolved }) => !isInvolved)
-    const differences = spare.flatMap(({ key, account }) => decideExtra(key, account, policy, unmapped) ?? [])
-    const counts = { source: 0, target: rows.length, agree: spare.length - differences.length }
     after = last.key
-    yield { differences, counts, resumeAt: placeText({ stage: 'accounts', after }) }
+    yield { ...sparesPart(rows, policy, unmapped), resumeAt: placeText({ stage: 'accounts', after }) }
   }
 }
 

@@ -6,6 +6,7 @@ import { userEntrySource } from '#identity/entry-source.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { groupNamesOf } from '#identity/group-names.ts'
+import type { SearchQuery, SortOrder } from '#identity/search.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
@@ -25,6 +26,8 @@ export interface PeopleSource {
   /** Ids are the logins. */
   readonly hasIds: boolean
   page(after: string | undefined, attributes: readonly string[] | undefined): Promise<Page<User>>
+  /** The same in the order of logins, if the source has it. */
+  sortedPage?(after: string | undefined, attributes: readonly string[] | undefined): Promise<Page<User>>
   count(): Promise<number | undefined>
   find(name: AccountName): Promise<User | undefined>
   /** People with a value; `userID` and `id` are their own. At most eleven. */
@@ -74,16 +77,22 @@ function targetPeople(
     what: `the source "${name}"`,
     hasIds: !target.userIdIsLogin,
     page: (after, attributes) => targetPage(target, after, { filter, attributes }),
+    ...(target.sortsLogins === true && {
+      sortedPage: (after, attributes) => targetPage(target, after, { filter, attributes, sort: byLogin }),
+    }),
     count: async () => (await target.searchUsers({ filter, offset: 0, limit: 1, attributes: [] })).total,
     find: (wanted) => findAccount(target, wanted),
     having: (attribute, value) => accountsHaving(target, attribute, value),
   }
 }
 
+/** In the order of `compareSortKeys`. */
+export const byLogin: SortOrder = { attribute: 'userID', descending: false, caseExact: false }
+
 export const targetPage = async (
   target: LookupTarget,
   after: string | undefined,
-  query: { readonly filter?: Filter | undefined; readonly attributes: readonly string[] | undefined },
+  query: Pick<SearchQuery, 'filter' | 'attributes' | 'sort'>,
 ): Promise<Page<User>> =>
   target.searchUsers({ ...query, offset: 0, limit: pageSize, after, uncounted: after !== undefined })
 

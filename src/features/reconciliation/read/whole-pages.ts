@@ -49,6 +49,12 @@ export async function* readWhole<T>({ what, read, count, add }: PageReader<T>): 
   // Users may be created and deleted while the side is read, so any number in between is plausible.
   const last = first === undefined ? undefined : await count()
   if (first === undefined || last === undefined) return hasRepeated
+  requireTotal(what, seen, first, last)
+  return hasRepeated || first !== last
+}
+
+/** Throws TARGET_FAILED unless as many users were seen as there are, or were when the first page was read. */
+export function requireTotal(what: string, seen: number, first: number, last: number): void {
   const told = first === last ? `${first}` : `${Math.min(first, last)} to ${Math.max(first, last)}`
   if (seen < Math.min(first, last)) {
     throw unreliable(`${what} ended after ${seen} users, but says that it has ${told}`)
@@ -56,7 +62,6 @@ export async function* readWhole<T>({ what, read, count, add }: PageReader<T>): 
   if (seen > Math.max(first, last)) {
     throw unreliable(`${what} returned ${seen} users, but says that it has ${told}`)
   }
-  return hasRepeated || first !== last
 }
 
 export function unreliable(problem: string): GatewayError {
