@@ -4,7 +4,7 @@ const identity = /^spiffe:\/\/([a-z0-9._-]{1,255})((?:\/[A-Za-z0-9._-]+)+)$/
 /** Whether a text is a SPIFFE ID of a workload (SPIFFE-ID 2); its length is checked elsewhere. */
 export function isSpiffeId(text: string): boolean {
   const [, , path] = identity.exec(text) ?? []
-  return path !== undefined && path.split('/').every((segment) => segment !== '.' && segment !== '..')
+  return path?.split('/').every((segment) => segment !== '.' && segment !== '..') ?? false
 }
 
 /** The path of the bundle below the issuer. */
