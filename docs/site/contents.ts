@@ -94,6 +94,7 @@ export const sections: readonly Section[] = [
         pages: [
           'docs/guides/directory.md',
           'docs/guides/reconciliation.md',
+          'docs/guides/push.md',
           'docs/guides/webhook-target.md',
           'docs/guides/writing-a-target.md',
           'docs/guides/writing-a-plugin.md',

@@ -1,5 +1,7 @@
 import { settleAbandoned } from '#features/passwords/service/password-audit.ts'
+import { ChangeFeed } from '#features/reconciliation/service/change-feed.ts'
 import { PlanLoop } from '#features/reconciliation/service/plan-loop.ts'
+import { ReconciliationPlans } from '#features/reconciliation/service/plans.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
@@ -40,6 +42,7 @@ export class BackgroundWork implements Closable {
   readonly #grants: GrantLoop
   readonly #mails: MailWorker
   readonly #plans: PlanLoop
+  readonly #changes: ChangeFeed
   readonly #expiry: NodeJS.Timeout
   readonly #reading: NodeJS.Timeout
   #again: NodeJS.Timeout | undefined
@@ -70,6 +73,12 @@ export class BackgroundWork implements Closable {
       },
       leases.timers,
     )
+    this.#changes = new ChangeFeed({
+      feeds: storage.changeFeeds,
+      plans: new ReconciliationPlans({ store: storage.reconciliations, links: storage.accountLinks, clock }),
+      log,
+      followed: () => running.current.reconciliations.followed,
+    })
     this.#expiry = setInterval(() => deleteExpiredRows(storage, clock, log), deleteExpiredEveryMillis)
     this.#expiry.unref()
     this.#reading = setInterval(() => void findDamage(storage, log), findDamageEveryMillis)
@@ -86,6 +95,7 @@ export class BackgroundWork implements Closable {
     this.#timers.start()
     this.#grants.start()
     await this.#plans.start()
+    this.#changes.start()
   }
 
   /** Aborts running steps. Another process, or the next start, continues the rest. */
@@ -94,7 +104,7 @@ export class BackgroundWork implements Closable {
     clearTimeout(this.#again)
     clearInterval(this.#expiry)
     clearInterval(this.#reading)
-    const parts = [this.#worker, this.#timers, this.#grants, this.#mails, this.#plans]
+    const parts = [this.#worker, this.#timers, this.#grants, this.#mails, this.#plans, this.#changes]
     const closed = await Promise.allSettled(parts.map((part) => part.close()))
     await this.#parts.wakeUp.close()
     const failed = closed.find(({ status }) => status === 'rejected')

@@ -29,6 +29,7 @@ export function buildReconciliation(spec: ReconciliationSpec, context: BuildCont
   if (extra === 'removeMemberships' && groups.length === 0) {
     issues.error(['spec', 'extra'], '"removeMemberships" needs "groups", which say whose memberships are removed')
   }
+  const incremental = readIncremental(spec, context)
   const config: ReconciliationConfig | undefined = source && {
     ...placed,
     description: spec.description ?? '',
@@ -50,6 +51,7 @@ export function buildReconciliation(spec: ReconciliationSpec, context: BuildCont
     limits: { percent: spec.limits?.percent ?? 5, accounts: spec.limits?.accounts ?? 50 },
     schedule: readTimes(spec, context),
     apply: spec.apply ?? 'manual',
+    incremental,
   }
   if (config !== undefined) state.draft.reconciliations.set(placed.name, config)
 }
@@ -190,6 +192,20 @@ const works: readonly (readonly [ReconciliationWork, does: string])[] = [
   ['delete', 'delete accounts ("extra")'],
   ['removeMemberships', 'remove memberships ("extra")'],
 ]
+
+/** A person can't approve a plan for each change. What no change of Gatehouse causes is found by a schedule alone. */
+function readIncremental(
+  { incremental = false, apply, schedule }: ReconciliationSpec,
+  { issues }: BuildContext,
+): boolean {
+  if (!incremental) return false
+  const path = ['spec', 'incremental']
+  if (apply !== 'automatic') issues.error(path, 'needs "apply: automatic", since changes are applied as they come')
+  if (schedule === undefined) {
+    issues.warning(path, 'has no "schedule" beside it, so changes that others make in either system are not found')
+  }
+  return true
+}
 
 function readTimes({ schedule, timeZone }: ReconciliationSpec, { issues }: BuildContext): Schedule | undefined {
   if (schedule === undefined) {

@@ -331,6 +331,8 @@ export interface ReconciliationConfig extends Placed {
   readonly limits: ReconciliationLimits
   readonly schedule: Schedule | undefined
   readonly apply: 'manual' | 'automatic'
+  /** People of the source are compared soon after each change of them. */
+  readonly incremental: boolean
 }
 
 export interface ReconciliationLimits {

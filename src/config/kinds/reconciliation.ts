@@ -66,5 +66,7 @@ export const reconciliationSchema = z.strictObject({
   schedule: cronScheduleSchema.optional(),
   timeZone: name.optional(),
   apply: z.enum(['manual', 'automatic']).optional(),
+  /** People of the source are compared soon after each change. */
+  incremental: z.boolean().optional(),
 })
 export type ReconciliationSpec = z.infer<typeof reconciliationSchema>

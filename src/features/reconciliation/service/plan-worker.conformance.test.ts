@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ComparisonPart, Difference } from '#features/reconciliation/plan/difference.ts'
-import type { ClaimedPlan } from '#features/reconciliation/store/plan-record.ts'
+import type { ClaimedPlan, PlanCounts } from '#features/reconciliation/store/plan-record.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { ownIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -44,6 +44,16 @@ class ScriptedSystems implements ReconciledSystems {
     }
   }
 
+  /** Those of the logins, one in each part. */
+  async *comparePeople(logins: readonly string[], resumeAt = '0'): AsyncGenerator<ComparisonPart> {
+    for (let next = Number(resumeAt); next < logins.length; next++) {
+      const one = this.present.get(`missing ${logins[next]}`)
+      const differences = one === undefined ? [] : [one]
+      const counts = { source: 1, target: 0, agree: 1 - differences.length }
+      yield { differences, counts, resumeAt: String(next + 1) }
+    }
+  }
+
   async compareOne({ source }: Parameters<ReconciledSystems['compareOne']>[0]) {
     const key = `missing ${source?.login}`
     const error = this.failing.get(key)
@@ -53,7 +63,12 @@ class ScriptedSystems implements ReconciledSystems {
     return difference && { difference, user }
   }
 
-  exceededLimit = (): string | undefined => this.limit
+  /** The last counts that were compared with the limits. */
+  limited: PlanCounts | undefined
+  exceededLimit = (counts: PlanCounts): string | undefined => {
+    this.limited = counts
+    return this.limit
+  }
   workflowOf = (): string | undefined => this.workflow
 }
 
@@ -115,6 +130,52 @@ onEachDatabase('the worker of plans', (freshUrl) => {
   }
 
   const [ada, bob] = [missingAccount('ada'), missingAccount('bob')]
+
+  describe('that compares changed people', () => {
+    const changed = (plans: ReconciliationPlans, ...people: string[]) =>
+      plans.request('chat', { by: { login: 'gatehouse' }, people })
+
+    test('forgets them if they agree, and applies what differs without a report', async () => {
+      const { plans, systems, work, state, calls, endRuns, audit } = await open(ada)
+      systems.isAutomatic = true
+      const first = await changed(plans, 'cyd', 'dan')
+      await work()
+      expect(await plans.get(first.plan.id)).toBeUndefined()
+      expect((await audit.list({ limit: 5 })).rows).toEqual([])
+      const { plan } = await changed(plans, 'cyd', 'ada')
+      await work()
+      expect(await state(plan.id)).toMatchObject({
+        plan: { state: 'applying', people: ['cyd', 'ada'], counts: { source: 2, agree: 1 } },
+        progress: { open: 1 },
+      })
+      expect(await plans.drift()).toEqual(new Map())
+      const working = work()
+      await expect.poll(() => calls.length, { timeout: 20_000 }).toBe(1)
+      await expect.poll(async () => (await state(plan.id)).progress.started, { timeout: 20_000 }).toBe(1)
+      systems.present.clear()
+      await endRuns('completed')
+      await working
+      expect(await state(plan.id)).toMatchObject({ plan: { state: 'applied' }, progress: { done: 1 } })
+    })
+
+    test('counts all accounts and the changes of the last hour for the limits, and stops beyond them', async () => {
+      const out = missingAccount('ada', { action: 'deactivate' })
+      const { plans, systems, work, state, planned } = await open(out, bob)
+      await planned()
+      systems.isAutomatic = true
+      const first = await changed(plans, 'ada')
+      await work()
+      expect((await state(first.plan.id)).plan.state).toBe('applying')
+      expect(systems.limited).toMatchObject({ target: 0, actions: { deactivate: 1, create: 0 } })
+      await plans.stop(first.plan.id, { by })
+      await work()
+      systems.limit = 'Too many accounts would be deactivated.'
+      const next = await changed(plans, 'ada')
+      await work()
+      expect(systems.limited).toMatchObject({ actions: { deactivate: 2 } })
+      expect((await state(next.plan.id)).plan).toMatchObject({ state: 'stopped', problem: systems.limit })
+    })
+  })
 
   describe('that compares', () => {
     test('stores parts, and continues behind the last one when it was interrupted', async () => {

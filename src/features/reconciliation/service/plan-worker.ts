@@ -1,5 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { AccountName, ComparisonPart, ReconciliationAction } from '#features/reconciliation/plan/difference.ts'
+import {
+  type AccountName,
+  type ComparisonPart,
+  type ReconciliationAction,
+  reconciliationActions,
+} from '#features/reconciliation/plan/difference.ts'
 import {
   type ClaimedPlan,
   differencesIn,
@@ -31,6 +36,12 @@ export interface ReconciledSystems {
   readonly isAutomatic: boolean
   /** See `compare` of the readers. */
   compare(resumeAt: string | undefined, signal: AbortSignal): AsyncIterable<ComparisonPart>
+  /** See `comparePeople`. */
+  comparePeople(
+    logins: readonly string[],
+    resumeAt: string | undefined,
+    signal: AbortSignal,
+  ): AsyncIterable<ComparisonPart>
   compareOne(
     who: { readonly source?: AccountName | undefined; readonly target?: AccountName | undefined },
     signal: AbortSignal,
@@ -81,6 +92,9 @@ const pollMillis = 250
 const waitingMillis = 10_000
 /** After so many rows that failed one after the other, the next will fail too. */
 const failuresInARow = 20
+
+/** The limits hold for the changes of this time together. */
+const windowMillis = 60 * 60_000
 
 const firstRetryMillis = 5_000
 const longestRetryMillis = 5 * 60_000
@@ -164,7 +178,10 @@ export class PlanWorker {
   async #compare(plan: ClaimedPlan, systems: ReconciledSystems, turn: Turn): Promise<void> {
     const { store, leaseMillis } = this.#parts
     let { counts } = plan
-    for await (const part of systems.compare(plan.resumeAt, turn.signal)) {
+    const { people, resumeAt: start } = plan
+    const parts =
+      people === undefined ? systems.compare(start, turn.signal) : systems.comparePeople(people, start, turn.signal)
+    for await (const part of parts) {
       counts = withPart(counts, part)
       if (differencesIn(counts) > maxRows) {
         const text = `More than ${maxRows} accounts differ. Narrow the source or the scope.`
@@ -175,7 +192,9 @@ export class PlanWorker {
       if (turn.isOver()) return await store.release(plan, 0)
     }
     turn.signal.throwIfAborted()
-    await this.#endComparison({ ...plan, counts }, systems)
+    const ended = { ...plan, counts }
+    if (people === undefined) await this.#endComparison(ended, systems)
+    else await this.#endChanges(ended, systems)
   }
 
   async #endComparison(plan: ClaimedPlan, systems: ReconciledSystems): Promise<void> {
@@ -187,8 +206,8 @@ export class PlanWorker {
     const isApplied =
       problem === undefined &&
       systems.isAutomatic &&
-      scheduled !== undefined &&
-      Object.entries(actions).some(([action, n]) => action !== 'report' && n > 0)
+      (scheduled !== undefined || plan.requestedBy === ownTarget) &&
+      changesAny(actions)
     const state = problem === undefined ? (isApplied ? 'applying' : 'planned') : 'stopped'
     const audit =
       problem !== undefined
@@ -199,6 +218,33 @@ export class PlanWorker {
     const approval = isApplied ? { by: 'its schedule' } : undefined
     if (!(await store.endComparison(plan, { state, problem, approval, report, audit }))) throw new ClaimLost()
     log.info('systems compared', { plan: id, reconciliation, state, source, target, agree, ...differences, problem })
+  }
+
+  /** Without a change to make, the plan is forgotten: the next comparison of everyone reports what is only reported. */
+  async #endChanges(plan: ClaimedPlan, systems: ReconciledSystems): Promise<void> {
+    const { store, log, clock } = this.#parts
+    const { id, reconciliation, counts } = plan
+    if (!changesAny(counts.actions)) {
+      if (!(await store.discard(plan))) throw new ClaimLost()
+      return
+    }
+    const window = await store.window(reconciliation, id, new Date(clock().getTime() - windowMillis))
+    const problem = systems.exceededLimit({
+      ...counts,
+      target: window.target,
+      actions: addActions(counts.actions, window.actions),
+    })
+    const isApplied = problem === undefined && systems.isAutomatic
+    const state = isApplied ? 'applying' : problem === undefined ? 'planned' : 'stopped'
+    const audit =
+      problem !== undefined
+        ? [this.#entry(plan, `stop ${id}`, problem)]
+        : isApplied
+          ? [this.#entry(plan, `approve ${id}`, 'changes are applied as they come, within the limits')]
+          : []
+    const approval = isApplied ? { by: 'its changes' } : undefined
+    if (!(await store.endComparison(plan, { state, problem, approval, audit }))) throw new ClaimLost()
+    log.info('changed people compared', { plan: id, reconciliation, state, ...counts.differences, problem })
   }
 
   /** Starts runs for open rows of a plan that is being applied, and settles the rows of every plan with runs. */
@@ -325,6 +371,15 @@ export class PlanWorker {
     const { reconciliation } = plan
     return reconciliationEntry({ reconciliation, by: { login: ownTarget }, reason }, 'plan', value, this.#parts.clock())
   }
+}
+
+const changesAny = (actions: PlanCounts['actions']): boolean =>
+  Object.entries(actions).some(([action, n]) => action !== 'report' && n > 0)
+
+const addActions = (some: PlanCounts['actions'], more: PlanCounts['actions']): PlanCounts['actions'] => {
+  const sum = { ...some }
+  for (const action of reconciliationActions) sum[action] += more[action]
+  return sum
 }
 
 /** The counts with those of one more part. */

@@ -116,9 +116,11 @@ export class ReconciliationPlans {
    */
   async request(
     reconciliation: string,
-    { by, reason, scheduled }: Act & { readonly scheduled?: Date | undefined },
+    { by, reason, scheduled, people }: Act & Partial<Pick<Plan, 'scheduled' | 'people'>>,
   ): Promise<{ readonly plan: Plan; readonly isNew: boolean }> {
-    const plan = { id: newId(), reconciliation, requestedBy: by.login, reason, scheduled }
+    const plan = { id: newId(), reconciliation, requestedBy: by.login, reason, scheduled, people }
+    // A change is in the audit already, and so is what is done about it.
+    if (people !== undefined) return await this.#store.request(plan, [])
     const audit = [this.#entry({ reconciliation, by, reason }, 'plan', `request ${plan.id}`, 'add')]
     for (const end = performance.now() + changesMillis; ; await delay(pollMillis)) {
       const outcome = await this.#store.request(plan, audit)

@@ -1,5 +1,7 @@
 import type { Configuration, ReconciliationConfig } from '#config/configuration/configuration.ts'
 import { createAt, createEach } from '#config/configuration/create-at.ts'
+import type { FollowedSource } from '#features/reconciliation/changes/changed-people.ts'
+import { comparePeople } from '#features/reconciliation/changes/compare-people.ts'
 import { exceededLimit } from '#features/reconciliation/plan/limits.ts'
 import { compare } from '#features/reconciliation/read/compare.ts'
 import { compareOne, wantedUser } from '#features/reconciliation/read/compare-one.ts'
@@ -80,6 +82,14 @@ export class Reconciliations implements ReconciliationRuntime {
     return this.#parts.configuration.reconciliations
   }
 
+  /** The incremental ones. Changes at the target of a reconciliation are its own. */
+  get followed(): readonly FollowedSource[] {
+    return Array.from(this.configured).flatMap(([name, { incremental, source, target }]) => {
+      const counts = (at: string): boolean => (source.kind === 'target' ? at === source.name : at !== target)
+      return incremental ? [{ name, counts }] : []
+    })
+  }
+
   prepare(call: WorkflowCall): Promise<NewRun> {
     return this.#parts.prepare(call)
   }
@@ -104,6 +114,7 @@ export class Reconciliations implements ReconciliationRuntime {
       isAutomatic: config.apply === 'automatic',
       copiesLogin: last === undefined || !last.produces.some(({ attribute }) => attribute === userIdName),
       compare: (resumeAt, signal) => compare(systems(signal), resumeAt),
+      comparePeople: (logins, resumeAt, signal) => comparePeople(systems(signal), logins, resumeAt),
       compareOne: async (who, signal) => {
         const read = systems(signal)
         const difference = await compareOne(read, who)

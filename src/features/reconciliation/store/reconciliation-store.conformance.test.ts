@@ -86,6 +86,14 @@ onEachDatabase('reconciliations', (freshUrl) => {
       expect(await store.request(changed('cyd'), [])).toMatchObject({ isNew: true })
     })
 
+    test('has the accounts that a comparison of everyone created in its limits', async () => {
+      const { store } = await open()
+      const { id } = await applying(store, [missingAccount('ann'), missingAccount('bob')])
+      const { target, actions } = await store.window('chat', 'other', new Date(Date.now() - minute))
+      expect([target, actions.create]).toEqual([3, 0])
+      expect(await store.window('chat', id, new Date())).toMatchObject({ target: 1 })
+    })
+
     test('writes no report, leaves a plan that waits, and counts for the limits of the next ones', async () => {
       const { store } = await open()
       const waiting = await planned(store, [missingAccount('dan')])
@@ -93,7 +101,7 @@ onEachDatabase('reconciliations', (freshUrl) => {
       const compareChanges = async () => {
         await store.request(changed('ann'), [])
         const claim = await claimed(store)
-        const differences = [missingAccount('ann', { action: 'deactivate' })]
+        const differences = [missingAccount('ann', { action: 'deactivate' }), missingAccount('new')]
         const counts = countsOf(differences)
         await store.addPart(claim, { differences, counts, resumeAt: 'end', leaseMillis: minute })
         const window = await store.window('chat', claim.id, since)
@@ -108,7 +116,8 @@ onEachDatabase('reconciliations', (freshUrl) => {
       // A worker still looks after its runs.
       expect((await claimed(store)).id).toBe(first.id)
       const next = await compareChanges()
-      expect(next.window).toMatchObject({ target: 1, actions: { deactivate: 1, create: 0 } })
+      // One account of the last comparison of everyone, and one that was created since.
+      expect(next.window).toMatchObject({ target: 2, actions: { deactivate: 1, create: 1 } })
     })
   })
 

@@ -204,16 +204,23 @@ export class ReconciliationStore {
   }
 
   /**
-   * What limits of a plan of changed people are about: the accounts of the last whole comparison, 0 before the first one, and
-   * the actions of other such plans that were compared since then.
+   * What limits of a plan of changed people are about: the accounts of the last whole comparison with those that were
+   * created since, and the actions of other such plans that were compared since then.
    */
   async window(reconciliation: string, plan: string, since: Date): Promise<ChangeWindow> {
     const report = await findReports.first(this.#client, { reconciliation, limit: 1 })
-    const rows = await findWindow.all(this.#client, { reconciliation, plan, since: since.getTime() })
-    const all = rows.map(({ counts }) => (JSON.parse(counts) as PlanCounts).actions)
-    const sum = (action: ReconciliationAction): number => all.reduce((total, actions) => total + actions[action], 0)
-    const actions = Object.fromEntries(reconciliationActions.map((action) => [action, sum(action)]))
-    return { target: report?.target ?? 0, actions: actions as PlanCounts['actions'] }
+    const reported = report?.at ?? 0
+    const from = Math.min(reported, since.getTime())
+    const rows = await findWindow.all(this.#client, { reconciliation, plan, since: from })
+    const sum = (action: ReconciliationAction, start: number, ofChanges = 0): number =>
+      rows
+        .filter((row) => row.compared >= start && row.ofChanges >= ofChanges)
+        .reduce((total, { counts }) => total + (JSON.parse(counts) as PlanCounts).actions[action], 0)
+    const actions = reconciliationActions.map((action) => [action, sum(action, since.getTime(), 1)])
+    return {
+      target: (report?.target ?? 0) + sum('create', reported),
+      actions: Object.fromEntries(actions) as PlanCounts['actions'],
+    }
   }
 
   /** Ends a plan that can't be continued. */
@@ -535,9 +542,12 @@ const supersede = statement<{ id: string; reconciliation: string }>(
     where reconciliation = :reconciliation and state = 'planned' and id <> :id`,
 )
 const discard = statement<Claimed>(`delete from reconciliation_plans where ${claimed} and state = 'comparing'`)
-const findWindow = statement<{ reconciliation: string; plan: string; since: number }, { counts: string }>(
-  `select counts from reconciliation_plans
-   where reconciliation = :reconciliation and id <> :plan and people is not null and compared >= :since
+const findWindow = statement<
+  { reconciliation: string; plan: string; since: number },
+  { counts: string; compared: number; ofChanges: number }
+>(
+  `select counts, compared, case when people is null then 0 else 1 end as "ofChanges" from reconciliation_plans
+   where reconciliation = :reconciliation and id <> :plan and compared >= :since
      and approved is not null`,
 )
 const fail = statement<Claimed & { readonly problem: string }>(

@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest'
+import type { Difference } from '#features/reconciliation/plan/difference.ts'
+import type { ComparedSystems } from '#features/reconciliation/read/systems.ts'
+import { addUser, comparedSystems, memoryTarget } from '#testing/reconciliation/compared-systems.ts'
+import { comparePeople } from './compare-people.ts'
+
+const spec = `
+attributes: [{ name: mail, source: mail, sourceType: user }]
+correlation: [login, { attribute: mail }]
+missing: create
+different: change
+extra: deactivate
+`
+
+async function compared(systems: ComparedSystems, logins: readonly string[], resumeAt?: string) {
+  const differences: Difference[] = []
+  const places: string[] = []
+  const counts = { source: 0, agree: 0 }
+  for await (const part of comparePeople(systems, logins, resumeAt)) {
+    differences.push(...part.differences)
+    places.push(part.resumeAt)
+    counts.source += part.counts.source
+    counts.agree += part.counts.agree
+  }
+  const lines = differences.map(({ kind, source, target, action }) =>
+    [kind, `${source?.login ?? ''}>${target?.login ?? ''}`, action].join(' '),
+  )
+  return { lines, counts, places }
+}
+
+async function open() {
+  const [source, target] = [memoryTarget(), memoryTarget()]
+  const mail = (login: string) => ({ mail: [`${login}@x.test`] })
+  for (const login of ['ann', 'bea', 'cyd', 'new']) await addUser(source, login, mail(login))
+  await addUser(source, 'off', { ...mail('off'), active: ['false'] })
+  for (const login of ['ann', 'bea', 'off', 'left', 'other']) await addUser(target, login, mail(login))
+  await addUser(target, 'old', mail('new'))
+  await addUser(target, 'cyd', { mail: ['wrong@x.test'] })
+  const systems = await comparedSystems({
+    source,
+    target,
+    spec,
+    from: '{ target: people, filter: "(|(!(active=*))(active=true))" }',
+  })
+  return systems
+}
+
+test('only the named people are compared, also those who left the source or its scope', async () => {
+  const systems = await open()
+  const { lines, counts } = await compared(systems, ['ann', 'cyd', 'off', 'left', 'nobody'])
+  expect(lines).toEqual(['different cyd>cyd change', 'extra >off deactivate', 'extra >left deactivate'])
+  expect(counts).toEqual({ source: 3, agree: 2 })
+})
+
+test('a renamed person is one difference, under the new login or both', async () => {
+  const systems = await open()
+  expect((await compared(systems, ['new'])).lines).toEqual(['different new>old change'])
+  expect((await compared(systems, ['old', 'new'])).lines).toEqual(['different new>old change'])
+})
+
+test('many people are compared in parts, and again only behind the last one', async () => {
+  const systems = await open()
+  const logins = ['off', ...Array.from({ length: 25 }, (_, i) => `nobody${i}`), 'cyd', 'OFF']
+  const whole = await compared(systems, logins)
+  expect(whole.lines).toEqual(['extra >off deactivate', 'different cyd>cyd change'])
+  expect(whole.places).toHaveLength(2)
+  expect((await compared(systems, logins, whole.places[0])).lines).toEqual(['different cyd>cyd change'])
+  expect((await compared(systems, logins, whole.places[1])).lines).toEqual([])
+})

@@ -1,0 +1,173 @@
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
+import { type ApplicationName, ScimApplication } from '#testing/scim/scim-application.ts'
+import { ScimClient } from '#testing/scim/scim-client.ts'
+
+const patience = 90_000
+
+const person = (login: string, more = {}) => ({
+  userName: login,
+  externalId: `external-${login}`,
+  displayName: login.toUpperCase(),
+  name: { givenName: login, familyName: 'Example' },
+  emails: [{ value: `${login}@example.com`, type: 'work', primary: true }],
+  active: true,
+  ...more,
+})
+
+interface Push {
+  readonly application: ScimApplication
+  readonly people: ScimClient
+  readonly gateway: GatewayProcess
+  readonly dataFolder: string
+  restart(): Promise<Push>
+  create(login: string, more?: object): Promise<string>
+  createGroup(name: string, ...members: string[]): Promise<string>
+}
+
+/** examples/push with a scripted application. */
+async function startPush(name: ApplicationName, application: ScimApplication, folder: string): Promise<Push> {
+  const config = join(folder, 'config')
+  cpSync('examples/push', config, { recursive: true })
+  const chat = readFileSync('examples/push/chat.yaml', 'utf8')
+  // A story has few people.
+  writeFileSync(join(config, 'chat.yaml'), chat.replace('percent: 10', 'percent: 100'))
+  writeFileSync(join(config, 'secrets/chat/token'), application.token)
+  const dataFolder = join(folder, 'data')
+  const gateway = await startGatewayProcess({
+    config,
+    dataFolder,
+    environment: { CHAT_URL: application.url.href, CHAT_PROFILE: name },
+  })
+  onTestFinished(async () => void (await gateway.stop()))
+  const people = new ScimClient(`${gateway.url}/scim/people`, await gateway.token('--subject', 'idp'))
+  const made = ({ status, body }: Awaited<ReturnType<ScimClient['post']>>): string => {
+    expect(status, JSON.stringify(body)).toBe(201)
+    return String(body.id)
+  }
+  return {
+    application,
+    people,
+    gateway,
+    dataFolder,
+    restart: () => startPush(name, application, folder),
+    create: async (login, more) => made(await people.post('/Users', person(login, more))),
+    createGroup: async (displayName, ...members) =>
+      made(await people.post('/Groups', { displayName, members: members.map((value) => ({ value })) })),
+  }
+}
+
+async function open(name: ApplicationName): Promise<Push> {
+  const application = await new ScimApplication(name).listen()
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-push-'))
+  onTestFinished(() => {
+    application.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return await startPush(name, application, folder)
+}
+
+const active = ({ application }: Push) =>
+  Object.fromEntries([...application.users()].map(([login, user]) => [login, user['active'] !== false]))
+const groups = ({ application }: Push) => Object.fromEntries(application.groups())
+const becomes = async <T>(read: () => T, wanted: T): Promise<void> => {
+  await until(async () => isDeepStrictEqual(read(), wanted), patience).catch(() => {})
+  expect(read()).toEqual(wanted)
+}
+
+describe.each(['slack', 'github', 'atlassian'] as const)('to %s', (name) => {
+  test('everyone is pushed with their groups, and then each change alone', async () => {
+    const first = await open(name)
+    const ids = await Promise.all(['ann', 'bea', 'cyd'].map((login) => first.create(login)))
+    const [ann = '', bea = ''] = ids
+    const staff = await first.createGroup('staff', ann, bea)
+    await becomes(() => active(first), { ann: true, bea: true, cyd: true })
+    await becomes(() => groups(first), { staff: ['ann', 'bea'] })
+
+    const { people } = first
+    await people.patch(`/Users/${ann}`, [{ op: 'replace', path: 'displayName', value: 'Ann Lee' }])
+    await becomes(() => first.application.users().get('ann')?.['displayName'], 'Ann Lee')
+    await people.patch(`/Groups/${staff}`, [
+      { op: 'remove', path: `members[value eq "${bea}"]` },
+      { op: 'add', path: 'members', value: [{ value: ids[2] }] },
+    ])
+    await becomes(() => groups(first), { staff: ['ann', 'cyd'] })
+    await people.patch(`/Users/${bea}`, [{ op: 'replace', path: 'userName', value: 'beatrice' }])
+    await becomes(() => Object.keys(active(first)).sort(), ['ann', 'beatrice', 'cyd'])
+    await people.patch(`/Users/${ann}`, [{ op: 'replace', path: 'active', value: false }])
+    await becomes(() => active(first)['ann'], false)
+    await people.patch(`/Users/${ann}`, [{ op: 'replace', path: 'active', value: true }])
+    await becomes(() => active(first)['ann'], true)
+    await people.delete(`/Users/${ids[2]}`)
+    await becomes(() => active(first)['cyd'], false)
+    expect(first.application.received.filter(({ status, path }) => status >= 400 && path.startsWith('/Users'))).toEqual(
+      [],
+    )
+  }, 300_000)
+})
+
+describe('an application that fails', () => {
+  const pushed = async () => {
+    const push = await open('github')
+    const ann = await push.create('ann')
+    await becomes(() => active(push), { ann: true })
+    return { ...push, ann }
+  }
+
+  test('with 429 gets no storm of calls, and what it refused is done later', async () => {
+    const push = await pushed()
+    const { application } = push
+    let until = 0
+    application.trouble = ({ method }) => {
+      if (until === 0 && method === 'POST') until = performance.now() + 3000
+      const seconds = Math.ceil((until - performance.now()) / 1000)
+      return seconds > 0 ? { status: 429, headers: { 'retry-after': String(seconds) } } : undefined
+    }
+    const logins = Array.from({ length: 12 }, (_, i) => `user${String(i).padStart(2, '0')}`)
+    await Promise.all(logins.map((login) => push.create(login)))
+    await becomes(() => Object.keys(active(push)).sort(), ['ann', ...logins])
+    // Those that were under way when the first was refused.
+    expect(application.received.filter(({ status }) => status === 429).length).toBeLessThanOrEqual(8)
+    expect(application.received.filter(({ method, status }) => method === 'POST' && status === 201)).toHaveLength(13)
+  }, 300_000)
+
+  test('by silence has every change once it is back', async () => {
+    const push = await pushed()
+    const { application, people, ann } = push
+    application.trouble = () => 'silence'
+    const before = application.received.length
+    await people.patch(`/Users/${ann}`, [{ op: 'replace', path: 'displayName', value: 'Ann Lee' }])
+    await push.create('bea')
+    await becomes(() => application.received.length > before, true)
+    expect(active(push)).toEqual({ ann: true })
+    application.trouble = () => undefined
+    await becomes(() => active(push), { ann: true, bea: true })
+    await becomes(() => application.users().get('ann')?.['displayName'], 'Ann Lee')
+  }, 300_000)
+
+  test('to answer before the gateway is killed has the person once', async () => {
+    const push = await pushed()
+    const { application, gateway } = push
+    const killed = Promise.withResolvers<void>()
+    application.losesAnswer = ({ method }) => {
+      if (method === 'POST') killed.resolve()
+      return method === 'POST'
+    }
+    await push.create('bea')
+    await killed.promise
+    const ended = once(gateway.process, 'exit')
+    gateway.process.kill('SIGKILL')
+    await ended
+    application.losesAnswer = () => false
+    const next = await push.restart()
+    await next.people.patch(`/Users/${push.ann}`, [{ op: 'replace', path: 'displayName', value: 'Ann Lee' }])
+    await becomes(() => application.users().get('ann')?.['displayName'], 'Ann Lee')
+    expect(active(push)).toEqual({ ann: true, bea: true })
+    expect(application.received.filter(({ method, status }) => method === 'POST' && status < 300)).toHaveLength(2)
+  }, 300_000)
+})
