@@ -107,10 +107,13 @@ export class PersonMapping {
   readonly #parts: MappingParts
   /** The attributes that are compared. Secrets aren't. */
   readonly #compared: readonly string[]
+  /** The groups that are compared, in lower case. */
+  readonly #groups: ReadonlySet<string> | 'all'
 
   constructor(parts: MappingParts) {
     this.#parts = parts
     const { config, prepared } = parts
+    this.#groups = config.groups === 'all' ? 'all' : new Set(config.groups.map((name) => name.toLowerCase()))
     const made = (prepared.last ?? prepared.own)?.produces ?? []
     const names = made.map(({ attribute }) => attribute).filter((name) => name !== userIdName)
     this.#compared = names.filter((name) => !isSecretAttribute(name))
@@ -209,13 +212,18 @@ export class PersonMapping {
   }
 
   #comparedGroups(groups: readonly string[]): string[] {
-    const { groups: compared } = this.#parts.config
-    return compared === 'all' ? [...groups] : groups.filter((name) => compared.length > 0 && isMember([name], compared))
+    const compared = this.#groups
+    return compared === 'all' ? [...groups] : groups.filter((name) => compared.has(name.toLowerCase()))
   }
 }
 
 /** Nothing is known of anyone while a system doesn't answer. */
-const unanswered: ReadonlySet<string> = new Set(['TARGET_UNREACHABLE', 'TARGET_TIMEOUT', 'SHUTTING_DOWN'])
+const unanswered: ReadonlySet<string> = new Set([
+  'TARGET_UNREACHABLE',
+  'TARGET_TIMEOUT',
+  'TOO_MANY_REQUESTS',
+  'SHUTTING_DOWN',
+])
 
 /** The most values of an attribute by which an entry is found. */
 const mostKeys = 50

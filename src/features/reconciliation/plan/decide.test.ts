@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest'
+import type { Account, Person } from './compared-entry.ts'
+import { decideExtra, decidePerson, type Match, type Policy } from './decide.ts'
+
+const policy: Policy = {
+  missing: 'create',
+  different: 'change',
+  extra: 'deactivate',
+  ambiguous: 'report',
+  renamesUsers: true,
+}
+const reporting: Policy = { ...policy, missing: 'report', different: 'report', extra: 'report' }
+const ada: Person = {
+  name: { id: '1', login: 'ada' },
+  wanted: { login: 'ada', attributes: { mail: ['a@x'] }, groups: ['staff'] },
+}
+const account = (given: Partial<Account> = {}): Account => ({
+  name: { id: 'x', login: 'ada' },
+  login: 'ada',
+  attributes: { mail: ['a@x'] },
+  groups: ['staff'],
+  isDeactivated: false,
+  ...given,
+})
+const found = (given: Partial<Account> = {}): Match => ({ kind: 'account', account: account(given), rule: 'mail' })
+const decided = (match: Match, by: Policy = policy, person: Person = ada) => {
+  const difference = decidePerson('1', person, match, by)
+  return difference && `${difference.kind} ${difference.action}: ${difference.reason}`
+}
+
+test.each<[string, Match, Policy, string | undefined]>([
+  ['agrees', found(), policy, undefined],
+  ['is missing', { kind: 'none' }, policy, 'missing create: No account belongs to this person.'],
+  [
+    'is only reported',
+    { kind: 'none' },
+    reporting,
+    'missing report: No account belongs to this person. It is only reported.',
+  ],
+  ['has other values', found({ attributes: {} }), policy, 'different change: Mail differs.'],
+  ['is not in a group', found({ groups: [] }), policy, 'different change: 1 membership differs.'],
+  ['has another login', found({ login: 'a' }), policy, 'different change: The login is "a" instead of "ada".'],
+  [
+    'has another login that stays',
+    found({ login: 'a' }),
+    { ...policy, renamesUsers: false },
+    'different report: The login is "a" instead of "ada". Nothing is changed: the target cannot rename accounts.',
+  ],
+  ['is deactivated', found({ isDeactivated: true }), policy, 'different change: The account is deactivated.'],
+  ['is deactivated, which no one decides about', found({ isDeactivated: true }), reporting, undefined],
+  [
+    'has several accounts',
+    { kind: 'ambiguous', rule: 'mail', between: 'accounts', candidates: Array.from({ length: 11 }, () => ada.name) },
+    policy,
+    'ambiguous report: By mail, more than 10 accounts may belong to this person. Decide with a link.',
+  ],
+  [
+    'shares an account',
+    { kind: 'ambiguous', rule: 'mail', between: 'people', candidates: [ada.name] },
+    policy,
+    'ambiguous report: By mail, the account may also belong to one other person. Decide with a link.',
+  ],
+  [
+    'would take a login',
+    { kind: 'taken', account: { login: 'ADA' } },
+    policy,
+    'ambiguous report: The account "ADA" has the login that this person would get, but no rule connects them. Decide with a link, or rename one of them.',
+  ],
+  [
+    'would share a login',
+    { kind: 'shared', people: [ada.name, ada.name] },
+    policy,
+    'ambiguous report: This person would get the login "ada", and so would 2 other people.',
+  ],
+])('a person who %s', (_, match, by, expected) => {
+  expect(decided(match, by)).toBe(expected)
+})
+
+test('a person who could not be mapped is unknown, with or without an account', () => {
+  const unknown: Person = { name: ada.name, wanted: undefined, problem: 'The mail is missing.' }
+  const text = 'unknown report: What this person should have is not known: The mail is missing.'
+  expect([decided({ kind: 'none' }, policy, unknown), decided(found(), policy, unknown)]).toEqual([text, text])
+})
+
+test('an extra account is left alone where a person without a mapping may have it', () => {
+  expect(decideExtra('x', account(), policy, 0)).toMatchObject({ action: 'deactivate', groups: { remove: [] } })
+  expect(decideExtra('x', account(), policy, 2)).toMatchObject({
+    action: 'report',
+    reason: 'No person of the source has this account. Nothing is done: 2 people could not be mapped and may have it.',
+  })
+  expect(decideExtra('x', account({ isDeactivated: true }), policy, 0)).toBeUndefined()
+  const removing: Policy = { ...policy, extra: 'removeMemberships' }
+  expect(decideExtra('x', account(), removing, 0)).toMatchObject({ groups: { remove: ['staff'] } })
+  expect(decideExtra('x', account({ groups: [] }), removing, 0)).toBeUndefined()
+})
