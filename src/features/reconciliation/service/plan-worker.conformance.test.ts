@@ -266,7 +266,8 @@ onEachDatabase('the worker of plans', (freshUrl) => {
       const { systems, calls, planned, applied, plans, state, audit } = await open(ada, bob)
       const id = await planned()
       await applied(id, 'completed', () => systems.present.delete(ada.key))
-      expect(calls).toMatchObject([
+      // Rows are applied at the same time.
+      expect(calls.toSorted((one, other) => one.user.userID.localeCompare(other.user.userID))).toMatchObject([
         {
           head: {
             workflow: 'join',
@@ -374,6 +375,23 @@ onEachDatabase('the worker of plans', (freshUrl) => {
       const { plan, progress } = await state(id)
       expect(plan).toMatchObject({ state: 'failed', problem: expect.stringContaining('failed one after the other') })
       expect(progress.open).toBeGreaterThan(0)
+    })
+
+    test('follows the runs of a plan that failed', async () => {
+      const { systems, planned, plans, work, state, endRuns, store } = await open(ada, bob)
+      const id = await planned()
+      await plans.approve(id, { by })
+      await work({ isOver: () => true })
+      const claim = await store.claim('w', minute)
+      await store.fail(claim ?? { id, fence: 0 }, 'broken', [])
+      systems.present.delete(ada.key)
+      await endRuns('completed')
+      await work()
+      expect(await state(id)).toMatchObject({
+        plan: { state: 'failed', problem: 'broken' },
+        progress: { done: 1, failed: 1, started: 0 },
+      })
+      expect(await store.claim('w', minute)).toBeUndefined()
     })
 
     test('refuses a plan that only reports', async () => {

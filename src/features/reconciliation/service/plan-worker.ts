@@ -172,7 +172,13 @@ export class PlanWorker {
   }
 
   async #fail(plan: ClaimedPlan, problem: string): Promise<void> {
-    await this.#parts.store.fail(plan, problem, [this.#entry(plan, `fail ${plan.id}`, problem)])
+    const { store, log } = this.#parts
+    if (isUnderWay(plan)) {
+      await store.fail(plan, problem, [this.#entry(plan, `fail ${plan.id}`, problem)])
+      return
+    }
+    log.warn('what became of runs of a plan is no longer followed', { plan: plan.id, reason: problem })
+    await store.endApplying(plan, undefined, [])
   }
 
   async #compare(plan: ClaimedPlan, systems: ReconciledSystems, turn: Turn): Promise<void> {
@@ -256,7 +262,7 @@ export class PlanWorker {
       counted[row.state]--
       counted[state]++
       failures = state === 'failed' ? failures + 1 : 0
-      if (failures < failuresInARow) return
+      if (failures < failuresInARow || !isUnderWay(plan)) return
       const text = `${failures} rows failed one after the other. The rows have the reasons.`
       throw new GatewayError('WORKFLOW_FAILED', text, { publicText: text })
     }
@@ -381,6 +387,9 @@ const addActions = (some: PlanCounts['actions'], more: PlanCounts['actions']): P
   for (const action of reconciliationActions) sum[action] += more[action]
   return sum
 }
+
+/** Plans in other states have ended, and only their runs are followed. */
+const isUnderWay = ({ state }: ClaimedPlan): boolean => state === 'comparing' || state === 'applying'
 
 /** The counts with those of one more part. */
 function withPart(counts: PlanCounts, { counts: part, differences }: ComparisonPart): PlanCounts {

@@ -223,7 +223,7 @@ export class ReconciliationStore {
     }
   }
 
-  /** Ends a plan that can't be continued. */
+  /** Ends a plan that can't be continued. Rows whose runs have started are still settled. */
   fail({ id, fence }: PlanClaim, problem: string, audit: readonly AuditEntry[]): Promise<boolean> {
     return this.#client.transaction(async (tx) => {
       if ((await fail.run(tx, { id, fence, problem: storable(problem) })) === 0) return false
@@ -551,8 +551,8 @@ const findWindow = statement<
      and approved is not null`,
 )
 const fail = statement<Claimed & { readonly problem: string }>(
-  (on) => `update reconciliation_plans set state = 'failed', problem = :problem, due = null, ended = ${on.now},
-      updated = ${on.now}, ${released}
+  (on) => `update reconciliation_plans set state = 'failed', problem = :problem, ended = ${on.now}, updated = ${on.now},
+      due = case when approved is null then null else ${on.now} end, ${released}
     where ${claimed}`,
 )
 const pauseFor = statement<Claimed & { readonly problem: string; readonly wait: number }>(
@@ -572,7 +572,7 @@ const findPending = statement<{ plan: string; reconciliation: string; rowKey: st
 const touchClaimed = statement<Claimed, { updated: number }>(
   (on) => `update reconciliation_plans set attempt = 0, updated = ${on.now},
       problem = case when state = 'applying' then null else problem end
-    where ${claimed} and state in ('applying', 'applied', 'stopped', 'expired') returning updated`,
+    where ${claimed} and state in ('applying', 'applied', 'stopped', 'expired', 'failed') returning updated`,
 )
 const startRow = statement<{ plan: string; number: number; run: string; now: number }>(
   `update reconciliation_rows set state = 'started', run = :run, updated = :now
@@ -595,7 +595,7 @@ const findChangedRows = statement<
 const endApplying = statement<Claimed & { readonly wait: number | null }>(
   (on) => `update reconciliation_plans set state = case when state = 'applying' then 'applied' else state end,
       ended = coalesce(ended, ${on.now}), due = ${on.now} + cast(:wait as bigint), updated = ${on.now}, ${released}
-    where ${claimed} and state in ('applying', 'applied', 'stopped', 'expired')`,
+    where ${claimed} and state in ('applying', 'applied', 'stopped', 'expired', 'failed')`,
 )
 const findPlan = statement<{ id: string }, StoredPlan>(`select ${planColumns} from reconciliation_plans where id = :id`)
 type ChangeValues = { readonly id: string; readonly problem: string | null } & ApprovalValues
