@@ -1,0 +1,63 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
+import { attribute } from '#protocols/scim/schema/schema.ts'
+import { memoryUserDirectory } from '#testing/databases/memory-database.ts'
+import { addedValues, uniquePaths, ValueLocks } from './unique-values.ts'
+
+const unique = { uniqueness: 'server' } as const
+const schema = new ResourceSchema({
+  id: 'urn:example:Device',
+  name: 'Device',
+  description: '',
+  attributes: [
+    attribute('serial', '', unique),
+    attribute('label', '', unique),
+    attribute('keys', '', { ...unique, multiValued: true, caseExact: true }),
+    attribute('state', '', { ...unique, mutability: 'readOnly' }),
+    attribute('place', '', { type: 'complex', subAttributes: [attribute('desk', '', unique), attribute('floor', '')] }),
+  ],
+})
+const paths = uniquePaths(schema, 'serial')
+const values = (label: string) => addedValues(paths, {}, { label })
+
+function locksAt(time: () => number) {
+  const directory = memoryUserDirectory()
+  onTestFinished(() => directory.close())
+  return { directory, locks: new ValueLocks(directory, () => new Date(time())) }
+}
+
+test('only values that a change adds have to be unique', () => {
+  const before = { serial: 'a', label: 'one', keys: ['k1', 'k2'], place: { desk: 'd1', floor: '1' } }
+  const after = { serial: 'b', label: 'one', keys: ['k2', 'K1', ''], state: 's', place: { desk: 'd2', floor: '2' } }
+  const added = addedValues(paths, before, after)
+  expect(added.map(({ path, value }) => [path.attribute.name, path.sub?.name, value])).toEqual([
+    ['keys', undefined, 'K1'],
+    ['place', 'desk', 'd2'],
+  ])
+})
+
+test('changes that add one value run one after the other, and leave no lock', async () => {
+  const { directory, locks } = locksAt(() => 0)
+  let running = 0
+  const work = async () => {
+    expect(++running).toBe(1)
+    await new Promise((resolve) => setImmediate(resolve))
+    running--
+  }
+  const both = [...values('one'), ...values('two')]
+  await Promise.all([locks.run(both, work), locks.run(both.toReversed(), work), locks.run(values('ONE'), work)])
+  await expect(locks.run(values('one'), () => Promise.reject(new Error('failed')))).rejects.toThrow('failed')
+  expect((await directory.searchUsers({ offset: 0, limit: 1 })).total).toBe(0)
+})
+
+test('the lock of a process that died expires', async () => {
+  let now = 0
+  const { directory, locks } = locksAt(() => now)
+  let end = (): void => {}
+  const dead = locks.run(values('one'), () => new Promise<void>((resolve) => (end = resolve)))
+  await expect.poll(async () => (await directory.searchUsers({ offset: 0, limit: 1 })).total).toBe(1)
+  now = 121_000
+  expect(await locks.run(values('one'), async () => 'done')).toBe('done')
+  end()
+  await dead
+})
