@@ -11,6 +11,7 @@ import type { RegistrationHost } from '#features/registration/host.ts'
 import type { RegistrationForm } from '#features/registration/service/offered-form.ts'
 import type { Reports } from '#features/reports/report-endpoint.ts'
 import type { ScimHost } from '#features/scim/host.ts'
+import type { ClientTokens } from '#features/scim/tokens/client-tokens.ts'
 import type { StsHost } from '#features/sts/host.ts'
 import type { TokenReport } from '#features/sts/service/token-report.ts'
 import type { ListenToSessions } from '#requests/sessions/session-listener.ts'
@@ -31,6 +32,7 @@ export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, S
   /** The request parameters that a workflow and those it calls accept; undefined for an unknown workflow. */
   workflowParameters(name: string): ReadonlySet<string> | undefined
   readonly grants: OwnGrants
+  readonly clientTokens: Pick<ClientTokens, 'list'>
   readonly sessionChanges: ListenToSessions
   /** What a portal shows: orgs, links, reports, workflows. */
   readonly portal: Portal

@@ -27,6 +27,8 @@ export interface Visit {
 
 /** Addresses are paths of the gateway, or full URLs. */
 export interface BrowserSite {
+  /** The data folder of the gateway. */
+  data(): string
   /** The full URL of a path, once the gateway runs. */
   url(path?: string): string
   /** A new browser at a page of the portal, with the only session of this user. */
@@ -57,6 +59,7 @@ export function useBrowser(start: () => Promise<GatewayProcess>, end: () => void
     return opened
   }
   return {
+    data: () => gateway.dataFolder,
     url: (path = '') => gateway.url + path,
     open,
     visitAnew,

@@ -57,6 +57,7 @@ export interface FakeHostOptions {
   readonly secretKeys?: readonly KeyObject[]
   readonly authorize?: (subject: Subject, rules: readonly Rule[]) => RuleDecision
   readonly readJournal?: Journals['list']
+  readonly clientTokens?: GatewayHost['clientTokens']
   readonly readStatistics?: ReadStatistics
   readonly runChanges?: ListenToRuns
   readonly sessionChanges?: ListenToSessions
@@ -137,7 +138,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     sessions: options.sessions ?? noSessions,
     secondFactors: options.secondFactors ?? absentStore('second factors'),
     registrations: options.registrations ?? absentStore('registrations'),
-    clientTokens: absentStore('tokens of SCIM clients'),
+    clientTokens: options.clientTokens ?? absentStore('tokens of SCIM clients'),
     passwords: noPasswords,
     approvals: fakeService<ApprovalDesk>('approvals', options.approvals ?? {}),
     grants: fakeService<OwnGrants>('grants', options.grants ?? {}),

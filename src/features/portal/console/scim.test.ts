@@ -59,3 +59,35 @@ test('an export has every page', async () => {
     expect.stringMatching(/r-1,run-1 run-2,true$/),
   ])
 })
+
+test('tokens of clients are shown with their state, and never their text', async () => {
+  const token = { id: 't1', client: 'okta', name: 'default', created: new Date(now - 5) }
+  const { send } = await openMain({
+    params: { administrators: 'filter;(groups=admins)' },
+    now: () => now,
+    clientTokens: {
+      list: async () => [
+        { ...token, expires: new Date(now + 1000), lastUsed: new Date(now) },
+        { ...token, id: 't2' },
+      ],
+      verify: async () => undefined,
+    },
+  })
+  const { body } = await send('GET', '/admin/scim-tokens', undefined, admin)
+  const shown = { client: 'okta', name: 'default', created: '2030-01-01T23:59:59.995Z' }
+  expect(body).toEqual({
+    tokens: [
+      {
+        ...shown,
+        id: 't1',
+        state: 'expiring',
+        expires: '2030-01-02T00:00:01.000Z',
+        lastUsed: '2030-01-02T00:00:00.000Z',
+      },
+      { ...shown, id: 't2', state: 'valid' },
+    ],
+  })
+  await expect(send('GET', '/admin/scim-tokens', undefined, someone('ada', ['people']))).rejects.toMatchObject({
+    code: 'ACCESS_DENIED',
+  })
+})

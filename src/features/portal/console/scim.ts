@@ -1,6 +1,10 @@
+import { scimTokens } from '#features/portal/contract/console-tokens.ts'
 import type { MainParts } from '#features/portal/front/main-parts.ts'
 import { answerList, listParameters, listQuery } from '#features/portal/runs/list-answer.ts'
 import { journalFilters, readJournalQuery, shownCall } from '#features/scim/journal/journal-answer.ts'
+import { tokenState } from '#features/scim/tokens/client-token.ts'
+import { wireForm } from '#kernel/wire.ts'
+import { answer } from '#sdk/api/json-answer.ts'
 import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
@@ -12,7 +16,18 @@ export const scimOperations = {
     answer: 'ScimJournalPage',
     handle: listScimCalls,
   },
+  getScimTokens: {
+    summary: 'Tokens of SCIM clients, with their expiry and last use',
+    answer: 'ScimTokens',
+    handle: listScimTokens,
+  },
 } satisfies OperationTable<MainParts>
+
+async function listScimTokens({ host }: MainParts): Promise<GatewayResponse> {
+  const now = host.clock()
+  const tokens = (await host.clientTokens.list()).map((token) => ({ ...token, state: tokenState(token, now) }))
+  return answer(wireForm(scimTokens, { tokens }))
+}
 
 /** The journals of the SCIM gateways that the portal shows, latest first. */
 async function listScimCalls({ settings, host }: MainParts, exchange: Exchange): Promise<GatewayResponse> {

@@ -41,3 +41,20 @@ export type TokenIssuerView = Wire<typeof tokenIssuer>
 /** GET admin/tokens. Private parts of keys are never in it. */
 export const tokenIssuers = z.object({ issuers: z.array(tokenIssuer) })
 export type TokenIssuersView = Wire<typeof tokenIssuers>
+
+/** A token with which a SCIM client authenticates; never its text. */
+export const scimToken = z.object({
+  id: z.string(),
+  client: z.string(),
+  name: z.string(),
+  state: z.enum(['valid', 'expiring', 'expired', 'revoked']),
+  created: z.string(),
+  expires: z.string().describe('Never, if absent.').optional(),
+  revoked: z.string().optional(),
+  lastUsed: z.string().describe('Up to a minute before the latest use; absent before the first.').optional(),
+})
+export type ScimTokenView = Wire<typeof scimToken>
+
+/** GET admin/scim-tokens: by client and name, at most 1,000. */
+export const scimTokens = z.object({ tokens: z.array(scimToken) })
+export type ScimTokensView = Wire<typeof scimTokens>

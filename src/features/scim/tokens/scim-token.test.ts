@@ -27,6 +27,10 @@ class Store {
     return this.tokens.get(text)
   }
 
+  async list(): Promise<readonly ClientToken[]> {
+    return [...this.tokens.values()]
+  }
+
   async use(id: string): Promise<void> {
     this.used.push(id)
     if (this.down) throw new GatewayError('TARGET_UNREACHABLE', 'down')
