@@ -34,7 +34,7 @@ describe.skipIf(!hasChromium())('all pages of the console', () => {
       return run !== ''
     }, 60_000)
     await page.context().close()
-    const tabs = ['groups', 'sessions', 'factors', 'runs', 'audit']
+    const tabs = ['groups', 'systems', 'sessions', 'factors', 'runs', 'audit']
     pages = [
       'people',
       'people/ada',
@@ -42,6 +42,7 @@ describe.skipIf(!hasChromium())('all pages of the console', () => {
       'groups',
       'groups/owners',
       'targets',
+      'reconciliations',
       'workflows',
       'workflows/vault-access',
       'runs',

@@ -12,6 +12,7 @@ export const consolePages: readonly ConsoleEntry[] = [
   { to: '/console/people', title: 'page.users', icon: 'person' },
   { to: '/console/groups', title: 'page.groups', icon: 'people' },
   { to: '/console/targets', title: 'page.targets', icon: 'server' },
+  { to: '/console/reconciliations', title: 'page.reconciliations', icon: 'refresh' },
   { to: '/console/workflows', title: 'page.workflows', icon: 'flow' },
   { to: '/console/runs', title: 'page.runs', icon: 'list' },
   { to: '/console/approvals', title: 'page.openApprovals', icon: 'check' },

@@ -107,6 +107,32 @@ const consoleTargets = createRoute({
   component: page(() => import('../pages/console/targets/targets-page.tsx'), 'TargetsPage'),
 })
 
+const reconciliations = createRoute({
+  getParentRoute: () => root,
+  path: '/console/reconciliations',
+  validateSearch: words('q'),
+  component: page(() => import('../pages/console/reconciliations/reconciliations-page.tsx'), 'ReconciliationsPage'),
+})
+
+const reconciliation = createRoute({
+  getParentRoute: () => root,
+  path: '/console/reconciliations/$name',
+  component: page(() => import('../pages/console/reconciliations/reconciliation-page.tsx'), 'ReconciliationPage'),
+})
+
+const links = createRoute({
+  getParentRoute: () => root,
+  path: '/console/reconciliations/$name/links',
+  component: page(() => import('../pages/console/reconciliations/links-page.tsx'), 'LinksPage'),
+})
+
+const plan = createRoute({
+  getParentRoute: () => root,
+  path: '/console/plans/$id',
+  validateSearch: words('kind', 'action', 'state', 'login'),
+  component: page(() => import('../pages/console/reconciliations/plan-page.tsx'), 'PlanPage'),
+})
+
 /** The pages of administrators. */
 export const consoleRoutes = [
   consoleAudit,
@@ -124,4 +150,8 @@ export const consoleRoutes = [
   consoleWorkflow,
   consoleApprovals,
   consoleTargets,
+  reconciliations,
+  reconciliation,
+  links,
+  plan,
 ] as const

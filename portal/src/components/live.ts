@@ -59,3 +59,8 @@ export function useLiveSessions(queryKey: QueryKey, of?: string): number | false
   }, [key, of])
   return useLive(30_000)
 }
+
+/** How often to refresh what the gateway doesn't announce; never while the user is away. */
+export function usePolling(millis: number): number | false {
+  return useIdle(awayMillis, { initialState: false }) ? false : millis
+}

@@ -17,12 +17,14 @@ import { PersonAudit, PersonGroups, PersonRuns } from './person-lists.tsx'
 import { nameOf, type PersonPart } from './person-part.ts'
 import { PersonSessions } from './person-sessions.tsx'
 import { PersonState } from './person-state.tsx'
+import { PersonSystems } from './person-systems.tsx'
 
 const route = getRouteApi('/console/people/$id')
 
 const tabs = {
   entry: { title: 'users.entry', show: ({ person }) => <EntryFacts {...person} /> },
   groups: { title: 'page.groups', show: ({ person }) => <PersonGroups id={person.id} /> },
+  systems: { title: 'systems.title', show: ({ person }) => <PersonSystems id={person.id} /> },
   sessions: { title: 'security.sessions', show: (part) => <PersonSessions {...part} /> },
   factors: { title: 'security.factors', show: (part) => <PersonFactors {...part} /> },
   runs: { title: 'page.runs', show: ({ person }) => <PersonRuns id={person.id} /> },

@@ -1,0 +1,73 @@
+import { Button, Group, Text } from '@mantine/core'
+import { useState } from 'react'
+import type { ConsolePlanDetails } from '#features/portal/contract/console-reconciliations.ts'
+import { type PlanState, removals, rowActions } from '#features/portal/contract/plan-words.ts'
+import { changePlan, type PlanChange } from '../../../api/reconciliations.ts'
+import { useConfig } from '../../../app/config.tsx'
+import { useTranslation } from '../../../app/i18n.tsx'
+import { ReasonDialog } from '../../../components/reason-dialog.tsx'
+import { RequestPlanButton } from './request-plan-button.tsx'
+
+const pausable: ReadonlySet<PlanState> = new Set(['requested', 'comparing', 'applying'])
+const ended: ReadonlySet<PlanState> = new Set(['applied', 'stopped', 'failed', 'expired'])
+
+/** What an operator can do with a plan in its state. */
+export function PlanActions({ plan }: { readonly plan: ConsolePlanDetails }) {
+  const { t } = useTranslation()
+  const { operator } = useConfig()
+  const [asked, setAsked] = useState<PlanChange>()
+  const { state, own, rows, reconciliation } = plan
+  if (!operator) return null
+  const canApply = state === 'planned' && rows.open > 0
+  return (
+    <>
+      <Group gap="sm">
+        {canApply && !own && <Button onClick={() => setAsked('apply')}>{t('plans.apply')}</Button>}
+        {state === 'paused' && <Button onClick={() => setAsked('resume')}>{t('plans.resume')}</Button>}
+        {pausable.has(state) && (
+          <Button variant="default" onClick={() => setAsked('pause')}>
+            {t('plans.pause')}
+          </Button>
+        )}
+        {!ended.has(state) && (
+          <Button variant="default" onClick={() => setAsked('stop')}>
+            {t('plans.stop')}
+          </Button>
+        )}
+        {(ended.has(state) || state === 'planned') && <RequestPlanButton name={reconciliation} />}
+      </Group>
+      {canApply && own && <Text c="dimmed">{t('plans.own')}</Text>}
+      {asked !== undefined && <ChangeDialog plan={plan} change={asked} onClose={() => setAsked(undefined)} />}
+    </>
+  )
+}
+
+interface ChangeDialogProps {
+  readonly plan: ConsolePlanDetails
+  readonly change: PlanChange
+  readonly onClose: () => void
+}
+
+function ChangeDialog({ plan, change, onClose }: ChangeDialogProps) {
+  const { t, tn, number } = useTranslation()
+  // The plan that the user decided about, although the page is read again.
+  const [seen] = useState(plan)
+  const { actions, target } = seen.counts
+  const removed = removals.reduce((sum, action) => sum + actions[action], 0)
+  const does = rowActions.flatMap((action) =>
+    action === 'report' || actions[action] === 0 ? [] : [tn(`plans.does.${action}`, actions[action])],
+  )
+  const isApply = change === 'apply'
+  return (
+    <ReasonDialog
+      title={t(`plans.${change}`)}
+      text={isApply ? `${does.join(' · ')}. ${t('plans.applyText')}` : t(`plans.${change}Text`)}
+      isHarmful={change === 'stop' || (isApply && removed > 0)}
+      {...(isApply && removed > 0 ? { warning: tn('plans.removes', removed, { of: number(target) }) } : {})}
+      changed={t('plans.changed')}
+      send={(reason) => changePlan(seen, change, reason)}
+      done={({ state }) => t('plans.isNow', { state: t(`planState.${state}`) })}
+      onClose={onClose}
+    />
+  )
+}
