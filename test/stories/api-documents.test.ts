@@ -38,6 +38,21 @@ metadata: { name: nothing }
 spec:
   tasks: [{ taskType: customTask, className: tasks.PrintUserInfo, params: { message: nothing } }]
 ---
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: mirror }
+spec: { className: targets.Database, params: [{ name: directory, value: mirror }] }
+---
+apiVersion: gatehouse.dev/v1
+kind: Reconciliation
+metadata: { name: mirror }
+spec:
+  source: { target: people, filter: (uid=ada) }
+  target: mirror
+  attributes: [{ name: displayName, source: displayName, sourceType: user }]
+  missing: create
+  workflow: nothing
+---
 ${application('calls', [
   {
     hosts: ['*'],
@@ -391,15 +406,50 @@ describe('the documents of the APIs', () => {
     )
     expect((await administrator('GET', '/admin/scim-journal')).status).toBe(200)
     expect((await administrator('GET', '/admin/statistics')).status).toBe(200)
-    for (const path of ['audit', 'audit/verification', 'configuration', 'configuration/objects', 'system', 'tokens']) {
+    const pages = [
+      'audit',
+      'audit/verification',
+      'configuration',
+      'configuration/objects',
+      'system',
+      'tokens',
+      'scim-tokens',
+    ]
+    for (const path of [...pages, 'reconciliations', 'reconciliations/mirror']) {
       expect([path, (await administrator('GET', `/admin/${path}`)).status]).toEqual([path, 200])
     }
+    const mirror = (method: string, path: string, body?: unknown) =>
+      administrator(method, `/admin/reconciliations/mirror${path}`, body)
+    const requestPlan = async (): Promise<string> => (await mirror('POST', '/plans', {})).body.plan.id
+    const planState = async (id: string) => (await administrator('GET', `/admin/plans/${id}`)).body.state
+    /** Until a worker changes the plan no more in between. */
+    const changePlan = (id: string, change: string) =>
+      until(async () => {
+        const body = { state: await planState(id), reason: 'a reason' }
+        return (await administrator('POST', `/admin/plans/${id}/${change}`, body)).status === 200
+      }, 20_000)
+    const isIn = (id: string, state: string) => until(async () => (await planState(id)) === state, 20_000)
+    const plan = await requestPlan()
+    await changePlan(plan, 'pause')
+    await changePlan(plan, 'resume')
+    await isIn(plan, 'planned')
+    expect((await administrator('GET', `/admin/plans/${plan}/rows`)).body.rows).toMatchObject([{ kind: 'missing' }])
+    await changePlan(plan, 'apply')
+    await isIn(plan, 'applied')
+    const other = await requestPlan()
+    await isIn(other, 'planned')
+    await changePlan(other, 'stop')
+    expect((await mirror('GET', '/plans')).body.plans).toHaveLength(2)
+    expect((await mirror('POST', '/links', { source: 'ada', reason: 'a robot' })).status).toBe(200)
+    expect((await mirror('GET', '/links')).body.links).toHaveLength(1)
+    const [{ source }] = (await mirror('GET', '/links')).body.links
+    expect((await mirror('POST', '/links/remove', { source, reason: 'a person' })).body).toEqual({ removed: true })
     expect((await administrator('POST', '/admin/audit/verification')).status).toBe(202)
     const explained = { method: 'GET', url: 'http://127.0.0.1:8080/nothing', login: 'ada' }
     expect((await administrator('POST', '/admin/configuration/explain', explained)).body.allowed).toBe(false)
     const { people } = (await administrator('GET', '/admin/people?q=grace')).body
     const grace = `/admin/people/${encodeURIComponent(people[0].id)}`
-    for (const part of ['', '/groups', '/sessions', '/factors', '/runs']) {
+    for (const part of ['', '/groups', '/sessions', '/factors', '/runs', '/systems']) {
       expect([part, (await administrator('GET', `${grace}${part}`)).status]).toEqual([part, 200])
     }
     const reason = { reason: 'a reason' }

@@ -154,6 +154,8 @@ const examples: readonly Example[] = [
   { folder: 'quickstart', path: '/scim/people', start: startQuickstart },
   { folder: 'quickstart', path: '/scim/crm', claims: ['--claim', 'role=crm'], start: startQuickstart },
 ]
+/** Examples of something else, whose gateways `push.test.ts` and `resource-types.test.ts` drive. */
+const others = ['push', 'resource-types']
 const providers = new Set(['entra', 'okta', 'sailpoint', 'onelogin'])
 
 test('every example configuration with a SCIM gateway is here', () => {
@@ -163,7 +165,7 @@ test('every example configuration with a SCIM gateway is here', () => {
     ),
   )
   const folders = new Set(found.map((file) => basename(dirname(file))))
-  expect([...folders].sort()).toEqual([...new Set(examples.map(({ folder }) => folder))].sort())
+  expect([...folders].sort()).toEqual([...new Set([...examples.map(({ folder }) => folder), ...others])].sort())
 })
 
 const folders = [...new Set(examples.map(({ folder }) => folder))]
