@@ -9,6 +9,7 @@ import { Answer } from '../../../components/answer.tsx'
 import { Facts } from '../../../components/facts.tsx'
 import { Status } from '../../../components/status.tsx'
 import { RowChange } from '../reconciliations/row-change.tsx'
+import { kindTexts } from '../reconciliations/row-texts.ts'
 import { Section } from '../section.tsx'
 
 /** What each system that is compared has of a user, and what differs. */
@@ -65,7 +66,7 @@ function SystemFacts({ system }: { readonly system: SystemOfPerson }) {
       ) : (
         differences.map((row) => (
           <div key={row.number}>
-            <Text fw={600}>{`${t(`kind.${row.kind}`)} · ${t('drift.compared', { when: relative(compared) })}`}</Text>
+            <Text fw={600}>{`${t(kindTexts[row.kind])} · ${t('drift.compared', { when: relative(compared) })}`}</Text>
             <Text size="sm">{isolated(row.reason)}</Text>
             <RowChange row={row} />
           </div>

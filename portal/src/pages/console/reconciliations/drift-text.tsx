@@ -3,13 +3,14 @@ import type { ConsoleReconciliation } from '#features/portal/contract/console-re
 import { differenceKinds } from '#features/portal/contract/plan-words.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { Status } from '../../../components/status.tsx'
+import { kindTexts } from './row-texts.ts'
 
 /** What the last comparison found, and when; never more than that it compared. */
 export function DriftText({ drift, differsSince }: Pick<ConsoleReconciliation, 'drift' | 'differsSince'>) {
   const { t, number, dateTime, relative } = useTranslation()
   if (drift === undefined) return <Status tone="plain" icon="dot" text={t('drift.never')} />
   const found = differenceKinds.flatMap((kind) =>
-    drift[kind] === 0 ? [] : [`${t(`kind.${kind}`)} ${number(drift[kind])}`],
+    drift[kind] === 0 ? [] : [`${t(kindTexts[kind])} ${number(drift[kind])}`],
   )
   const differs = found.length > 0
   return (

@@ -5,8 +5,11 @@ import { type PlanState, removals, rowActions } from '#features/portal/contract/
 import { changePlan, type PlanChange } from '../../../api/reconciliations.ts'
 import { useConfig } from '../../../app/config.tsx'
 import { useTranslation } from '../../../app/i18n.tsx'
+import type { MessageKey } from '../../../app/messages.ts'
 import { ReasonDialog } from '../../../components/reason-dialog.tsx'
+import { planLooks } from './plan-looks.ts'
 import { RequestPlanButton } from './request-plan-button.tsx'
+import { doesTexts } from './row-texts.ts'
 
 const pausable: ReadonlySet<PlanState> = new Set(['requested', 'comparing', 'applying'])
 const ended: ReadonlySet<PlanState> = new Set(['applied', 'stopped', 'failed', 'expired'])
@@ -42,6 +45,13 @@ export function PlanActions({ plan }: { readonly plan: ConsolePlanDetails }) {
   )
 }
 
+const changeTexts: Readonly<Record<PlanChange, { readonly title: MessageKey; readonly text: MessageKey }>> = {
+  apply: { title: 'plans.apply', text: 'plans.applyText' },
+  pause: { title: 'plans.pause', text: 'plans.pauseText' },
+  resume: { title: 'plans.resume', text: 'plans.resumeText' },
+  stop: { title: 'plans.stop', text: 'plans.stopText' },
+}
+
 interface ChangeDialogProps {
   readonly plan: ConsolePlanDetails
   readonly change: PlanChange
@@ -55,18 +65,19 @@ function ChangeDialog({ plan, change, onClose }: ChangeDialogProps) {
   const { actions, target } = seen.counts
   const removed = removals.reduce((sum, action) => sum + actions[action], 0)
   const does = rowActions.flatMap((action) =>
-    action === 'report' || actions[action] === 0 ? [] : [tn(`plans.does.${action}`, actions[action])],
+    action === 'report' || actions[action] === 0 ? [] : [tn(doesTexts[action], actions[action])],
   )
   const isApply = change === 'apply'
+  const { title, text } = changeTexts[change]
   return (
     <ReasonDialog
-      title={t(`plans.${change}`)}
-      text={isApply ? `${does.join(' · ')}. ${t('plans.applyText')}` : t(`plans.${change}Text`)}
+      title={t(title)}
+      text={isApply ? `${does.join(' · ')}. ${t(text)}` : t(text)}
       isHarmful={change === 'stop' || (isApply && removed > 0)}
       {...(isApply && removed > 0 ? { warning: tn('plans.removes', removed, { of: number(target) }) } : {})}
       changed={t('plans.changed')}
       send={(reason) => changePlan(seen, change, reason)}
-      done={({ state }) => t('plans.isNow', { state: t(`planState.${state}`) })}
+      done={({ state }) => t('plans.isNow', { state: t(planLooks[state].text) })}
       onClose={onClose}
     />
   )

@@ -17,9 +17,10 @@ import { Preline } from '../../../components/preline.tsx'
 import { ConsolePage } from '../console-page.tsx'
 import { Section } from '../section.tsx'
 import { PlanActions } from './plan-actions.tsx'
-import { underWay } from './plan-looks.ts'
+import { rowLooks, underWay } from './plan-looks.ts'
 import { PlanRows } from './plan-rows.tsx'
 import { PlanStatus } from './plan-status.tsx'
+import { kindTexts } from './row-texts.ts'
 
 const route = getRouteApi('/console/plans/$id')
 
@@ -121,7 +122,7 @@ function Summary({ plan }: { readonly plan: ConsolePlanDetails }) {
         <PlanStatus plan={plan} />
         <Text>{`${t('drift.agree')} ${number(counts.agree)}`}</Text>
         {differenceKinds.map((kind) => {
-          const text = `${t(`kind.${kind}`)} ${number(counts.differences[kind])}`
+          const text = `${t(kindTexts[kind])} ${number(counts.differences[kind])}`
           return counts.differences[kind] === 0 ? (
             <Text key={kind} c="dimmed">
               {text}
@@ -162,7 +163,7 @@ function Applied({ plan: { approval, rows } }: { readonly plan: ConsolePlanDetai
   if (total === 0) return null
   const handled = total - open - started
   const words = rowStates.flatMap((state) =>
-    state === 'reported' || rows[state] === 0 ? [] : [`${t(`rowState.${state}`)} ${number(rows[state])}`],
+    state === 'reported' || rows[state] === 0 ? [] : [`${t(rowLooks[state].text)} ${number(rows[state])}`],
   )
   return (
     <div>

@@ -14,6 +14,7 @@ import { FilterForm, filled } from '../filter-form.tsx'
 import { candidateName, DecideDialog } from './decide-dialog.tsx'
 import { rowLooks } from './plan-looks.ts'
 import { RowChange } from './row-change.tsx'
+import { actionTexts, kindTexts } from './row-texts.ts'
 
 export interface RowFilter {
   readonly kind?: string | undefined
@@ -50,17 +51,17 @@ export function PlanRows({ id, reconciliation, filter, onFilter }: PlanRowsProps
             {
               name: 'kind',
               label: t('plans.kind'),
-              options: [any, ...differenceKinds.map((value) => ({ value, label: t(`kind.${value}`) }))],
+              options: [any, ...differenceKinds.map((value) => ({ value, label: t(kindTexts[value]) }))],
             },
             {
               name: 'action',
               label: t('plans.action'),
-              options: [any, ...rowActions.map((value) => ({ value, label: t(`action.of.${value}`) }))],
+              options: [any, ...rowActions.map((value) => ({ value, label: t(actionTexts[value]) }))],
             },
             {
               name: 'state',
               label: t('requests.state'),
-              options: [any, ...rowStates.map((value) => ({ value, label: t(`rowState.${value}`) }))],
+              options: [any, ...rowStates.map((value) => ({ value, label: t(rowLooks[value].text) }))],
             },
             { name: 'login', label: t('users.login') },
           ]}
@@ -109,10 +110,10 @@ function useRowColumns(onDecide: (row: PlanRowView) => void): readonly ConsoleCo
       cell: ({ kind, action }) => (
         <>
           <Text size="sm" fw={600}>
-            {t(`action.of.${action}`)}
+            {t(actionTexts[action])}
           </Text>
           <Text size="sm" c="dimmed">
-            {t(`kind.${kind}`)}
+            {t(kindTexts[kind])}
           </Text>
         </>
       ),
@@ -130,7 +131,7 @@ function useRowColumns(onDecide: (row: PlanRowView) => void): readonly ConsoleCo
       width: 10,
       cell: ({ state, outcome, run }) => (
         <>
-          <Status {...rowLooks[state]} text={t(`rowState.${state}`)} />
+          <Status {...rowLooks[state]} text={t(rowLooks[state].text)} />
           {outcome !== undefined && <Text size="sm">{isolated(outcome)}</Text>}
           {run !== undefined && (
             <Link className="text-link" to="/console/runs/$id" params={{ id: run }}>

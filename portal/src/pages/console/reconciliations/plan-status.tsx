@@ -9,5 +9,5 @@ export function PlanStatus({ plan: { state, counts } }: { readonly plan: Pick<Co
   const { t } = useTranslation()
   const isReport = rowActions.every((action) => action === 'report' || counts.actions[action] === 0)
   if (state === 'planned' && isReport) return <Status tone="plain" icon="check" text={t('rowState.reported')} />
-  return <Status {...planLooks[state]} text={t(`planState.${state}`)} />
+  return <Status {...planLooks[state]} text={t(planLooks[state].text)} />
 }

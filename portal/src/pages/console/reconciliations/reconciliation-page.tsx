@@ -21,6 +21,7 @@ import { DriftText } from './drift-text.tsx'
 import { PlanLink } from './plan-link.tsx'
 import { PlanStatus } from './plan-status.tsx'
 import { RequestPlanButton } from './request-plan-button.tsx'
+import { actionTexts, kindTexts } from './row-texts.ts'
 
 const route = getRouteApi('/console/reconciliations/$name')
 
@@ -79,9 +80,9 @@ function Reconciliation({ known }: { readonly known: ConsoleReconciliationDetail
           facts={[
             { name: t('drift.systems'), value: `${source} → ${target}` },
             { name: t('drift.rules'), value: [t('links.title'), ...rules].map(isolated).join(', ') },
-            { name: t('kind.missing'), value: t(`action.of.${missing}`) },
-            { name: t('kind.different'), value: t(`action.of.${different}`) },
-            { name: t('kind.extra'), value: t(`action.of.${extra}`) },
+            { name: t('kind.missing'), value: t(actionTexts[missing]) },
+            { name: t('kind.different'), value: t(actionTexts[different]) },
+            { name: t('kind.extra'), value: t(actionTexts[extra]) },
             {
               name: t('plans.limits'),
               value: t('plans.limit', { percent: number(limits.percent), accounts: number(limits.accounts) }),
@@ -106,7 +107,7 @@ function Trend({ known }: { readonly known: ConsoleReconciliationDetails }) {
       </Text>
       <LazyBars
         label={t('drift.trend')}
-        series={differenceKinds.map((kind) => ({ name: kind, label: t(`kind.${kind}`), color: colors[kind] }))}
+        series={differenceKinds.map((kind) => ({ name: kind, label: t(kindTexts[kind]), color: colors[kind] }))}
         data={known.trend.map(({ at, missing, different, extra, ambiguous, unknown }) => ({
           label: dateTime(at),
           missing,
