@@ -22,13 +22,13 @@ export default defineConfig({
     reportCompressedSize: false,
     manifest: 'manifest.json',
     // One file for the shared parts of most pages, instead of dozens of small ones before the first paint. Long lists
-    // and the console are not among them.
+    // and the console, which alone has cards, are not among them.
     rolldownOptions: {
       // Constants, such as the routes of operations, are written where they are used.
       optimization: { inlineConst: true },
       output: {
         codeSplitting: {
-          groups: [{ name: 'shared', test: /^(?!.*(?:virtual|pages\/console))/, minShareCount: 6 }],
+          groups: [{ name: 'shared', test: /^(?!.*(?:virtual|pages\/console|components\/Card\/))/, minShareCount: 8 }],
         },
       },
     },
