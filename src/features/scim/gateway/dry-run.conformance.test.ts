@@ -227,6 +227,31 @@ onEachDatabase('dry runs', (freshUrl) => {
     await change('DELETE', at('CREW'))
   })
 
+  test('leave a deleted user deleted that the change would bring back as it is', async () => {
+    const deactivate: TaskSpec[] = [
+      { taskType: 'addAttribute', name: 'active', value: 'true', remove: true },
+      { taskType: 'addAttribute', name: 'active', value: 'false', remove: false },
+      { taskType: 'provision', target: 'people', sync: true, attributes: ['active'] },
+    ]
+    const { send, dump } = await open(await freshUrl(), {
+      workflows: { 'sync-user': [provision('people')], 'delete-user': deactivate },
+    })
+    const { body } = await send('POST', '/Users', { userName: 'ann', active: true })
+    const address = `/Users/${body['id']}`
+    expect((await send('DELETE', address)).status).toBe(204)
+    const before = await dump()
+    const sent = { userName: 'ann', active: false }
+    const shown = await send('POST', '/Users', sent, dry)
+    expect([shown.status, shown.body]).toMatchObject([
+      200,
+      { complete: false, runs: [], detail: 'The deleted user would be shown again.' },
+    ])
+    expect(await dump()).toEqual(before)
+    expect((await send('GET', address)).status).toBe(404)
+    expect((await send('POST', '/Users', sent)).status).toBe(201)
+    expect((await send('GET', address)).body).toMatchObject({ active: false })
+  })
+
   test('have the errors of the change', async () => {
     const { send, dump, directory } = await open(await freshUrl())
     const { body } = await send('POST', '/Users', { userName: 'ann', title: 'Dr', active: true })

@@ -342,7 +342,8 @@ export class UserEndpoint {
       replacedUser(this.schema, before, active === undefined ? sent : { active: true, ...sent }, active)
     return queue.runWithin(userKey(id), async () => {
       const changed = await this.#changeNow(call, id, edit, { kind: 'create', lookups: lookups.all, settled })
-      await lookups.marks.remove(id)
+      if (call.dryRun === undefined) await lookups.marks.remove(id)
+      else if (await lookups.isDeleted(changed)) call.dryRun.cut('The deleted user would be shown again.')
       return changed
     })
   }
