@@ -61,3 +61,35 @@ test('the lock of a process that died expires', async () => {
   end()
   await dead
 })
+
+test('a change that took too long leaves the lock of another', async () => {
+  let now = 0
+  const { directory, locks } = locksAt(() => now)
+  const order: string[] = []
+  const start = (name: string) => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const begun = Promise.withResolvers<void>()
+    const done = locks.run(values('one'), async () => {
+      order.push(name)
+      begun.resolve()
+      await promise
+    })
+    return { begun: begun.promise, end: resolve, done }
+  }
+  const slow = start('slow')
+  await slow.begun
+  now = 121_000
+  const second = start('second')
+  await second.begun
+  slow.end()
+  await slow.done
+  expect((await directory.searchUsers({ offset: 0, limit: 1 })).total).toBe(1)
+  const third = start('third')
+  second.end()
+  await second.done
+  await third.begun
+  third.end()
+  await third.done
+  expect(order).toEqual(['slow', 'second', 'third'])
+  expect((await directory.searchUsers({ offset: 0, limit: 1 })).total).toBe(0)
+})

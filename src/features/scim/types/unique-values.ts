@@ -5,7 +5,7 @@ import type { User } from '#identity/user.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { secretHash } from '#kernel/ids.ts'
+import { newId, secretHash } from '#kernel/ids.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { readPath } from '#protocols/scim/schema/resource.ts'
 import { type AttributePath, isCore, pathKey, type ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
@@ -73,33 +73,44 @@ export class ValueLocks {
       return secretHash(`${pathKey(path)}|${caseExact ? value : value.toLowerCase()}`)
     })
     const held: string[] = []
+    const owner = newId()
     try {
       // Two changes that add the same values wait for the same one first.
       for (const name of [...new Set(names)].sort()) {
-        await this.#lock(name)
+        await this.#lock(name, owner)
         held.push(name)
       }
       return await work()
     } finally {
       // The work is done or has failed, whatever becomes of the locks; one that stays expires.
-      for (const name of held) await this.#directory.deleteUser(lockOf(name), unaudited).catch(() => {})
+      for (const name of held) await this.#release(name, owner).catch(() => {})
     }
   }
 
-  /** Another process may have removed it, and even set its own. */
-  async #remove(lock: User): Promise<void> {
-    const options = lock.version === undefined ? {} : { expectedVersion: lock.version }
+  /** Leaves the lock of another change, which took it over because this one took too long. */
+  async #release(name: string, owner: string): Promise<void> {
+    const lock = await this.#directory.lookupUserByLogin(name)
+    if (lock?.attributes.first('owner') !== owner) return
+    await this.#directory.deleteUser(lock, unaudited, expecting(lock))
+  }
+
+  /** False if another change released it or took it over meanwhile. A delete would not show that: each new lock has version 1. */
+  async #takeOver(present: User, lock: User): Promise<boolean> {
+    const attributes = lock.attributes.names()
     try {
-      await this.#directory.deleteUser(lock, unaudited, options)
+      const options = { addOnly: false, attributes, keepGroups: true, ...expecting(present) }
+      await this.#directory.syncUser(lock, options, unaudited)
+      return true
     } catch (error) {
-      if (!(error instanceof GatewayError) || error.code !== 'VERSION_MISMATCH') throw error
+      if (!(error instanceof GatewayError) || !['VERSION_MISMATCH', 'NOT_FOUND'].includes(error.code)) throw error
+      return false
     }
   }
 
-  async #lock(name: string): Promise<void> {
+  async #lock(name: string, owner: string): Promise<void> {
     const end = performance.now() + maxWaitMillis
     for (let pause = 10; ; pause = Math.min(pause * 2, 200)) {
-      const lock = lockOf(name, { since: [this.#clock().toISOString()] })
+      const lock = lockOf(name, { since: [this.#clock().toISOString()], owner: [owner] })
       try {
         await this.#directory.createUser(lock, lock.attributes.names(), unaudited, { mustBeNew: true })
         return
@@ -110,13 +121,15 @@ export class ValueLocks {
       const other = await this.#directory.lookupUserByLogin(name)
       const since = Date.parse(other?.attributes.first('since') ?? '')
       const isLost = this.#clock().getTime() - since > maxHoldMillis
-      if (isLost && other !== undefined) await this.#remove(other)
-      else await wait(pause)
+      if (!isLost || other === undefined) await wait(pause)
+      else if (await this.#takeOver(other, lock)) return
     }
   }
 }
 
-const lockOf = (name: string, values: Readonly<Record<string, readonly string[]>> = {}) => ({
+const expecting = ({ version }: User) => (version === undefined ? {} : { expectedVersion: version })
+
+const lockOf = (name: string, values: Readonly<Record<string, readonly string[]>>) => ({
   userID: name,
   attributes: Attributes.from(values),
   groups: [],
