@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
-import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import { fakeRequest } from '#testing/modules/fake-request.ts'
 import { type ClientToken, newTokenText } from './client-token.ts'
 import { ClientTokens, checkedMillis } from './client-tokens.ts'
@@ -75,6 +75,13 @@ test('other tokens, and those of other clients, are refused with a challenge and
     expect(JSON.stringify(outcome.headers)).not.toContain('okta')
   }
   expect((await begin(`Bearer ${text}`, { client: ['entra', 'okta'] })).kind).toBe('authenticated')
+})
+
+test.each([{ client: '' }, { client: [] }, { client: ['', ''] }])('%j does not accept every client', (params) => {
+  const issues = noIssues()
+  scimToken.prepare(fakeParams(params), fakeParams({}), issues, fakeParseContext())
+  const remedy = 'name one, or remove the parameter to accept the tokens of all clients'
+  expect(issueTexts(issues.list)).toEqual([`error params.client: "client" names no client: ${remedy}`])
 })
 
 test('a remembered token costs no statement, a text of another form none at all', async () => {

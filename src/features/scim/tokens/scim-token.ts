@@ -15,7 +15,7 @@ export interface ClientTokenHost extends AuthHost {
 const parameters = {
   client: list({
     about:
-      'The clients whose tokens are accepted; may be repeated. All when absent, so that the rules of the URL decide.',
+      'The clients whose tokens are accepted; may be repeated. All when absent, so that the rules of the URL decide; a list without a client is an error.',
   }),
   realm: text({ about: 'The realm named in `WWW-Authenticate`.', fallback: 'scim' }),
 }
@@ -26,6 +26,10 @@ export default defineAuthMechanism({
   parameters,
   parse: (params, issues, context) => {
     const { client, realm } = readParameters(parameters, params, issues, context)
+    if (client.length === 0 && Array.from(params.names()).includes('client')) {
+      const remedy = 'name one, or remove the parameter to accept the tokens of all clients'
+      issues.error(params.pathOf('client'), `"client" names no client: ${remedy}`)
+    }
     return { clients: client.length === 0 ? undefined : new Set(client), realm }
   },
   callers: () => 'programs',
