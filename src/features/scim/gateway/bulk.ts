@@ -5,7 +5,7 @@ import { member, requireMessageOf, textMember, wholeMember } from '#protocols/sc
 import { patchSchema } from '#protocols/scim/patch/parse-patch.ts'
 import { errorBody, errorSchema, quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { DryRun } from './dry-run.ts'
+import { DryRun, refuseDryRunMember } from './dry-run.ts'
 import type { GatewayParts } from './run-workflow.ts'
 import { answer, type Handler, type Route, type ScimCall } from './scim-call.ts'
 
@@ -16,7 +16,7 @@ export function bulkHandler(
 ): Handler {
   const perform = async (call: ScimCall, operation: BulkOperation): Promise<BulkOutcome> => {
     try {
-      await rates?.take(call.exchange.subject.uid)
+      await rates?.take(call.exchange.subject.identity)
       const route = findRoute(operation.path)
       if (route === undefined) throw new GatewayError('NOT_FOUND', `nothing at ${operation.path}`)
       const handler = isItem(operation) === (route.id !== '') ? route.methods.get(operation.method) : undefined
@@ -469,6 +469,7 @@ interface BulkRequest {
 /** RFC 7644 3.7. Throws BODY_TOO_LARGE, invalidSyntax or invalidValue; no operation is performed then. */
 export function readBulkRequest(body: JsonValue): BulkRequest {
   const message = requireMessageOf(body, bulkRequestSchema)
+  refuseDryRunMember(message)
   const failOnErrors = wholeMember(message, 'failOnErrors')
   if (failOnErrors !== undefined && failOnErrors < 0)
     throw scimError('invalidValue', 'failOnErrors must not be negative.')

@@ -1,9 +1,11 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { MemoryRateLimits } from '#kernel/rate-limit.ts'
 import { openStorage } from '#server/composition/stores.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
+import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { openGateway, People, tutorialParams } from '#testing/scim/scim-gateway-fixture.ts'
 import { ClientRates } from './client-rates.ts'
 import scimGateway from './scim-gateway.ts'
@@ -60,6 +62,18 @@ test('a burst comes back at the rate', async () => {
   expect(await passed(100)).toBe(60)
 })
 
+test('a client below its rate is never refused, however its requests are spread over processes', async () => {
+  let now = 1_000_000
+  const clock = () => new Date(now)
+  const rateLimits = new MemoryRateLimits(clock)
+  const rate = { burst: 1500, perMinute: 1500 }
+  const [first, second] = [1, 2].map(() => new ClientRates({ gateway: 'scim', rate, rateLimits, clock }))
+  for (let n = 0; n < 6000; n++) {
+    await (n % 2 === 0 ? first : second)?.take('idp')
+    now += 100
+  }
+})
+
 const limited = { ...tutorialParams, requestsPerMinute: '1', requestBurst: '5' }
 
 test('requests beyond the rate are answered 429 with Retry-After, and nothing is done', async () => {
@@ -99,6 +113,37 @@ test('operations of a bulk request count, those of a dry run too', async () => {
   expect(statuses).toEqual(['201', '201', '201', '201', '429', '429'])
   expect(people.people.size).toBe(4)
   expect((await send('POST', '/Users?dryRun=true', { userName: 'x' })).status).toBe(429)
+})
+
+test('reads for events count for no client, and events keep their data', async () => {
+  const { eventStreams, keys, events } = fakeModuleHost({
+    signingKey: generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  })
+  const { send } = await openGateway(scimGateway, {
+    params: {
+      ...limited,
+      events: 'people',
+      eventsIssuer: 'https://gw.example.com',
+      eventsAudience: 'https://receiver.example.com',
+      eventsPayload: 'full',
+    },
+    host: { rateLimits: new MemoryRateLimits(systemClock), eventStreams, keys },
+  })
+  for (let n = 0; n < 5; n++) expect((await send('POST', '/Users', { userName: `user${n}` })).status).toBe(201)
+  expect((await send('POST', '/Users', { userName: 'user5' })).status).toBe(429)
+  expect(events.map((event) => Object.keys(event.events))).toEqual(
+    Array(5).fill(['urn:ietf:params:scim:event:prov:create:full']),
+  )
+})
+
+test('callers of one login and different issuers have a rate each', async () => {
+  const host = { rateLimits: new MemoryRateLimits(systemClock) }
+  const here = await openGateway(scimGateway, { params: limited, host, client: 'idp,ou=one' })
+  const there = await openGateway(scimGateway, { params: limited, host, client: 'idp,ou=two' })
+  for (let n = 0; n < 5; n++) expect((await here.send('GET', '/Users')).status).toBe(200)
+  expect((await here.send('GET', '/Users')).status).toBe(429)
+  expect((await there.send('GET', '/Users')).status).toBe(200)
+  expect([here, there].map(({ exchanges }) => exchanges[0]?.subject.uid)).toEqual(['idp', 'idp'])
 })
 
 test('a burst needs a rate', async () => {

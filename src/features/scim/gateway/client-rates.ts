@@ -21,8 +21,9 @@ interface RateParts {
 }
 
 /**
- * The rate of each client, by its authenticated identity, which all processes share. Requests are taken in bundles; what
- * is left of one when the next would be back is dropped, so a client exceeds its burst by at most one bundle.
+ * The rate of each client, by its authenticated identity, which all processes share. Requests are taken in bundles. A
+ * process keeps the rest of one until it is used, so that none of a client below its rate is lost, and at most as long as
+ * the whole burst takes to return: a client exceeds its burst by at most one bundle in each process.
  */
 export class ClientRates {
   readonly #parts: RateParts
@@ -58,15 +59,14 @@ export class ClientRates {
 
   async #refill(client: string): Promise<void> {
     const { gateway, rate, rateLimits, clock } = this.#parts
-    const perMinute = rate.perMinute / this.#bundle
     try {
-      const bundles = { burst: rate.burst / this.#bundle, perMinute }
+      const bundles = { burst: rate.burst / this.#bundle, perMinute: rate.perMinute / this.#bundle }
       const retryAfter = await rateLimits.take(limit, JSON.stringify([gateway, client]), bundles)
       if (retryAfter !== undefined) {
         const publicText = `This client has sent too many requests. Try again in ${retryAfter} seconds.`
         throw new GatewayError('TOO_MANY_REQUESTS', `too many ${limit}`, { publicText, retryAfter })
       }
-      const end = new Date(clock().getTime() + Math.max(shortestMillis, 60_000 / perMinute))
+      const end = new Date(clock().getTime() + Math.max(shortestMillis, (60_000 * rate.burst) / rate.perMinute))
       this.#left.set(client, { requests: this.#bundle }, end)
     } finally {
       this.#refills.delete(client)

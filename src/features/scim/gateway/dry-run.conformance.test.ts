@@ -464,6 +464,40 @@ onEachDatabase('dry runs', (freshUrl) => {
     expect((await send('POST', '/Users?dryRun=false', { userName: 'ann' })).status).toBe(201)
   })
 
+  test('are not requested in a body, where nothing would heed it', async () => {
+    const { send, dump } = await open(await freshUrl())
+    const user = (await send('POST', '/Users', { userName: 'ann' })).body
+    const group = (await send('POST', '/Groups', { displayName: 'crew' })).body
+    const before = await dump()
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:BulkRequest']
+    const post = { method: 'POST', path: '/Users', bulkId: 'b', data: { userName: 'bob' } }
+    const title = { op: 'add', path: 'title', value: 'Dr' }
+    for (const [method, path, body] of [
+      ['POST', '/Bulk', { schemas, dryRun: true, Operations: [post] }],
+      ['POST', '/Bulk', { schemas, 'Dry-Run': false, Operations: [post] }],
+      ['POST', '/Bulk', { schemas, Operations: [post, { ...post, bulkId: 'c', dry_run: 'true' }] }],
+      ['PATCH', `/Users/${user['id']}`, { ...patchOf(title), dryRun: true }],
+      ['PATCH', `/Users/${user['id']}`, patchOf({ ...title, dryrun: true })],
+      [
+        'PATCH',
+        `/Groups/${group['id']}`,
+        { ...patchOf({ op: 'replace', path: 'displayName', value: 'x' }), dryRun: true },
+      ],
+    ] as const) {
+      const { status, body: answer } = await send(method, path, body)
+      expect([status, answer['scimType'], answer['detail']], JSON.stringify(body)).toEqual([
+        400,
+        'invalidValue',
+        expect.stringMatching(/has no effect in a body\. Nothing was changed\./),
+      ])
+    }
+    const data = { ...patchOf(title), dryRun: true }
+    const operation = { method: 'PATCH', path: `/Users/${user['id']}`, data }
+    const { body } = await send('POST', '/Bulk', { schemas, Operations: [operation] })
+    expect(body['Operations']).toMatchObject([{ status: '400', response: { scimType: 'invalidValue' } }])
+    expect(await dump()).toEqual(before)
+  })
+
   test('do nothing for a value that is not understood', async () => {
     const { send, dump } = await open(await freshUrl())
     const before = await dump()

@@ -1,6 +1,7 @@
 import * as z from 'zod'
-import type { JsonObject } from '#kernel/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Wire } from '#kernel/wire.ts'
+import { member } from '#protocols/scim/message.ts'
 import { quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
 import { type ChangePreview, changePreview } from '#sdk/contract/preview.ts'
 import type { GatewayRequest } from '#sdk/http/http.ts'
@@ -44,6 +45,17 @@ export function isDryRun({ headers, query }: Pick<GatewayRequest, 'headers' | 'q
   const odd = values.find((value) => value !== 'true' && value !== 'false')
   const problem = odd === undefined ? 'header and query parameter differ' : `${quoted(odd)} is neither true nor false`
   throw scimError('invalidValue', `Dry-Run: ${problem}. Nothing was changed. Send the header or dryRun=true once.`)
+}
+
+/** Throws invalidValue for a message, or an operation of one, with such a member: it would be ignored, and the change made. */
+export function refuseDryRunMember(message: JsonValue): void {
+  const operations = isJsonObject(message) ? member(message, 'Operations') : undefined
+  for (const part of [message, ...(Array.isArray(operations) ? operations : [])]) {
+    const name = isJsonObject(part) ? Object.keys(part).find(isName) : undefined
+    if (name === undefined) continue
+    const remedy = 'Send the header Dry-Run, or dryRun in the query of the request.'
+    throw scimError('invalidValue', `${quoted(name)} has no effect in a body. Nothing was changed. ${remedy}`)
+  }
 }
 
 /** What the answer to one request has room for; the operations of a bulk request share it. */

@@ -21,6 +21,7 @@ import { scimError } from '#protocols/scim/schema/scim-error.ts'
 import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { noVersion } from '#sdk/workflow/workflow.ts'
+import { refuseDryRunMember } from './dry-run.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { type MemberRun, planMembers, previewedId, runMembers } from './group-members.ts'
 import { GroupSearch } from './group-search.ts'
@@ -554,6 +555,7 @@ function putEdit({ groups, workflows }: GatewayConfig, sent: JsonObject): GroupE
 /** Throws what parsePatch throws, and mutability for a `remove` of all members if the client's profile refuses it. */
 function patchEdit(config: GatewayConfig, body: JsonValue): GroupEdit {
   const { groups, client } = config
+  refuseDryRunMember(body)
   const operations = parsePatch(groups.schema, body, readOptions(config, 'patch'))
   if (client.removeAllMembers === 'refuse' && removesAllMembers(groups.schema, body)) {
     throw scimError('mutability', 'members: this client cannot remove all members at once. Name the members to remove.')

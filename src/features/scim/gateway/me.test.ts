@@ -37,6 +37,19 @@ test('is changed and deleted as that user', async () => {
   expect((await send('GET', '/Me')).status).toBe(404)
 })
 
+test('offers no dry runs, which show more than the mapping', async () => {
+  const { send, workflows } = await open()
+  for (const method of ['PUT', 'PATCH', 'DELETE']) {
+    const { status, body } = await send(method, '/Me?dryRun=true', replaceLast)
+    expect([status, body['scimType'], body['detail']]).toEqual([
+      400,
+      'invalidValue',
+      '/Me offers no dry runs. Nothing was changed.',
+    ])
+  }
+  expect(workflows.calls).toEqual([])
+})
+
 test('is 404 if the caller does not match any user', async () => {
   const { send, workflows } = await openGateway(scimGateway)
   for (const method of ['GET', 'HEAD', 'DELETE']) expect((await send(method, '/Me')).status).toBe(404)

@@ -196,7 +196,7 @@ export const parameterTable = {
   }),
   requestsPerMinute: wholeNumber({
     about:
-      'How many requests a client may send, counted by its `uid` over all gateways of the Application and all processes; each operation of a bulk request counts too. 0 is no limit. See [Rates](#rates).',
+      'How many requests a client may send, counted by its authenticated identity over all gateways of the Application and all processes; each operation of a bulk request counts too. 0 is no limit. See [Rates](#rates).',
     fallback: 0,
     max: 1_000_000,
   }),

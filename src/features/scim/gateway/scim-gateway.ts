@@ -75,7 +75,7 @@ export default defineFilter<ServedConfig, ScimHost>({
       const partsOf = (one: GatewayConfig) => createParts(one, host, opened, { queue, hasEarlier, endpoints })
       const types: GatewayParts[] = []
       for (const type of config.types) types.push(await partsOf(type))
-      return withEventsAndJournal(createRouter(await partsOf(config), types), config, host, opened)
+      return withEventsAndJournal(await partsOf(config), types, { config, host, opened })
     })
     return { handle: (exchange) => router(exchange), close: () => scope.close() }
   },
@@ -147,36 +147,35 @@ async function openUniqueness(
   return { paths, locks: new ValueLocks(directory, host.clock) }
 }
 
-/** Events are inside the journal, so that the journal shows if they failed. */
+/**
+ * Events are inside the journal, so that the journal shows if they failed. A request is counted before anything else is
+ * done for it, and outside of events, whose own reads are not requests of the client.
+ */
 async function withEventsAndJournal(
-  router: Router,
-  config: ServedConfig,
-  host: ScimHost,
-  opened: Scope,
+  parts: GatewayParts,
+  types: readonly GatewayParts[],
+  { config, host, opened }: { readonly config: ServedConfig; readonly host: ScimHost; readonly opened: Scope },
 ): Promise<Router> {
   const { events, journal } = config
-  let handler = router
+  let handler = createRouter(parts, types)
   if (events !== undefined) {
     // Read or created now, so that an unusable key stops the start and not a delivery.
     await host.keys.signingKey(events.stream.key)
     const { append } = opened.own(host.eventStreams.open(events.stream))
     handler = withEvents(handler, { append, payload: events.payload, log: host.log })
   }
+  const { rates } = parts
+  if (rates !== undefined) {
+    const inner = handler
+    handler = (exchange) => andThen(rates.take(exchange.subject.identity), () => inner(exchange))
+  }
   if (journal === 0) return handler
   const { add } = opened.own(host.journals.open({ name: host.name, keep: journal }))
   return withJournal(handler, add, host.clock)
 }
 
-/** Counts a request before anything else is done for it. */
-export function createRouter(parts: GatewayParts, types: readonly GatewayParts[] = []): Router {
-  const route = createRoutes(parts, types)
-  const { rates } = parts
-  if (rates === undefined) return route
-  return (exchange) => andThen(rates.take(exchange.subject.uid), () => route(exchange))
-}
-
 /** Throws NOT_FOUND, METHOD_NOT_ALLOWED and NOT_ACCEPTABLE before it calls an endpoint. */
-function createRoutes(parts: GatewayParts, types: readonly GatewayParts[]): Router {
+function createRouter(parts: GatewayParts, types: readonly GatewayParts[]): Router {
   const places = createPlaces(parts, types)
   const { mediaType } = parts.config.client
   return (exchange) => {
@@ -324,6 +323,10 @@ const documents = (handler: Handler): Place => {
 /** `/Me` (RFC 7644 3.11): the user whose login is that of the caller, under the user's own address. */
 function ownResource({ lookups }: GatewayParts, users: UserEndpoint): Methods {
   const ownCall = async (call: ScimCall): Promise<ScimCall> => {
+    if (call.dryRun !== undefined) {
+      // Its answer has values that the mapping doesn't show, which are for the client that manages the users.
+      throw scimError('invalidValue', '/Me offers no dry runs. Nothing was changed.')
+    }
     const { uid } = call.exchange.subject
     const found = uid === '' ? undefined : await lookups.userByLogin(uid)
     if (found !== undefined) return { ...call, id: found.id }

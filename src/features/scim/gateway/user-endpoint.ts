@@ -16,6 +16,7 @@ import { readAttribute, type ScimResource, writeAttribute } from '#protocols/sci
 import { type AttributePath, internalName, type ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { redacted, scimError } from '#protocols/scim/schema/scim-error.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
+import { refuseDryRunMember } from './dry-run.ts'
 import { fixedAttribute, locate, userFilterNames } from './filter-translation.ts'
 import {
   type ListRequest,
@@ -367,7 +368,9 @@ export class UserEndpoint {
 
   async patch(call: ScimCall): Promise<GatewayResponse> {
     const options = this.#optionsFor('patch')
-    const operations = parsePatch(this.schema, await call.body(maxUserBody), options)
+    const body = await call.body(maxUserBody)
+    refuseDryRunMember(body)
+    const operations = parsePatch(this.schema, body, options)
     call.notes.operations = operations.map(({ op, target }) => ({ op, path: internalName(target) }))
     const edit = (before: ScimResource) => applyPatch(this.schema, before, operations, options)
     return this.#show(call, 200, await this.#change(call, call.id, 'patch', edit))
