@@ -542,7 +542,7 @@ create index idempotency_by_age on idempotency (created);
 
 -- A comparison of the two systems of a reconciliation, and what is done about the differences. A worker claims a plan
 -- that is `due`; without a due time it waits for a person. `resume_at` is where the comparison continues. `scheduled` is
--- the time of the schedule that requested it. `people` is a JSON list of logins: only these changed people are compared.
+-- the time of the schedule that requested it. `automatic` is 1 if no person requested it. `people` is a JSON list of logins: only these changed people are compared.
 -- `counts` is JSON.
 create table reconciliation_plans (
   id text collate "C" primary key,
@@ -551,6 +551,7 @@ create table reconciliation_plans (
     ('requested', 'comparing', 'planned', 'applying', 'paused', 'applied', 'stopped', 'failed', 'expired')),
   scheduled bigint,
   requested_by text collate "C" not null,
+  automatic bigint not null,
   reason text collate "C",
   people text collate "C",
   approved bigint,

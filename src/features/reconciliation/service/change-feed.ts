@@ -55,11 +55,11 @@ export class ChangeFeed implements Closable {
 
   async #follow({ name, counts }: FollowedSource): Promise<void> {
     const { feeds, plans } = this.#parts
-    const by = { login: ownTarget }
+    const own = { by: { login: ownTarget }, isAutomatic: true }
     const part = await feeds.read(name)
     if (part === undefined) {
       const end = await feeds.end()
-      const { isNew } = await plans.request(name, { by, reason: 'it is not known who has changed' })
+      const { isNew } = await plans.request(name, { ...own, reason: 'it is not known who has changed' })
       if (isNew) await feeds.move(name, end)
       return
     }
@@ -71,7 +71,7 @@ export class ChangeFeed implements Closable {
         ? { reason: 'a group was renamed or deleted' }
         : { reason: 'changes of people', people: logins }
       // A plan that is under way may have read its people before; the next one looks at them again.
-      const { isNew } = await plans.request(name, { by, ...what })
+      const { isNew } = await plans.request(name, { ...own, ...what })
       if (!isNew) return
     }
     await feeds.move(name, positions)

@@ -95,7 +95,8 @@ onEachDatabase('the worker of plans', (freshUrl) => {
       await worker.work(claim, runtime, { ...turn, ...more })
       return claim
     }
-    const request = async (scheduled?: Date) => (await plans.request('chat', { by, scheduled })).plan.id
+    const request = async (scheduled?: Date) =>
+      (await plans.request('chat', { by, scheduled, isAutomatic: scheduled !== undefined })).plan.id
     const planned = async (): Promise<string> => {
       const id = await request()
       await work()
@@ -133,7 +134,7 @@ onEachDatabase('the worker of plans', (freshUrl) => {
 
   describe('that compares changed people', () => {
     const changed = (plans: ReconciliationPlans, ...people: string[]) =>
-      plans.request('chat', { by: { login: 'gatehouse' }, people })
+      plans.request('chat', { by: { login: 'gatehouse' }, isAutomatic: true, people })
 
     test('forgets them if they agree, and applies what differs without a report', async () => {
       const { plans, systems, work, state, calls, endRuns, audit } = await open(ada)
@@ -250,10 +251,12 @@ onEachDatabase('the worker of plans', (freshUrl) => {
       const id = await request(new Date(1))
       await work()
       expect((await state(id)).plan).toMatchObject({ state: 'applying', approval: { by: 'its schedule' } })
-      await plans.pause(id, { by })
-      systems.limit = 'too many'
       await plans.stop(id, { by })
       await work()
+      const named = (await plans.request('chat', { by: { login: 'gatehouse' } })).plan.id
+      await work()
+      expect((await state(named)).plan).toMatchObject({ state: 'planned', isAutomatic: false })
+      systems.limit = 'too many'
       const next = await request(new Date(2))
       await work()
       expect((await state(next)).plan.state).toBe('stopped')

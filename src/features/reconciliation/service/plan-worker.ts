@@ -205,15 +205,11 @@ export class PlanWorker {
 
   async #endComparison(plan: ClaimedPlan, systems: ReconciledSystems): Promise<void> {
     const { store, log } = this.#parts
-    const { id, reconciliation, counts, scheduled } = plan
+    const { id, reconciliation, counts } = plan
     const { source, target, agree, differences, actions } = counts
     const report = { plan: id, reconciliation, source, target, agree, ...differences }
     const problem = systems.exceededLimit(counts)
-    const isApplied =
-      problem === undefined &&
-      systems.isAutomatic &&
-      (scheduled !== undefined || plan.requestedBy === ownTarget) &&
-      changesAny(actions)
+    const isApplied = problem === undefined && systems.isAutomatic && plan.isAutomatic && changesAny(actions)
     const state = problem === undefined ? (isApplied ? 'applying' : 'planned') : 'stopped'
     const audit =
       problem !== undefined
@@ -240,7 +236,7 @@ export class PlanWorker {
       target: window.target,
       actions: addActions(counts.actions, window.actions),
     })
-    const isApplied = problem === undefined && systems.isAutomatic
+    const isApplied = problem === undefined && systems.isAutomatic && plan.isAutomatic
     const state = isApplied ? 'applying' : problem === undefined ? 'planned' : 'stopped'
     const audit =
       problem !== undefined

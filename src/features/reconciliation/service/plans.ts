@@ -30,6 +30,9 @@ interface Act {
   readonly reason?: string | undefined
 }
 
+/** `isAutomatic` is for what no person requests. */
+type PlanRequest = Act & Partial<Pick<Plan, 'isAutomatic' | 'scheduled' | 'people'>>
+
 interface LinkRequest extends Act {
   readonly reconciliation: string
   /** The login of a person, or their id at the source. */
@@ -116,9 +119,9 @@ export class ReconciliationPlans {
    */
   async request(
     reconciliation: string,
-    { by, reason, scheduled, people }: Act & Partial<Pick<Plan, 'scheduled' | 'people'>>,
+    { by, reason, isAutomatic = false, scheduled, people }: PlanRequest,
   ): Promise<{ readonly plan: Plan; readonly isNew: boolean }> {
-    const plan = { id: newId(), reconciliation, requestedBy: by.login, reason, scheduled, people }
+    const plan = { id: newId(), reconciliation, requestedBy: by.login, isAutomatic, reason, scheduled, people }
     // A change is in the audit already, and so is what is done about it.
     if (people !== undefined) return await this.#store.request(plan, [])
     const audit = [this.#entry({ reconciliation, by, reason }, 'plan', `request ${plan.id}`, 'add')]

@@ -143,7 +143,8 @@ export class Reconciliations implements ReconciliationRuntime {
       timeoutMillis: requestMillis,
       job: {
         run: async ({ due }: { readonly due: Date }) => {
-          const { isNew } = await this.plans.request(name, { by: { login: ownTarget }, scheduled: due })
+          const by = { login: ownTarget }
+          const { isNew } = await this.plans.request(name, { by, isAutomatic: true, scheduled: due })
           return { plans: isNew ? 1 : 0 }
         },
       },

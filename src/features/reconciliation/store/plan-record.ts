@@ -54,6 +54,8 @@ export interface Plan {
   /** The time of the schedule that requested it. */
   readonly scheduled?: Date | undefined
   readonly requestedBy: string
+  /** A schedule or a change requested it, no person. */
+  readonly isAutomatic: boolean
   readonly reason?: string | undefined
   /** Logins of people who changed: only they are compared. Absent: everyone. */
   readonly people?: readonly string[] | undefined

@@ -12,6 +12,8 @@ export interface StoredPlan {
   readonly state: PlanState
   readonly scheduled: number | null
   readonly requestedBy: string
+  /** A truth value. */
+  readonly automatic: number
   readonly reason: string | null
   readonly people: string | null
   readonly approved: number | null
@@ -37,6 +39,7 @@ export const planColumns = columns([
   'state',
   'scheduled',
   'requestedBy',
+  'automatic',
   'reason',
   'people',
   'approved',
@@ -57,7 +60,7 @@ export const planColumns = columns([
 ])
 
 export function toClaimedPlan(row: StoredPlan): ClaimedPlan {
-  const { approved, approvedBy, approvedIdentity, approvedReason, counts, people, ...same } = row
+  const { approved, approvedBy, approvedIdentity, approvedReason, counts, people, automatic, ...same } = row
   const { scheduled, due, created, compared, ended, updated } = same
   return {
     ...withoutNulls({
@@ -69,6 +72,7 @@ export function toClaimedPlan(row: StoredPlan): ClaimedPlan {
     }),
     created: new Date(created),
     updated: new Date(updated),
+    isAutomatic: automatic === 1,
     counts: JSON.parse(counts) as PlanCounts,
     ...(people === null ? {} : { people: JSON.parse(people) as string[] }),
     ...(approved === null

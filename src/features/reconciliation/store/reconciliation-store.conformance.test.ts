@@ -8,7 +8,7 @@ import { countsOf, missingAccount } from '#testing/reconciliation/difference.ts'
 import type { ClaimedPlan } from './plan-record.ts'
 import type { ReconciliationStore } from './reconciliation-store.ts'
 
-const requested = (reconciliation = 'chat') => ({ id: newId(), reconciliation, requestedBy: 'Ada' })
+const requested = (reconciliation = 'chat') => ({ id: newId(), reconciliation, requestedBy: 'Ada', isAutomatic: false })
 const approval = { by: 'Grace', identity: ownIdentity('test'), reason: 'looks right' }
 const noAudit = { audit: [] }
 

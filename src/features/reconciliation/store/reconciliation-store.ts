@@ -55,7 +55,7 @@ import {
 const maxPage = 500
 const maxReconciliations = 1_000
 
-type NewPlan = Pick<Plan, 'id' | 'reconciliation' | 'scheduled' | 'requestedBy' | 'reason' | 'people'>
+type NewPlan = Pick<Plan, 'id' | 'reconciliation' | 'scheduled' | 'requestedBy' | 'isAutomatic' | 'reason' | 'people'>
 
 /** What a worker found in a part of a comparison. */
 interface PartCommit {
@@ -125,13 +125,14 @@ export class ReconciliationStore {
     plan: NewPlan,
     audit: readonly AuditEntry[],
   ): Promise<{ readonly plan: Plan; readonly isNew: boolean }> {
-    const { id, reconciliation, scheduled, requestedBy, reason, people } = plan
+    const { id, reconciliation, scheduled, requestedBy, isAutomatic, reason, people } = plan
     assertStorable('name of the reconciliation', reconciliation)
     const row = {
       id,
       reconciliation,
       scheduled: scheduled?.getTime() ?? null,
       requestedBy: storable(requestedBy),
+      automatic: isAutomatic ? 1 : 0,
       reason: optionalText(reason),
       people: people === undefined ? null : JSON.stringify(people.map(storable)),
       counts: JSON.stringify(noCounts),
@@ -453,12 +454,15 @@ const claimed = 'id = :id and fence = :fence'
 const released = 'lease_until = 0, worker = null'
 
 const insertPlan = statement<
-  Pick<StoredPlan, 'id' | 'reconciliation' | 'scheduled' | 'requestedBy' | 'reason' | 'people' | 'counts'>,
+  Pick<
+    StoredPlan,
+    'id' | 'reconciliation' | 'scheduled' | 'requestedBy' | 'automatic' | 'reason' | 'people' | 'counts'
+  >,
   StoredPlan
 >(
-  (on) => `insert into reconciliation_plans (id, reconciliation, state, scheduled, requested_by, reason, people,
-      counts, attempt, fence, lease_until, due, created, updated)
-    values (:id, :reconciliation, 'requested', :scheduled, :requestedBy, :reason, :people, :counts, 0, 0, 0, ${on.now}, ${on.now},
+  (on) => `insert into reconciliation_plans (id, reconciliation, state, scheduled, requested_by, automatic, reason,
+      people, counts, attempt, fence, lease_until, due, created, updated)
+    values (:id, :reconciliation, 'requested', :scheduled, :requestedBy, :automatic, :reason, :people, :counts, 0, 0, 0, ${on.now}, ${on.now},
       ${on.now})
     on conflict do nothing returning ${planColumns}`,
 )
