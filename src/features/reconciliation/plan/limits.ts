@@ -8,7 +8,7 @@ const removals = {
   removeMemberships: 'take all memberships from',
 } as const satisfies Partial<Record<ReconciliationAction, string>>
 
-const removing = Object.keys(removals) as (keyof typeof removals)[]
+export const removing = Object.keys(removals) as (keyof typeof removals)[]
 
 /** How many accounts of each action a plan has. */
 export type ActionCounts = Readonly<Partial<Record<ReconciliationAction, number>>>

@@ -160,21 +160,34 @@ onEachDatabase('the worker of plans', (freshUrl) => {
     })
 
     test('counts all accounts and the changes of the last hour for the limits, and stops beyond them', async () => {
-      const out = missingAccount('ada', { action: 'deactivate' })
-      const { plans, systems, work, state, planned } = await open(out, bob)
+      const leave = (login: string) => missingAccount(login, { action: 'deactivate' })
+      const { plans, systems, work, request, state, planned, endRuns } = await open(leave('ada'), leave('bob'))
       await planned()
       systems.isAutomatic = true
       const first = await changed(plans, 'ada')
       await work()
       expect((await state(first.plan.id)).plan.state).toBe('applying')
       expect(systems.limited).toMatchObject({ target: 0, actions: { deactivate: 1, create: 0 } })
+      await work({ isOver: () => true })
+      expect((await state(first.plan.id)).progress.started).toBe(1)
       await plans.stop(first.plan.id, { by })
+      await endRuns('completed')
       await work()
       systems.limit = 'Too many accounts would be deactivated.'
-      const next = await changed(plans, 'ada')
+      const next = await changed(plans, 'bob')
       await work()
       expect(systems.limited).toMatchObject({ actions: { deactivate: 2 } })
-      expect((await state(next.plan.id)).plan).toMatchObject({ state: 'stopped', problem: systems.limit })
+      const problem = `With the other plans of the last hour: ${systems.limit}`
+      expect((await state(next.plan.id)).plan).toMatchObject({ state: 'stopped', problem })
+      // So it is for a plan of everyone, unless a person decides about it.
+      systems.present.delete('missing ada')
+      const scheduled = await request(new Date(1))
+      await work()
+      expect(systems.limited).toMatchObject({ target: 0, actions: { deactivate: 2 } })
+      expect((await state(scheduled)).plan).toMatchObject({ state: 'stopped', problem })
+      await request()
+      await work()
+      expect(systems.limited).toMatchObject({ actions: { deactivate: 1 } })
     })
   })
 

@@ -5,6 +5,7 @@ import {
   type ReconciliationAction,
   reconciliationActions,
 } from '#features/reconciliation/plan/difference.ts'
+import type { ActionCounts } from '#features/reconciliation/plan/limits.ts'
 import {
   type ClaimedPlan,
   differencesIn,
@@ -93,7 +94,7 @@ const waitingMillis = 10_000
 /** After so many rows that failed one after the other, the next will fail too. */
 const failuresInARow = 20
 
-/** The limits hold for the changes of this time together. */
+/** The limits hold for what plans change within this time together. */
 const windowMillis = 60 * 60_000
 
 const firstRetryMillis = 5_000
@@ -208,7 +209,7 @@ export class PlanWorker {
     const { id, reconciliation, counts } = plan
     const { source, target, agree, differences, actions } = counts
     const report = { plan: id, reconciliation, source, target, agree, ...differences }
-    const problem = systems.exceededLimit(counts)
+    const problem = await this.#exceededLimit(plan, systems)
     const isApplied = problem === undefined && systems.isAutomatic && plan.isAutomatic && changesAny(actions)
     const state = problem === undefined ? (isApplied ? 'applying' : 'planned') : 'stopped'
     const audit =
@@ -224,18 +225,13 @@ export class PlanWorker {
 
   /** Without a change to make, the plan is forgotten: the next comparison of everyone reports what is only reported. */
   async #endChanges(plan: ClaimedPlan, systems: ReconciledSystems): Promise<void> {
-    const { store, log, clock } = this.#parts
+    const { store, log } = this.#parts
     const { id, reconciliation, counts } = plan
     if (!changesAny(counts.actions)) {
       if (!(await store.discard(plan))) throw new ClaimLost()
       return
     }
-    const window = await store.window(reconciliation, id, new Date(clock().getTime() - windowMillis))
-    const problem = systems.exceededLimit({
-      ...counts,
-      target: window.target,
-      actions: addActions(counts.actions, window.actions),
-    })
+    const problem = await this.#exceededLimit(plan, systems)
     const isApplied = problem === undefined && systems.isAutomatic && plan.isAutomatic
     const state = isApplied ? 'applying' : problem === undefined ? 'planned' : 'stopped'
     const audit =
@@ -247,6 +243,20 @@ export class PlanWorker {
     const approval = isApplied ? { by: 'its changes' } : undefined
     if (!(await store.endComparison(plan, { state, problem, approval, audit }))) throw new ClaimLost()
     log.info('changed people compared', { plan: id, reconciliation, state, ...counts.differences, problem })
+  }
+
+  /** What no person approves counts together with all that was approved within the hour. */
+  async #exceededLimit(plan: ClaimedPlan, systems: ReconciledSystems): Promise<string | undefined> {
+    const { id, reconciliation, counts, people, isAutomatic } = plan
+    if (people === undefined && !(isAutomatic && systems.isAutomatic)) return systems.exceededLimit(counts)
+    const { target, removals } = await this.#parts.store.window(reconciliation, id, windowMillis)
+    const problem = systems.exceededLimit({
+      ...counts,
+      target: people === undefined ? counts.target : target,
+      actions: addActions(counts.actions, removals),
+    })
+    const isAlone = Object.keys(removals).length === 0
+    return problem === undefined || isAlone ? problem : `With the other plans of the last hour: ${problem}`
   }
 
   /** Starts runs for open rows of a plan that is being applied, and settles the rows of every plan with runs. */
@@ -378,9 +388,9 @@ export class PlanWorker {
 const changesAny = (actions: PlanCounts['actions']): boolean =>
   Object.entries(actions).some(([action, n]) => action !== 'report' && n > 0)
 
-const addActions = (some: PlanCounts['actions'], more: PlanCounts['actions']): PlanCounts['actions'] => {
+const addActions = (some: PlanCounts['actions'], more: ActionCounts): PlanCounts['actions'] => {
   const sum = { ...some }
-  for (const action of reconciliationActions) sum[action] += more[action]
+  for (const action of reconciliationActions) sum[action] += more[action] ?? 0
   return sum
 }
 

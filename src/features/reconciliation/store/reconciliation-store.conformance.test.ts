@@ -89,35 +89,44 @@ onEachDatabase('reconciliations', (freshUrl) => {
     test('has the accounts that a comparison of everyone created in its limits', async () => {
       const { store } = await open()
       const { id } = await applying(store, [missingAccount('ann'), missingAccount('bob')])
-      const { target, actions } = await store.window('chat', 'other', new Date(Date.now() - minute))
-      expect([target, actions.create]).toEqual([3, 0])
-      expect(await store.window('chat', id, new Date())).toMatchObject({ target: 1 })
+      expect(await store.window('chat', 'other', minute)).toEqual({ target: 3, removals: {} })
+      expect(await store.window('chat', id, minute)).toEqual({ target: 1, removals: {} })
     })
 
     test('writes no report, leaves a plan that waits, and counts for the limits of the next ones', async () => {
-      const { store } = await open()
+      const { store, sql } = await open()
       const waiting = await planned(store, [missingAccount('dan')])
-      const since = new Date(Date.now() - minute)
-      const compareChanges = async () => {
-        await store.request(changed('ann'), [])
+      const compareChanges = async (...logins: string[]) => {
+        await store.request(changed(...logins), [])
         const claim = await claimed(store)
-        const differences = [missingAccount('ann', { action: 'deactivate' }), missingAccount('new')]
+        const leaving = logins.map((login) => missingAccount(login, { action: 'deactivate' }))
+        const differences = [...leaving, missingAccount('new')]
         const counts = countsOf(differences)
         await store.addPart(claim, { differences, counts, resumeAt: 'end', leaseMillis: minute })
-        const window = await store.window('chat', claim.id, since)
+        const window = await store.window('chat', claim.id, minute)
         expect(await store.endComparison(claim, { state: 'applying', approval, audit: [] })).toBe(true)
         return { id: claim.id, window }
       }
-      const first = await compareChanges()
-      expect(first.window).toMatchObject({ target: 1, actions: { deactivate: 0 } })
+      const first = await compareChanges('ann')
+      expect(first.window).toEqual({ target: 1, removals: {} })
       expect(await store.reports('chat', 10)).toHaveLength(1)
       expect((await store.get(waiting))?.state).toBe('planned')
+      const claim = await claimed(store)
+      expect(await store.window('chat', 'other', minute)).toMatchObject({ removals: { deactivate: 1 } })
+      await store.startRow(claim, 0, newRun('run-1'))
       await store.change(first.id, 'stop', noAudit)
       // A worker still looks after its runs.
       expect((await claimed(store)).id).toBe(first.id)
-      const next = await compareChanges()
+      const next = await compareChanges('bob')
       // One account of the last comparison of everyone, and one that was created since.
-      expect(next.window).toMatchObject({ target: 2, actions: { deactivate: 1, create: 1 } })
+      expect(next.window).toEqual({ target: 2, removals: { deactivate: 1 } })
+      await store.change(next.id, 'stop', noAudit)
+      await claimed(store)
+      // Bob's run was never started, and Ann counts in the plan itself.
+      expect(await store.window('chat', 'other', minute)).toMatchObject({ removals: { deactivate: 1 } })
+      expect((await compareChanges('ann', 'bob')).window).toMatchObject({ removals: {} })
+      await sql('update reconciliation_plans set approved = approved - 60001 where approved is not null returning id')
+      expect(await store.window('chat', 'other', minute)).toMatchObject({ removals: {} })
     })
   })
 
@@ -314,6 +323,9 @@ onEachDatabase('reconciliations', (freshUrl) => {
     expect(await store.expire(new Date(0))).toBe(0)
     expect(await store.expire(new Date(Date.now() + minute))).toBe(1)
     const retention = { plans: new Date(0), plansKept: 2, reports: new Date(0) }
+    // Those of the last two hours count for the limits.
+    expect(await store.prune(retention)).toBe(0)
+    await sql(`update reconciliation_plans set ended = ended - 7300000 where ended is not null returning id`)
     expect(await store.prune(retention)).toBe(2)
     expect((await store.list({ limit: 10 })).map(({ id }) => id)).toEqual(plans.slice(2).toReversed())
     expect(await sql('select distinct plan from reconciliation_rows')).toHaveLength(2)

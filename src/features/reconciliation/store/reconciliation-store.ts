@@ -16,8 +16,8 @@ import {
   type Difference,
   type DifferenceKind,
   type ReconciliationAction,
-  reconciliationActions,
 } from '#features/reconciliation/plan/difference.ts'
+import { type ActionCounts, removing } from '#features/reconciliation/plan/limits.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { Incident, RunState } from '#workflows/record/run.ts'
@@ -78,7 +78,9 @@ interface ComparisonEnd {
 }
 
 /** What counts for the limits of a plan beside its own rows. */
-export type ChangeWindow = Pick<PlanCounts, 'target' | 'actions'>
+export interface ChangeWindow extends Pick<PlanCounts, 'target'> {
+  readonly removals: ActionCounts
+}
 
 /** A row whose run has changed its state since. */
 export interface ChangedRow extends PlanRow {
@@ -99,7 +101,7 @@ interface ChangeRequest {
 interface Retention {
   /** Plans that ended before then are deleted with their rows. */
   readonly plans: Date
-  /** Of each reconciliation, so many plans are kept. */
+  /** Of each reconciliation, so many plans are kept, and those of the last two hours. */
   readonly plansKept: number
   readonly reports: Date
 }
@@ -205,22 +207,19 @@ export class ReconciliationStore {
   }
 
   /**
-   * What limits of a plan of changed people are about: the accounts of the last whole comparison with those that were
-   * created since, and the actions of other such plans that were compared since then.
+   * What the limits of a plan that no person approves are about: the accounts of the last whole comparison with those that
+   * were created since, and how many other accounts plans that were approved within this time take access from.
    */
-  async window(reconciliation: string, plan: string, since: Date): Promise<ChangeWindow> {
+  async window(reconciliation: string, plan: string, millis: number): Promise<ChangeWindow> {
     const report = await findReports.first(this.#client, { reconciliation, limit: 1 })
-    const reported = report?.at ?? 0
-    const from = Math.min(reported, since.getTime())
-    const rows = await findWindow.all(this.#client, { reconciliation, plan, since: from })
-    const sum = (action: ReconciliationAction, start: number, ofChanges = 0): number =>
-      rows
-        .filter((row) => row.compared >= start && row.ofChanges >= ofChanges)
-        .reduce((total, { counts }) => total + (JSON.parse(counts) as PlanCounts).actions[action], 0)
-    const actions = reconciliationActions.map((action) => [action, sum(action, since.getTime(), 1)])
+    const created = await findCreated.all(this.#client, { reconciliation, plan, since: report?.at ?? 0 })
+    const removed = await countRemoved.all(this.#client, { reconciliation, plan, millis })
     return {
-      target: (report?.target ?? 0) + sum('create', reported),
-      actions: Object.fromEntries(actions) as PlanCounts['actions'],
+      target: created.reduce(
+        (sum, { counts }) => sum + (JSON.parse(counts) as PlanCounts).actions.create,
+        report?.target ?? 0,
+      ),
+      removals: Object.fromEntries(removed.map(({ action, count }) => [action, count])),
     }
   }
 
@@ -546,13 +545,22 @@ const supersede = statement<{ id: string; reconciliation: string }>(
     where reconciliation = :reconciliation and state = 'planned' and id <> :id`,
 )
 const discard = statement<Claimed>(`delete from reconciliation_plans where ${claimed} and state = 'comparing'`)
-const findWindow = statement<
-  { reconciliation: string; plan: string; since: number },
-  { counts: string; compared: number; ofChanges: number }
+const findCreated = statement<{ reconciliation: string; plan: string; since: number }, { counts: string }>(
+  `select counts from reconciliation_plans
+   where reconciliation = :reconciliation and id <> :plan and compared >= :since and approved is not null`,
+)
+/** An account that waits in several plans counts once, and not if the plan itself is about it. */
+const countRemoved = statement<
+  { reconciliation: string; plan: string; millis: number },
+  { action: ReconciliationAction; count: number }
 >(
-  `select counts, compared, case when people is null then 0 else 1 end as "ofChanges" from reconciliation_plans
-   where reconciliation = :reconciliation and id <> :plan and compared >= :since
-     and approved is not null`,
+  (on) => `select r.action, count(distinct r.row_key) as count
+   from reconciliation_plans p join reconciliation_rows r on r.plan = p.id
+   where p.reconciliation = :reconciliation and p.id <> :plan and p.approved >= ${on.now} - :millis
+     and r.action in (${removing.map((action) => `'${action}'`).join(', ')})
+     and (r.state in ('started', 'waiting', 'done', 'failed') or r.state = 'open' and p.state in ('applying', 'paused'))
+     and not exists (select 1 from reconciliation_rows o where o.plan = :plan and o.row_key = r.row_key)
+   group by r.action`,
 )
 const fail = statement<Claimed & { readonly problem: string }>(
   (on) => `update reconciliation_plans set state = 'failed', problem = :problem, ended = ${on.now}, updated = ${on.now},
@@ -652,16 +660,18 @@ const expire = statement<{ before: number }>(
       due = case when approved is null then null else ${on.now} end, fence = fence + 1, ended = ${on.now}, updated = ${on.now}, ${released}
     where state = 'planned' and compared < :before or state = 'paused' and updated < :before`,
 )
-const oldPlans = `select id from
+/** Those that ended within two hours count for the limits of the next ones. */
+const oldPlans = (now: string): string => `select id from
   (select id, ended, due, row_number() over (partition by reconciliation, people is null order by id desc) as place
    from reconciliation_plans) as numbered
-  where ended < :before or ended is not null and due is null and place > :kept`
+  where ended < :before or ended < ${now} - 7200000 and due is null and place > :kept`
 const deleteOldRows = statement<{ before: number; kept: number }>(
-  `delete from reconciliation_rows where (plan, number) in
-     (select plan, number from reconciliation_rows where plan in (${oldPlans}) limit ${deletedAtOnce})`,
+  (on) => `delete from reconciliation_rows where (plan, number) in
+     (select plan, number from reconciliation_rows where plan in (${oldPlans(on.now)}) limit ${deletedAtOnce})`,
 )
 const deleteOldPlans = statement<{ before: number; kept: number }>(
-  `delete from reconciliation_plans where id in (select id from (${oldPlans}) as old limit ${deletedAtOnce})`,
+  (on) => `delete from reconciliation_plans where id in
+     (select id from (${oldPlans(on.now)}) as old limit ${deletedAtOnce})`,
 )
 const deleteOldReports = statement<{ before: number }>(
   `delete from reconciliation_reports where plan in
