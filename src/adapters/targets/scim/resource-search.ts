@@ -167,8 +167,10 @@ export class ResourceSearch<T> {
     })
   }
 
+  /** Throws TARGET_FAILED if there are fewer than every page says, so that no one who is missing counts as absent. */
   async #candidates(query: SearchQuery, asked: Narrowed, model: ServiceModel): Promise<readonly Stored<T>[]> {
     const found = new Map<string, Stored<T>>()
+    let total = Number.POSITIVE_INFINITY
     const list = this.#list(query, asked)
     let place: Place | undefined = model.features.pages.cursor ? { cursor: '' } : { offset: 0 }
     while (place !== undefined) {
@@ -176,10 +178,15 @@ export class ResourceSearch<T> {
       if (answer.total > maxCandidates || found.size > maxCandidates) {
         throw scimError('tooMany', 'The server behind cannot serve this filter or order, and too much would be read.')
       }
+      total = Math.min(total, answer.total)
       const before = found.size
       for (const one of await this.#read(answer, model)) found.set(one.entry.id, one)
       // A server that returns the same page again has no more.
       place = found.size === before ? undefined : nextPlace(place, answer)
+    }
+    if (found.size < total) {
+      const { name } = this.#service
+      throw new GatewayError('TARGET_FAILED', `target "${name}" ended a list after ${found.size} of ${total} resources`)
     }
     return [...found.values()]
   }

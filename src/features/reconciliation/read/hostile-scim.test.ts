@@ -70,7 +70,7 @@ async function startServer({ list }: Habit): Promise<URL> {
 }
 
 /** Compares people behind the server with a target that has an account of each and one more. */
-async function compareWith(habit: Habit) {
+async function compareWith(habit: Habit, from?: string) {
   const url = await startServer(habit)
   const config = {
     url,
@@ -90,7 +90,7 @@ async function compareWith(habit: Habit) {
   await addUser(target, 'extra')
   const spec =
     'attributes: [{ name: TREMOLO_USER_ID, source: TREMOLO_USER_ID, sourceType: user }]\nmissing: create\nextra: delete\n'
-  const systems = await comparedSystems({ source, target, spec })
+  const systems = await comparedSystems({ source, target, spec, ...(from === undefined ? {} : { from }) })
   const lines: string[] = []
   let agree = 0
   const end = (async () => {
@@ -136,6 +136,18 @@ test.each<[string, Habit, object]>([
 ])('nothing is said of anyone if the source %s', async (_, habit, error) => {
   const { end, lines } = await compareWith(habit)
   await expect(end).rejects.toMatchObject(error)
+  expect(lines).toEqual([])
+})
+
+test('nothing is said of anyone if the source ends early and cannot filter', async () => {
+  const { end, lines } = await compareWith(
+    { list: (all, start, count) => ({ ...honest(start >= failingRow ? [] : all, start, count), total: all.length }) },
+    '{ target: people, filter: "(!(title=guest))" }',
+  )
+  await expect(end).rejects.toMatchObject({
+    code: 'TARGET_FAILED',
+    message: expect.stringMatching(/of 1200 resources/),
+  })
   expect(lines).toEqual([])
 })
 
