@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { Wire } from '#kernel/wire.ts'
 import { entryAttribute } from './console-people.ts'
+import { personNames } from './person-names.ts'
 import { differenceKinds, planStates, rowActions, rowStates } from './plan-words.ts'
 
 const count = z.int()
@@ -54,6 +55,7 @@ export type ConsolePlan = Wire<typeof consolePlan>
 export const consolePlans = z.object({
   plans: z.array(consolePlan).describe('Latest first.'),
   next: z.string().optional(),
+  names: personNames.optional(),
 })
 
 /** GET admin/plans/{id}. */
@@ -151,7 +153,11 @@ export const accountLink = z.object({
 export type AccountLinkView = Wire<typeof accountLink>
 
 /** GET admin/reconciliations/{name}/links?after=&limit=&format=. */
-export const accountLinks = z.object({ links: z.array(accountLink), next: z.string().optional() })
+export const accountLinks = z.object({
+  links: z.array(accountLink),
+  next: z.string().optional(),
+  names: personNames.optional(),
+})
 
 /** POST admin/reconciliations/{name}/links: what was stored. */
 export const linkedAccount = z.object({

@@ -12,11 +12,7 @@ import {
   statement,
 } from '#database/statement.ts'
 import { assertStorable, isStorable, optionalText, storable } from '#database/text-keys.ts'
-import {
-  type Difference,
-  type DifferenceKind,
-  type ReconciliationAction,
-} from '#features/reconciliation/plan/difference.ts'
+import type { Difference, DifferenceKind, ReconciliationAction } from '#features/reconciliation/plan/difference.ts'
 import { type ActionCounts, removing } from '#features/reconciliation/plan/limits.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
