@@ -121,7 +121,7 @@ function differing(names: readonly string[]): string[] {
 }
 
 /**
- * The difference of an account in scope of no person; undefined if it already is as it should be. `unsure`: some people
+ * The difference of an account in scope of no person; undefined if nothing is to be done. `unsure`: some people
  * could not be mapped, and one of them may have it.
  */
 export function decideExtra(key: string, account: Account, policy: Policy, unsure: number): Difference | undefined {

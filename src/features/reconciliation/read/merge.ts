@@ -128,7 +128,7 @@ interface Places {
 
 /**
  * Compares both sides while they are read in the order of logins, a range at a time. A range is compared once both sides
- * were read beyond it, or to an end that they have told before.
+ * were read beyond it, or to an end that they reported before.
  */
 export async function* compareSorted(systems: ComparedSystems, resumeAt?: string): AsyncGenerator<ComparisonPart> {
   const { config, source, target, mapping, signal } = systems

@@ -55,12 +55,12 @@ export async function* readWhole<T>({ what, read, count, add }: PageReader<T>): 
 
 /** Throws TARGET_FAILED unless as many users were seen as there are, or were when the first page was read. */
 export function requireTotal(what: string, seen: number, first: number, last: number): void {
-  const told = first === last ? `${first}` : `${Math.min(first, last)} to ${Math.max(first, last)}`
+  const stated = first === last ? `${first}` : `${Math.min(first, last)} to ${Math.max(first, last)}`
   if (seen < Math.min(first, last)) {
-    throw unreliable(`${what} ended after ${seen} users, but says that it has ${told}`)
+    throw unreliable(`${what} ended after ${seen} users, but says that it has ${stated}`)
   }
   if (seen > Math.max(first, last)) {
-    throw unreliable(`${what} returned ${seen} users, but says that it has ${told}`)
+    throw unreliable(`${what} returned ${seen} users, but says that it has ${stated}`)
   }
 }
 

@@ -259,7 +259,7 @@ onEachDatabase('resources of other types', (freshUrl) => {
     expect((await send('GET', `/Schemas/${support}`)).body).toMatchObject({ attributes: [{ name: 'level' }] })
   })
 
-  test('names and unique values are those of one resource, whoever asks for them', async () => {
+  test('names and unique values are those of one resource, for every caller', async () => {
     const { send, create, gateway, params } = await open()
     const { id } = await create(a('SN-1', { inventory: 'I-1', place: { desk: 'D1' } }))
     const other = await create(a('SN-2'))
