@@ -66,11 +66,14 @@ const take = statement<{ key: string; cost: number; all: number; latest: number 
 const selectWait = statement<{ key: string; latest: number }, { wait: number }>(
   `select full_at - ${now} - cast(:latest as double precision) as wait from rate_limits where key = :key`,
 )
+/** The rows are chosen once: within `in (…)`, PostgreSQL may choose and lock them again for each row of the table. */
 const deleteFull = statement<object>(
-  `delete from rate_limits where key in
-     (select key from rate_limits where full_at <= ${now} limit ${deletedAtOnce} for update skip locked)`,
+  `with gone as materialized
+     (select key from rate_limits where full_at <= ${now} limit ${deletedAtOnce} for update skip locked)
+   delete from rate_limits where key in (select key from gone)`,
 )
 const deleteBeyond = statement<{ most: number }>(
-  `delete from rate_limits where key in
-     (select key from rate_limits order by full_at desc limit ${deletedAtOnce} offset :most for update skip locked)`,
+  `with gone as materialized
+     (select key from rate_limits order by full_at desc limit ${deletedAtOnce} offset :most for update skip locked)
+   delete from rate_limits where key in (select key from gone)`,
 )
