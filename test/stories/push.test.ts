@@ -131,8 +131,8 @@ describe('an application that fails', () => {
     const logins = Array.from({ length: 12 }, (_, i) => `user${String(i).padStart(2, '0')}`)
     await Promise.all(logins.map((login) => push.create(login)))
     await becomes(() => Object.keys(active(push)).sort(), ['ann', ...logins])
-    // Those that were under way when the first was refused.
-    expect(application.received.filter(({ status }) => status === 429).length).toBeLessThanOrEqual(8)
+    // Those that were under way when the first was refused; without a pause each of them is refused at least once.
+    expect(application.received.filter(({ status }) => status === 429).length).toBeLessThan(logins.length)
     expect(application.received.filter(({ method, status }) => method === 'POST' && status === 201)).toHaveLength(13)
   }, 300_000)
 
