@@ -52,7 +52,13 @@ async function compare(storage: Storage, state: 'planned' | 'stopped' = 'planned
   const plan = await claimed(storage)
   const { id, reconciliation } = plan
   const counts = countsOf(differences, 7)
-  await storage.reconciliations.addPart(plan, { differences, counts, resumeAt: 'end', leaseMillis: minute })
+  await storage.reconciliations.addPart(plan, {
+    differences,
+    counts,
+    resumeAt: 'end',
+    definition: 'a',
+    leaseMillis: minute,
+  })
   const { source, target, agree } = counts
   const report = { plan: id, reconciliation, source, target, agree, ...counts.differences }
   const problem = state === 'stopped' ? 'The plan would delete 60 accounts.' : undefined

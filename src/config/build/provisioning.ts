@@ -4,6 +4,7 @@ import type { BuildContext } from '#config/context/build-context.ts'
 import type { ConfigDocument } from '#config/context/config-document.ts'
 import type { CustomAuthorizationSpec, TargetSpec, WorkflowSpec } from '#config/kinds/provisioning.ts'
 import type { Path } from '#kernel/issues.ts'
+import { sortedKeys } from '#kernel/json.ts'
 import { isEmptySpan, parseTimeSpan, spanMillis, type TimeSpan } from '#kernel/time.ts'
 import { prepareMapping } from '#sdk/mapper/mapping.ts'
 import { expiryKey } from '#sdk/workflow/expiry-offer.ts'
@@ -114,12 +115,6 @@ function readParameterNames(spec: WorkflowSpec, { issues }: BuildContext): strin
     else if (isEngineKey(name)) issues.error(at, `"${name}" is a key of the engine, which no caller may set`)
   }
   return [...new Set([...declared, ...templateKeysIn(spec.tasks)])].filter((name) => !isEngineKey(name))
-}
-
-/** Two definitions that differ only in the order of their keys are the same. */
-function sortedKeys(_key: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 /** A definition as YAML in one line, with its values substituted; numbers keep their text, so that 1.10 is not 1.1. */

@@ -13,6 +13,7 @@ import type { Path } from '#kernel/issues.ts'
 import { readSchedule, type Schedule } from '#kernel/schedule.ts'
 import { type PreparedMapping, prepareMapping } from '#sdk/mapper/mapping.ts'
 import { fieldTexts } from './plain-kinds.ts'
+import { reconciliationDefinition } from './reconciliation-definition.ts'
 
 /** What each decision of the configuration may need a workflow for. */
 const decisions = ['missing', 'different', 'extra'] as const
@@ -30,8 +31,10 @@ export function buildReconciliation(spec: ReconciliationSpec, context: BuildCont
     issues.error(['spec', 'extra'], '"removeMemberships" needs "groups", which say whose memberships are removed')
   }
   const incremental = readIncremental(spec, context)
+  const workflows = readWorkflows(spec, context)
   const config: ReconciliationConfig | undefined = source && {
     ...placed,
+    definition: reconciliationDefinition(spec, { source, target: spec.target, workflows }, context),
     description: spec.description ?? '',
     source,
     target: spec.target,
@@ -47,7 +50,7 @@ export function buildReconciliation(spec: ReconciliationSpec, context: BuildCont
     extra,
     ambiguous,
     deactivated: readFilter(spec.deactivated, ['spec', 'deactivated'], context),
-    workflows: readWorkflows(spec, context),
+    workflows,
     limits: { percent: spec.limits?.percent ?? 5, accounts: spec.limits?.accounts ?? 50 },
     schedule: readTimes(spec, context),
     apply: spec.apply ?? 'manual',

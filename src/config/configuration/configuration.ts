@@ -308,6 +308,8 @@ export type CorrelationRule =
 
 /** A comparison of the people of a source with the accounts of a target, and what follows from it. */
 export interface ReconciliationConfig extends Placed {
+  /** A hash of all that decides what its plans find and do. */
+  readonly definition: string
   readonly description: string
   readonly source: ReconciliationSource
   readonly target: string

@@ -1,4 +1,4 @@
--- migration 0001_initial.sql 5eb65a6c50d928b7b6f5ab3c08fbf2e75c9385d37f62d802f4b63b05c7f53208
+-- migration 0001_initial.sql c17d263cf49aed4184f9fae6c08a7623dce40d00ae984e288c32091c2feb199e
 delete from audit_chains;
 insert into collections (pk, directory, kind) values (1, 'people', 'users');
 insert into collections (pk, directory, kind) values (2, 'people', 'groups');

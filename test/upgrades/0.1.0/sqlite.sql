@@ -1,4 +1,4 @@
--- migration 0001_initial.sql 6fb89a253b8dd8e1839d133f224770861676ebc28006a52e14a8b4a190015ad5
+-- migration 0001_initial.sql 73111e3ab844b06d2f781674799a0c8255fab9f999fae3e3eca4b3e31cddbd1e
 delete from audit_chains;
 insert into collections (pk, directory, kind) values (1, 'people', 'users');
 insert into collections (pk, directory, kind) values (2, 'people', 'groups');

@@ -543,7 +543,7 @@ create index idempotency_by_age on idempotency (created);
 -- A comparison of the two systems of a reconciliation, and what is done about the differences. A worker claims a plan
 -- that is `due`; without a due time it waits for a person. `resume_at` is where the comparison continues. `scheduled` is
 -- the time of the schedule that requested it. `automatic` is 1 if no person requested it. `people` is a JSON list of logins: only these changed people are compared.
--- `counts` is JSON.
+-- `counts` is JSON. `definition` is a hash of the configuration that the rows were found with.
 create table reconciliation_plans (
   id text collate "C" primary key,
   reconciliation text collate "C" not null,
@@ -560,6 +560,7 @@ create table reconciliation_plans (
   approved_reason text collate "C",
   counts text collate "C" not null,
   resume_at text collate "C",
+  definition text collate "C",
   problem text collate "C",
   attempt bigint not null,
   worker text collate "C",

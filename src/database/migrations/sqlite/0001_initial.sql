@@ -536,7 +536,7 @@ create index idempotency_by_age on idempotency (created);
 -- A comparison of the two systems of a reconciliation, and what is done about the differences. A worker claims a plan
 -- that is `due`; without a due time it waits for a person. `resume_at` is where the comparison continues. `scheduled` is
 -- the time of the schedule that requested it. `automatic` is 1 if no person requested it. `people` is a JSON list of logins: only these changed people are compared.
--- `counts` is JSON.
+-- `counts` is JSON. `definition` is a hash of the configuration that the rows were found with.
 create table reconciliation_plans (
   id text primary key,
   reconciliation text not null,
@@ -553,6 +553,7 @@ create table reconciliation_plans (
   approved_reason text,
   counts text not null,
   resume_at text,
+  definition text,
   problem text,
   attempt integer not null,
   worker text,

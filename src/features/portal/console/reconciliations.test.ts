@@ -57,7 +57,7 @@ async function open(read: LookupTarget['lookupUserByLogin'] = async () => undefi
     const claim = await store.claim('w', minute)
     if (claim === undefined || claim.id !== body.plan.id) throw new Error('another plan is due')
     const counts = countsOf(differences, 3)
-    await store.addPart(claim, { differences, counts, resumeAt: 'end', leaseMillis: minute })
+    await store.addPart(claim, { differences, counts, resumeAt: 'end', definition: 'a', leaseMillis: minute })
     const { source, target, agree } = counts
     const report = { plan: claim.id, reconciliation: 'chat', source, target, agree, ...counts.differences }
     await store.endComparison(claim, { state: 'planned', report, audit: [] })

@@ -57,13 +57,13 @@ async function comparePerson(systems: ComparedSystems, login: string): Promise<C
     const name: AccountName =
       source.hasIds && person.id !== undefined ? { id: person.id, login: person.userID } : { login }
     const own = await compareOne(systems, { source: name })
-    if (own !== undefined) return { isThere: true, differences: [own] }
+    if (own !== undefined) return { isThere: true, differences: [own.difference] }
   }
   const accounts = await accountsNear(systems, login, person)
-  const differences = await inParallel([...accounts.values()], width, (account) =>
+  const found = await inParallel([...accounts.values()], width, (account) =>
     compareOne(systems, { target: nameOf(account, target) }),
   )
-  return { isThere: person !== undefined, differences: differences.filter((one) => one !== undefined) }
+  return { isThere: person !== undefined, differences: found.flatMap((one) => one?.difference ?? []) }
 }
 
 /** The accounts that a person in scope would have had, as far as the login and the person still show. */

@@ -15,7 +15,7 @@ import {
   memoryTarget,
   quietRequest,
 } from '#testing/reconciliation/compared-systems.ts'
-import { compareOne, wantedUser } from './compare-one.ts'
+import { compareOne } from './compare-one.ts'
 import type { ComparedSystems } from './systems.ts'
 
 /** What the tables of the SQL target have as well. */
@@ -60,9 +60,9 @@ ${scope}`
 async function apply(systems: ComparedSystems, planned: Difference): Promise<void> {
   const { target } = systems
   const present = await compareOne(systems, planned)
-  if (JSON.stringify(present) !== JSON.stringify(planned)) return
-  const { action, source, target: name } = planned
-  const wanted = source && (await wantedUser(systems, source))
+  if (JSON.stringify(present?.difference) !== JSON.stringify(planned)) return
+  const { action, target: name } = planned
+  const wanted = present?.user
   const found = name && (await target.lookupUserByLogin(name.login))
   const created = {
     userID: wanted?.userID ?? '',

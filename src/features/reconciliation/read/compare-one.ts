@@ -20,6 +20,13 @@ export interface OnePair {
   readonly target?: AccountName | undefined
 }
 
+/** A difference as it is now, with what the same read says about the person. */
+export interface ComparedOne {
+  readonly difference: Difference
+  /** What the workflow gets; absent if nothing is to be done, or for an account of no person. */
+  readonly user?: (WantedUser & { readonly cleared: readonly string[] }) | undefined
+}
+
 /**
  * The difference of one person, or of an account that no person has, as both systems are now. Undefined if there is none,
  * or if neither exists or is in scope any more. Reads only the people and accounts that correlation can connect with them.
@@ -27,7 +34,7 @@ export interface OnePair {
 export async function compareOne(
   systems: ComparedSystems,
   { source, target }: OnePair,
-): Promise<Difference | undefined> {
+): Promise<ComparedOne | undefined> {
   const { config, target: accounts } = systems
   const person = source && (await systems.source.find(source))
   const account = target && (await findAccount(accounts, target))
@@ -40,22 +47,18 @@ export async function compareOne(
     const policy = policyOf(systems)
     if (source !== undefined) {
       const row = file.people('', mostNeighbors).find(({ key }) => key === near.person)
-      return row?.isCompared === true ? decidePerson(row.key, row.person, row.match, policy) : undefined
+      const difference = row?.isCompared === true ? decidePerson(row.key, row.person, row.match, policy) : undefined
+      if (difference === undefined || difference.action === 'report' || person === undefined) {
+        return difference && { difference }
+      }
+      return { difference, user: await systems.mapping.user(person) }
     }
     const row = file.spares('', mostNeighbors).find(({ key }) => key === near.account)
-    return row?.isInvolved === false ? decideExtra(row.key, row.account, policy, file.unmapped()) : undefined
+    const extra = row?.isInvolved === false ? decideExtra(row.key, row.account, policy, file.unmapped()) : undefined
+    return extra && { difference: extra }
   } finally {
     file.close()
   }
-}
-
-/** The user that a workflow gets for a person of the source, read now; undefined if the person is not in scope any more. */
-export async function wantedUser(
-  { source, mapping }: ComparedSystems,
-  name: AccountName,
-): Promise<(WantedUser & { readonly cleared: readonly string[] }) | undefined> {
-  const found = await source.find(name)
-  return found === undefined || !(await mapping.person(found)).inScope ? undefined : mapping.user(found)
 }
 
 interface Neighbors {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { userOf } from '#sdk/conformance/target-fixture.ts'
 import type { LookupTarget } from '#sdk/target/target.ts'
 import {
   addUser,
@@ -11,9 +12,10 @@ import {
   idOf,
   linesOf,
   memoryTarget,
+  quietRequest,
 } from '#testing/reconciliation/compared-systems.ts'
 import { compare } from './compare.ts'
-import { compareOne, wantedUser } from './compare-one.ts'
+import { compareOne } from './compare-one.ts'
 
 const mapping = `attributes:
   - { name: TREMOLO_USER_ID, source: TREMOLO_USER_ID, sourceType: user }
@@ -179,8 +181,8 @@ describe('a comparison', () => {
     await addUser(target, 'ada', { cn: ['Ada'], userPassword: ['s2'] })
     const { differences } = await compared()
     expect(differences).toMatchObject([{ attributes: [{ name: 'cn', from: ['Ada'], to: ['Ada Lovelace'] }] }])
-    const user = await wantedUser(systems, differences[0]?.source ?? { login: '' })
-    expect(user?.attributes.values('display')).toEqual(['Ada Lovelace'])
+    const present = await compareOne(systems, { source: differences[0]?.source })
+    expect(present?.user?.attributes.values('display')).toEqual(['Ada Lovelace'])
   })
 
   test('continues behind each part, from files that are gone', async () => {
@@ -218,13 +220,31 @@ describe('a comparison', () => {
     await addUser(source, 'new')
     const { differences } = await compared()
     expect(differences).toHaveLength(4)
-    for (const difference of differences) expect(await compareOne(systems, difference)).toEqual(difference)
+    for (const difference of differences)
+      expect((await compareOne(systems, difference))?.difference).toEqual(difference)
     expect(await compareOne(systems, { source: { login: 'nobody', id: 'none' } })).toBeUndefined()
     expect(await compareOne(systems, { target: { login: 'nobody', id: 'none' } })).toBeUndefined()
     // Someone gets the account meanwhile.
     const extra = differences.find(({ kind }) => kind === 'extra')
     await addUser(source, 'extra')
     expect(await compareOne(systems, { target: extra?.target })).toBeUndefined()
+  })
+
+  test('returns the user of the read that it compared', async () => {
+    const { source, systems } = await open()
+    await addUser(source, 'ada', { mail: ['old@x'] })
+    const find = async (name: Parameters<typeof systems.source.find>[0]) => {
+      const before = await systems.source.find(name)
+      await source.syncUser(
+        userOf('ada', { mail: ['new@x'] }),
+        { addOnly: false, keepGroups: true, attributes: ['mail'] },
+        quietRequest,
+      )
+      return before
+    }
+    const present = await compareOne({ ...systems, source: { ...systems.source, find } }, { source: { login: 'ada' } })
+    expect(present?.difference.attributes).toEqual([{ name: 'mail', from: [], to: ['old@x'] }])
+    expect(present?.user?.attributes.values('mail')).toEqual(['old@x'])
   })
 
   test('looks for the person of an account also where the login cannot be asked backwards', async () => {
@@ -235,7 +255,7 @@ describe('a comparison', () => {
     await addUser(target, 'eve.x')
     const { differences } = await compared()
     expect(linesOf(differences)).toEqual(['extra – → eve.x: delete'])
-    expect(await compareOne(systems, { target: differences[0]?.target })).toEqual(differences[0])
+    expect((await compareOne(systems, { target: differences[0]?.target }))?.difference).toEqual(differences[0])
     const ada = await target.lookupUserByLogin('ada.l')
     expect(await compareOne(systems, { target: { id: ada?.id, login: 'ada.l' } })).toBeUndefined()
   })
@@ -255,7 +275,10 @@ describe('a comparison', () => {
     const { target, lines, systems } = await open({ from, entries })
     await addUser(target, 'other', { externalId: ['id-ada'], mail: ['a@x'] }, ['staff'])
     expect(await lines()).toEqual(['different ada → other by externalId: change', 'missing bob → –: create'])
-    expect(await compareOne(systems, { source: { id: 'id-bob', login: 'bob' } })).toMatchObject({ kind: 'missing' })
+    expect(await compareOne(systems, { source: { id: 'id-bob', login: 'bob' } })).toMatchObject({
+      difference: { kind: 'missing' },
+      user: { userID: 'bob' },
+    })
   })
 })
 

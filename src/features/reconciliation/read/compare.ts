@@ -98,7 +98,7 @@ class Doubts {
       if (!isDoubtful) return [difference]
       if (this.#confirmed++ >= mostConfirmed) return [onlyReported(difference)]
       const present = await compareOne(this.#systems, { source, target })
-      return present === undefined ? [] : [present]
+      return present === undefined ? [] : [present.difference]
     })
     const left = confirmed.flat()
     return { ...part, differences: left, counts: { ...counts, agree: counts.agree + differences.length - left.length } }

@@ -20,6 +20,7 @@ const unreachable = new GatewayError('TARGET_UNREACHABLE', 'the chat does not an
 
 /** Systems whose differences the test decides. */
 class ScriptedSystems implements ReconciledSystems {
+  definition = 'first'
   readonly target = 'chat'
   readonly copiesLogin = true
   isAutomatic = false
@@ -302,6 +303,44 @@ onEachDatabase('the worker of plans', (freshUrl) => {
       expect(await state(id)).toMatchObject({ plan: { state: 'applied' }, progress: { done: 1, failed: 1 } })
       expect(await plans.rows(id, { limit: 10 })).toMatchObject([
         { state: 'done', run: expect.any(String) },
+  describe('whose reconciliation is changed', () => {
+    const changed = { state: 'failed', problem: expect.stringContaining('was changed. Make a new plan.') }
+
+    test('joins no two comparisons', async () => {
+      const { systems, work, request, state } = await open(ada, bob)
+      const id = await request()
+      await work({ isOver: () => true })
+      expect((await state(id)).progress.open).toBe(1)
+      systems.definition = 'second'
+      await work()
+      expect(await state(id)).toMatchObject({ plan: changed, progress: { open: 1 } })
+      const next = await request()
+      await work()
+      expect(await state(next)).toMatchObject({ plan: { state: 'planned' }, progress: { open: 2 } })
+    })
+
+    test('applies nothing of a plan that was approved, and follows the runs that have started', async () => {
+      const { systems, planned, plans, work, state, calls, endRuns } = await open(ada, bob)
+      const first = await planned()
+      systems.definition = 'second'
+      await plans.approve(first, { by })
+      await work()
+      expect(await state(first)).toMatchObject({ plan: changed, progress: { open: 2 } })
+      expect(calls).toEqual([])
+      await work()
+      const second = await planned()
+      await plans.approve(second, { by })
+      await work({ isOver: () => true })
+      systems.definition = 'third'
+      await work()
+      expect(await state(second)).toMatchObject({ plan: changed, progress: { started: 2 } })
+      systems.present.clear()
+      await endRuns('completed')
+      await work()
+      expect(await state(second)).toMatchObject({ plan: changed, progress: { done: 2 } })
+    })
+  })
+
         { state: 'failed', reason: expect.stringContaining('still differs') },
       ])
       const entries = (await audit.list({ limit: 10 })).rows.map(({ value, reason }) => [value, reason])

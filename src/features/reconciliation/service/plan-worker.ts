@@ -29,6 +29,8 @@ import { callOf, changeSince, type PresentDifference } from './row-change.ts'
 
 /** One reconciliation of the running configuration. */
 export interface ReconciledSystems {
+  /** See `ReconciliationConfig`. */
+  readonly definition: string
   /** The name of the target. */
   readonly target: string
   /** See `RowChange`. */
@@ -126,7 +128,9 @@ export class PlanWorker {
     try {
       const systems = runtime.find(plan.reconciliation)
       if (systems === undefined) await this.#withoutConfiguration(plan)
-      else if (plan.state === 'comparing') await this.#compare(plan, systems, own)
+      else if (isUnderWay(plan) && (plan.definition ?? systems.definition) !== systems.definition) {
+        await this.#fail(plan, 'The reconciliation, or a target or workflow of it, was changed. Make a new plan.')
+      } else if (plan.state === 'comparing') await this.#compare(plan, systems, own)
       else await this.#apply(plan, { systems, runtime }, own)
     } catch (error) {
       if (error instanceof ClaimLost || lost.signal.aborted) return
@@ -195,9 +199,11 @@ export class PlanWorker {
         throw new GatewayError('UNPROCESSABLE', text, { publicText: text })
       }
       const { differences, resumeAt } = part
-      if (!(await store.addPart(plan, { differences, counts, resumeAt, leaseMillis }))) throw new ClaimLost()
+      if (!(await store.addPart(plan, { differences, counts, resumeAt, definition, leaseMillis })))
+        throw new ClaimLost()
       if (turn.isOver()) return await store.release(plan, 0)
     }
+    const { definition } = systems
     turn.signal.throwIfAborted()
     const ended = { ...plan, counts }
     if (people === undefined) await this.#endComparison(ended, systems)

@@ -4,13 +4,12 @@ import type { FollowedSource } from '#features/reconciliation/changes/changed-pe
 import { comparePeople } from '#features/reconciliation/changes/compare-people.ts'
 import { exceededLimit } from '#features/reconciliation/plan/limits.ts'
 import { compare } from '#features/reconciliation/read/compare.ts'
-import { compareOne, wantedUser } from '#features/reconciliation/read/compare-one.ts'
+import { compareOne } from '#features/reconciliation/read/compare-one.ts'
 import { type ComparedSystems, openSystems } from '#features/reconciliation/read/systems.ts'
 import type { LinkStore } from '#features/reconciliation/store/link-store.ts'
 import type { ReconciliationStore } from '#features/reconciliation/store/reconciliation-store.ts'
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import type { Clock } from '#kernel/clock.ts'
-import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { HostFor } from '#sdk/host/host.ts'
@@ -110,20 +109,13 @@ export class Reconciliations implements ReconciliationRuntime {
     })
     const last = configuration.targets.get(config.target)?.mapping
     return {
+      definition: config.definition,
       target: config.target,
       isAutomatic: config.apply === 'automatic',
       copiesLogin: last === undefined || !last.produces.some(({ attribute }) => attribute === userIdName),
       compare: (resumeAt, signal) => compare(systems(signal), resumeAt),
       comparePeople: (logins, resumeAt, signal) => comparePeople(systems(signal), logins, resumeAt),
-      compareOne: async (who, signal) => {
-        const read = systems(signal)
-        const difference = await compareOne(read, who)
-        if (difference?.source === undefined) return difference && { difference }
-        const user = await wantedUser(read, difference.source)
-        if (user !== undefined) return { difference, user }
-        const publicText = `The person "${difference.source.login}" has left the source.`
-        throw new GatewayError('NOT_FOUND', publicText, { publicText })
-      },
+      compareOne: (who, signal) => compareOne(systems(signal), who),
       exceededLimit: (counts) => exceededLimit(config.limits, counts, counts.actions),
       workflowOf: (action) => (action === 'report' ? undefined : config.workflows[action]),
     }

@@ -92,6 +92,8 @@ export interface PlanClaim {
 export interface ClaimedPlan extends Plan, PlanClaim {
   /** Where the comparison continues. */
   readonly resumeAt?: string | undefined
+  /** See `ReconciliationConfig`; absent before the first part. */
+  readonly definition?: string | undefined
 }
 
 /**

@@ -22,6 +22,7 @@ export interface StoredPlan {
   readonly approvedReason: string | null
   readonly counts: string
   readonly resumeAt: string | null
+  readonly definition: string | null
   readonly problem: string | null
   readonly attempt: number
   readonly worker: string | null
@@ -48,6 +49,7 @@ export const planColumns = columns([
   'approvedReason',
   'counts',
   'resumeAt',
+  'definition',
   'problem',
   'attempt',
   'worker',
@@ -90,7 +92,7 @@ export function toClaimedPlan(row: StoredPlan): ClaimedPlan {
 
 /** Without the checkpoint and the claim, which are for workers. */
 export function toPlan(row: StoredPlan): Plan {
-  const { fence: _, resumeAt: _at, ...plan } = toClaimedPlan(row)
+  const { fence: _, resumeAt: _at, definition: _definition, ...plan } = toClaimedPlan(row)
   return plan
 }
 

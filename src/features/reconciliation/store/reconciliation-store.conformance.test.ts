@@ -23,7 +23,7 @@ async function planned(store: ReconciliationStore, differences: readonly Differe
   await store.request(requested(reconciliation), [])
   const claim = await claimed(store)
   const counts = countsOf(differences, 1)
-  await store.addPart(claim, { differences, counts, resumeAt: 'end', leaseMillis: minute })
+  await store.addPart(claim, { differences, counts, resumeAt: 'end', definition: 'a', leaseMillis: minute })
   const { source, target, agree } = counts
   const report = { plan: claim.id, reconciliation, source, target, agree, ...counts.differences }
   expect(await store.endComparison(claim, { state: 'planned', report, audit: [] })).toBe(true)
@@ -102,7 +102,7 @@ onEachDatabase('reconciliations', (freshUrl) => {
         const leaving = logins.map((login) => missingAccount(login, { action: 'deactivate' }))
         const differences = [...leaving, missingAccount('new')]
         const counts = countsOf(differences)
-        await store.addPart(claim, { differences, counts, resumeAt: 'end', leaseMillis: minute })
+        await store.addPart(claim, { differences, counts, resumeAt: 'end', definition: 'a', leaseMillis: minute })
         const window = await store.window('chat', claim.id, minute)
         expect(await store.endComparison(claim, { state: 'applying', approval, audit: [] })).toBe(true)
         return { id: claim.id, window }
@@ -143,7 +143,12 @@ onEachDatabase('reconciliations', (freshUrl) => {
       const taken = await other.claim('v', minute)
       expect(taken).toMatchObject({ id: stale.id, fence: last.fence + 1 })
       expect(await store.renew(stale, minute)).toBe(false)
-      const part = { differences: [missingAccount('ada')], counts: countsOf([missingAccount('ada')]), resumeAt: 'x' }
+      const part = {
+        differences: [missingAccount('ada')],
+        counts: countsOf([missingAccount('ada')]),
+        resumeAt: 'x',
+        definition: 'a',
+      }
       expect(await store.addPart(stale, { ...part, leaseMillis: minute })).toBe(false)
       expect(await store.rows(stale.id, { limit: 10 })).toEqual([])
       expect(await store.claim('w', minute)).toBeUndefined()
@@ -164,11 +169,23 @@ onEachDatabase('reconciliations', (freshUrl) => {
       await store.request(requested(), [])
       const first = await claimed(store)
       const [ada, bob] = [missingAccount('Ada'), missingAccount('bob', { action: 'report' })]
-      const part = { differences: [ada], counts: countsOf([ada]), resumeAt: '{"after":"ada"}', leaseMillis: noLease }
+      const part = {
+        differences: [ada],
+        counts: countsOf([ada]),
+        resumeAt: '{"after":"ada"}',
+        definition: 'a',
+        leaseMillis: noLease,
+      }
       expect(await store.addPart(first, part)).toBe(true)
       const second = await claimed(store)
-      expect(second).toMatchObject({ resumeAt: '{"after":"ada"}', counts: countsOf([ada]) })
-      const rest = { differences: [bob], counts: countsOf([ada, bob]), resumeAt: 'end', leaseMillis: minute }
+      expect(second).toMatchObject({ resumeAt: '{"after":"ada"}', definition: 'a', counts: countsOf([ada]) })
+      const rest = {
+        differences: [bob],
+        counts: countsOf([ada, bob]),
+        resumeAt: 'end',
+        definition: 'a',
+        leaseMillis: minute,
+      }
       expect(await store.addPart(second, rest)).toBe(true)
       const rows = await store.rows(first.id, { limit: 10 })
       expect(rows).toMatchObject([

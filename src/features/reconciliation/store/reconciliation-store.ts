@@ -60,6 +60,8 @@ interface PartCommit {
   readonly counts: PlanCounts
   readonly resumeAt: string
   readonly leaseMillis: number
+  /** Of the configuration that found it. */
+  readonly definition: string
 }
 
 /** The end of a comparison. */
@@ -170,10 +172,11 @@ export class ReconciliationStore {
 
   /** Stores the rows and the checkpoint. False, and nothing is written, when the claim is void. */
   addPart({ id, fence }: PlanClaim, part: PartCommit): Promise<boolean> {
-    const { differences, counts, resumeAt, leaseMillis } = part
+    const { differences, leaseMillis, counts, resumeAt, definition } = part
     const first = Object.values(counts.differences).reduce((sum, count) => sum + count, 0) - differences.length
     return this.#client.transaction(async (tx) => {
-      const moved = await addPart.first(tx, { id, fence, counts: JSON.stringify(counts), resumeAt, lease: leaseMillis })
+      const values = { id, fence, counts: JSON.stringify(counts), resumeAt, definition, lease: leaseMillis }
+      const moved = await addPart.first(tx, values)
       if (moved === undefined) return false
       const rows = differences.map((difference, i) => toNewRow(id, first + i, difference, moved.updated))
       insertRows.run(tx, rows)
@@ -487,11 +490,11 @@ const release = statement<Claimed & { readonly wait: number }>(
 )
 const expireLeases = statement(`update reconciliation_plans set lease_until = 0 where lease_until > 0`)
 const addPart = statement<
-  Claimed & { readonly counts: string; readonly resumeAt: string; readonly lease: number },
+  Claimed & Pick<PartCommit, 'resumeAt' | 'definition'> & { readonly counts: string; readonly lease: number },
   { updated: number }
 >(
-  (on) => `update reconciliation_plans set counts = :counts, resume_at = :resumeAt, attempt = 0, problem = null,
-      lease_until = ${on.now} + :lease, updated = ${on.now}
+  (on) => `update reconciliation_plans set counts = :counts, resume_at = :resumeAt, definition = :definition,
+      attempt = 0, problem = null, lease_until = ${on.now} + :lease, updated = ${on.now}
     where ${claimed} and state = 'comparing' returning updated`,
 )
 const insertRows = new RowInsert<StoredPlanRow>('reconciliation_rows', [
