@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest'
-import type { Difference } from '#features/reconciliation/plan/difference.ts'
+import { describe, expect, test } from 'vitest'
+import type { AccountName, Difference } from '#features/reconciliation/plan/difference.ts'
 import type { ComparedSystems } from '#features/reconciliation/read/systems.ts'
 import { addUser, comparedSystems, memoryTarget } from '#testing/reconciliation/compared-systems.ts'
 import { comparePeople } from './compare-people.ts'
@@ -67,3 +67,30 @@ test('many people are compared in parts, and again only behind the last one', as
   expect((await compared(systems, logins, whole.places[0])).lines).toEqual(['different cyd>cyd change'])
   expect((await compared(systems, logins, whole.places[1])).lines).toEqual([])
 })
+describe('a person who cannot be compared', () => {
+  const failing = async (code: ErrorCode) => {
+    const systems = await open()
+    const find = async (name: AccountName) => {
+      if (name.login === 'ann') throw new GatewayError(code, 'her entry is damaged')
+      return systems.source.find(name)
+    }
+    return { ...systems, source: { ...systems.source, find } }
+  }
+  const rows = ['unknown ann> report', 'different cyd>cyd change']
+
+  test('is unknown, and the others are compared', async () => {
+    for (const code of ['UNPROCESSABLE', 'TARGET_FAILED'] as const) {
+      const { lines, counts } = await compared(await failing(code), ['ann', 'cyd', 'bea'])
+      expect(lines).toEqual(rows)
+      expect(counts).toEqual({ source: 2, agree: 1 })
+    }
+    expect((await compared(await failing('UNPROCESSABLE'), ['ann'])).lines).toEqual(rows.slice(0, 1))
+  })
+
+  test('is compared again if it may pass, and fails the plan if it may concern everyone', async () => {
+    const away = await failing('TARGET_UNREACHABLE')
+    await expect(compared(away, ['ann', 'cyd'])).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
+    await expect(compared(await failing('TARGET_FAILED'), ['ann'])).rejects.toMatchObject({ code: 'TARGET_FAILED' })
+  })
+})
+

@@ -4,7 +4,10 @@ import { accountsHaving, nameOf } from '#features/reconciliation/read/people-sou
 import type { ComparedSystems } from '#features/reconciliation/read/systems.ts'
 import type { User } from '#identity/user.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
+import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
 
+import { shownReason } from '#kernel/secret-values.ts'
+import { isPassing } from '#workflows/runs/retry-policy.ts'
 const width = 8
 
 /** People per part: what was compared stays when a system stops answering. */
@@ -30,7 +33,7 @@ export async function* comparePeople(
   for (let { next } = start; next < logins.length; ) {
     const part = logins.slice(next, next + partSize)
     next += part.length
-    const found = await inParallel(part, width, (login) => comparePerson(systems, login))
+    const found = await compareEach(systems, part)
     systems.signal?.throwIfAborted()
     const differences: Difference[] = []
     for (const one of found.flatMap((each) => each.differences)) {
@@ -51,6 +54,35 @@ interface Compared {
 }
 
 async function comparePerson(systems: ComparedSystems, login: string): Promise<Compared> {
+/** What fails for one person alone, and will again, is a row. Throws what concerns everyone, or may pass. */
+async function compareEach(systems: ComparedSystems, logins: readonly string[]): Promise<readonly Compared[]> {
+  const errors: GatewayError[] = []
+  const found = await inParallel(logins, width, async (login): Promise<Compared> => {
+    try {
+      return await comparePerson(systems, login)
+    } catch (thrown) {
+      const error = asGatewayError(thrown)
+      if (isPassing(error.code)) throw error
+      errors.push(error)
+      systems.log.warn('a changed person could not be compared', { login, err: error })
+      return { isThere: false, differences: [unknownPerson(login, error)] }
+    }
+  })
+  const failure = errors.find((error) => !error.isRefusal)
+  if (failure !== undefined && errors.length === logins.length) throw failure
+  return found
+}
+
+const unknownPerson = (login: string, error: GatewayError): Difference => ({
+  key: `person ${rowKey({ login })}`,
+  kind: 'unknown',
+  action: 'report',
+  source: { login },
+  attributes: [],
+  groups: { add: [], remove: [] },
+  reason: `This person could not be compared: ${shownReason(error)}`,
+})
+
   const { source, target } = systems
   const person = await source.find({ login })
   if (person !== undefined) {

@@ -18,15 +18,20 @@ onEachDatabase('the feed of changes', (freshUrl) => {
       })
     const store = one.reconciliations
     const waiting = async () => (await store.list({ limit: 10 })).map(({ state, people }) => people ?? state)
-    /** A worker ends the plan that is due. */
-    const end = async () => {
+    const claim = async () => {
       const plan = await store.claim('w', minute)
       if (plan === undefined) throw new Error('no plan is due')
-      await store.fail(plan, 'ended by the test', [])
+      return plan
+    }
+    /** A worker ends the plan that is due. */
+    const end = async () => {
+      const plan = await claim()
+      if (plan.people === undefined) await store.endComparison(plan, { state: 'planned', audit: [] })
+      else await store.discard(plan)
     }
     const change = (login: string, more = {}) =>
       one.audit.append([auditRow(`${login}-${performance.now()}`, { subject: login, ...more })])
-    return { feed: feedOf(one), other: feedOf(two), waiting, end, change }
+    return { feed: feedOf(one), other: feedOf(two), feeds: one.changeFeeds, store, waiting, claim, end, change }
   }
 
   test('compares everyone first, and then those who change; nothing while a plan is under way is lost', async () => {
@@ -40,11 +45,39 @@ onEachDatabase('the feed of changes', (freshUrl) => {
     await end()
     await change('bob')
     await other.look()
-    expect(await waiting()).toEqual([['ann', 'bob'], 'failed'])
+    expect(await waiting()).toEqual([['ann', 'bob'], 'planned'])
     await feed.look()
     await end()
     await feed.look()
-    expect(await waiting()).toEqual([['ann', 'bob'], 'failed'])
+    expect(await waiting()).toEqual(['planned'])
+  })
+
+  test('compares everyone after a plan of changed people failed, also if its position moves later', async () => {
+    const { feed, feeds, store, waiting, claim, end, change } = await open()
+    await feed.look()
+    await end()
+    await change('ann')
+    const part = await feeds.read('chat')
+    await feed.look()
+    expect(await waiting()).toEqual([['ann'], 'planned'])
+    await store.fail(await claim(), 'broken', [])
+    await feeds.move('chat', part?.positions ?? new Map())
+    await feed.look()
+    expect(await waiting()).toEqual(['requested', ['ann'], 'planned'])
+    await end()
+    await feed.look()
+    expect(await waiting()).toEqual(['planned', ['ann'], 'planned'])
+  })
+
+  test('compares everyone after a plan of changed people was paused for too long', async () => {
+    const { feed, feeds, store, claim, end, change } = await open()
+    await feed.look()
+    await end()
+    await change('ann')
+    await feed.look()
+    await store.change((await claim()).id, 'pause', { audit: [] })
+    await store.expire(new Date(Date.now() + minute))
+    expect(await feeds.read('chat')).toBeUndefined()
   })
 
   test('leaves changes at other targets alone, and compares everyone after a group was renamed', async () => {
@@ -53,9 +86,9 @@ onEachDatabase('the feed of changes', (freshUrl) => {
     await end()
     await change('ann', { target: 'chat' })
     await feed.look()
-    expect(await waiting()).toEqual(['failed'])
+    expect(await waiting()).toEqual(['planned'])
     await change('staff', { kind: 'entry', action: 'replace', attribute: 'name', value: 'team' })
     await feed.look()
-    expect(await waiting()).toEqual(['requested', 'failed'])
+    expect(await waiting()).toEqual(['requested', 'planned'])
   })
 })

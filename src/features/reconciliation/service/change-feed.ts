@@ -60,7 +60,7 @@ export class ChangeFeed implements Closable {
     if (part === undefined) {
       const end = await feeds.end()
       const { isNew } = await plans.request(name, { ...own, reason: 'it is not known who has changed' })
-      if (isNew) await feeds.move(name, end)
+      if (isNew) await feeds.start(name, end)
       return
     }
     const { records, positions } = part

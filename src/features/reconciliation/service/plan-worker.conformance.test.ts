@@ -49,6 +49,8 @@ class ScriptedSystems implements ReconciledSystems {
   async *comparePeople(logins: readonly string[], resumeAt = '0'): AsyncGenerator<ComparisonPart> {
     for (let next = Number(resumeAt); next < logins.length; next++) {
       const one = this.present.get(`missing ${logins[next]}`)
+      const error = this.failing.get(`missing ${logins[next]}`)
+      if (error !== undefined) throw error
       const differences = one === undefined ? [] : [one]
       const counts = { source: 1, target: 0, agree: 1 - differences.length }
       yield { differences, counts, resumeAt: String(next + 1) }
@@ -196,6 +198,25 @@ onEachDatabase('the worker of plans', (freshUrl) => {
     test('stores parts, and continues behind the last one when it was interrupted', async () => {
       const { work, request, plans, state } = await open(ada, bob)
       const id = await request()
+  test('waits for the reconciliation of changed people, and not for long if a system is away', async () => {
+    const { systems, plans, work, state, sql } = await open(ada)
+    const changed = { by: { login: 'gatehouse' }, isAutomatic: true, people: ['ada'] }
+    const { plan: aside } = await plans.request('none', changed)
+    await work()
+    expect((await state(aside.id)).plan).toMatchObject({ state: 'paused', due: expect.any(Date) })
+    await plans.stop(aside.id, { by })
+    const { plan } = await plans.request('chat', changed)
+    systems.failing.set(ada.key, unreachable)
+    await work()
+    expect((await state(plan.id)).plan).toMatchObject({ state: 'paused', attempt: 1 })
+    await sql(`update reconciliation_plans set attempt = 10, due = 1 where id = '${plan.id}' returning id`)
+    await work()
+    expect((await state(plan.id)).plan).toMatchObject({
+      state: 'failed',
+      problem: 'the chat does not answer It was tried 10 times.',
+    })
+  })
+
       await work({ isOver: () => true })
       expect(await state(id)).toMatchObject({
         plan: { state: 'comparing', counts: { source: 1 } },
@@ -282,27 +303,6 @@ onEachDatabase('the worker of plans', (freshUrl) => {
     test('starts a run for each row, and says done only if the account agrees then', async () => {
       const { systems, calls, planned, applied, plans, state, audit } = await open(ada, bob)
       const id = await planned()
-      await applied(id, 'completed', () => systems.present.delete(ada.key))
-      // Rows are applied at the same time.
-      expect(calls.toSorted((one, other) => one.user.userID.localeCompare(other.user.userID))).toMatchObject([
-        {
-          head: {
-            workflow: 'join',
-            requester: 'gatehouse',
-            caller: 'Ada',
-            reason: `reconciliation chat, plan ${id}, approved by Ada: fine`,
-          },
-          user: { userID: 'ada' },
-          asynchronous: true,
-          keepGroups: true,
-          basedOn: { target: 'chat', version: '' },
-          params: { reconciliation: 'chat', reconciliationAction: 'create', reconciliationPlan: id },
-        },
-        { user: { userID: 'bob' } },
-      ])
-      expect(await state(id)).toMatchObject({ plan: { state: 'applied' }, progress: { done: 1, failed: 1 } })
-      expect(await plans.rows(id, { limit: 10 })).toMatchObject([
-        { state: 'done', run: expect.any(String) },
   describe('whose reconciliation is changed', () => {
     const changed = { state: 'failed', problem: expect.stringContaining('was changed. Make a new plan.') }
 
@@ -341,6 +341,27 @@ onEachDatabase('the worker of plans', (freshUrl) => {
     })
   })
 
+      await applied(id, 'completed', () => systems.present.delete(ada.key))
+      // Rows are applied at the same time.
+      expect(calls.toSorted((one, other) => one.user.userID.localeCompare(other.user.userID))).toMatchObject([
+        {
+          head: {
+            workflow: 'join',
+            requester: 'gatehouse',
+            caller: 'Ada',
+            reason: `reconciliation chat, plan ${id}, approved by Ada: fine`,
+          },
+          user: { userID: 'ada' },
+          asynchronous: true,
+          keepGroups: true,
+          basedOn: { target: 'chat', version: '' },
+          params: { reconciliation: 'chat', reconciliationAction: 'create', reconciliationPlan: id },
+        },
+        { user: { userID: 'bob' } },
+      ])
+      expect(await state(id)).toMatchObject({ plan: { state: 'applied' }, progress: { done: 1, failed: 1 } })
+      expect(await plans.rows(id, { limit: 10 })).toMatchObject([
+        { state: 'done', run: expect.any(String) },
         { state: 'failed', reason: expect.stringContaining('still differs') },
       ])
       const entries = (await audit.list({ limit: 10 })).rows.map(({ value, reason }) => [value, reason])

@@ -107,6 +107,8 @@ const mostAttempts = 2_000
 const fewAttempts = 5
 const away: ReadonlySet<ErrorCode> = new Set(['TARGET_UNREACHABLE', 'TARGET_TIMEOUT', 'TOO_MANY_REQUESTS'])
 
+/** About half an hour. A comparison of everyone follows, which waits longer, and asks for no one alone. */
+const peopleAttempts = 10
 /** The claim is void: a person has changed the plan, or another worker has it. */
 class ClaimLost extends Error {}
 
@@ -155,11 +157,11 @@ export class PlanWorker {
     return timer
   }
 
-  /** A plan that has begun waits for its reconciliation to come back, such as one that is set aside. */
+  /** A plan that has begun, or that knows who has changed, waits for its reconciliation, which may be set aside. */
   async #withoutConfiguration(plan: ClaimedPlan): Promise<void> {
     const problem = `There is no reconciliation "${plan.reconciliation}" in the configuration that is served.`
     const hasBegun = plan.resumeAt !== undefined || plan.approval !== undefined
-    if (hasBegun) await this.#retry(plan, problem, mostAttempts)
+    if (hasBegun || plan.people !== undefined) await this.#retry(plan, problem, mostAttempts)
     else await this.#fail(plan, problem)
   }
 
@@ -167,7 +169,8 @@ export class PlanWorker {
     const { code } = asGatewayError(error)
     const problem = shownReason(error)
     if (!isPassing(code)) return await this.#fail(plan, problem)
-    await this.#retry(plan, problem, away.has(code) ? mostAttempts : fewAttempts)
+    const most = plan.people !== undefined && plan.state === 'comparing' ? peopleAttempts : mostAttempts
+    await this.#retry(plan, problem, away.has(code) ? most : fewAttempts)
   }
 
   async #retry(plan: ClaimedPlan, problem: string, most: number): Promise<void> {
@@ -199,11 +202,11 @@ export class PlanWorker {
         throw new GatewayError('UNPROCESSABLE', text, { publicText: text })
       }
       const { differences, resumeAt } = part
+    const { definition } = systems
       if (!(await store.addPart(plan, { differences, counts, resumeAt, definition, leaseMillis })))
         throw new ClaimLost()
       if (turn.isOver()) return await store.release(plan, 0)
     }
-    const { definition } = systems
     turn.signal.throwIfAborted()
     const ended = { ...plan, counts }
     if (people === undefined) await this.#endComparison(ended, systems)

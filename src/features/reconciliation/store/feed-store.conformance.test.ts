@@ -13,11 +13,12 @@ onEachDatabase('feeds of reconciliations', (freshUrl) => {
     return { audit: one.audit, feeds: one.changeFeeds, other: two.changeFeeds }
   }
 
-  test('a feed has a position once it was moved, and then what was written after it, again until it moves', async () => {
+  test('a feed has a position once it was started, and then what was written after it, again until it moves', async () => {
     const { audit, feeds, other } = await open()
+    await feeds.move('chat', await feeds.end())
     expect(await feeds.read('chat')).toBeUndefined()
     await audit.append([auditRow('before')])
-    await feeds.move('chat', await feeds.end())
+    await feeds.start('chat', await feeds.end())
     expect((await feeds.read('chat'))?.records).toEqual([])
     for (let i = 0; i < 20; i++) await audit.append([auditRow(`a${i}`), auditRow(`b${i}`)])
     const part = await feeds.read('chat')
@@ -34,7 +35,7 @@ onEachDatabase('feeds of reconciliations', (freshUrl) => {
 
   test('decisions about tokens are not in it', async () => {
     const { audit, feeds } = await open()
-    await feeds.move('chat', await feeds.end())
+    await feeds.start('chat', await feeds.end())
     await audit.append([token()])
     await audit.append([auditRow('person')])
     const part = await feeds.read('chat')
@@ -46,7 +47,7 @@ onEachDatabase('feeds of reconciliations', (freshUrl) => {
   test('a feed whose records were removed has no position any more', async () => {
     const { audit, feeds } = await open()
     await audit.append([auditRow('first')])
-    await feeds.move('chat', await feeds.end())
+    await feeds.start('chat', await feeds.end())
     for (let i = 0; i < 40; i++) await audit.append([auditRow(`r${i}`)])
     await audit.prune(new Date(Date.UTC(2031, 0, 1)), { by: 'test' })
     expect(await feeds.read('chat')).toBeUndefined()

@@ -52,9 +52,16 @@ export class FeedStore {
     return { records, positions: moved }
   }
 
-  async move(reconciliation: string, positions: SinkPositions): Promise<void> {
+  /** Begins the feed, or begins it again. */
+  async start(reconciliation: string, positions: SinkPositions): Promise<void> {
     const values = { reconciliation, positions: JSON.stringify([...positions]) }
     await this.#client.transaction((tx) => upsert.run(tx, values))
+  }
+
+  /** Does nothing without a position: a plan of the people before it has failed meanwhile. */
+  async move(reconciliation: string, positions: SinkPositions): Promise<void> {
+    const values = { reconciliation, positions: JSON.stringify([...positions]) }
+    await this.#client.transaction((tx) => update.run(tx, values))
   }
 
   async #positions(reconciliation: string): Promise<SinkPositions | undefined> {
@@ -65,6 +72,9 @@ export class FeedStore {
 
 const find = statement<{ reconciliation: string }, { positions: string }>(
   `select positions from reconciliation_feeds where reconciliation = :reconciliation`,
+)
+const update = statement<{ reconciliation: string; positions: string }>(
+  `update reconciliation_feeds set positions = :positions where reconciliation = :reconciliation`,
 )
 const upsert = statement<{ reconciliation: string; positions: string }>(
   `insert into reconciliation_feeds (reconciliation, positions) values (:reconciliation, :positions)

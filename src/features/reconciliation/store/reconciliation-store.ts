@@ -222,11 +222,15 @@ export class ReconciliationStore {
     }
   }
 
-  /** Ends a plan that can't be continued. Rows whose runs have started are still settled. */
+  /**
+   * Ends a plan that can't be continued. Rows whose runs have started are still settled. After a plan of changed people,
+   * the feed begins again with a comparison of everyone.
+   */
   fail({ id, fence }: PlanClaim, problem: string, audit: readonly AuditEntry[]): Promise<boolean> {
     return this.#client.transaction(async (tx) => {
       if ((await fail.run(tx, { id, fence, problem: storable(problem) })) === 0) return false
       await appendAudit(tx, audit)
+      await leaveFeed.run(tx, { id })
       return true
     })
   }
@@ -387,7 +391,10 @@ export class ReconciliationStore {
 
   /** Ends plans that have waited for a person since then: their differences are outdated. Returns how many. */
   async expire(before: Date): Promise<number> {
-    return await this.#client.transaction((tx) => expire.run(tx, { before: before.getTime() }))
+    return await this.#client.transaction(async (tx) => {
+      await leaveFeeds.run(tx, { before: before.getTime() })
+      return await expire.run(tx, { before: before.getTime() })
+    })
   }
 
   /** Returns how many plans were deleted. */
@@ -598,6 +605,10 @@ const findChangedRows = statement<
   ReadPlanRow & { readonly runState: RunState | null; readonly incident: string | null }
 >(
   `select ${planRowColumns}, u.state as "runState", u.incident
+const leaveFeed = statement<{ id: string }>(
+  `delete from reconciliation_feeds where reconciliation in
+     (select reconciliation from reconciliation_plans where id = :id and people is not null)`,
+)
    from reconciliation_rows r left join runs u on u.id = r.run
    where r.plan = :plan and r.state in ('started', 'waiting')
      and (u.id is null or u.ended is not null or (u.state in ('waiting', 'incident')) <> (r.state = 'waiting'))
@@ -657,7 +668,7 @@ const findReports = statement<{ reconciliation: string; limit: number }, ReportR
 const expire = statement<{ before: number }>(
   (on) => `update reconciliation_plans set state = 'expired', problem = 'Its differences are too old. Make a new plan.',
       due = case when approved is null then null else ${on.now} end, fence = fence + 1, ended = ${on.now}, updated = ${on.now}, ${released}
-    where state = 'planned' and compared < :before or state = 'paused' and updated < :before`,
+    where ${outdated}`,
 )
 /** Those that ended within two hours count for the limits of the next ones. */
 const oldPlans = (now: string): string => `select id from
@@ -675,4 +686,10 @@ const deleteOldPlans = statement<{ before: number; kept: number }>(
 const deleteOldReports = statement<{ before: number }>(
   `delete from reconciliation_reports where plan in
      (select plan from reconciliation_reports where at < :before limit ${deletedAtOnce})`,
+)
+const outdated = `state = 'planned' and compared < :before or state = 'paused' and updated < :before`
+/** See `fail`. */
+const leaveFeeds = statement<{ before: number }>(
+  `delete from reconciliation_feeds where reconciliation in
+     (select reconciliation from reconciliation_plans where people is not null and (${outdated}))`,
 )
