@@ -1,4 +1,4 @@
--- migration 0001_initial.sql c17d263cf49aed4184f9fae6c08a7623dce40d00ae984e288c32091c2feb199e
+-- migration 0001_initial.sql 651888db8ad6257380b87b4f233c6d6e683c6665d214612e86e54cfe62dc4f91
 delete from audit_chains;
 insert into collections (pk, directory, kind) values (1, 'people', 'users');
 insert into collections (pk, directory, kind) values (2, 'people', 'groups');

@@ -1,4 +1,4 @@
--- migration 0001_initial.sql 73111e3ab844b06d2f781674799a0c8255fab9f999fae3e3eca4b3e31cddbd1e
+-- migration 0001_initial.sql b5b80a7b8aea7c3b5aff0fcdf7423c407d4528044f900236d7ac7cbe1f75d8fb
 delete from audit_chains;
 insert into collections (pk, directory, kind) values (1, 'people', 'users');
 insert into collections (pk, directory, kind) values (2, 'people', 'groups');

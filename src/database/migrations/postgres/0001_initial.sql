@@ -581,7 +581,8 @@ create unique index reconciliation_plans_scheduled on reconciliation_plans (reco
   where scheduled is not null;
 
 -- A difference of a plan. `difference` is JSON; `row_key` is the same for the same accounts in every plan, `source_key`
--- and `target_key` are the logins. `run` changes the account.
+-- and `target_key` are the logins. `run` changes the account. A row that failed
+-- `attempt` times, which may pass, is tried again when it is `due`.
 create table reconciliation_rows (
   plan text collate "C" not null references reconciliation_plans (id) on delete cascade,
   number bigint not null,
@@ -594,6 +595,8 @@ create table reconciliation_rows (
   difference text collate "C" not null,
   run text collate "C",
   reason text collate "C",
+  attempt bigint not null,
+  due bigint,
   updated bigint not null,
   primary key (plan, number)
 );

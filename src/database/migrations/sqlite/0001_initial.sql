@@ -574,7 +574,8 @@ create unique index reconciliation_plans_scheduled on reconciliation_plans (reco
   where scheduled is not null;
 
 -- A difference of a plan. `difference` is JSON; `row_key` is the same for the same accounts in every plan, `source_key`
--- and `target_key` are the logins. `run` changes the account.
+-- and `target_key` are the logins. `run` changes the account. A row that failed
+-- `attempt` times, which may pass, is tried again when it is `due`.
 create table reconciliation_rows (
   plan text not null references reconciliation_plans (id) on delete cascade,
   number integer not null,
@@ -587,6 +588,8 @@ create table reconciliation_rows (
   difference text not null,
   run text,
   reason text,
+  attempt integer not null,
+  due integer,
   updated integer not null,
   primary key (plan, number)
 ) strict, without rowid;

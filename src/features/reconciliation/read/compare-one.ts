@@ -14,6 +14,9 @@ const width = 8
 /** People and accounts that may have to do with each other. More are not a matter of one person. */
 const mostNeighbors = 200
 
+/** Accounts of which one must be readable. */
+const mostTried = 3
+
 /** A person of the source, an account of the target, or both. */
 export interface OnePair {
   readonly source?: AccountName | undefined
@@ -58,6 +61,21 @@ export async function compareOne(
     return extra && { difference: extra }
   } finally {
     file.close()
+  }
+}
+
+/** Whether both systems answer for at least one of some accounts, as they must for any that is compared. */
+export async function answers(systems: ComparedSystems): Promise<boolean> {
+  const { source, target, signal } = systems
+  try {
+    await source.count()
+    const { items } = await target.searchUsers({ offset: 0, limit: mostTried, attributes: [] })
+    const tried = items.map((account) => compareOne(systems, { target: nameOf(account, target) }))
+    await (tried.length === 0 ? undefined : Promise.any(tried))
+    return true
+  } catch {
+    signal?.throwIfAborted()
+    return false
   }
 }
 

@@ -67,6 +67,9 @@ class ScriptedSystems implements ReconciledSystems {
   }
 
   /** The last counts that were compared with the limits. */
+  isAnswering = false
+  answer = async (): Promise<boolean> => this.isAnswering
+
   limited: PlanCounts | undefined
   exceededLimit = (counts: PlanCounts): string | undefined => {
     this.limited = counts
@@ -195,9 +198,6 @@ onEachDatabase('the worker of plans', (freshUrl) => {
   })
 
   describe('that compares', () => {
-    test('stores parts, and continues behind the last one when it was interrupted', async () => {
-      const { work, request, plans, state } = await open(ada, bob)
-      const id = await request()
   test('waits for the reconciliation of changed people, and not for long if a system is away', async () => {
     const { systems, plans, work, state, sql } = await open(ada)
     const changed = { by: { login: 'gatehouse' }, isAutomatic: true, people: ['ada'] }
@@ -217,6 +217,9 @@ onEachDatabase('the worker of plans', (freshUrl) => {
     })
   })
 
+    test('stores parts, and continues behind the last one when it was interrupted', async () => {
+      const { work, request, plans, state } = await open(ada, bob)
+      const id = await request()
       await work({ isOver: () => true })
       expect(await state(id)).toMatchObject({
         plan: { state: 'comparing', counts: { source: 1 } },
@@ -300,9 +303,6 @@ onEachDatabase('the worker of plans', (freshUrl) => {
   })
 
   describe('that applies', () => {
-    test('starts a run for each row, and says done only if the account agrees then', async () => {
-      const { systems, calls, planned, applied, plans, state, audit } = await open(ada, bob)
-      const id = await planned()
   describe('whose reconciliation is changed', () => {
     const changed = { state: 'failed', problem: expect.stringContaining('was changed. Make a new plan.') }
 
@@ -341,6 +341,9 @@ onEachDatabase('the worker of plans', (freshUrl) => {
     })
   })
 
+    test('starts a run for each row, and says done only if the account agrees then', async () => {
+      const { systems, calls, planned, applied, plans, state, audit } = await open(ada, bob)
+      const id = await planned()
       await applied(id, 'completed', () => systems.present.delete(ada.key))
       // Rows are applied at the same time.
       expect(calls.toSorted((one, other) => one.user.userID.localeCompare(other.user.userID))).toMatchObject([
@@ -406,6 +409,35 @@ onEachDatabase('the worker of plans', (freshUrl) => {
     })
 
     test('leaves rows to runs that wait for a person, and settles them later', async () => {
+    test('fails a row that alone does not answer after a few attempts, and continues with the others', async () => {
+      const { systems, planned, plans, work, state, sql, endRuns } = await open(ada, bob)
+      const id = await planned()
+      systems.isAnswering = true
+      systems.failing.set(ada.key, unreachable)
+      await plans.approve(id, { by })
+      await work({ isOver: () => true })
+      expect(await state(id)).toMatchObject({ plan: { state: 'applying' }, progress: { open: 1, started: 1 } })
+      expect(await plans.rows(id, { limit: 10, state: 'open' })).toMatchObject([{ reason: 'the chat does not answer' }])
+      systems.present.delete(bob.key)
+      await endRuns('completed')
+      const nextAttempt = async () => {
+        await sql(`update reconciliation_plans set due = 1 where id = '${id}' returning id`)
+        await work()
+      }
+      await sql(`update reconciliation_rows set due = due + 3600000 where due is not null returning plan`)
+      for (let i = 0; i < 6; i++) await nextAttempt()
+      expect((await state(id)).progress).toMatchObject({ open: 1, done: 1 })
+      for (let i = 0; i < 4; i++) {
+        expect((await state(id)).progress.open).toBe(1)
+        await sql(`update reconciliation_rows set due = 1 where plan = '${id}' and number = 0 returning plan`)
+        await nextAttempt()
+      }
+      expect(await state(id)).toMatchObject({ plan: { state: 'applied' }, progress: { done: 1, failed: 1 } })
+      expect(await plans.rows(id, { limit: 10, state: 'failed' })).toMatchObject([
+        { reason: 'the chat does not answer It was tried 5 times.' },
+      ])
+    })
+
       const { planned, plans, state, sql, work, systems } = await open(ada, bob, missingAccount('eve'))
       const id = await planned()
       await plans.approve(id, { by })

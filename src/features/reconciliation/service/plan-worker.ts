@@ -51,6 +51,8 @@ export interface ReconciledSystems {
   ): Promise<PresentDifference | undefined>
   /** Why the plan must not be applied, as a sentence; undefined if it is within the limits. */
   exceededLimit(counts: PlanCounts): string | undefined
+  /** Whether both systems answer for some other account now. */
+  answer(signal: AbortSignal): Promise<boolean>
   workflowOf(action: ReconciliationAction): string | undefined
 }
 
@@ -105,12 +107,17 @@ const longestRetryMillis = 5 * 60_000
 const mostAttempts = 2_000
 /** For other failures that may pass. */
 const fewAttempts = 5
-const away: ReadonlySet<ErrorCode> = new Set(['TARGET_UNREACHABLE', 'TARGET_TIMEOUT', 'TOO_MANY_REQUESTS'])
-
 /** About half an hour. A comparison of everyone follows, which waits longer, and asks for no one alone. */
 const peopleAttempts = 10
+const away: ReadonlySet<ErrorCode> = new Set(['TARGET_UNREACHABLE', 'TARGET_TIMEOUT', 'TOO_MANY_REQUESTS'])
+
+/** What a row waits for after its first failure that may pass, while others do not fail; later it waits longer. */
+const rowRetryMillis = 20_000
 /** The claim is void: a person has changed the plan, or another worker has it. */
 class ClaimLost extends Error {}
+/** Never about one account. */
+const isOfAll: ReadonlySet<ErrorCode> = new Set(['TOO_MANY_REQUESTS', 'SHUTTING_DOWN'])
+
 
 /** Compares and applies plans that were claimed. */
 export class PlanWorker {
@@ -195,6 +202,7 @@ export class PlanWorker {
     const { people, resumeAt: start } = plan
     const parts =
       people === undefined ? systems.compare(start, turn.signal) : systems.comparePeople(people, start, turn.signal)
+    const { definition } = systems
     for await (const part of parts) {
       counts = withPart(counts, part)
       if (differencesIn(counts) > maxRows) {
@@ -202,7 +210,6 @@ export class PlanWorker {
         throw new GatewayError('UNPROCESSABLE', text, { publicText: text })
       }
       const { differences, resumeAt } = part
-    const { definition } = systems
       if (!(await store.addPart(plan, { differences, counts, resumeAt, definition, leaseMillis })))
         throw new ClaimLost()
       if (turn.isOver()) return await store.release(plan, 0)
@@ -276,6 +283,7 @@ export class PlanWorker {
     const note = (row: PlanRow, state: RowState): void => {
       counted[row.state]--
       counted[state]++
+      if (state === row.state) return
       failures = state === 'failed' ? failures + 1 : 0
       if (failures < failuresInARow || !isUnderWay(plan)) return
       const text = `${failures} rows failed one after the other. The rows have the reasons.`
@@ -310,15 +318,11 @@ export class PlanWorker {
   }
 
   /** Reads the account again and starts the run that changes it, unless something else than planned is there. */
-  async #start(
-    plan: ClaimedPlan,
-    { number, difference }: PlanRow,
-    { systems, runtime }: ApplyParts,
-    { signal }: Turn,
-  ): Promise<RowState> {
+  async #start(plan: ClaimedPlan, row: PlanRow, { systems, runtime }: ApplyParts, { signal }: Turn): Promise<RowState> {
     const { store } = this.#parts
     const { action } = difference
-    return await this.#orFailed(plan, number, signal, async () => {
+    return await this.#orFailed(plan, row, { systems, signal }, async () => {
+    const { number, difference } = row
       const workflow = systems.workflowOf(action)
       if (workflow === undefined) {
         return await this.#set(plan, number, 'failed', `The reconciliation names no workflow for ${action}.`)
@@ -337,28 +341,34 @@ export class PlanWorker {
     })
   }
 
-  /** A failure that may pass interrupts the plan, any other one concerns the row. */
+  /**
+   * A failure that may pass interrupts the plan, unless the systems answer for others: then the row is tried again a few
+   * times. Any other failure concerns the row.
+   */
   async #orFailed(
     plan: PlanClaim,
-    number: number,
-    signal: AbortSignal,
+    { number, state }: PlanRow,
+    { systems, signal }: { readonly systems: ReconciledSystems; readonly signal: AbortSignal },
     work: () => Promise<RowState>,
   ): Promise<RowState> {
     try {
       return await work()
     } catch (error) {
-      if (error instanceof ClaimLost || signal.aborted || isPassing(asGatewayError(error).code)) throw error
-      return await this.#set(plan, number, 'failed', shownReason(error))
+      if (error instanceof ClaimLost || signal.aborted) throw error
+      const { code } = asGatewayError(error)
+      const reason = shownReason(error)
+      if (!isPassing(code)) return await this.#set(plan, number, 'failed', reason)
+      if (isOfAll.has(code) || !(await systems.answer(signal))) throw error
+      const attempts = await this.#parts.store.deferRow(plan, { number, reason }, rowRetryMillis)
+      if (attempts === undefined) throw new ClaimLost()
+      if (attempts < fewAttempts) return state
+      return await this.#set(plan, number, 'failed', `${reason} It was tried ${attempts} times.`)
     }
   }
 
   /** What a run has come to. A completed one counts only if the account agrees now. */
-  async #settle(
-    plan: ClaimedPlan,
-    { number, difference, runState, incident, run }: ChangedRow,
-    { systems }: ApplyParts,
-    { signal }: Turn,
-  ): Promise<RowState> {
+  async #settle(plan: ClaimedPlan, row: ChangedRow, { systems }: ApplyParts, { signal }: Turn): Promise<RowState> {
+    const { number, difference, runState, incident, run } = row
     switch (runState) {
       case undefined:
         return await this.#set(plan, number, 'failed', `The run ${run} is no longer stored.`)
@@ -372,7 +382,7 @@ export class PlanWorker {
       case 'denied':
         return await this.#set(plan, number, 'skipped', 'An approver denied the run.')
       case 'completed':
-        return await this.#orFailed(plan, number, signal, async () => {
+        return await this.#orFailed(plan, row, { systems, signal }, async () => {
           const present = await systems.compareOne(difference, signal)
           if (present === undefined) return await this.#set(plan, number, 'done')
           const text = `The run completed, but the account still differs: ${present.difference.reason}`

@@ -4,7 +4,7 @@ import type { FollowedSource } from '#features/reconciliation/changes/changed-pe
 import { comparePeople } from '#features/reconciliation/changes/compare-people.ts'
 import { exceededLimit } from '#features/reconciliation/plan/limits.ts'
 import { compare } from '#features/reconciliation/read/compare.ts'
-import { compareOne } from '#features/reconciliation/read/compare-one.ts'
+import { answers, compareOne } from '#features/reconciliation/read/compare-one.ts'
 import { type ComparedSystems, openSystems } from '#features/reconciliation/read/systems.ts'
 import type { LinkStore } from '#features/reconciliation/store/link-store.ts'
 import type { ReconciliationStore } from '#features/reconciliation/store/reconciliation-store.ts'
@@ -116,6 +116,7 @@ export class Reconciliations implements ReconciliationRuntime {
       compare: (resumeAt, signal) => compare(systems(signal), resumeAt),
       comparePeople: (logins, resumeAt, signal) => comparePeople(systems(signal), logins, resumeAt),
       compareOne: (who, signal) => compareOne(systems(signal), who),
+      answer: (signal) => answers(systems(signal)),
       exceededLimit: (counts) => exceededLimit(config.limits, counts, counts.actions),
       workflowOf: (action) => (action === 'report' ? undefined : config.workflows[action]),
     }

@@ -109,6 +109,8 @@ export interface StoredPlanRow {
   readonly difference: string
   readonly run: string | null
   readonly reason: string | null
+  readonly attempt: number
+  readonly due: number | null
   readonly updated: number
 }
 

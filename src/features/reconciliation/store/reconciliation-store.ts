@@ -249,7 +249,7 @@ export class ReconciliationStore {
     return row?.run ?? undefined
   }
 
-  /** In order. */
+  /** In order, without those that are deferred. */
   async openRows(plan: string, limit: number): Promise<readonly PlanRow[]> {
     return (await findOpenRows.all(this.#client, { plan, limit })).map(toPlanRow)
   }
@@ -281,7 +281,24 @@ export class ReconciliationStore {
     })
   }
 
-  /** Rows whose run has ended, begun to wait or continued since, in order. */
+  /**
+   * Leaves a row for later, since it fails while others do not. Waits longer each time; returns how often it has failed,
+   * and undefined when the claim is void.
+   */
+  deferRow(
+    { id, fence }: PlanClaim,
+    { number, reason }: Pick<PlanRow, 'number' | 'reason'>,
+    waitMillis: number,
+  ): Promise<number | undefined> {
+    return this.#client.transaction(async (tx) => {
+      const now = await lockApplied(tx, { id, fence })
+      if (now === undefined) return undefined
+      const values = { plan: id, number, reason: optionalText(reason), now, wait: waitMillis }
+      return (await deferRow.first(tx, values))?.attempt
+    })
+  }
+
+  /** Rows whose run has ended, begun to wait or continued since, in order, without those that are deferred. */
   async changedRows(plan: string, limit: number): Promise<readonly ChangedRow[]> {
     const rows = await findChangedRows.all(this.#client, { plan, limit })
     return rows.map(({ runState, incident, ...row }) => ({
@@ -439,6 +456,8 @@ const refused = (code: 'NOT_FOUND' | 'CONFLICT', publicText: string): GatewayErr
 
 const needed: Readonly<Record<PlanChange, string>> = {
   approve: 'Only a plan that waits for approval can be applied',
+    attempt: 0,
+    due: null,
   pause: 'Only a plan that is being compared or applied can be paused',
   resume: 'Only a paused plan can be resumed',
   stop: 'The plan has ended',
@@ -527,6 +546,8 @@ const endComparison = statement<
       compared = ${on.now}, updated = ${on.now}, ${released},
       ended = case when cast(:state as text) = 'stopped' then ${on.now} end,
       due = case when cast(:state as text) = 'applying' then ${on.now} end,
+  'attempt',
+  'due',
       approved = case when cast(:state as text) = 'applying' then ${on.now} end,
       approved_by = :approvedBy, approved_identity = :approvedIdentity, approved_reason = :approvedReason
     where ${claimed} and state = 'comparing' returning updated`,
@@ -580,10 +601,14 @@ const pauseFor = statement<Claimed & { readonly problem: string; readonly wait: 
     where ${claimed}`,
 )
 const findOpenRows = statement<{ plan: string; limit: number }, ReadPlanRow>(
-  `select ${planRowColumns} from reconciliation_rows r
-   where r.plan = :plan and r.state = 'open' order by r.number limit :limit`,
+  (on) => `select ${planRowColumns} from reconciliation_rows r
+   where r.plan = :plan and r.state = 'open' and (r.due is null or r.due <= ${on.now}) order by r.number limit :limit`,
 )
 const findPending = statement<{ plan: string; reconciliation: string; rowKey: string }, { run: string | null }>(
+const leaveFeed = statement<{ id: string }>(
+  `delete from reconciliation_feeds where reconciliation in
+     (select reconciliation from reconciliation_plans where id = :id and people is not null)`,
+)
   `select r.run from reconciliation_plans p join reconciliation_rows r on r.plan = p.id and r.row_key = :rowKey
    where p.reconciliation = :reconciliation and p.id <> :plan and r.state in ('started', 'waiting') limit 1`,
 )
@@ -593,7 +618,7 @@ const touchClaimed = statement<Claimed, { updated: number }>(
     where ${claimed} and state in ('applying', 'applied', 'stopped', 'expired', 'failed') returning updated`,
 )
 const startRow = statement<{ plan: string; number: number; run: string; now: number }>(
-  `update reconciliation_rows set state = 'started', run = :run, updated = :now
+  `update reconciliation_rows set state = 'started', run = :run, reason = null, attempt = 0, due = null, updated = :now
    where plan = :plan and number = :number and state = 'open'`,
 )
 const settleRow = statement<{ plan: string; number: number; state: RowState; reason: string | null; now: number }>(
@@ -604,13 +629,9 @@ const findChangedRows = statement<
   { plan: string; limit: number },
   ReadPlanRow & { readonly runState: RunState | null; readonly incident: string | null }
 >(
-  `select ${planRowColumns}, u.state as "runState", u.incident
-const leaveFeed = statement<{ id: string }>(
-  `delete from reconciliation_feeds where reconciliation in
-     (select reconciliation from reconciliation_plans where id = :id and people is not null)`,
-)
+  (on) => `select ${planRowColumns}, u.state as "runState", u.incident
    from reconciliation_rows r left join runs u on u.id = r.run
-   where r.plan = :plan and r.state in ('started', 'waiting')
+   where r.plan = :plan and r.state in ('started', 'waiting') and (r.due is null or r.due <= ${on.now})
      and (u.id is null or u.ended is not null or (u.state in ('waiting', 'incident')) <> (r.state = 'waiting'))
    order by r.number limit :limit`,
 )
@@ -624,6 +645,14 @@ type ChangeValues = { readonly id: string; readonly problem: string | null } & A
 const changes: Readonly<Record<PlanChange, Statement<ChangeValues, StoredPlan>>> = {
   approve: statement(
     (on) => `update reconciliation_plans set state = 'applying', approved = ${on.now}, approved_by = :approvedBy,
+const deferRow = statement<
+  { plan: string; number: number; reason: string | null; now: number; wait: number },
+  { attempt: number }
+>(
+  `update reconciliation_rows set attempt = attempt + 1, due = :now + (attempt + 1) * cast(:wait as bigint),
+     reason = :reason, updated = :now
+   where plan = :plan and number = :number and state in ('open', 'started', 'waiting') returning attempt`,
+)
         approved_identity = :approvedIdentity, approved_reason = :approvedReason, due = ${on.now}, updated = ${on.now}
       where id = :id and state = 'planned' returning ${planColumns}`,
   ),
