@@ -1,4 +1,4 @@
--- migration 0001_initial.sql 651888db8ad6257380b87b4f233c6d6e683c6665d214612e86e54cfe62dc4f91
+-- migration 0001_initial.sql 49fe49e2f2bb713357e3756dfe248c9c9d821e7e08b9812b0f6773a867eace7f
 delete from audit_chains;
 insert into collections (pk, directory, kind) values (1, 'people', 'users');
 insert into collections (pk, directory, kind) values (2, 'people', 'groups');

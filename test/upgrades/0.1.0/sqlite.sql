@@ -1,4 +1,4 @@
--- migration 0001_initial.sql b5b80a7b8aea7c3b5aff0fcdf7423c407d4528044f900236d7ac7cbe1f75d8fb
+-- migration 0001_initial.sql 8db36b2c0d0d696ee4c8c0ec76d07ef72f2120ae97111cc6baa00628c0143e98
 delete from audit_chains;
 insert into collections (pk, directory, kind) values (1, 'people', 'users');
 insert into collections (pk, directory, kind) values (2, 'people', 'groups');

@@ -633,6 +633,8 @@ create table reconciliation_reports (
   unknown bigint not null
 );
 create index reconciliation_reports_of on reconciliation_reports (reconciliation, at);
+create index reconciliation_reports_that_agree on reconciliation_reports (reconciliation, at)
+  where missing + different + extra + ambiguous + unknown = 0;
 
 -- Up to where a reconciliation knows the audit, by chain, as JSON: what follows may have changed its people.
 create table reconciliation_feeds (

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { AccountName, Difference } from '#features/reconciliation/plan/difference.ts'
 import type { ComparedSystems } from '#features/reconciliation/read/systems.ts'
-import { addUser, comparedSystems, memoryTarget } from '#testing/reconciliation/compared-systems.ts'
+import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
+import { addUser, comparedSystems, idOf, memoryTarget } from '#testing/reconciliation/compared-systems.ts'
 import { comparePeople } from './compare-people.ts'
 
 const spec = `
@@ -52,21 +53,29 @@ test('only the named people are compared, also those who left the source or its 
   expect(counts).toEqual({ source: 3, agree: 2 })
 })
 
+test('an account that is linked to someone who left, by the login where the source has no ids', async () => {
+  const systems = await open()
+  const { target } = systems
+  await addUser(target as ReturnType<typeof memoryTarget>, 'elsewhere')
+  const stored = [{ source: 'off', target: await idOf(target, 'elsewhere') }]
+  const { lines } = await compared(
+    {
+      ...systems,
+      source: { ...systems.source, hasIds: false },
+      links: async (names) => stored.filter(({ source }) => names.includes(source)),
+      linksByTarget: async (names) => stored.filter((link) => names.includes(link.target)),
+    },
+    ['off'],
+  )
+  expect(lines).toEqual(['extra >off deactivate', 'extra >elsewhere deactivate'])
+})
+
 test('a renamed person is one difference, under the new login or both', async () => {
   const systems = await open()
   expect((await compared(systems, ['new'])).lines).toEqual(['different new>old change'])
   expect((await compared(systems, ['old', 'new'])).lines).toEqual(['different new>old change'])
 })
 
-test('many people are compared in parts, and again only behind the last one', async () => {
-  const systems = await open()
-  const logins = ['off', ...Array.from({ length: 25 }, (_, i) => `nobody${i}`), 'cyd', 'OFF']
-  const whole = await compared(systems, logins)
-  expect(whole.lines).toEqual(['extra >off deactivate', 'different cyd>cyd change'])
-  expect(whole.places).toHaveLength(2)
-  expect((await compared(systems, logins, whole.places[0])).lines).toEqual(['different cyd>cyd change'])
-  expect((await compared(systems, logins, whole.places[1])).lines).toEqual([])
-})
 describe('a person who cannot be compared', () => {
   const failing = async (code: ErrorCode) => {
     const systems = await open()
@@ -94,3 +103,12 @@ describe('a person who cannot be compared', () => {
   })
 })
 
+test('many people are compared in parts, and again only behind the last one', async () => {
+  const systems = await open()
+  const logins = ['off', ...Array.from({ length: 25 }, (_, i) => `nobody${i}`), 'cyd', 'OFF']
+  const whole = await compared(systems, logins)
+  expect(whole.lines).toEqual(['extra >off deactivate', 'different cyd>cyd change'])
+  expect(whole.places).toHaveLength(2)
+  expect((await compared(systems, logins, whole.places[0])).lines).toEqual(['different cyd>cyd change'])
+  expect((await compared(systems, logins, whole.places[1])).lines).toEqual([])
+})

@@ -1,13 +1,14 @@
 import type { AccountName, ComparisonPart, Difference } from '#features/reconciliation/plan/difference.ts'
 import { compareOne } from '#features/reconciliation/read/compare-one.ts'
-import { accountsHaving, nameOf } from '#features/reconciliation/read/people-source.ts'
+import { rowKey } from '#features/reconciliation/read/comparison-file.ts'
+import { accountsHaving, findAccount, nameOf } from '#features/reconciliation/read/people-source.ts'
 import type { ComparedSystems } from '#features/reconciliation/read/systems.ts'
 import type { User } from '#identity/user.ts'
-import { inParallel } from '#kernel/in-parallel.ts'
 import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
-
+import { inParallel } from '#kernel/in-parallel.ts'
 import { shownReason } from '#kernel/secret-values.ts'
 import { isPassing } from '#workflows/runs/retry-policy.ts'
+
 const width = 8
 
 /** People per part: what was compared stays when a system stops answering. */
@@ -53,7 +54,6 @@ interface Compared {
   readonly differences: readonly Difference[]
 }
 
-async function comparePerson(systems: ComparedSystems, login: string): Promise<Compared> {
 /** What fails for one person alone, and will again, is a row. Throws what concerns everyone, or may pass. */
 async function compareEach(systems: ComparedSystems, logins: readonly string[]): Promise<readonly Compared[]> {
   const errors: GatewayError[] = []
@@ -83,6 +83,7 @@ const unknownPerson = (login: string, error: GatewayError): Difference => ({
   reason: `This person could not be compared: ${shownReason(error)}`,
 })
 
+async function comparePerson(systems: ComparedSystems, login: string): Promise<Compared> {
   const { source, target } = systems
   const person = await source.find({ login })
   if (person !== undefined) {
@@ -100,17 +101,17 @@ const unknownPerson = (login: string, error: GatewayError): Difference => ({
 
 /** The accounts that a person in scope would have had, as far as the login and the person still show. */
 async function accountsNear(
-  { config, target, mapping, links }: ComparedSystems,
+  { config, source, target, mapping, links }: ComparedSystems,
   login: string,
   person: User | undefined,
 ): Promise<ReadonlyMap<string, User>> {
   const logins = [login, ...(person === undefined ? [] : [(await mapping.user(person)).userID])]
-  const linked = await links([person?.id ?? login])
+  const linked = await links([(source.hasIds ? person?.id : undefined) ?? person?.userID ?? login])
   const ids = linked.flatMap(({ target: id }) => id ?? [])
   const values = person === undefined ? [] : config.correlation.flatMap((rule) => valuesOf(rule, person))
   const found = await Promise.all([
     ...[...new Set(logins)].map((one) => accountsHaving(target, 'userID', one)),
-    ...ids.map(async (id) => [await target.lookupUserById(id)].filter((one) => one !== undefined)),
+    ...ids.map(async (id) => [await findAccount(target, { id, login: id })].filter((one) => one !== undefined)),
     ...values.map(({ attribute, value }) => accountsHaving(target, attribute, value)),
   ])
   return new Map(found.flat().map((account) => [account.id ?? account.userID, account]))

@@ -22,6 +22,7 @@ const unreachable = new GatewayError('TARGET_UNREACHABLE', 'the chat does not an
 class ScriptedSystems implements ReconciledSystems {
   definition = 'first'
   readonly target = 'chat'
+  readonly ofTarget = ['chat', 'chat by mail']
   readonly copiesLogin = true
   isAutomatic = false
   limit: string | undefined
@@ -48,9 +49,9 @@ class ScriptedSystems implements ReconciledSystems {
   /** Those of the logins, one in each part. */
   async *comparePeople(logins: readonly string[], resumeAt = '0'): AsyncGenerator<ComparisonPart> {
     for (let next = Number(resumeAt); next < logins.length; next++) {
-      const one = this.present.get(`missing ${logins[next]}`)
       const error = this.failing.get(`missing ${logins[next]}`)
       if (error !== undefined) throw error
+      const one = this.present.get(`missing ${logins[next]}`)
       const differences = one === undefined ? [] : [one]
       const counts = { source: 1, target: 0, agree: 1 - differences.length }
       yield { differences, counts, resumeAt: String(next + 1) }
@@ -66,10 +67,10 @@ class ScriptedSystems implements ReconciledSystems {
     return difference && { difference, user }
   }
 
-  /** The last counts that were compared with the limits. */
   isAnswering = false
   answer = async (): Promise<boolean> => this.isAnswering
 
+  /** The last counts that were compared with the limits. */
   limited: PlanCounts | undefined
   exceededLimit = (counts: PlanCounts): string | undefined => {
     this.limited = counts
@@ -197,7 +198,6 @@ onEachDatabase('the worker of plans', (freshUrl) => {
     })
   })
 
-  describe('that compares', () => {
   test('waits for the reconciliation of changed people, and not for long if a system is away', async () => {
     const { systems, plans, work, state, sql } = await open(ada)
     const changed = { by: { login: 'gatehouse' }, isAutomatic: true, people: ['ada'] }
@@ -217,6 +217,7 @@ onEachDatabase('the worker of plans', (freshUrl) => {
     })
   })
 
+  describe('that compares', () => {
     test('stores parts, and continues behind the last one when it was interrupted', async () => {
       const { work, request, plans, state } = await open(ada, bob)
       const id = await request()
@@ -302,7 +303,6 @@ onEachDatabase('the worker of plans', (freshUrl) => {
     })
   })
 
-  describe('that applies', () => {
   describe('whose reconciliation is changed', () => {
     const changed = { state: 'failed', problem: expect.stringContaining('was changed. Make a new plan.') }
 
@@ -341,6 +341,7 @@ onEachDatabase('the worker of plans', (freshUrl) => {
     })
   })
 
+  describe('that applies', () => {
     test('starts a run for each row, and says done only if the account agrees then', async () => {
       const { systems, calls, planned, applied, plans, state, audit } = await open(ada, bob)
       const id = await planned()
@@ -408,7 +409,6 @@ onEachDatabase('the worker of plans', (freshUrl) => {
       expect((await state(id)).progress).toMatchObject({ done: 1, started: 1 })
     })
 
-    test('leaves rows to runs that wait for a person, and settles them later', async () => {
     test('fails a row that alone does not answer after a few attempts, and continues with the others', async () => {
       const { systems, planned, plans, work, state, sql, endRuns } = await open(ada, bob)
       const id = await planned()
@@ -438,6 +438,7 @@ onEachDatabase('the worker of plans', (freshUrl) => {
       ])
     })
 
+    test('leaves rows to runs that wait for a person, and settles them later', async () => {
       const { planned, plans, state, sql, work, systems } = await open(ada, bob, missingAccount('eve'))
       const id = await planned()
       await plans.approve(id, { by })

@@ -33,6 +33,8 @@ export interface ReconciledSystems {
   readonly definition: string
   /** The name of the target. */
   readonly target: string
+  /** The reconciliations of that target, this one included. */
+  readonly ofTarget: readonly string[]
   /** See `RowChange`. */
   readonly copiesLogin: boolean
   /** A schedule applies its plans without a person. */
@@ -49,10 +51,10 @@ export interface ReconciledSystems {
     who: { readonly source?: AccountName | undefined; readonly target?: AccountName | undefined },
     signal: AbortSignal,
   ): Promise<PresentDifference | undefined>
-  /** Why the plan must not be applied, as a sentence; undefined if it is within the limits. */
-  exceededLimit(counts: PlanCounts): string | undefined
   /** Whether both systems answer for some other account now. */
   answer(signal: AbortSignal): Promise<boolean>
+  /** Why the plan must not be applied, as a sentence; undefined if it is within the limits. */
+  exceededLimit(counts: PlanCounts): string | undefined
   workflowOf(action: ReconciliationAction): string | undefined
 }
 
@@ -105,19 +107,19 @@ const firstRetryMillis = 5_000
 const longestRetryMillis = 5 * 60_000
 /** For systems that do not answer: about a week. */
 const mostAttempts = 2_000
-/** For other failures that may pass. */
-const fewAttempts = 5
 /** About half an hour. A comparison of everyone follows, which waits longer, and asks for no one alone. */
 const peopleAttempts = 10
-const away: ReadonlySet<ErrorCode> = new Set(['TARGET_UNREACHABLE', 'TARGET_TIMEOUT', 'TOO_MANY_REQUESTS'])
-
+/** For other failures that may pass. */
+const fewAttempts = 5
 /** What a row waits for after its first failure that may pass, while others do not fail; later it waits longer. */
 const rowRetryMillis = 20_000
-/** The claim is void: a person has changed the plan, or another worker has it. */
-class ClaimLost extends Error {}
+const away: ReadonlySet<ErrorCode> = new Set(['TARGET_UNREACHABLE', 'TARGET_TIMEOUT', 'TOO_MANY_REQUESTS'])
+
 /** Never about one account. */
 const isOfAll: ReadonlySet<ErrorCode> = new Set(['TOO_MANY_REQUESTS', 'SHUTTING_DOWN'])
 
+/** The claim is void: a person has changed the plan, or another worker has it. */
+class ClaimLost extends Error {}
 
 /** Compares and applies plans that were claimed. */
 export class PlanWorker {
@@ -200,9 +202,9 @@ export class PlanWorker {
     const { store, leaseMillis } = this.#parts
     let { counts } = plan
     const { people, resumeAt: start } = plan
+    const { definition } = systems
     const parts =
       people === undefined ? systems.compare(start, turn.signal) : systems.comparePeople(people, start, turn.signal)
-    const { definition } = systems
     for await (const part of parts) {
       counts = withPart(counts, part)
       if (differencesIn(counts) > maxRows) {
@@ -281,9 +283,9 @@ export class PlanWorker {
     const counted = { ...(await store.progress(plan.id)) }
     let failures = 0
     const note = (row: PlanRow, state: RowState): void => {
+      if (state === row.state) return
       counted[row.state]--
       counted[state]++
-      if (state === row.state) return
       failures = state === 'failed' ? failures + 1 : 0
       if (failures < failuresInARow || !isUnderWay(plan)) return
       const text = `${failures} rows failed one after the other. The rows have the reasons.`
@@ -320,9 +322,9 @@ export class PlanWorker {
   /** Reads the account again and starts the run that changes it, unless something else than planned is there. */
   async #start(plan: ClaimedPlan, row: PlanRow, { systems, runtime }: ApplyParts, { signal }: Turn): Promise<RowState> {
     const { store } = this.#parts
+    const { number, difference } = row
     const { action } = difference
     return await this.#orFailed(plan, row, { systems, signal }, async () => {
-    const { number, difference } = row
       const workflow = systems.workflowOf(action)
       if (workflow === undefined) {
         return await this.#set(plan, number, 'failed', `The reconciliation names no workflow for ${action}.`)
@@ -330,7 +332,7 @@ export class PlanWorker {
       const present = await systems.compareOne(difference, signal)
       const changed = changeSince(difference, present?.difference)
       if (present === undefined || changed !== undefined) return await this.#set(plan, number, 'skipped', changed)
-      const pending = await store.pendingRun(plan, difference)
+      const pending = await store.pendingRun(plan, systems.ofTarget, difference)
       if (pending !== undefined) {
         return await this.#set(plan, number, 'skipped', `The run ${pending} of an earlier plan has not ended.`)
       }

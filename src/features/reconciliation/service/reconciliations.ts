@@ -111,6 +111,7 @@ export class Reconciliations implements ReconciliationRuntime {
     return {
       definition: config.definition,
       target: config.target,
+      ofTarget: Array.from(this.configured).flatMap(([one, { target }]) => (target === config.target ? [one] : [])),
       isAutomatic: config.apply === 'automatic',
       copiesLogin: last === undefined || !last.produces.some(({ attribute }) => attribute === userIdName),
       compare: (resumeAt, signal) => compare(systems(signal), resumeAt),

@@ -276,6 +276,64 @@ onEachDatabase('reconciliations', (freshUrl) => {
       expect((await one.audit.list({ limit: 5 })).rows.map(({ id }) => id)).toEqual(['applied'])
     })
 
+    test('knows the runs that others have started for the same person or account of its target', async () => {
+      const { store } = await open()
+      // An account of no person, which someone gets while its deactivation waits for approval: another key.
+      const extra = { key: 'account 7', kind: 'extra', action: 'deactivate', source: undefined } as const
+      const account = { id: '7', login: 'Ann' }
+      const claim = await applying(store, [missingAccount('ann', { ...extra, target: account }), missingAccount('bob')])
+      await store.startRow(claim, 0, newRun('a'))
+      await store.startRow(claim, 1, newRun('b'))
+      const pending = (of: Difference, names = ['wiki', 'chat'], id = 'other') => store.pendingRun({ id }, names, of)
+      const again = missingAccount('dan', { kind: 'different', action: 'change', target: { ...account, login: 'ann' } })
+      expect(await pending(again)).toBe('a')
+      // A source without ids, where the key is the login; or another source, where the person has another id.
+      expect(await pending(missingAccount('BOB', { key: 'person 9' }))).toBe('b')
+      expect(await pending(missingAccount('bob', { source: { login: 'robert' } }))).toBe('b')
+      expect(await pending(missingAccount('eve'))).toBeUndefined()
+      expect(await pending(again, ['wiki'])).toBeUndefined()
+      expect(await pending(again, ['chat'], claim.id)).toBeUndefined()
+      await store.settleRow(claim, { number: 0, state: 'done' })
+      expect(await pending(again)).toBeUndefined()
+    })
+
+    test('defers a row longer each time, also one whose run has ended', async () => {
+      const { store, sql } = await open()
+      const claim = await applying(store, [missingAccount('ann'), missingAccount('bob')])
+      await store.startRow(claim, 1, newRun('b'))
+      await sql(`update runs set state = 'completed', ended = 5 where id = 'b' returning id`)
+      const numbers = async () => [
+        ...(await store.openRows(claim.id, 10)).map(({ number }) => number),
+        ...(await store.changedRows(claim.id, 10)).map(({ number }) => number),
+      ]
+      expect(await numbers()).toEqual([0, 1])
+      for (const number of [0, 1]) expect(await store.deferRow(claim, { number, reason: 'away' }, minute)).toBe(1)
+      expect(await store.deferRow({ ...claim, fence: 0 }, { number: 0, reason: 'late' }, minute)).toBeUndefined()
+      expect(await numbers()).toEqual([])
+      expect(await store.rows(claim.id, { limit: 10, state: 'open' })).toMatchObject([{ reason: 'away' }])
+      expect(await store.deferRow(claim, { number: 0, reason: 'away' }, minute)).toBe(2)
+      const [first, second] = await sql('select due - updated as waits from reconciliation_rows order by number')
+      expect([first?.['waits'], second?.['waits']].map(Number)).toEqual([2 * minute, minute])
+      await sql('update reconciliation_rows set due = 1 returning plan')
+      expect(await numbers()).toEqual([0, 1])
+    })
+
+    test('is kept while runs of it wait', async () => {
+      const { store, sql } = await open()
+      const claim = await applying(store, [missingAccount('ann')])
+      await store.startRow(claim, 0, newRun('a'))
+      await store.endApplying(claim, noLease, [])
+      const later = new Date(Date.now() + minute)
+      const retention = { plans: later, plansKept: 0, reports: new Date(0) }
+      expect(await store.prune(retention)).toBe(0)
+      // Its outcome is no longer followed, but the next plan must know the run.
+      await store.endApplying(await claimed(store), undefined, [])
+      expect(await store.prune(retention)).toBe(0)
+      expect(await store.pendingRun({ id: 'next' }, ['chat'], missingAccount('ann'))).toBe('a')
+      await sql(`update runs set state = 'completed', ended = 5 where id = 'a' returning id`)
+      expect(await store.prune(retention)).toBe(1)
+    })
+
     test('waits while the reconciliation is compared again', async () => {
       const { store } = await open()
       const id = await planned(store, [missingAccount('ada')])

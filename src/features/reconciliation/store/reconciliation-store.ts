@@ -7,12 +7,13 @@ import {
   deleteInParts,
   dynamic,
   inserted,
+  ListStatement,
   RowInsert,
   type Statement,
   statement,
 } from '#database/statement.ts'
 import { assertStorable, isStorable, optionalText, storable } from '#database/text-keys.ts'
-import type { Difference, DifferenceKind, ReconciliationAction } from '#features/reconciliation/plan/difference.ts'
+import type { Difference, ReconciliationAction } from '#features/reconciliation/plan/difference.ts'
 import { type ActionCounts, removing } from '#features/reconciliation/plan/limits.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
@@ -59,9 +60,9 @@ interface PartCommit {
   /** Of all parts so far, this one included. */
   readonly counts: PlanCounts
   readonly resumeAt: string
-  readonly leaseMillis: number
   /** Of the configuration that found it. */
   readonly definition: string
+  readonly leaseMillis: number
 }
 
 /** The end of a comparison. */
@@ -229,8 +230,8 @@ export class ReconciliationStore {
   fail({ id, fence }: PlanClaim, problem: string, audit: readonly AuditEntry[]): Promise<boolean> {
     return this.#client.transaction(async (tx) => {
       if ((await fail.run(tx, { id, fence, problem: storable(problem) })) === 0) return false
-      await appendAudit(tx, audit)
       await leaveFeed.run(tx, { id })
+      await appendAudit(tx, audit)
       return true
     })
   }
@@ -240,12 +241,22 @@ export class ReconciliationStore {
     await this.#client.transaction((tx) => pauseFor.run(tx, { id, fence, problem: storable(problem), wait: inMillis }))
   }
 
-  /** The run that an earlier plan has started for the same difference, and that has not ended. */
+  /**
+   * The run that another plan of one of these reconciliations has started for the same difference, person or account, and
+   * that has not ended. Reconciliations of one target have its accounts in common.
+   */
   async pendingRun(
-    { id, reconciliation }: Pick<Plan, 'id' | 'reconciliation'>,
+    { id }: Pick<Plan, 'id'>,
+    reconciliations: readonly string[],
     of: Difference,
   ): Promise<string | undefined> {
-    const row = await findPending.first(this.#client, { plan: id, reconciliation, rowKey: rowKeyOf(of) })
+    const { source, target } = of
+    const keys = {
+      rowKey: rowKeyOf(of),
+      sourceKey: loginKeyOf(source?.login),
+      targetKey: loginKeyOf(target?.login),
+    }
+    const [row] = await findPending.all(this.#client, { plan: id, ...keys }, reconciliations)
     return row?.run ?? undefined
   }
 
@@ -445,6 +456,8 @@ function toNewRow(plan: string, number: number, difference: Difference, updated:
     difference: JSON.stringify(difference),
     run: null,
     reason: null,
+    attempt: 0,
+    due: null,
     updated,
   }
 }
@@ -456,8 +469,6 @@ const refused = (code: 'NOT_FOUND' | 'CONFLICT', publicText: string): GatewayErr
 
 const needed: Readonly<Record<PlanChange, string>> = {
   approve: 'Only a plan that waits for approval can be applied',
-    attempt: 0,
-    due: null,
   pause: 'Only a plan that is being compared or applied can be paused',
   resume: 'Only a paused plan can be resumed',
   stop: 'The plan has ended',
@@ -535,6 +546,8 @@ const insertRows = new RowInsert<StoredPlanRow>('reconciliation_rows', [
   'difference',
   'run',
   'reason',
+  'attempt',
+  'due',
   'updated',
 ])
 type ApprovalValues = ReturnType<typeof approvalValues>
@@ -546,8 +559,6 @@ const endComparison = statement<
       compared = ${on.now}, updated = ${on.now}, ${released},
       ended = case when cast(:state as text) = 'stopped' then ${on.now} end,
       due = case when cast(:state as text) = 'applying' then ${on.now} end,
-  'attempt',
-  'due',
       approved = case when cast(:state as text) = 'applying' then ${on.now} end,
       approved_by = :approvedBy, approved_identity = :approvedIdentity, approved_reason = :approvedReason
     where ${claimed} and state = 'comparing' returning updated`,
@@ -594,6 +605,10 @@ const fail = statement<Claimed & { readonly problem: string }>(
       due = case when approved is null then null else ${on.now} end, ${released}
     where ${claimed}`,
 )
+const leaveFeed = statement<{ id: string }>(
+  `delete from reconciliation_feeds where reconciliation in
+     (select reconciliation from reconciliation_plans where id = :id and people is not null)`,
+)
 const pauseFor = statement<Claimed & { readonly problem: string; readonly wait: number }>(
   (on) => `update reconciliation_plans set problem = :problem, attempt = attempt + 1, due = ${on.now} + :wait,
       updated = ${on.now}, ${released},
@@ -604,13 +619,18 @@ const findOpenRows = statement<{ plan: string; limit: number }, ReadPlanRow>(
   (on) => `select ${planRowColumns} from reconciliation_rows r
    where r.plan = :plan and r.state = 'open' and (r.due is null or r.due <= ${on.now}) order by r.number limit :limit`,
 )
-const findPending = statement<{ plan: string; reconciliation: string; rowKey: string }, { run: string | null }>(
-const leaveFeed = statement<{ id: string }>(
-  `delete from reconciliation_feeds where reconciliation in
-     (select reconciliation from reconciliation_plans where id = :id and people is not null)`,
-)
-  `select r.run from reconciliation_plans p join reconciliation_rows r on r.plan = p.id and r.row_key = :rowKey
-   where p.reconciliation = :reconciliation and p.id <> :plan and r.state in ('started', 'waiting') limit 1`,
+const pendingRows = (condition: string): string =>
+  `select r.run from reconciliation_plans p join reconciliation_rows r on r.plan = p.id and ${condition}
+   where p.reconciliation in (:list) and p.id <> :plan and r.state in ('started', 'waiting')`
+/** Each of the three by its own index. */
+const findPending = new ListStatement<
+  { plan: string; rowKey: string; sourceKey: string | null; targetKey: string | null },
+  string,
+  { run: string | null }
+>(
+  ['r.row_key = :rowKey', 'r.source_key = :sourceKey', 'r.target_key = :targetKey']
+    .map(pendingRows)
+    .join(' union all '),
 )
 const touchClaimed = statement<Claimed, { updated: number }>(
   (on) => `update reconciliation_plans set attempt = 0, updated = ${on.now},
@@ -624,6 +644,14 @@ const startRow = statement<{ plan: string; number: number; run: string; now: num
 const settleRow = statement<{ plan: string; number: number; state: RowState; reason: string | null; now: number }>(
   `update reconciliation_rows set state = :state, reason = :reason, updated = :now
    where plan = :plan and number = :number and state in ('open', 'started', 'waiting')`,
+)
+const deferRow = statement<
+  { plan: string; number: number; reason: string | null; now: number; wait: number },
+  { attempt: number }
+>(
+  `update reconciliation_rows set attempt = attempt + 1, due = :now + (attempt + 1) * cast(:wait as bigint),
+     reason = :reason, updated = :now
+   where plan = :plan and number = :number and state in ('open', 'started', 'waiting') returning attempt`,
 )
 const findChangedRows = statement<
   { plan: string; limit: number },
@@ -645,14 +673,6 @@ type ChangeValues = { readonly id: string; readonly problem: string | null } & A
 const changes: Readonly<Record<PlanChange, Statement<ChangeValues, StoredPlan>>> = {
   approve: statement(
     (on) => `update reconciliation_plans set state = 'applying', approved = ${on.now}, approved_by = :approvedBy,
-const deferRow = statement<
-  { plan: string; number: number; reason: string | null; now: number; wait: number },
-  { attempt: number }
->(
-  `update reconciliation_rows set attempt = attempt + 1, due = :now + (attempt + 1) * cast(:wait as bigint),
-     reason = :reason, updated = :now
-   where plan = :plan and number = :number and state in ('open', 'started', 'waiting') returning attempt`,
-)
         approved_identity = :approvedIdentity, approved_reason = :approvedReason, due = ${on.now}, updated = ${on.now}
       where id = :id and state = 'planned' returning ${planColumns}`,
   ),
@@ -676,34 +696,45 @@ const deferRow = statement<
 const countRows = statement<{ plan: string }, { state: RowState; count: number }>(
   `select state, count(*) as count from reconciliation_rows where plan = :plan group by state`,
 )
-const differing = (table: string): string =>
-  `${(['missing', 'different', 'extra', 'ambiguous', 'unknown'] satisfies readonly DifferenceKind[])
-    .map((kind) => `${table}.${kind}`)
-    .join(' + ')} > 0`
+/** As the index has it. */
+const agrees = 'missing + different + extra + ambiguous + unknown = 0'
+/** Reads a few reports of each reconciliation by indexes, however many there are. */
 const findDrift = statement<{ limit: number }, DriftRow>(
-  `select ${columns(reportProperties, 'r')},
-     (select min(f.at) from reconciliation_reports f where f.reconciliation = r.reconciliation and ${differing('f')}
-        and f.at > coalesce((select max(a.at) from reconciliation_reports a
-          where a.reconciliation = r.reconciliation and not (${differing('a')})), 0)) as "differsSince"
-   from reconciliation_reports r
-   where r.plan = (select m.plan from reconciliation_reports m where m.reconciliation = r.reconciliation
-     order by m.at desc, m.plan desc limit 1)
+  `with recursive names (name) as (
+     select min(reconciliation) from reconciliation_reports
+     union all
+     select (select min(n.reconciliation) from reconciliation_reports n where n.reconciliation > names.name)
+     from names where names.name is not null)
+   select ${columns(reportProperties, 'r')},
+     (select min(f.at) from reconciliation_reports f where f.reconciliation = r.reconciliation and f.at > coalesce(
+       (select max(a.at) from reconciliation_reports a where a.reconciliation = r.reconciliation and ${agrees}), 0))
+       as "differsSince"
+   from names join reconciliation_reports r on r.plan = (select m.plan from reconciliation_reports m
+     where m.reconciliation = names.name order by m.at desc, m.plan desc limit 1)
    order by r.reconciliation limit :limit`,
 )
 const findReports = statement<{ reconciliation: string; limit: number }, ReportRow>(
   `select ${columns(reportProperties)} from reconciliation_reports where reconciliation = :reconciliation
    order by at desc, plan desc limit :limit`,
 )
+const outdated = `state = 'planned' and compared < :before or state = 'paused' and updated < :before`
+/** See `fail`. */
+const leaveFeeds = statement<{ before: number }>(
+  `delete from reconciliation_feeds where reconciliation in
+     (select reconciliation from reconciliation_plans where people is not null and (${outdated}))`,
+)
 const expire = statement<{ before: number }>(
   (on) => `update reconciliation_plans set state = 'expired', problem = 'Its differences are too old. Make a new plan.',
       due = case when approved is null then null else ${on.now} end, fence = fence + 1, ended = ${on.now}, updated = ${on.now}, ${released}
     where ${outdated}`,
 )
-/** Those that ended within two hours count for the limits of the next ones. */
+/** Those that ended within two hours count for the limits of the next ones, and runs that wait are followed. */
 const oldPlans = (now: string): string => `select id from
   (select id, ended, due, row_number() over (partition by reconciliation, people is null order by id desc) as place
    from reconciliation_plans) as numbered
-  where ended < :before or ended < ${now} - 7200000 and due is null and place > :kept`
+  where due is null and (ended < :before or ended < ${now} - 7200000 and place > :kept)
+    and not exists (select 1 from reconciliation_rows w join runs u on u.id = w.run
+      where w.plan = numbered.id and w.state in ('started', 'waiting') and u.ended is null)`
 const deleteOldRows = statement<{ before: number; kept: number }>(
   (on) => `delete from reconciliation_rows where (plan, number) in
      (select plan, number from reconciliation_rows where plan in (${oldPlans(on.now)}) limit ${deletedAtOnce})`,
@@ -715,10 +746,4 @@ const deleteOldPlans = statement<{ before: number; kept: number }>(
 const deleteOldReports = statement<{ before: number }>(
   `delete from reconciliation_reports where plan in
      (select plan from reconciliation_reports where at < :before limit ${deletedAtOnce})`,
-)
-const outdated = `state = 'planned' and compared < :before or state = 'paused' and updated < :before`
-/** See `fail`. */
-const leaveFeeds = statement<{ before: number }>(
-  `delete from reconciliation_feeds where reconciliation in
-     (select reconciliation from reconciliation_plans where people is not null and (${outdated}))`,
 )
