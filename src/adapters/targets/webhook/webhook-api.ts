@@ -224,7 +224,8 @@ export class WebhookApi {
 
   /**
    * Reads a list to its end; an empty one for "not found". `template` replaces that of the operation. Throws
-   * BAD_REQUEST, `tooMany`, for a list that is too long.
+   * BAD_REQUEST, `tooMany`, for a list that is too long, and TARGET_FAILED for one with fewer entries than every page says,
+   * so that no one who is missing counts as absent.
    */
   async #list(
     operation: Operation,
@@ -238,6 +239,7 @@ export class WebhookApi {
     const items: JsonValue[] = []
     const cursors = new Set<string>()
     let cursor: string | undefined
+    let total: number | undefined
     for (let page = 0; page < maxPages; page++) {
       const position = {
         offset: String(items.length),
@@ -247,28 +249,29 @@ export class WebhookApi {
       }
       const values = valuesOf({ ...places, ...position })
       const answer = (await this.#caller.call({ operation, template, values, request }))?.json()
-      if (answer === undefined) return items
-      const found = this.#reader.items(answer, operation.items)
+      const found = answer === undefined ? [] : this.#reader.items(answer, operation.items)
       items.push(...found)
       if (items.length > maxEntries) throw this.#tooMany(operation)
-      if (byCursor) {
-        cursor = this.#text(answer, operation, 'next')
-        if (cursor === undefined || cursor === '') return items
-        if (cursors.has(cursor)) throw this.#odd(operation, 'gives the same page again')
-        cursors.add(cursor)
-      } else if (!paged || found.length === 0 || this.#isWhole(answer, operation, items.length)) {
-        return items
+      total = least(total, answer === undefined ? undefined : this.#total(answer, operation))
+      cursor = byCursor && answer !== undefined ? this.#text(answer, operation, 'next') : undefined
+      // Without a total, only an empty page is the end: the server may return less than a full page.
+      const isPart = byCursor ? cursor !== undefined && cursor !== '' : paged && found.length > 0
+      if (!isPart || (!byCursor && items.length >= (total ?? Number.POSITIVE_INFINITY))) {
+        if (items.length >= (total ?? 0)) return items
+        throw this.#odd(operation, `ends after ${items.length} of ${total} entries`)
       }
+      if (cursor === undefined) continue
+      if (cursors.has(cursor)) throw this.#odd(operation, 'gives the same page again')
+      cursors.add(cursor)
     }
     throw this.#tooMany(operation)
   }
 
-  /** Without a total, only an empty page is the end: the server may return less than a full page. */
-  #isWhole(answer: JsonValue, operation: Operation, read: number): boolean {
+  #total(answer: JsonValue, operation: Operation): number | undefined {
     const total = this.#text(answer, operation, 'total')
-    if (total === undefined) return false
+    if (total === undefined) return undefined
     if (!/^\d{1,15}$/.test(total)) throw this.#odd(operation, 'has a total that is not a number')
-    return read >= Number(total)
+    return Number(total)
   }
 
   #text(answer: JsonValue, operation: Operation, what: 'total' | 'next'): string | undefined {
@@ -293,6 +296,9 @@ export class WebhookApi {
 }
 
 export type Places = Readonly<Record<string, string | undefined>>
+
+const least = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other)
 
 const itself = (document: unknown) => [document as never]
 

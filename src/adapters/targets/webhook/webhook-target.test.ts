@@ -363,6 +363,29 @@ describe('lists', () => {
     await expect(target.searchGroups(everyone)).rejects.toMatchObject({ code: 'BAD_REQUEST', keyword: 'tooMany' })
   })
 
+  test('that end before their total are rejected', async () => {
+    const totals = { 'searchUsers.total': '$.total', 'searchGroups.total': '$.total', 'searchGroups.items': '$.units' }
+    const target = await open(totals)
+    api.before = answer(200, {}, '{"people": [{"login": "a"}], "total": 2}')
+    const early = { code: 'TARGET_FAILED', message: expect.stringContaining('ends after 1 of 2 entries') }
+    await expect(target.searchUsers(everyone)).rejects.toMatchObject(early)
+    let page = 0
+    const units = (second: string): Interference => {
+      page = 0
+      return (...call) =>
+        answer(
+          200,
+          {},
+          `{"units": [${page++ === 0 ? '{"name": "a"}' : second}], "total": ${page === 1 ? 3 : 2}}`,
+        )(...call)
+    }
+    api.before = units('')
+    await expect(target.searchGroups(everyone)).rejects.toMatchObject(early)
+    // One was deleted meanwhile.
+    api.before = units('{"name": "b"}')
+    expect(await target.searchGroups(everyone)).toMatchObject({ total: 2 })
+  })
+
   test('exist only if all of their requests are configured', async () => {
     expect(hasLookups(await open({}, peopleParams.units))).toBe(false)
     expect(hasLookups(await open())).toBe(true)

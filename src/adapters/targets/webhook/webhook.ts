@@ -162,7 +162,7 @@ const parameters = {
     'Where in the answer the users, groups or names are: `$` for one, `$[*]` for a list when absent. A list that is found counts as its elements.',
   ),
   '<operation>.total': path(
-    'The path of the total count in the answer to a list request; without it, an empty page is the end.',
+    'The path of the total count in the answer to a list request. A list that ends before it is an error; without it, an empty page is the end.',
   ),
   '<operation>.next': path(
     'The path of the next `{cursor}` in the answer to a list request; none, null or empty is the end.',
