@@ -30,6 +30,8 @@ export interface SlapdOptions {
   readonly config?: boolean
   /** Commits wait for the disk. */
   readonly durable?: boolean
+  /** A file that gets each change as LDIF. */
+  readonly changes?: string
 }
 
 export interface Slapd {
@@ -219,7 +221,8 @@ function slapdConf(folder: string, options: SlapdOptions): string {
   const schemas = firstFolder(schemaFolders)
   const modules = moduleFolders.find((path) => existsSync(path))
   const isModule = (name: string) => modules !== undefined && existsSync(join(modules, `${name}.so`))
-  const loaded = ['back_mdb', ...overlays].filter(isModule)
+  const audit = options.changes === undefined ? [] : ['auditlog']
+  const loaded = ['back_mdb', ...overlays, ...audit].filter(isModule)
   const indexed = ['uid', 'cn', 'mail', 'member', 'uniqueMember', 'memberUid', 'entryUUID', 'entryCSN']
   return [
     ...['core', 'cosine', 'inetorgperson', 'nis'].map((name) => `include ${join(schemas, `${name}.schema`)}`),
@@ -250,6 +253,7 @@ function slapdConf(folder: string, options: SlapdOptions): string {
     ...indexed.map((name) => `index ${name} eq`),
     ...settings,
     ...overlays.flatMap((name) => [`overlay ${name}`, ...(overlaySettings[name] ?? [])]),
+    ...audit.flatMap((name) => [`overlay ${name}`, `${name} ${options.changes}`]),
     '',
   ].join('\n')
 }

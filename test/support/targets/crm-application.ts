@@ -38,7 +38,7 @@ export async function startCrmApplication(data = ':memory:', more: readonly stri
     await until(async () => {
       if (child.exitCode !== null) throw new Error(`the application ended with ${child.exitCode}`)
       return (await fetch(url).catch(() => undefined)) !== undefined
-    }, 20_000)
+    }, 60_000)
     return child
   }
   let running = await start()

@@ -98,7 +98,7 @@ export class PeopleApi {
     const size = Number(query.get('size'))
     const page = [...this.people.values()].slice(from, from + size)
     const more = from + size < this.people.size ? String(from + size) : null
-    return [200, { people: page.map((person) => this.#person(person)), more }]
+    return [200, { people: page.map((person) => this.#person(person)), more, total: this.people.size }]
   }
 
   #personAnswer(method: string, login: string, link: string | undefined, body: string): readonly [number, unknown?] {
