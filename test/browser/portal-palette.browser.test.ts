@@ -74,6 +74,11 @@ describe.skipIf(!hasChromium())('the palette and the shortcuts of the portal', (
     await page.keyboard.press('Enter')
     await heading(page, 'Access to the vault')
 
+    await search('the project share', 'The project share')
+    await page.keyboard.press('Enter')
+    await page.waitForURL('**/request/item?name=project-share')
+    await heading(page, 'The project share')
+
     await search('grace', 'Grace')
     await page.keyboard.press('Enter')
     await page.waitForURL('**/requests?q=grace')

@@ -62,12 +62,16 @@ export function usePaletteGroups(query: string): Searched {
     {
       title: 'page.request',
       isFound: true,
-      items: (typed === '' ? [] : (workflows.data?.workflows ?? [])).map(({ name, label, description }) => ({
+      items: (typed === '' ? [] : (workflows.data?.workflows ?? [])).map(({ name, label, description, dynamic }) => ({
         key: `workflow ${name}`,
         label,
         hint: description,
         icon: 'key',
-        open: () => void navigate({ to: '/request', search: { q: label } }),
+        // A dynamic workflow has several items.
+        open: () =>
+          void (dynamic === true
+            ? navigate({ to: '/request', search: { q: label } })
+            : navigate({ to: '/request/item', search: { name } })),
       })),
     },
     {

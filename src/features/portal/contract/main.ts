@@ -135,6 +135,7 @@ export const searchResults = z.object({
       label: z.string(),
       description: z.string(),
       org: z.string().describe('Empty for one of every org.'),
+      dynamic: z.literal(true).describe('It has several rows, in the list of its org.').optional(),
     }),
   ),
   urls: z.array(portalLink),

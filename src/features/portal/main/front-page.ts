@@ -189,6 +189,7 @@ async function search(
       label: filledLabel(one),
       description: filledLabel({ ...one, label: one.description }),
       org: one.org ?? '',
+      ...(one.dynamic === undefined ? {} : { dynamic: true as const }),
     })),
     urls: urls.slice(0, maxFound).map(toLink),
     people: persons.slice(0, maxFound),
