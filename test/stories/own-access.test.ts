@@ -61,7 +61,10 @@ describe('access that a user gives back and extends', () => {
     const { request } = (await returned.json()) as { request: string }
     expect((await api.send(`/access/${first.id}/return`, { method: 'POST' })).status).toBe(409)
     await until(async () => (await read(`/requests/${request}`)).state === 'completed', 20_000)
-    expect(await read(`/requests/${request}`)).toMatchObject({ label: 'Removal of access', requestor: 'ada' })
+    expect(await read(`/requests/${request}`)).toMatchObject({
+      label: 'Removal of access: vault (people)',
+      requestor: 'ada',
+    })
     expect((await read('/user')).groups).toEqual([])
     const { access, ended } = await read('/access')
     expect(access).toEqual([])

@@ -5,6 +5,8 @@ import type { RunHead } from './run-head.ts'
 interface WorkflowLabel {
   readonly label: string
   readonly dynamic?: unknown
+  /** The label of its runs, with places for their parameters. */
+  readonly runLabel?: string | undefined
 }
 
 /** The text parameters of a request. */
@@ -40,10 +42,16 @@ export async function runLabels(
   runs: readonly LabelledRun[],
   { workflowOf, parametersOf }: LabelSources,
 ): Promise<(run: LabelledRun) => string> {
-  const dynamic = runs.filter(({ workflow }) => workflowOf(workflow)?.dynamic !== undefined)
-  const parameters = dynamic.length === 0 ? undefined : await parametersOf(dynamic.map(({ id }) => id))
+  const templates = runs.filter(({ workflow: name }) => {
+    const workflow = workflowOf(name)
+    return workflow?.dynamic !== undefined || workflow?.runLabel !== undefined
+  })
+  const parameters = templates.length === 0 ? undefined : await parametersOf(templates.map(({ id }) => id))
   return ({ id, workflow: name }) => {
     const workflow = workflowOf(name)
-    return workflow === undefined ? name : filledLabel(workflow, parameters?.get(id))
+    if (workflow === undefined) return name
+    const { runLabel } = workflow
+    const given = parameters?.get(id)
+    return runLabel === undefined ? filledLabel(workflow, given) : readableTemplate(runLabel, given)
   }
 }

@@ -7,6 +7,9 @@ export const removalWorkflow = 'gatehouse-revoke-access'
 /** The parameters of its runs. */
 export const removalParameters = { target: 'accessTarget', kind: 'accessKind', name: 'accessName' } as const
 
+/** Says what is removed: the group, or the login of an account as a whole, and the target. */
+const runLabel = `Removal of access: $${removalParameters.name}$ ($${removalParameters.target}$)`
+
 const source = `apiVersion: openunison.tremolo.io/v1
 kind: Workflow
 metadata:
@@ -34,5 +37,6 @@ export function withRemovalWorkflow<C extends Pick<Configuration, 'workflows' | 
   const hash = createHash('sha256').update(source).digest('base64url')
   const restored = configuration.restoreWorkflow({ name: removalWorkflow, hash, source })
   if ('problems' in restored) throw new Error(`${removalWorkflow}: ${restored.problems.join('; ')}`)
-  return { ...configuration, workflows: new Map([...configuration.workflows, [removalWorkflow, restored.config]]) }
+  const config = { ...restored.config, runLabel }
+  return { ...configuration, workflows: new Map([...configuration.workflows, [removalWorkflow, config]]) }
 }

@@ -54,6 +54,8 @@ export interface PortalWorkflow {
   readonly description: string
   /** Undefined for one of every org. */
   readonly org: string | undefined
+  /** The label of its runs, if it has places for their parameters. */
+  readonly runLabel?: string | undefined
   /** Only listed workflows may be requested. */
   readonly inList: boolean
   /** Who answers questions about it. */
@@ -135,10 +137,11 @@ export class Portal {
       spec,
     }))
     this.workflows = Array.from(workflows.values(), (workflow): PortalWorkflow => {
-      const { name, label, description, orgId, inList, owner, accessEnds, dynamic } = workflow
+      const { name, label, runLabel, description, orgId, inList, owner, accessEnds, dynamic } = workflow
       return {
         name,
         label,
+        runLabel,
         description,
         org: orgId,
         inList,
